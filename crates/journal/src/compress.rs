@@ -1,5 +1,5 @@
-//! Sealed segments, compressed in frames: the seekable Zstandard format, so that `zstd -d`
-//! and `zstdgrep` read them too, and the end of one costs one frame.
+//! Compression of sealed segments, in the seekable Zstandard format: `zstd -d` and `zstdgrep` can
+//! read them, and reading the end of one decompresses one frame only.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -8,15 +8,15 @@ use std::os::unix::fs::FileExt;
 
 use crate::files;
 
-/// Bytes of a frame before compression.
+/// The size of a frame before compression, in bytes.
 const FRAME_BYTES: usize = 256 * 1024;
-/// The compression level.
+/// The Zstandard compression level.
 const LEVEL: i32 = 3;
 const TABLE_MAGIC: u32 = 0x184D_2A5E;
 const FOOTER_MAGIC: u32 = 0x8F92_EAB1;
 const FOOTER_BYTES: usize = 9;
 const ENTRY_BYTES: usize = 8;
-/// The most frames a table may name; a segment has 4096 at the most.
+/// The most frames in a seek table; a segment has at most 4096.
 const FRAMES_MAX: usize = 64 * 1024;
 
 /// A compressed segment, opened for reading.
@@ -24,16 +24,16 @@ const FRAMES_MAX: usize = 64 * 1024;
 pub(crate) struct Frames {
     file: File,
     frames: Vec<Frame>,
-    /// The frame decoded last, by number.
+    /// The number and content of the frame decoded last.
     decoded: RefCell<Option<(usize, Vec<u8>)>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Frame {
-    /// Where it begins in the file.
+    /// The offset of the frame in the file.
     at: u64,
     packed: usize,
-    /// Where its bytes begin in the segment.
+    /// The offset of the frame's content in the segment.
     from: u64,
     len: usize,
 }
@@ -58,7 +58,7 @@ impl Frames {
         })
     }
 
-    /// Fills as much of `buffer` as there is from `at` on.
+    /// Reads from offset `at` on, as much of `buffer` as there is.
     pub(crate) fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {

@@ -1,18 +1,18 @@
-//! Output bytes to text (A7): any WHATWG label, never splitting a character.
+//! Decoding of output bytes to text: any WHATWG label, never splitting a character.
 
 use std::fmt;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use thiserror::Error;
 
-/// Bytes with something besides ASCII in them that `auto` looks at before it decides.
+/// The most non-ASCII output, in bytes, that `auto` inspects before it decides.
 pub const DETECT_BYTES: usize = 4096;
 
 /// A character encoding, or `auto`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Encoding(Option<&'static encoding_rs::Encoding>);
 
-/// A label that names no encoding.
+/// The error for a label that names no encoding.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "'{0}' is no known encoding: give a WHATWG label such as utf-8, gbk, gb18030, shift_jis, \
@@ -40,11 +40,11 @@ const ALIASES: [(&str, &str); 16] = [
     ("cp20932", "euc-jp"),
 ];
 
-/// The encoding with this label: any WHATWG label, common aliases (`cp936`, `latin1`), or
-/// `auto`. Case does not matter.
+/// Finds the encoding with this label: any WHATWG label, common aliases (`cp936`, `latin1`), or
+/// `auto`. Case is ignored.
 ///
 /// # Errors
-/// When there is none.
+/// When no encoding has this label.
 pub fn encoding_named(label: &str) -> Result<Encoding, UnknownEncoding> {
     let plain = label.trim().to_ascii_lowercase();
     if plain == "auto" {
@@ -60,7 +60,7 @@ pub fn encoding_named(label: &str) -> Result<Encoding, UnknownEncoding> {
 impl Encoding {
     /// UTF-8.
     pub const UTF_8: Self = Self(Some(encoding_rs::UTF_8));
-    /// Found out from the bytes.
+    /// Detected from the bytes.
     pub const AUTO: Self = Self(None);
 
     /// Its WHATWG name, or `auto`.
@@ -69,32 +69,32 @@ impl Encoding {
         self.0.map_or("auto", encoding_rs::Encoding::name)
     }
 
-    /// This encoding, or for `auto` the one that `sample` seems to be in.
+    /// Resolves `auto` to the encoding that `sample` seems to be in; others to themselves.
     #[must_use]
     pub fn resolve(self, sample: &[u8]) -> Self {
         Self(Some(self.0.unwrap_or_else(|| detect(sample))))
     }
 
-    /// Whether ASCII characters, control characters among them, stand for themselves; not so
-    /// in UTF-16 and ISO-2022-JP.
+    /// Whether ASCII bytes, control characters among them, stand for themselves; not so in UTF-16
+    /// and ISO-2022-JP.
     #[must_use]
     pub fn is_ascii_compatible(self) -> bool {
         self.0
             .is_none_or(encoding_rs::Encoding::is_ascii_compatible)
     }
 
-    /// Whether these bytes are the same text in UTF-8.
+    /// Whether these bytes decode to the same text as in UTF-8.
     pub(crate) fn keeps(self, bytes: &[u8]) -> bool {
         self.is_ascii_compatible() && bytes.is_ascii()
     }
 
-    /// How many bytes this text takes; exact for what was decoded from well-formed bytes.
+    /// The encoded length of this text in bytes; exact for text decoded from well-formed bytes.
     pub(crate) fn encoded_len(self, text: &str) -> usize {
         self.0
             .map_or(text.len(), |encoding| encoding.encode(text).0.len())
     }
 
-    /// Decodes a whole text at once; what is malformed becomes U+FFFD.
+    /// Decodes a whole text at once; malformed bytes become U+FFFD.
     #[must_use]
     pub fn decode(self, bytes: &[u8]) -> String {
         let mut decoder = Decoder::new(self);
@@ -117,15 +117,15 @@ fn detect(sample: &[u8]) -> &'static encoding_rs::Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// Decodes one stream piece by piece, however it is cut. With `auto`, ASCII passes as it
-/// comes; from the first other byte on, up to [`DETECT_BYTES`] are held until the encoding is
-/// clear, so that the text does not depend on the cuts.
+/// Decodes one stream incrementally, split at any byte. With `auto`, ASCII is passed on at once;
+/// from the first other byte on, up to [`DETECT_BYTES`] are held back until the encoding is
+/// detected, so that the text does not depend on the splits.
 pub struct Decoder {
     state: State,
 }
 
 enum State {
-    /// Nothing but ASCII so far; these bytes wait for a decision.
+    /// ASCII only so far; these bytes wait for the detection.
     Undecided(Vec<u8>),
     Decided(encoding_rs::Decoder),
     Finished,
@@ -138,7 +138,7 @@ impl fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// At the beginning of a stream.
+    /// A decoder at the beginning of a stream.
     #[must_use]
     pub fn new(encoding: Encoding) -> Self {
         let state = match encoding.0 {
@@ -148,7 +148,7 @@ impl Decoder {
         Self { state }
     }
 
-    /// The text that is complete after these bytes; the beginning of a character is kept back.
+    /// The text that is complete after these bytes; an incomplete character is held back.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         match &mut self.state {
             State::Decided(decoder) => convert(decoder, bytes, false),
@@ -174,7 +174,7 @@ impl Decoder {
         }
     }
 
-    /// The rest; a character that never ended becomes U+FFFD. Nothing can follow.
+    /// The remaining text; an incomplete character becomes U+FFFD. No call may follow.
     pub fn finish(&mut self) -> String {
         let mut text = match &self.state {
             State::Undecided(_) => self.decide(),
@@ -199,7 +199,7 @@ impl Decoder {
     }
 }
 
-/// ASCII that means itself in every encoding that may be guessed.
+/// Whether the byte is ASCII with the same meaning in every encoding that may be detected.
 const fn is_plain(byte: u8) -> bool {
     const ESCAPE: u8 = 0x1b;
     byte < 0x80 && byte != ESCAPE

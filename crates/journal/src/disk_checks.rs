@@ -1,36 +1,37 @@
-//! When a writer whose output goes to memory looks whether its disk has room again. Pure.
+//! The schedule by which a writer that buffers in memory checks whether its disk has room again.
+//! Pure.
 //!
-//! A check costs one system call, a try to go back writes all of the ring. So the writer checks
-//! where bytes are at stake, and tries where the disk says that it has room.
+//! A check costs one system call; an attempt to return to disk writes the whole ring. So the writer
+//! checks where bytes would be lost, and returns only where the disk reports room.
 
-/// Bytes of the ring that are written between two checks.
+/// Bytes written to the ring between two checks.
 const CHECK_BYTES: u64 = 256 * 1024;
-/// Time after which the next bytes that would overwrite others are preceded by a check, however
-/// few they are, in nanoseconds.
+/// Nanoseconds after which the next bytes that would overwrite others are preceded by a check,
+/// however few they are.
 const CHECK_NS: u64 = 5_000_000;
 
-/// How full the ring is.
+/// The fill level of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fill {
-    /// Bytes of the ring that were ever written.
+    /// Bytes ever written to the ring.
     pub(crate) written: u64,
-    /// Whether some were overwritten.
+    /// Whether bytes were overwritten.
     pub(crate) has_lost: bool,
-    /// Whether what is appended next overwrites some.
+    /// Whether the next append overwrites bytes.
     pub(crate) overwrites: bool,
 }
 
-/// The checks so far.
+/// The history of the checks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct DiskChecks {
     written: u64,
     at_ns: i64,
-    /// The disk said that it had room, and refused. Some quotas are of that kind.
+    /// The disk reported room and then refused a write, as some quotas do.
     doubted: bool,
 }
 
 impl DiskChecks {
-    /// Whether to check now.
+    /// Whether a check is due.
     pub(crate) const fn is_due(self, fill: Fill, at_ns: i64) -> bool {
         let much = fill.written.saturating_sub(self.written) >= CHECK_BYTES;
         let first = fill.overwrites && !fill.has_lost;
@@ -38,7 +39,7 @@ impl DiskChecks {
         much || first || later
     }
 
-    /// Records a check and what the disk said; whether to try.
+    /// Records a check and its result; returns whether to try a return to disk.
     pub(crate) const fn record(&mut self, fill: Fill, at_ns: i64, has_room: bool) -> bool {
         self.written = fill.written;
         self.at_ns = at_ns;
@@ -47,8 +48,8 @@ impl DiskChecks {
         tries
     }
 
-    /// The disk refused what it had said it had room for: it is not believed again before it
-    /// said that it has none. Others try it meanwhile, on their schedule.
+    /// Records that the disk refused although it had reported room: further reports of room are
+    /// ignored until it reported none. Scheduled attempts go on meanwhile.
     pub(crate) const fn refused(&mut self) {
         self.doubted = true;
     }

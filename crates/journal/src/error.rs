@@ -1,4 +1,4 @@
-//! Why a journal could not be written or read.
+//! Errors of writing and reading journals.
 
 use std::io;
 
@@ -6,37 +6,37 @@ use thiserror::Error;
 
 use crate::pattern::BudgetExceeded;
 
-/// Why something could not be appended, created, trimmed or repaired. What was acknowledged
-/// before stays readable.
+/// Why something could not be appended, created, trimmed or repaired. Records that were
+/// acknowledged before stay readable.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// The file system refused.
+    /// A file system operation failed.
     #[error("cannot {action} {file}: {source}")]
     Io {
-        /// What was tried, a verb: `append to`, `create`.
+        /// The operation, a verb: `append to`, `create`.
         action: &'static str,
         /// The file's name within its directory.
         file: String,
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// Another process writes here.
+    /// Another process holds the writer lock.
     #[error("{file} is being written by another process")]
     Locked {
         /// The file's name within its directory.
         file: String,
     },
-    /// The file begins with a version this program does not know, or with something else.
+    /// The file has an unknown version or another format.
     #[error("{file} is not in a format this version can continue")]
     Format {
         /// The file's name within its directory.
         file: String,
     },
-    /// A record cannot be spelled as JSON.
+    /// A record cannot be serialized as JSON.
     #[error("a record cannot be spelled as JSON: {0}")]
     Encode(#[from] serde_json::Error),
-    /// What was to be extended could not be read.
+    /// The file to be extended could not be read.
     #[error(transparent)]
     Read(#[from] Box<ReadError>),
 }
@@ -44,34 +44,34 @@ pub enum WriteError {
 /// Why something could not be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// There is no such journal.
+    /// The journal does not exist.
     #[error("there is no journal in {dir}")]
     Missing {
-        /// The directory asked for.
+        /// The directory of the journal.
         dir: String,
     },
-    /// The file system refused.
+    /// A file system operation failed.
     #[error("cannot {action} {file}: {source}")]
     Io {
-        /// What was tried, a verb: `open`, `read`.
+        /// The operation, a verb: `open`, `read`.
         action: &'static str,
         /// The file's name within its directory.
         file: String,
-        /// The kernel's answer.
+        /// The error of the system call.
         #[source]
         source: io::Error,
     },
-    /// The file begins with a version this program does not know.
+    /// The file has an unknown version.
     #[error("{file} has version {found}; this program reads up to {known}")]
     Version {
         /// The file's name within its directory.
         file: String,
-        /// The version found.
+        /// The version of the file.
         found: u8,
-        /// The newest version known.
+        /// The newest version that is supported.
         known: u8,
     },
-    /// A look-around or back-reference pattern took longer than its budget.
+    /// A pattern with look-around or back-references exceeded its time budget.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
 }
@@ -89,13 +89,13 @@ impl WriteError {
         }
     }
 
-    /// Whether something of that name was there already.
+    /// Whether the name was already taken.
     pub(crate) fn is_taken(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
     }
 
-    /// Whether the disk is full, a quota is used up or the file system is read-only: writing
-    /// cannot go on here, and the command must not be disturbed.
+    /// Whether the disk is full, a quota is exhausted or the file system is read-only: writing
+    /// cannot continue on this disk, and the command must not be disturbed.
     #[must_use]
     pub fn is_storage(&self) -> bool {
         matches!(self, Self::Io { .. })

@@ -1,4 +1,4 @@
-//! `events.jsonl`: a header line, then one event in each line.
+//! `events.jsonl`: a header line, then one event on each line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -15,24 +15,24 @@ pub const EVENTS_FILE: &str = "events.jsonl";
 /// The version in the header line.
 pub const EVENTS_VERSION: u8 = 1;
 const FORMAT: &str = "ostler-events";
-/// Nobody else reads what was typed.
+/// Readable by the owner only: events reveal what was typed.
 const EVENTS_MODE: u32 = 0o600;
 
-/// The first line of a file of lines.
+/// The header line of a JSON lines file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Header<'a> {
     pub(crate) format: std::borrow::Cow<'a, str>,
     pub(crate) version: u8,
 }
 
-/// Appends events. One writer: the driver.
+/// Appends events. It has one writer: the driver.
 ///
-/// The file is open until its first write and while it is written to, and not between: what waits
-/// for hours for its next event holds no descriptor.
+/// The file is open until its first write and while it is written to, and closed in between: an
+/// execution that waits for hours for its next event holds no descriptor.
 #[derive(Debug)]
 pub struct EventWriter {
     path: PathBuf,
-    /// Until the first write.
+    /// The file before the first write.
     opened: Option<File>,
     bytes: u64,
     line: Vec<u8>,
@@ -40,10 +40,10 @@ pub struct EventWriter {
 
 impl EventWriter {
     /// Creates the file in the execution's directory, or recovers it: a torn last line is cut.
-    /// Returns what is there.
+    /// Returns the writer and the events in the file.
     ///
     /// # Errors
-    /// When the file cannot be opened, read or cut, or is of a newer version.
+    /// When the file cannot be opened, read or cut, or has a newer version.
     pub fn open(dir: &Path) -> Result<(Self, Vec<EventRecord>), WriteError> {
         let failed = |action| move |error| WriteError::io(action, EVENTS_FILE, error);
         let path = dir.join(EVENTS_FILE);
@@ -66,17 +66,17 @@ impl EventWriter {
             line: Vec::new(),
         };
         if valid == 0 {
-            // The header goes out with the first batch.
+            // The header is written with the first batch.
             serde_json::to_writer(&mut writer.line, &header())?;
             writer.line.push(b'\n');
         }
         Ok((writer, records))
     }
 
-    /// Appends all of them in one write.
+    /// Appends all records in one write.
     ///
     /// # Errors
-    /// When the file system refuses; then none of them is there.
+    /// When the file system refuses; then none of them was appended.
     pub fn append(&mut self, records: &[EventRecord]) -> Result<(), WriteError> {
         if records.is_empty() {
             return Ok(());
@@ -109,18 +109,18 @@ impl EventWriter {
                 .map_err(|error| ("open", error))?,
         };
         file.write_all(&self.line).map_err(|error| {
-            // Should the cut fail too, the torn line is cut by the next writer.
+            // If this fails too, the next writer cuts the torn line.
             drop(file.set_len(self.bytes));
             ("append to", error)
         })
     }
 }
 
-/// The events of the execution in this directory, a torn last line left out; none where there
-/// is no file.
+/// Reads the events of the execution in this directory, without a torn last line; none where
+/// there is no file.
 ///
 /// # Errors
-/// When the file cannot be read or is of a newer version.
+/// When the file cannot be read or has a newer version.
 pub fn read_events(dir: &Path) -> Result<Vec<EventRecord>, ReadError> {
     match std::fs::read(dir.join(EVENTS_FILE)) {
         Ok(text) => parse(&text).map(|(records, _)| records),
@@ -129,7 +129,7 @@ pub fn read_events(dir: &Path) -> Result<Vec<EventRecord>, ReadError> {
     }
 }
 
-/// The whole file; of an empty one, as the shim leaves it, in one call.
+/// Reads the whole file; an empty file, as the shim creates it, in one system call.
 fn read(file: &mut File) -> io::Result<Vec<u8>> {
     let mut first = [0; 1024];
     let filled = file.read(&mut first)?;
@@ -147,7 +147,7 @@ fn header() -> Header<'static> {
     }
 }
 
-/// The events up to the first line that is none, and how many bytes they take.
+/// Parses events up to the first invalid line; returns them and their length in bytes.
 fn parse(text: &[u8]) -> Result<(Vec<EventRecord>, usize), ReadError> {
     let mut lines = text.split_inclusive(|&byte| byte == b'\n');
     let Some(first) = lines.next().filter(|line| line.ends_with(b"\n")) else {

@@ -1,4 +1,4 @@
-//! Output that goes to disk, to memory while the disk refuses, and back to the disk.
+//! A writer that goes to disk, to memory while the disk refuses, and back to disk.
 
 use std::os::fd::BorrowedFd;
 
@@ -11,31 +11,31 @@ use crate::query::Gap;
 use crate::reach::{self, MemoryExtent};
 use crate::writer::{OutputWriter, SegmentLimits};
 
-/// Appends the output of one execution, and never fails: what no file takes keeps its offsets
-/// and reads as a gap.
+/// Appends the output of one execution, and never fails: bytes that no file takes keep their
+/// offsets and read as a gap.
 ///
 /// Offsets are the same wherever a byte is kept. A reader that has the memory segment finds
-/// everything this writer holds at every instant; one that was given it earlier finds the same
-/// on disk later.
+/// everything that this writer holds at every instant; a reader that was given it earlier finds the
+/// same on disk later.
 #[derive(Debug)]
 pub struct FallbackWriter {
     /// None where the journal could not be opened.
     disk: Option<OutputWriter>,
     /// Where output goes while it does not go to disk.
     away: Option<FallbackState>,
-    /// Bytes that are gone, those of earlier refusals.
+    /// The number of bytes lost, those of earlier refusals included.
     missing_bytes: u64,
 }
 
-/// Output that is not on disk.
+/// The state while output does not go to disk.
 #[derive(Debug)]
 struct FallbackState {
-    /// None where the kernel has no memory to give.
+    /// None where the kernel refused the memory.
     memory: Option<MemorySegment>,
-    /// Where it begins.
+    /// The offset where it begins.
     base: u64,
-    /// Bytes behind the memory segment that nothing took. Nothing may follow them there: its
-    /// offsets would be wrong.
+    /// Bytes after the end of the memory segment that were lost. Nothing may be appended to the
+    /// segment after them: its offsets would be wrong.
     beyond: u64,
     checks: DiskChecks,
     reach: MemoryExtent,
@@ -52,7 +52,7 @@ impl FallbackState {
         }
     }
 
-    /// How full memory is before `bytes` more are appended. Where nothing takes them, it is.
+    /// The fill level of memory before `bytes` more are appended; full where there is no memory.
     fn fill(&self, bytes: u64) -> Fill {
         let fill = self.memory.as_ref().map(|memory| memory.fill(bytes));
         match fill {
@@ -88,13 +88,13 @@ impl FallbackState {
 }
 
 impl FallbackWriter {
-    /// For a fresh execution, as [`OutputWriter::create`]; in memory where that fails.
+    /// For a new execution, as [`OutputWriter::create`]; in memory where that fails.
     pub fn create(dir: BorrowedFd<'_>, limits: SegmentLimits) -> (Self, Option<WriteError>) {
         Self::opened(OutputWriter::create(dir, limits), 0)
     }
 
-    /// For a later attempt, as [`OutputWriter::resume_after`]; in memory, from `at_least` on,
-    /// where that fails.
+    /// For a later attempt, as [`OutputWriter::resume_after`]; in memory, from `at_least` on, where
+    /// that fails.
     pub fn resume_after(
         dir: BorrowedFd<'_>,
         limits: SegmentLimits,
@@ -122,10 +122,10 @@ impl FallbackWriter {
         (writer, error)
     }
 
-    /// Appends to the disk, or to memory while that is where output goes.
+    /// Appends to the disk, or to memory while the disk refuses.
     ///
     /// # Errors
-    /// When the disk refused just now: everything was taken all the same, into memory, where it
+    /// When the disk refused just now: all bytes were taken nevertheless, into memory, where output
     /// goes from now on.
     pub fn append(
         &mut self,
@@ -145,7 +145,7 @@ impl FallbackWriter {
         if refused.is_err() {
             // The disk may have taken whole chunks before it refused.
             let taken = usize::try_from(disk.end() - before).unwrap_or(bytes.len());
-            // Files that are removed to make room give it back once nobody has them open.
+            // Files that are removed to make room free it only once no process has them open.
             disk.seal();
             self.away = Some(FallbackState::begin(MemorySegment::after(disk), disk.end()));
             self.append_away(at_ns, stream, &bytes[taken..]);
@@ -162,18 +162,18 @@ impl FallbackWriter {
         away.append(at_ns, stream, bytes);
     }
 
-    /// Where output ends is on record elsewhere: the next attempt is told.
+    /// Declares that the end of output is recorded elsewhere: the next attempt receives it.
     pub fn end_is_recorded(&self) {
         if let (Some(disk), Some(_)) = (&self.disk, &self.away) {
             reach::remove(disk.dir());
         }
     }
 
-    /// Writes what memory holds to disk, and goes on there; what is missing then, in the order
-    /// of its offsets. Nothing is missing where output goes to disk already.
+    /// Writes what memory holds to disk, and continues there; returns the gaps that remain, in the
+    /// order of their offsets. None where output goes to disk already.
     ///
     /// # Errors
-    /// When the disk refuses still: nothing has changed.
+    /// When the disk still refuses: nothing has changed.
     pub fn return_to_disk(&mut self) -> Result<Vec<Gap>, WriteError> {
         let (Some(disk), Some(away)) = (&mut self.disk, &self.away) else {
             return Ok(Vec::new());
@@ -185,9 +185,10 @@ impl FallbackWriter {
         Ok(missing)
     }
 
-    /// As [`return_to_disk`](Self::return_to_disk), where the disk says that it has room: to be
-    /// called before `bytes` are appended at `at_ns`. It is asked before they would overwrite what
-    /// is nowhere else, and now and then before that. None: nothing has changed.
+    /// As [`return_to_disk`](Self::return_to_disk), where the disk reports room: to be called
+    /// before
+    /// `bytes` are appended at `at_ns`. The disk is checked before these would overwrite bytes that
+    /// exist nowhere else, and from time to time before that. None: nothing has changed.
     pub fn return_where_room(&mut self, at_ns: i64, bytes: usize) -> Option<Vec<Gap>> {
         if !self.finds_room(at_ns, bytes as u64) {
             return None;
@@ -217,7 +218,7 @@ impl FallbackWriter {
         self.away.is_none()
     }
 
-    /// The journal's end, what nothing took included.
+    /// The journal's end, lost bytes included.
     #[must_use]
     pub fn end(&self) -> u64 {
         match (&self.away, &self.disk) {
@@ -227,7 +228,7 @@ impl FallbackWriter {
         }
     }
 
-    /// Bytes that are on no disk: gone, or in memory only.
+    /// The number of bytes that are on no disk: lost, or in memory only.
     #[must_use]
     pub fn lost_bytes(&self) -> u64 {
         let away = self.away.as_ref().map_or(0, |away| away.end() - away.base);

@@ -1,4 +1,4 @@
-//! Names of the files of an execution's output, and what is in its directory.
+//! Names and primitives of the files in an execution's output directory.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -15,11 +15,11 @@ use crate::reach;
 pub(crate) const SEGMENT: &str = "seg";
 /// The suffix of indexes.
 pub(crate) const INDEX: &str = "idx";
-/// The suffix of an index that is being written as a whole; renamed when it is.
+/// The suffix of an index that is being written as a whole, and renamed when complete.
 pub(crate) const NEW_INDEX: &str = "idx.new";
 /// The suffix of compressed segments.
 pub(crate) const COMPRESSED: &str = "seg.zst";
-/// The persisted floor: what lies below it was cleared.
+/// The truncation point: everything below it was cleared.
 pub(crate) const FLOOR: &str = "output.floor";
 const PREFIX: &str = "output.";
 
@@ -28,7 +28,7 @@ pub(crate) fn name(number: u32, suffix: &str) -> String {
     format!("{PREFIX}{number}.{suffix}")
 }
 
-/// Spells names without allocating.
+/// Formats names without allocation.
 pub(crate) struct NameBuffer {
     bytes: [u8; 32],
     len: usize,
@@ -42,7 +42,7 @@ impl NameBuffer {
         }
     }
 
-    /// The name; empty only if a suffix were longer than ours are.
+    /// The name; empty only for a suffix that is too long for the buffer.
     pub(crate) fn write(&mut self, number: u32, suffix: &str) -> &str {
         self.len = 0;
         if write!(self, "{PREFIX}{number}.{suffix}").is_err() {
@@ -62,7 +62,7 @@ impl std::fmt::Write for NameBuffer {
     }
 }
 
-/// One segment as the directory shows it.
+/// One segment in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SegmentEntry {
     pub(crate) number: u32,
@@ -71,14 +71,14 @@ pub(crate) struct SegmentEntry {
     pub(crate) has_compressed: bool,
 }
 
-/// What a directory holds of an execution's output.
+/// The content of an execution's output directory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SegmentListing {
-    /// Segments by number.
+    /// The segments by number.
     pub(crate) segments: Vec<SegmentEntry>,
-    /// Whether there is a floor.
+    /// Whether there is a truncation point.
     pub(crate) has_floor: bool,
-    /// Whether something says how far output in memory reached.
+    /// Whether there is a memory extent, which says how far output in memory reached.
     pub(crate) has_reach: bool,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<SegmentListing> {
 }
 
 impl SegmentListing {
-    /// Whether it holds this segment as it is written, not compressed.
+    /// Whether it holds this segment uncompressed.
     pub(crate) fn has_raw(&self, number: u32) -> bool {
         let known = self.segments.iter().find(|one| one.number == number);
         known.is_some_and(|one| one.has_index && one.has_segment && !one.has_compressed)
@@ -127,7 +127,7 @@ impl SegmentListing {
     }
 }
 
-/// The number and suffix in a name, spelled exactly as [`name`] does.
+/// Parses a number and suffix out of a name, spelled exactly as [`name`] does.
 fn parse(file: &str) -> Option<(u32, &str)> {
     let (digits, suffix) = file.strip_prefix(PREFIX)?.split_once('.')?;
     let number = digits.parse().ok()?;
@@ -135,7 +135,7 @@ fn parse(file: &str) -> Option<(u32, &str)> {
     (ours && name(number, suffix) == file).then_some((number, suffix))
 }
 
-/// Opens a file of a segment for reading; none where it is gone.
+/// Opens a file of a segment for reading; none where it does not exist any more.
 pub(crate) fn open(
     dir: BorrowedFd<'_>,
     number: u32,
@@ -154,7 +154,7 @@ fn open_named(dir: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<Opti
     }
 }
 
-/// Writes all of `bytes` where the file ends.
+/// Writes all of `bytes` at the end of the file.
 pub(crate) fn write(mut file: &File, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
     #[cfg(test)]
@@ -162,18 +162,18 @@ pub(crate) fn write(mut file: &File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Gives a file of a segment another suffix, in place of what has that.
+/// Renames a file of a segment to another suffix, and replaces the file of that name.
 pub(crate) fn rename(dir: BorrowedFd<'_>, number: u32, (from, to): (&str, &str)) -> io::Result<()> {
     let (mut old, mut new) = (NameBuffer::new(), NameBuffer::new());
     rustix::fs::renameat(dir, old.write(number, from), dir, new.write(number, to))?;
     Ok(())
 }
 
-/// Fills as much of `buffer` as the file has from `at` on.
+/// Reads from offset `at` on, as much of `buffer` as the file has.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     use std::os::unix::fs::FileExt;
     let mut filled = 0;
-    // Offsets out of garbled records may be beyond what files can have.
+    // Offsets out of damaged records may exceed the maximum of files.
     let reachable =
         i64::try_from(at).is_ok_and(|at| at.checked_add_unsigned(buffer.len() as u64).is_some());
     while reachable && filled < buffer.len() {
@@ -187,15 +187,15 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usi
     Ok(filled)
 }
 
-/// What was cleared: everything below an offset, and what each stream had come to there.
-/// Spelled like the header of a segment that begins at that offset.
+/// The truncation point: the offset below which everything was cleared, and the counters of each
+/// stream there. Encoded like the header of a segment that begins at that offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TruncationPoint {
     pub(crate) offset: u64,
     pub(crate) tallies: StreamCounters,
 }
 
-/// The floor; at 0 where nothing was cleared, or where the file cannot be read.
+/// Reads the truncation point; at 0 where nothing was cleared, or where the file is invalid.
 pub(crate) fn read_floor(dir: BorrowedFd<'_>) -> io::Result<TruncationPoint> {
     let Some(file) = open_named(dir, FLOOR, OFlags::RDONLY)? else {
         return Ok(TruncationPoint::default());
@@ -211,7 +211,7 @@ pub(crate) fn read_floor(dir: BorrowedFd<'_>) -> io::Result<TruncationPoint> {
     )
 }
 
-/// Replaces the floor, whole or not at all.
+/// Replaces the truncation point atomically.
 pub(crate) fn write_floor(dir: BorrowedFd<'_>, floor: TruncationPoint) -> io::Result<()> {
     use std::io::Write;
     const FRESH: &str = "output.floor.new";
@@ -227,13 +227,13 @@ pub(crate) fn write_floor(dir: BorrowedFd<'_>, floor: TruncationPoint) -> io::Re
     Ok(())
 }
 
-/// Opens a directory for use with the functions here.
+/// Opens a directory for the functions of this module.
 pub(crate) fn open_dir(dir: &std::path::Path) -> io::Result<std::os::fd::OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(dir, flags, Mode::empty())?)
 }
 
-/// Removes a file of a segment; it may be gone already.
+/// Removes a file of a segment, which may not exist any more.
 pub(crate) fn remove(dir: BorrowedFd<'_>, number: u32, suffix: &str) -> io::Result<bool> {
     match rustix::fs::unlinkat(
         dir.as_fd(),

@@ -1,4 +1,4 @@
-//! What of the lines in a range is asked for, and how many of them there are.
+//! Filtering and counting of lines in a range.
 
 use crate::index::StreamCounters;
 use crate::line_range::LineRange;
@@ -9,7 +9,7 @@ use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
 use ostler_model::StreamName;
 
-/// Bytes of a line carried along: what is returned, or what a pattern is tried on.
+/// The number of bytes of a line to buffer: for the result, or to match a pattern against.
 pub(crate) fn keep(query: &LineQuery) -> usize {
     let returned = usize::try_from(query.max_line_bytes).unwrap_or(usize::MAX);
     if query.grep.is_some() {
@@ -27,7 +27,7 @@ pub(crate) fn nanoseconds(at: ostler_model::Timestamp) -> i64 {
     })
 }
 
-/// Whether a line's time is asked for.
+/// Whether a line's time is in the requested range.
 pub(crate) fn in_time(query: &LineQuery, line: &ScannedLine<'_>) -> bool {
     query
         .since
@@ -37,7 +37,7 @@ pub(crate) fn in_time(query: &LineQuery, line: &ScannedLine<'_>) -> bool {
             .is_none_or(|until| line.at_ns <= nanoseconds(until))
 }
 
-/// The matches of a line: itself, or in content mode each non-empty match.
+/// The matches of a line: the line itself, or in content mode each non-empty match.
 pub(crate) fn matches(
     query: &LineQuery,
     line: &ScannedLine<'_>,
@@ -70,7 +70,7 @@ pub(crate) struct Counter<'q> {
     /// The end of the last line counted.
     pub(crate) last: u64,
     pub(crate) stop_at: Option<u64>,
-    /// The end of each line and its matches, if asked for.
+    /// The end of each line and its number of matches, if requested.
     pub(crate) ends: Option<Vec<(u64, u64)>>,
 }
 
@@ -105,7 +105,7 @@ impl LineVisitor for Counter<'_> {
     }
 }
 
-/// Lines that end in `from..line_range.until`, by the index alone.
+/// Counts lines that end in `from..line_range.until`, by the index alone.
 pub(crate) fn count_lines(
     view: &JournalSnapshot<'_>,
     bounds: &LineRange,
@@ -147,7 +147,7 @@ pub(crate) fn count_lines(
     Ok(count)
 }
 
-/// Lines that are open at the end.
+/// Counts lines that are open at the end.
 pub(crate) fn count_open_lines(
     view: &JournalSnapshot<'_>,
     bounds: &LineRange,

@@ -1,4 +1,4 @@
-//! Following a journal without polling: wake-ups come from whoever watches the writer.
+//! Following a journal without polling: the observer of the writer wakes followers.
 
 use ostler_model::Cursor;
 use tokio::sync::watch;
@@ -7,7 +7,7 @@ use crate::error::ReadError;
 use crate::journal::Journal;
 use crate::query::{BytePage, ByteQuery, Gap, PAGE_BYTES, StreamSet};
 
-/// How far the writer is known to be.
+/// How far the writer is known to have written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JournalEnd {
     /// The journal's end.
@@ -16,14 +16,14 @@ pub struct JournalEnd {
     pub finished: bool,
 }
 
-/// Reads a journal as it grows, each follower with its own cursor. While nothing is printed
-/// it makes no system call and is not woken.
+/// Reads a journal as it grows, each follower with its own cursor. While nothing is printed, it
+/// makes no system call and is not woken.
 #[derive(Debug)]
 pub struct JournalFollower {
     journal: Journal,
     marks: watch::Receiver<JournalEnd>,
     query: ByteQuery,
-    /// Whether everything there was is read: nothing is looked at before there is more.
+    /// Whether everything was read: the files are not read again before there is more.
     level: bool,
     done: bool,
 }
@@ -41,14 +41,14 @@ impl JournalFollower {
         }
     }
 
-    /// Only these streams.
+    /// Restricts the output to these streams.
     #[must_use]
     pub const fn streams(mut self, streams: StreamSet) -> Self {
         self.query.streams = streams;
         self
     }
 
-    /// At most this many bytes in a page; [`PAGE_BYTES`] otherwise.
+    /// The most bytes in a page; [`PAGE_BYTES`] otherwise.
     #[must_use]
     pub const fn page_bytes(mut self, bytes: u64) -> Self {
         self.query.max_bytes = if bytes < PAGE_BYTES {
@@ -65,9 +65,9 @@ impl JournalFollower {
         self.query.from
     }
 
-    /// The next page with bytes or a gap in it; waits for one. None once the journal is
-    /// finished and read, once its writer's watcher is gone, or where the files are damaged.
-    /// Cancel safe.
+    /// The next page with bytes or a gap in it; waits for one. None once the journal is finished
+    /// and
+    /// read, once the observer of its writer is gone, or where the files are damaged. Cancel safe.
     ///
     /// # Errors
     /// When the files cannot be read.
@@ -77,14 +77,14 @@ impl JournalFollower {
                 self.done = true;
                 break;
             }
-            // The mark is taken before reading: what it promises is then on disk.
+            // The end is taken before reading: the bytes before it are on disk then.
             let mark = *self.marks.borrow_and_update();
             let mut page = self.journal.read(&self.query)?;
             self.done = page.damaged.is_some() || (mark.finished && !page.more);
             if self.done && page.chunks.is_empty() {
                 end_with_gap(&mut page, mark.end);
             } else if self.done && page.next.offset < mark.end {
-                // The gap comes alone, behind these chunks.
+                // The gap comes in a page of its own, after these chunks.
                 self.done = false;
             }
             self.query.from = page.next;
@@ -96,7 +96,7 @@ impl JournalFollower {
         Ok(None)
     }
 
-    /// Waits until there is something behind the cursor; false when nobody watches any more.
+    /// Waits until there is more after the cursor; false when nobody observes the writer any more.
     async fn woken(&mut self) -> bool {
         let offset = self.query.from.offset;
         let reached = self
@@ -106,7 +106,7 @@ impl JournalFollower {
     }
 }
 
-/// What the writer counted and no file holds, at the end of a journal that is over.
+/// Reports bytes that the writer counted and no file holds, at the end of a finished journal.
 fn end_with_gap(page: &mut BytePage, end: u64) {
     if page.next.offset < end {
         let from = page.gap.map_or(page.next.offset, |gap| gap.from);

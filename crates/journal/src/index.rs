@@ -1,19 +1,19 @@
 //! The index: a header, then one fixed-size record for each chunk of output.
 //!
-//! Pure codec; the layout stands in `docs/design/001-journal-format.md`. The memory segment
+//! Pure codec; the layout is described in `docs/design/001-journal-format.md`. The memory segment
 //! uses the same records.
 
 use ostler_model::StreamName;
 
 use crate::query::{STREAMS, stream_code};
 
-/// Bytes of the header: three records' worth, so that records stay aligned.
+/// The length of the header in bytes: three records' worth, so that records stay aligned.
 pub(crate) const HEADER_BYTES: usize = 96;
-/// Bytes of a record.
+/// The length of a record in bytes.
 pub(crate) const RECORD_BYTES: usize = 32;
-/// The version byte.
+/// The format version.
 pub(crate) const VERSION: u8 = 1;
-/// The most bytes one record speaks for; longer appends are cut into several.
+/// The most bytes that one record covers; longer appends are split.
 pub(crate) const CHUNK_BYTES: usize = 1024 * 1024;
 
 const MAGIC: [u8; 7] = *b"OSTLIDX";
@@ -23,50 +23,50 @@ const LINE_MASK: u64 = (1 << 56) - 1;
 const FRESH: u8 = 0x10;
 const STREAM_MASK: u8 = 0x0f;
 
-/// What one stream has come to before some place in the journal.
+/// The counters of one stream before some position in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct StreamCounter {
     /// Bytes.
     pub(crate) bytes: u64,
     /// Newlines.
     pub(crate) newlines: u64,
-    /// Whether the last byte was no newline.
+    /// Whether the last line has no newline yet.
     pub(crate) open: bool,
 }
 
-/// The tallies of all streams, by stream code.
+/// The counters of all streams, by stream code.
 pub(crate) type StreamCounters = [StreamCounter; 4];
 
-/// The beginning of an index file.
+/// The header of an index file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// The segment's number; the same as in its name.
+    /// The number of the segment, as in its name.
     pub(crate) number: u32,
     /// The journal offset of the segment's first byte.
     pub(crate) base: u64,
-    /// What was before it.
+    /// The counters before the segment.
     pub(crate) tallies: StreamCounters,
 }
 
-/// Why bytes are no header.
+/// Why bytes are not a valid header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderError {
-    /// Too short, foreign or damaged.
+    /// Too short, of another format or damaged.
     Damaged,
-    /// Of a version that is not known.
+    /// Of an unknown version.
     Version(u8),
 }
 
-/// One chunk of output.
+/// The record of one chunk of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IndexRecord {
-    /// When it was read, in nanoseconds since the Unix epoch; never less than before.
+    /// When it was read from the command, in nanoseconds since the Unix epoch; never decreasing.
     pub(crate) at_ns: i64,
     /// The journal offset of its first byte.
     pub(crate) offset: u64,
-    /// Its length; never 0.
+    /// Its length in bytes; never 0.
     pub(crate) len: u32,
-    /// Newlines of its stream before it.
+    /// The number of newlines of its stream before it.
     pub(crate) line: u64,
     /// Its stream.
     pub(crate) stream: StreamName,
@@ -75,7 +75,7 @@ pub(crate) struct IndexRecord {
 }
 
 impl StreamCounter {
-    /// Takes in a chunk.
+    /// Counts a chunk.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         let Some(&last) = bytes.last() else { return };
         self.bytes += bytes.len() as u64;
@@ -133,7 +133,7 @@ impl IndexRecord {
         self.offset.saturating_add(self.len as u64)
     }
 
-    /// The bytes on disk for this record and the chunk it speaks for.
+    /// Encodes this record for the chunk that it covers.
     pub(crate) fn encode(&self, chunk: &[u8]) -> [u8; RECORD_BYTES] {
         let mut raw = [0; RECORD_BYTES];
         raw[..8].copy_from_slice(&self.at_ns.to_le_bytes());
@@ -146,7 +146,7 @@ impl IndexRecord {
         raw
     }
 
-    /// Reads a record; none where the bytes cannot be one. The checksum is not looked at.
+    /// Decodes a record; none where the bytes cannot be one. The checksum is not verified.
     pub(crate) fn decode(raw: &[u8; RECORD_BYTES]) -> Option<Self> {
         let tag = raw[27];
         let stream = *STREAMS.get(usize::from(tag & STREAM_MASK))?;
@@ -164,7 +164,7 @@ impl IndexRecord {
         })
     }
 
-    /// Whether the record and its chunk are as they were written.
+    /// Verifies the checksum of a record and its chunk.
     pub(crate) fn is_intact(raw: &[u8; RECORD_BYTES], chunk: &[u8]) -> bool {
         checksum(raw, chunk) == u32_at(raw, RECORD_SUMMED)
     }

@@ -16,9 +16,8 @@ use crate::segment::SegmentError;
 use crate::snapshot::{JournalSnapshot, with_view};
 use crate::{files, lines, read, retention};
 
-/// A cheap handle on the journal of one execution. Readers need no lock: they tolerate a
-/// writer, a trim and a compression at every instant. Each question is answered from the
-/// files as they stand when it is asked.
+/// A cheap handle to the journal of one execution. Readers need no lock: they tolerate a writer,
+/// a trim and a compression at every instant. Each call reads the files as they are at that time.
 #[derive(Debug, Clone)]
 pub struct Journal {
     dir: Arc<OwnedFd>,
@@ -31,31 +30,31 @@ pub struct Journal {
 pub struct StreamStats {
     /// Bytes, trimmed ones included. Bytes lost to a full disk are not known by stream.
     pub bytes: u64,
-    /// Newlines, trimmed ones included.
+    /// The number of newlines, trimmed ones included.
     pub newlines: u64,
     /// Whether its last line has no newline yet.
     pub open_line: bool,
 }
 
-/// How much there is.
+/// The size of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Each stream's share, in the order stdout, stderr, pty, stdin; see [`Stats::of`].
+    /// The share of each stream, in the order stdout, stderr, pty, stdin; see [`Stats::of`].
     pub streams: [StreamStats; 4],
-    /// The valid end.
+    /// The valid end as an offset.
     pub end: u64,
-    /// The oldest byte kept.
+    /// The offset of the oldest byte kept.
     pub start: u64,
-    /// Bytes of `0..end` still readable.
+    /// The bytes of `0..end` that are readable.
     pub kept_bytes: u64,
-    /// Bytes that are gone.
+    /// The bytes of `0..end` that are gone.
     pub dropped_bytes: u64,
     /// When the newest byte was read from the command.
     pub last_at: Option<Timestamp>,
 }
 
 impl Stats {
-    /// One stream's share.
+    /// The share of one stream.
     #[must_use]
     pub const fn of(&self, stream: StreamName) -> StreamStats {
         self.streams[stream_code(stream) as usize]
@@ -63,10 +62,10 @@ impl Stats {
 }
 
 impl Journal {
-    /// A handle on the execution in `dir`. There need not be any output yet.
+    /// Opens the journal of the execution in `dir`. There need not be any output yet.
     ///
     /// # Errors
-    /// When there is no such directory.
+    /// When the directory does not exist.
     pub fn open(dir: &Path) -> Result<Self, ReadError> {
         let shown = || dir.display().to_string();
         let opened = files::open_dir(dir).map_err(|error| {
@@ -83,9 +82,10 @@ impl Journal {
         })
     }
 
-    /// This journal, its newest segment's files kept open from one question to the next: two
-    /// descriptors, shared by the clones of this handle, until [`Journal::close_files`] or
-    /// until the last clone is gone. Answers are those of the files as they stand all the same.
+    /// This journal, with the files of its newest segment kept open from one call to the next: two
+    /// descriptors, shared by the clones of this handle, until [`Journal::close_files`] or until
+    /// the
+    /// last clone is dropped. Results are those of the files as they are all the same.
     #[must_use]
     pub fn keeping_files_open(self) -> Self {
         Self {
@@ -94,16 +94,16 @@ impl Journal {
         }
     }
 
-    /// Closes what is kept open; the next question opens it anew. To be called where output
-    /// was dropped: the space of a file is given back once nobody has it open.
+    /// Closes the files kept open; the next call opens them anew. To be called after output was
+    /// dropped: the space of a file is freed only once no process has it open.
     pub fn close_files(&self) {
         if let Some(open) = &self.open {
             open.close();
         }
     }
 
-    /// This journal, continued by the memory file of a
-    /// [`MemorySegment`](crate::MemorySegment). A file that is none changes nothing.
+    /// This journal, continued by the memory file of a [`MemorySegment`](crate::MemorySegment). A
+    /// file of another format changes nothing.
     #[must_use]
     pub fn with_memory(self, memory: OwnedFd) -> Self {
         let slot = MemorySlot::default();
@@ -111,7 +111,7 @@ impl Journal {
         self.with_memory_slot(slot)
     }
 
-    /// This journal, continued by the memory segment that is in `slot` when it is read.
+    /// This journal, continued by the memory segment that is in `slot` at the time of a read.
     #[must_use]
     pub fn with_memory_slot(self, slot: MemorySlot) -> Self {
         Self {
@@ -120,8 +120,8 @@ impl Journal {
         }
     }
 
-    /// The valid end. The newest records are checked; damage further back shows when it is
-    /// read, as `damaged` in the answer.
+    /// The valid end as an offset. The newest records are verified; damage further back is found
+    /// when it is read, and reported as `damaged` in the result.
     ///
     /// # Errors
     /// When the files cannot be read.
@@ -129,7 +129,7 @@ impl Journal {
         self.view(|view| Ok(view.end))
     }
 
-    /// The oldest byte kept.
+    /// The offset of the oldest byte kept.
     ///
     /// # Errors
     /// When the files cannot be read.
@@ -145,7 +145,7 @@ impl Journal {
         self.view(|view| Ok(view.start()?..view.end))
     }
 
-    /// What is gone before the valid end, in order.
+    /// The ranges that are gone before the valid end, in order.
     ///
     /// # Errors
     /// When the files cannot be read.
@@ -153,7 +153,7 @@ impl Journal {
         self.view(gaps)
     }
 
-    /// How much there is.
+    /// The size of the journal.
     ///
     /// # Errors
     /// When the files cannot be read.
@@ -161,7 +161,7 @@ impl Journal {
         self.view(stats)
     }
 
-    /// Raw chunks from a cursor on.
+    /// Reads raw chunks from a cursor on.
     ///
     /// # Errors
     /// When the files cannot be read.
@@ -169,31 +169,33 @@ impl Journal {
         self.view(|view| read::page(view, query))
     }
 
-    /// Lines.
+    /// Reads lines.
     ///
-    /// A line belongs to one stream. It is *in* a page when its last byte lies at or after the
-    /// page's beginning; within a page lines stand in the order of their first bytes. So a
-    /// line that other streams' bytes cut in two is returned whole, once, in the page in which
-    /// it ends, and going on at `next` yields each terminated line exactly once, also while
-    /// the writer is in the middle of one.
+    /// A line belongs to one stream. It is *in* a page when its last byte is at or after the page's
+    /// beginning; within a page, lines are in the order of their first bytes. So a line that other
+    /// streams' bytes split in two is returned whole, once, in the page in which it ends, and
+    /// continuing at `next` yields each terminated line exactly once, also while the writer is in
+    /// the
+    /// middle of one.
     ///
-    /// A last line without a newline is returned as
-    /// [`unfinished`](crate::query::Unfinished) says: not before it ends, as a preview that
-    /// comes again, or for good; after that `next` is one beyond the end, so that asking
-    /// again yields nothing. Where bytes are gone, the lines they cut are returned as they
-    /// are, unterminated, and the page ends there; the next one begins behind the gap.
-    ///
+    /// A last line without a newline is returned as [`unfinished`](crate::query::Unfinished) says:
+    /// not before it ends, as a preview that is repeated later, or finally; after that `next` is
+    /// one
+    /// beyond the end, so that a further call yields nothing. Where bytes are gone, the lines they
+    /// cut
+    /// are returned as they are, unterminated, and the page ends there; the next one begins after
+    /// the
+    /// gap.
     /// # Errors
     /// When the files cannot be read, or a backtracking pattern exceeds its budget.
     pub fn lines(&self, query: &LineQuery) -> Result<LinePage, ReadError> {
         self.view(|view| lines::page(view, query))
     }
 
-    /// Drops everything there is now, also while a writer appends. Numbers of lines and
-    /// offsets go on.
+    /// Drops all present output, also while a writer appends. Line numbers and offsets continue.
     ///
     /// # Errors
-    /// When the floor cannot be written or segments cannot be removed.
+    /// When the truncation point cannot be written or segments cannot be removed.
     pub fn clear(&self) -> Result<TrimmedRange, WriteError> {
         let (from, floor) = self.view(|view| Ok((view.start()?, view.as_floor()?)))?;
         retention::clear_below(self.dir.as_fd(), floor)?;

@@ -1,14 +1,15 @@
 //! Journals and the ledger on disk: the append-only log of one execution (output and events),
 //! and the append-only, hash-chained log of every request.
 //!
-//! The write side ([`OutputWriter`], [`MemorySegment`], and [`FallbackWriter`], which goes from
-//! one to the other and back) is synchronous, single-threaded and does not allocate per append:
-//! shims use it. [`EventWriter`] and [`Ledger`] belong to the
-//! daemon. The read side is [`Journal`], a cheap handle whose every answer carries the
-//! [`Cursor`](ostler_model::Cursor) at which the next one goes on.
+//! The write side ([`OutputWriter`], [`MemorySegment`], and [`FallbackWriter`], which switches from
+//! one to the other and back) is synchronous, single-threaded and does not allocate per append: it
+//! runs in shims. [`EventWriter`] and [`Ledger`] belong to the daemon. The read side is
+//! [`Journal`],
+//! a cheap handle whose every result carries the [`Cursor`](ostler_model::Cursor) at which the next
+//! one continues.
 //!
-//! Byte layouts stand in `docs/design/001-journal-format.md`. This crate must never know of
-//! processes or HTTP, and of tokio only in [`follow`].
+//! Byte layouts are described in `docs/design/001-journal-format.md`. This crate must never know
+//! of processes or HTTP, and of tokio only in [`follow`].
 #![forbid(unsafe_code)]
 
 mod compress;

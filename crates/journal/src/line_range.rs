@@ -1,4 +1,4 @@
-//! The range in which lines are looked for: position, time, head and tail.
+//! The range in which lines are searched: position, time, head and tail.
 
 use crate::filter::{Counter, keep, nanoseconds};
 use crate::line_start;
@@ -9,22 +9,22 @@ use crate::scan::{LineScanner, ScanRange, Stop};
 use crate::segment::SegmentError;
 use crate::snapshot::{JournalSnapshot, RecordPosition};
 
-/// Where lines may end.
+/// The range of offsets in which lines may end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineRange {
     pub(crate) from: u64,
     pub(crate) until: u64,
     pub(crate) gap: Option<Gap>,
-    /// Whether the end of the journal is in the range, so that open lines may be shown.
+    /// Whether the range includes the end of the journal, so that open lines may be shown.
     pub(crate) to_end: bool,
-    /// The offset a page that reached the end goes on at, beyond the bytes where the open
-    /// lines were given out for good.
+    /// The offset at which a page that reached the end continues: beyond the bytes where the open
+    /// lines were returned finally.
     pub(crate) end: u64,
     /// Whether open lines are to be shown.
     pub(crate) show_open: bool,
-    /// Matches at the beginning of the range that are left out.
+    /// The number of matches at the beginning of the range to skip.
     pub(crate) skip: u64,
-    /// Matches in open lines that are not beyond the head.
+    /// The number of matches in open lines that the head allows.
     pub(crate) open_most: u64,
 }
 
@@ -61,7 +61,7 @@ impl LineRange {
         Ok(bounds)
     }
 
-    /// Nothing that ends at or after `end` is in the range.
+    /// Excludes everything that ends at or after `end`.
     fn end_at(&mut self, view: &JournalSnapshot<'_>, end: u64) {
         if end < self.until {
             self.until = end;
@@ -71,8 +71,8 @@ impl LineRange {
         }
     }
 
-    /// Leaves out what was read at or after this time, unless a line goes over it: then the
-    /// taker must read on to its end.
+    /// Excludes what was read at or after this time, unless a line continues across it: then the
+    /// page builder must read on to its end.
     fn end_before(
         &mut self,
         view: &JournalSnapshot<'_>,
@@ -105,7 +105,7 @@ impl LineRange {
         }
     }
 
-    /// Moves the end behind the first `head` matches.
+    /// Moves the end after the first `head` matches.
     pub(crate) fn seek_head(
         &mut self,
         view: &JournalSnapshot<'_>,
@@ -173,7 +173,7 @@ impl LineRange {
         Ok(())
     }
 
-    /// The tail reaches back to a gap or to damage.
+    /// Ends the tail at a gap or at damage.
     fn stop_tail_at(&mut self, from: u64) {
         if from > self.from {
             self.enter_gap(self.from, from);
@@ -211,7 +211,7 @@ fn offset_at(view: &JournalSnapshot<'_>, at_ns: i64) -> Result<u64, SegmentError
     Ok(record.map_or(view.end, |record| record.offset.max(view.floor)))
 }
 
-/// The place after the last record that begins before `offset`.
+/// The position after the last record that begins before `offset`.
 fn after(view: &JournalSnapshot<'_>, offset: u64) -> Result<RecordPosition, SegmentError> {
     let place = view.locate(offset)?;
     let inside = match view.len() {
@@ -229,15 +229,15 @@ fn after(view: &JournalSnapshot<'_>, offset: u64) -> Result<RecordPosition, Segm
     })
 }
 
-/// What a look at a block, backward, came to.
+/// The result of a backward search in one block.
 enum Found {
-    /// As many as were wanted, and so many more before them, end at or after this offset.
+    /// The wanted matches and this many more before them end at or after this offset.
     At(u64, u64),
-    /// There are only this many.
+    /// There are only this many matches.
     Fewer(u64),
 }
 
-/// Looks for the newline before the last `wanted` ones.
+/// Searches backward for the newline before the last `wanted` ones.
 fn nth_newline_back(
     block: &RecordBlock,
     part: &LineRange,
@@ -263,7 +263,7 @@ fn nth_newline_back(
     Found::Fewer(count)
 }
 
-/// Looks for the end of the match before the last `wanted` ones.
+/// Searches backward for the end of the match before the last `wanted` ones.
 fn nth_match_back(
     view: &JournalSnapshot<'_>,
     query: &LineQuery,

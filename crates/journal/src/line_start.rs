@@ -1,4 +1,4 @@
-//! The beginning of a line that began before the place where reading began.
+//! The beginning of a line that starts before the position where reading begins.
 
 use ostler_model::StreamName;
 
@@ -9,11 +9,11 @@ use crate::segment::{OutputSegment, SegmentError};
 use crate::snapshot::{JournalSnapshot, RecordPosition};
 use crate::tail::RawRecord;
 
-/// Records looked at in one step.
+/// The number of records read in one step.
 const STEP_RECORDS: u64 = 256;
 
-/// The line of `record`'s stream that goes over into it, without the bytes of `record` itself.
-/// Where the line's beginning is gone it begins with the oldest byte kept.
+/// The line that continues into `record`, without the bytes of `record` itself. Where the
+/// beginning of the line is gone, it begins with the oldest byte kept.
 pub(crate) fn line_into(
     view: &JournalSnapshot<'_>,
     place: RecordPosition,
@@ -30,7 +30,7 @@ pub(crate) fn line_into(
     for (slot, place) in places.into_iter().rev() {
         let segment = view.segment(slot)?;
         if line.len > 0 && line.kept.len() >= keep {
-            // Enough is kept: of the rest only the length matters, and the index knows it.
+            // Enough is buffered: of the rest only the length matters, and the index has it.
             if let Some(record) = segment.record(place)? {
                 line.len += u64::from(record.len);
                 line.end = record.end();
@@ -38,7 +38,7 @@ pub(crate) fn line_into(
             continue;
         }
         let Some((record, bytes)) = segment.chunk(view.dir(), place)? else {
-            // Damaged: what lies before it does not belong to what lies behind.
+            // Damaged: the bytes before it do not belong to those after it.
             line.kept.clear();
             line.len = 0;
             continue;
@@ -57,7 +57,7 @@ pub(crate) fn line_into(
     Ok(line)
 }
 
-/// The line of `stream` that is open at `offset`, if one is.
+/// The line of `stream` that is open at `offset`, if there is one.
 pub(crate) fn open_before(
     view: &JournalSnapshot<'_>,
     offset: u64,
@@ -91,8 +91,8 @@ pub(crate) fn open_before(
     Ok(Some(line))
 }
 
-/// The chunks before `place` that hold parts of the line with `newlines` newlines before it,
-/// newest first.
+/// The chunks before `place` that hold parts of the line with `newlines` newlines before it, newest
+/// first.
 fn chunks_of_line(
     view: &JournalSnapshot<'_>,
     place: RecordPosition,
@@ -110,7 +110,7 @@ fn chunks_of_line(
     Ok(places)
 }
 
-/// Walks back over the records of one stream, as long as a line of it may go on.
+/// Iterates backward over the records of one stream, as long as a line of it may continue.
 struct BackwardCursor<'v, 'd> {
     view: &'v JournalSnapshot<'d>,
     stream: StreamName,
@@ -133,8 +133,8 @@ impl<'v, 'd> BackwardCursor<'v, 'd> {
         }
     }
 
-    /// The next older record of the stream; none at the beginning of what is kept, at a gap,
-    /// at damage, or where the index says that no line is open.
+    /// The next older record of the stream; none at the beginning of the kept output, at a gap, at
+    /// damage, or where the index says that no line is open.
     fn step(&mut self) -> Result<Option<(usize, u64, IndexRecord)>, SegmentError> {
         loop {
             while self.place.record == 0 {

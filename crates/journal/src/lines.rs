@@ -1,4 +1,4 @@
-//! Lines of a journal: where to begin, what to take, where to go on.
+//! Line queries: the range, the page, the cursor of the next page.
 
 use crate::line_range::LineRange;
 use crate::page_builder::LinePageBuilder;
@@ -7,7 +7,7 @@ use crate::query::{LinePage, LineQuery};
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
 
-/// Answers a query on one view.
+/// Answers a query on one snapshot.
 pub(crate) fn page(
     view: &JournalSnapshot<'_>,
     query: &LineQuery,

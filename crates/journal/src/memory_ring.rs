@@ -1,4 +1,4 @@
-//! Output in memory while the disk is full: a ring with the newest bytes.
+//! The memory segment: a ring buffer with the newest output while the disk is full.
 
 use std::fs::File;
 use std::io;
@@ -17,9 +17,9 @@ use crate::query::stream_code;
 use crate::tail::RawRecord;
 use crate::writer::{OutputWriter, WriteProgress};
 
-/// Bytes of the memory file, header included.
+/// The size of the memory file in bytes, header included.
 pub const MEMORY_BYTES: u64 = 1024 * 1024;
-/// The most bytes one record of the ring speaks for.
+/// The most bytes that one record of the ring covers.
 const PIECE_BYTES: usize = 64 * 1024;
 
 const FILE: &str = "the memory segment";
@@ -30,18 +30,19 @@ const VERSION: u8 = 1;
 const TAIL_AT: u64 = 16;
 const HEAD_AT: u64 = 24;
 const HEADER_LEN: usize = 32;
-/// Behind the ring: what each stream had come to at a head, spelled like the header of a segment
-/// that begins at that position. Files of older writers end with the ring.
+/// The offset, after the ring, of the stream counters at a head, encoded like the header of a
+/// segment that begins at that position. Files of older writers end with the ring.
 const STATE_AT: u64 = MEMORY_BYTES;
-/// How often a reader looks again at a state that is being written.
+/// How often a reader retries to read a state that is being written.
 const STATE_READS: usize = 8;
 
-/// A memory file that goes on where the disk would not: the newest [`MEMORY_BYTES`] of
-/// output in the record format; what was overwritten reads as a gap.
+/// A memory file that takes output while the disk refuses it: the newest [`MEMORY_BYTES`] in the
+/// record format; bytes that were overwritten read as a gap.
 ///
-/// The ring holds records, each followed by its chunk, at positions that only grow; a position
-/// modulo the ring's size is its place. Before it overwrites, the writer moves the tail; after
-/// it wrote, the head. A reader copies the ring between two looks at the tail.
+/// The ring holds records, each followed by its chunk, at positions that only increase; a position
+/// modulo the size of the ring is its place in the file. The writer moves the tail before it
+/// overwrites, and the head after it wrote. A reader reads the tail before and after it copies the
+/// ring.
 #[derive(Debug)]
 pub struct MemorySegment {
     file: File,
@@ -56,15 +57,15 @@ pub struct MemorySegment {
 }
 
 impl MemorySegment {
-    /// Goes on after `writer`, whose last append failed.
+    /// Continues after `writer`, whose last append failed.
     ///
     /// # Errors
-    /// When the kernel has no memory to give.
+    /// When the kernel refuses the memory.
     pub fn after(writer: &OutputWriter) -> Result<Self, WriteError> {
         Self::begin(writer.progress()).map_err(refused)
     }
 
-    /// Begins at `offset`, where nobody can say what was before.
+    /// Begins at `offset`, where the stream counters are unknown.
     pub(crate) fn at(offset: u64) -> Result<Self, WriteError> {
         let progress = WriteProgress {
             end: offset,
@@ -109,7 +110,7 @@ impl MemorySegment {
         Ok(self.progress.end)
     }
 
-    /// The offset of its first byte, overwritten or not.
+    /// The offset of its first byte, whether overwritten or not.
     #[must_use]
     pub const fn base(&self) -> u64 {
         self.base
@@ -121,7 +122,7 @@ impl MemorySegment {
         self.progress.end
     }
 
-    /// What it holds; none where it holds nothing.
+    /// A copy of its content; none where it is empty.
     pub(crate) fn contents(&self) -> Result<Option<Snapshot>, WriteError> {
         let memory = self.file.try_clone().map(OwnedFd::from).map_err(refused)?;
         Snapshot::take(&memory).map_err(refused)
@@ -131,13 +132,13 @@ impl MemorySegment {
         self.progress
     }
 
-    /// Bytes that were overwritten.
+    /// The number of bytes that were overwritten.
     #[must_use]
     pub const fn lost_bytes(&self) -> u64 {
         self.oldest - self.base
     }
 
-    /// How full it is before `bytes` more are appended.
+    /// The fill level before `bytes` more are appended.
     pub(crate) const fn fill(&self, bytes: u64) -> Fill {
         let records = bytes.div_ceil(PIECE_BYTES as u64);
         let end = self.head + bytes + records * RECORD_BYTES as u64;
@@ -148,12 +149,12 @@ impl MemorySegment {
         }
     }
 
-    /// Bytes of the records it holds, and of what they speak for.
+    /// The number of bytes of the records it holds and of their chunks.
     pub(crate) const fn held_bytes(&self) -> u64 {
         self.head - self.tail
     }
 
-    /// The memory file, to be handed to [`Journal::with_memory`](crate::Journal::with_memory).
+    /// The memory file, to be passed to [`Journal::with_memory`](crate::Journal::with_memory).
     #[must_use]
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
@@ -174,7 +175,7 @@ impl MemorySegment {
         Ok(())
     }
 
-    /// Lets go of the oldest records until `end` fits.
+    /// Drops the oldest records until `end` fits.
     fn make_room(&mut self, end: u64) -> io::Result<()> {
         let before = self.tail;
         while end - self.tail > RING_BYTES && self.tail < self.head {
@@ -214,18 +215,18 @@ fn refused(error: io::Error) -> WriteError {
     WriteError::io("append to", FILE, error)
 }
 
-/// The memory segment of one execution, shared by all its readers: one that is put in later is
-/// read by journals that were opened before.
+/// The memory segment of one execution, shared by all its readers: journals that were opened
+/// earlier read one that is put in later.
 #[derive(Debug, Clone, Default)]
 pub struct MemorySlot(Arc<RwLock<Option<Arc<OwnedFd>>>>);
 
 impl MemorySlot {
-    /// Puts a memory segment in, in place of an earlier one.
+    /// Puts a memory segment in, and replaces an earlier one.
     pub fn put(&self, memory: OwnedFd) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(memory));
     }
 
-    /// Takes the memory segment out: what it held is on disk, or gone.
+    /// Removes the memory segment: its content is on disk, or lost.
     pub fn clear(&self) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -240,25 +241,25 @@ impl MemorySlot {
     }
 }
 
-/// What a memory segment held at one instant.
+/// The content of a memory segment at one instant.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     records: Vec<RawRecord>,
     bytes: Vec<u8>,
     base: u64,
     end: u64,
-    /// What each stream had come to at the end, where that is known.
+    /// The stream counters at the end, where they are known.
     at_end: Option<StreamCounters>,
 }
 
 impl Snapshot {
-    /// Copies the ring; none where there is nothing valid in it.
+    /// Copies the ring; none where it holds nothing valid.
     pub(crate) fn take(memory: &OwnedFd) -> io::Result<Option<Self>> {
         let file = File::from(memory.try_clone()?);
         let Some((_, marked)) = marks(&file)? else {
             return Ok(None);
         };
-        // The head that the state names: everything before it is written, and counted there.
+        // The head that the state names: everything before it is written and counted there.
         let state = read_state(&file)?;
         let head = state.as_ref().map_or(marked, |state| state.base);
         let mut ring = vec![0; usize::try_from(RING_BYTES).unwrap_or(0)];
@@ -266,12 +267,12 @@ impl Snapshot {
         let Some((tail, _)) = marks(&file)?.filter(|_| filled == ring.len()) else {
             return Ok(None);
         };
-        // What was overwritten while it was copied lies before the tail as it is now.
+        // What was overwritten during the copy is before the tail as it is now.
         let tallies = state.map(|state| state.tallies);
         Ok(Self::parse(&ring, (tail, head), tallies))
     }
 
-    /// The valid records between tail and head, where each stream had come to `at_head`.
+    /// Parses the valid records between tail and head; `at_head` has the counters at the head.
     fn parse(
         ring: &[u8],
         (tail, head): (u64, u64),
@@ -319,8 +320,8 @@ impl Snapshot {
         self.end
     }
 
-    /// What each stream had come to before the first record. Where nothing is known of the end,
-    /// the records say how many lines, and nobody says how many bytes.
+    /// The stream counters before the first record. Where those at the end are unknown, the records
+    /// give the number of lines; the number of bytes is unknown.
     pub(crate) fn tallies(&self) -> StreamCounters {
         let mut tallies = self.at_end.unwrap_or_default();
         for record in self.records.iter().rev().filter_map(IndexRecord::decode) {
@@ -368,7 +369,7 @@ const fn state(head: u64, tallies: StreamCounters) -> Header {
     }
 }
 
-/// A head and what each stream had come to there; none of an older writer's file.
+/// Reads a head and the stream counters there; none in a file of an older writer.
 fn read_state(file: &File) -> io::Result<Option<Header>> {
     let mut raw = [0; index::HEADER_BYTES];
     for _ in 0..STATE_READS {
@@ -382,7 +383,7 @@ fn read_state(file: &File) -> io::Result<Option<Header>> {
     Ok(None)
 }
 
-/// The tail and the head, if this is a memory segment.
+/// Reads the tail and the head, if this is a memory segment.
 fn marks(file: &File) -> io::Result<Option<(u64, u64)>> {
     let mut header = [0; HEADER_LEN];
     let whole = files::read_at(file, &mut header, 0)? == HEADER_LEN;
@@ -394,7 +395,7 @@ fn marks(file: &File) -> io::Result<Option<(u64, u64)>> {
     Ok(Some((tail, head)))
 }
 
-/// A piece of the ring in one piece.
+/// Copies a part of the ring, which may wrap around, into contiguous memory.
 fn unwind(ring: &[u8], position: u64, len: usize) -> Vec<u8> {
     let at = usize::try_from(position % RING_BYTES).unwrap_or(0);
     let first = len.min(ring.len() - at);

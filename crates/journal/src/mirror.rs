@@ -1,4 +1,4 @@
-//! A live copy of a journal in another format, resumable (A2).
+//! A live, resumable copy of a journal in an export format.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -14,12 +14,12 @@ use crate::export::{
 use crate::journal::Journal;
 
 const POSITION_FILE: &str = "mirror.position";
-/// Bytes at the end of an Avro file that a later append must repeat.
+/// The length of the sync marker at the end of an Avro file, which an append must repeat.
 const MARKER_BYTES: usize = 16;
 
-/// Keeps `mirror.<format>` in an execution's directory level with its journal. Works when
-/// told to, never by itself; its position is saved beside it, so that after a crash the copy
-/// is cut to what was saved and goes on from there.
+/// Keeps `mirror.<format>` in an execution's directory up to date with its journal. It works only
+/// when called; its position is saved beside it, so that after a crash the copy is truncated to the
+/// saved position and continues from there.
 #[derive(Debug)]
 pub struct Mirror {
     dir: PathBuf,
@@ -28,7 +28,7 @@ pub struct Mirror {
     position: Position,
 }
 
-/// What was copied, and how much the copy held then.
+/// What was copied, and the length of the copy then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Position {
     format: Format,
@@ -37,7 +37,7 @@ struct Position {
 }
 
 impl Mirror {
-    /// Opens or creates the copy; goes on where it was. Another format than before begins anew.
+    /// Opens or creates the copy, and continues it. A format other than before starts anew.
     ///
     /// # Errors
     /// When the copy cannot be opened, or `format` cannot be appended to (text and asciicast
@@ -71,12 +71,13 @@ impl Mirror {
         })
     }
 
-    /// Copies what is new. Returns the bytes of output copied. `subject.events` holds all
-    /// events so far; those copied before are passed over.
+    /// Copies what is new. Returns the bytes of output copied. `subject.events` holds all events so
+    /// far; those copied before are skipped.
     ///
     /// # Errors
-    /// When the journal cannot be read or the copy cannot be written; what was saved before
-    /// stays, and the next call tries again.
+    /// When the journal cannot be read or the copy cannot be written; what was saved before stays,
+    /// and
+    /// the next call tries again.
     pub fn advance(&mut self, subject: &Subject<'_>) -> Result<u64, ExportError> {
         // What a failed call left is cut first.
         self.file.set_len(self.position.bytes)?;
@@ -141,8 +142,8 @@ fn marker(file: &File, bytes: u64) -> io::Result<[u8; MARKER_BYTES]> {
     Ok(marker)
 }
 
-/// The saved position; none where there is none, or where it is garbled: then the copy begins
-/// anew.
+/// Reads the saved position; none where there is none, or where it is invalid: then the copy
+/// starts anew.
 fn read_position(dir: &Path) -> io::Result<Option<Position>> {
     match std::fs::read(dir.join(POSITION_FILE)) {
         Ok(text) => Ok(serde_json::from_slice(&text).ok()),

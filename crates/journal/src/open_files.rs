@@ -1,9 +1,9 @@
-//! Files of a journal that stay open between two questions.
+//! Files of a journal that stay open between two calls.
 //!
-//! Whoever looks at a journal again and again, as a conversation with a program does, would
-//! otherwise list its directory and open the same three files for each question. What is kept
-//! is checked against the directory each time (fstat(2)), so that segments that were begun,
-//! trimmed, cleared or compressed meanwhile are seen.
+//! A client that reads a journal again and again, as in a dialogue with a program, would otherwise
+//! list its directory and open the same three files on each call. What is kept is compared with the
+//! directory each time (fstat(2)), so that segments that were begun, trimmed, cleared or compressed
+//! meanwhile are noticed.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,16 +13,16 @@ use crate::error::ReadError;
 use crate::files::{self, SegmentListing, TruncationPoint};
 use crate::segment::{SegmentError, SharedSegment};
 
-/// A directory that was changed so short a time before it was listed may be changed once more
-/// with the same time of change, in milliseconds: file times advance with the kernel's tick, of
-/// 10 ms at most (inode(7)).
+/// A directory that was changed within this many milliseconds before it was listed may be changed
+/// once more with the same change time: file times advance with the kernel's tick, of at most 10 ms
+/// (inode(7)).
 const RACY_MS: u64 = 20;
 
-/// What is kept.
+/// The kept files.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFiles(Mutex<Option<Known>>);
 
-/// A directory as it was listed, and its newest segment.
+/// A directory listing, and the newest segment.
 #[derive(Debug)]
 struct Known {
     changed: Changed,
@@ -31,7 +31,7 @@ struct Known {
     last: Option<SharedSegment>,
 }
 
-/// When a directory was changed last.
+/// The change time of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Changed {
     seconds: i64,
@@ -47,7 +47,7 @@ impl Changed {
         })
     }
 
-    /// Whether a change after now would show.
+    /// Whether a later change would have another change time.
     fn is_past(self) -> bool {
         let seconds = u64::try_from(self.seconds).unwrap_or_default();
         let at = Duration::from_secs(seconds) + Duration::from_nanos(self.nanoseconds);
@@ -61,12 +61,12 @@ impl OpenFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes everything.
+    /// Closes all files.
     pub(crate) fn close(&self) {
         *self.lock() = None;
     }
 
-    /// What the directory holds, and its newest segment where that is open.
+    /// The directory listing, and its newest segment where that is open.
     pub(crate) fn look(
         &self,
         dir: &OwnedFd,
@@ -91,7 +91,7 @@ impl OpenFiles {
         Ok((listing, floor, last))
     }
 
-    /// Keeps a segment open, where the directory is known.
+    /// Keeps a segment open, where the directory listing is known.
     pub(crate) fn keep(&self, last: SharedSegment) {
         if let Some(known) = self.lock().as_mut()
             && known.listing.has_raw(last.number())
@@ -101,7 +101,7 @@ impl OpenFiles {
     }
 }
 
-/// What a directory holds.
+/// Lists a directory.
 pub(crate) fn list(dir: &OwnedFd) -> Result<(SegmentListing, TruncationPoint), SegmentError> {
     use std::os::fd::AsFd;
     let failed = |error| ReadError::io("list", "the execution's directory", error);

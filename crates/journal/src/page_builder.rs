@@ -1,4 +1,4 @@
-//! Takes lines onto a page, within its budgets.
+//! Adds lines to a page within its budgets.
 
 use std::ops::Range;
 
@@ -13,32 +13,32 @@ use crate::scan::{LineScanner, LineVisitor, ScanControl, ScannedLine, Stop};
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
 
-/// Takes lines onto a page, and counts those beyond its budgets.
+/// Adds lines to a page, and counts those beyond its budgets.
 pub(crate) struct LinePageBuilder<'q> {
     query: &'q LineQuery,
     watch: BudgetedMatcher,
     lines: Vec<JournalLine>,
     bytes: u64,
-    /// Matches that may still be taken or counted.
+    /// The number of matches that may still be added or counted.
     head_left: u64,
     omitted: u64,
-    /// Where the page was cut.
+    /// The offset where the page was cut.
     cut: Option<u64>,
-    /// The end of the last line taken, or of the range before it.
+    /// The end of the last line added, or the beginning of the range.
     taken: u64,
     /// Whether lines beyond the page are counted by reading them.
     reads_on: bool,
-    /// Matches still to be left out.
+    /// The number of matches still to be skipped.
     skip: u64,
-    /// Matches in open lines that may still be taken.
+    /// The number of matches in open lines that may still be added.
     open_left: u64,
-    /// Open lines taken. They come last, and all of them or none: no cursor lies between.
+    /// The number of open lines added. They come last, all or none: no cursor lies between them.
     open_taken: u64,
 }
 
 impl<'q> LinePageBuilder<'q> {
     pub(crate) fn new(query: &'q LineQuery, bounds: &LineRange, watch: BudgetedMatcher) -> Self {
-        // With head and tail the range already ends with the head.
+        // With head and tail, the range already ends with the head.
         let head = query.head.filter(|_| query.tail.is_none());
         let filtered = query.grep.is_some()
             || query.since.is_some()
@@ -104,7 +104,7 @@ impl<'q> LinePageBuilder<'q> {
                 Stop::Gap(gap) => {
                     at.from = gap.to;
                     if self.cut.is_none() && self.lines.is_empty() {
-                        // Nothing came before: the page may begin behind the gap.
+                        // Nothing came before: the page may begin after the gap.
                         page.gap = Some(Gap {
                             from: page.gap.map_or(gap.from, |one| one.from),
                             to: gap.to,
@@ -125,7 +125,7 @@ impl<'q> LinePageBuilder<'q> {
         self.close(view, bounds, page)
     }
 
-    /// A gap right at the beginning.
+    /// Handles a gap right at the beginning.
     fn first_gap(
         &self,
         view: &JournalSnapshot<'_>,
@@ -147,7 +147,7 @@ impl<'q> LinePageBuilder<'q> {
             }))
     }
 
-    /// The range was read: open lines.
+    /// Adds open lines after the range was read.
     fn finish(
         &mut self,
         scan: &mut LineScanner<'_, '_, '_>,
@@ -162,7 +162,7 @@ impl<'q> LinePageBuilder<'q> {
         scan.flush(self)?;
         let given = self.lines.len() > shown;
         if self.cut.is_none() && self.query.unfinished == Unfinished::Final {
-            // One beyond the bytes: the open lines were given out for good.
+            // One beyond the bytes: the open lines were returned finally.
             page.next.offset = bounds.until + u64::from(given);
         }
         Ok(())
@@ -191,7 +191,7 @@ impl<'q> LinePageBuilder<'q> {
         Ok(page)
     }
 
-    /// Whether a line of this many bytes has no room.
+    /// Whether a line of this many bytes exceeds the budget.
     const fn is_full(&self, bytes: u64) -> bool {
         let lines = self.lines.len() as u64;
         lines > 0
@@ -224,7 +224,7 @@ impl<'q> LinePageBuilder<'q> {
         Ok(())
     }
 
-    /// Where the `most` bytes around the first match of a longer line begin.
+    /// The beginning of the `most` bytes around the first match of a longer line.
     fn window(&self, line: &ScannedLine<'_>, most: usize) -> Result<usize, SegmentError> {
         let Some(pattern) = self.query.grep.as_ref() else {
             return Ok(0);

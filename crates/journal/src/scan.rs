@@ -1,8 +1,8 @@
-//! Lines out of blocks: every line of the streams asked for that ends in a range, in the order
-//! in which they end.
+//! The line scanner: all lines of the requested streams that end in a range, in the order in which
+//! they end.
 //!
-//! Whole lines inside a run are handed over without copying; with a pattern only candidates
-//! are looked at. The line a run breaks off is carried along, up to a limit.
+//! Whole lines inside a run are passed on without copying; with a pattern, only candidates are
+//! matched. The line at the end of a run is buffered, up to a limit.
 
 use ostler_model::StreamName;
 
@@ -14,17 +14,17 @@ use crate::record_iter::{ForwardRecords, RecordBlock, RecordRun, RecordStep, wit
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
 
-/// Bytes of a line that is longer than a block that a pattern is tried on.
+/// The most bytes of a line longer than a block that a pattern is matched against.
 pub(crate) const MATCH_BYTES: usize = 16 * 1024 * 1024;
 
-/// A line as the scan sees it.
+/// One line found by the scan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScannedLine<'b> {
     pub(crate) stream: StreamName,
     /// The offset of its first byte.
     pub(crate) offset: u64,
     pub(crate) at_ns: i64,
-    /// From 1.
+    /// The line number, from 1.
     pub(crate) number: u64,
     /// Its first bytes, without the newline.
     pub(crate) text: &'b [u8],
@@ -35,18 +35,18 @@ pub(crate) struct ScannedLine<'b> {
     pub(crate) terminated: bool,
 }
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScanControl {
     Continue,
     Stop,
 }
 
-/// Takes lines.
+/// Receives lines.
 pub(crate) trait LineVisitor {
     fn line(&mut self, line: &ScannedLine<'_>) -> Result<ScanControl, SegmentError>;
 
-    /// Told before each block; `at_ns` is the time of its first record.
+    /// Called before each block; `at_ns` is the time of its first record.
     fn block(&mut self, _at_ns: i64) -> ScanControl {
         ScanControl::Continue
     }
@@ -57,15 +57,15 @@ pub(crate) trait LineVisitor {
 pub(crate) enum Stop {
     /// The range was read; lines may be open.
     End,
-    /// Bytes are gone here; open lines were handed over as they are.
+    /// Bytes are gone here; open lines were passed on as they are.
     Gap(Gap),
     /// Nothing from this offset on can be read.
     Damaged(u64),
-    /// The sink had enough.
+    /// The visitor ended the scan.
     Sink,
 }
 
-/// A line that has begun.
+/// A line whose end was not found yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OpenLine {
     pub(crate) offset: u64,
@@ -78,7 +78,7 @@ pub(crate) struct OpenLine {
     pub(crate) end: u64,
 }
 
-/// What is scanned, and for what.
+/// The range and the pattern of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanRange<'p> {
     /// Lines that end at or after this offset.
@@ -87,7 +87,7 @@ pub(crate) struct ScanRange<'p> {
     pub(crate) until: u64,
     pub(crate) streams: StreamSet,
     pub(crate) pattern: Option<&'p Pattern>,
-    /// Bytes of a line to be carried along.
+    /// The most bytes of a line to buffer.
     pub(crate) keep: usize,
 }
 
@@ -115,7 +115,7 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
         }
     }
 
-    /// Hands every line to `sink`.
+    /// Passes every line to `sink`.
     pub(crate) fn run(&mut self, sink: &mut dyn LineVisitor) -> Result<Stop, SegmentError> {
         if self.range.from >= self.range.until {
             return Ok(Stop::End);
@@ -146,7 +146,7 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
         }
     }
 
-    /// Hands over the lines that are open, in the order in which they began.
+    /// Passes on the open lines, in the order in which they began.
     pub(crate) fn flush(
         &mut self,
         sink: &mut dyn LineVisitor,
@@ -203,7 +203,7 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
         Ok(ScanControl::Continue)
     }
 
-    /// Takes in a run of one stream.
+    /// Processes a run of one stream.
     fn feed(
         &mut self,
         run: RecordRun<'_>,
@@ -255,7 +255,7 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
         Ok(ScanControl::Continue)
     }
 
-    /// The lines that begin and end inside the run, up to `last`.
+    /// Processes the lines that begin and end inside the run, up to `last`.
     fn whole_lines(
         &mut self,
         lines: &mut Lines<'_>,
@@ -295,7 +295,7 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
         Ok(ScanControl::Continue)
     }
 
-    /// The next line that may match: (its first byte, its newline).
+    /// The next line that may match: the offsets of its first byte and of its newline.
     fn candidate(
         &self,
         lines: &Lines<'_>,
@@ -337,10 +337,10 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
 }
 
 impl OpenLine {
-    /// Takes in bytes that begin at `offset`.
+    /// Appends bytes that begin at `offset`.
     pub(crate) fn extend(&mut self, bytes: &[u8], offset: u64, keep: usize) {
         let room = keep.saturating_sub(self.kept.len()).min(bytes.len());
-        // Bytes after a clipped part must not be glued to it.
+        // Bytes after a clipped part must not be joined to it.
         if self.kept.len() as u64 == self.len {
             self.kept.extend_from_slice(&bytes[..room]);
         }
@@ -362,15 +362,15 @@ impl OpenLine {
     }
 }
 
-/// Where a run's lines are, with their numbers and times.
+/// Locates the lines of a run, with their numbers and times.
 struct Lines<'b> {
     run: RecordRun<'b>,
     base: u64,
-    /// The beginning of the line that comes next.
+    /// The index of the next line's first byte.
     at: usize,
-    /// A beginning of a line and its number.
+    /// The index of a line's first byte, and the number of that line.
     counted: (usize, u64),
-    /// The record that held the last line located.
+    /// The record of the last line located.
     record: usize,
 }
 
@@ -390,8 +390,8 @@ impl<'b> Lines<'b> {
         self.counted = (at, number);
     }
 
-    /// The record that holds the beginning of a line, and the line's number. Places asked for
-    /// must not go backward.
+    /// The record that holds the beginning of a line, and the line's number. Calls must not go
+    /// backward.
     fn locate(&mut self, from: usize) -> (&'b IndexRecord, u64) {
         let offset = self.base + from as u64;
         let records = self.run.records;

@@ -19,17 +19,17 @@ use crate::memory_ring::Snapshot;
 use crate::record_iter::within;
 use crate::tail::{self, RawRecord, TAIL_BYTES, TAIL_RECORDS, TailReader};
 
-/// Records that are looked for behind the last known one; beyond them the end is read anew.
+/// The most new records read after the last known one; with more, the end is read anew.
 const NEW_RECORDS: usize = 64;
 
-/// A segment: numbered records, each speaking for the next bytes of it.
+/// A segment: numbered records, each of which covers the next bytes of it.
 #[derive(Debug)]
 pub(crate) struct OutputSegment {
     pub(crate) number: u32,
     pub(crate) base: u64,
-    /// What was before its first byte.
+    /// The counters before its first byte.
     pub(crate) tallies: StreamCounters,
-    /// Records to be trusted as far as the file's length goes.
+    /// The number of records to be trusted, as far as the file's length goes.
     pub(crate) count: u64,
     /// The last of them with its number, once it was read.
     newest: Option<(u64, IndexRecord)>,
@@ -40,13 +40,13 @@ pub(crate) struct OutputSegment {
 enum Source {
     Disk {
         shared: SharedSegment,
-        /// Its bytes, where they are compressed.
+        /// Its content, where it is compressed.
         framed: OnceCell<Frames>,
     },
     Memory(Snapshot),
 }
 
-/// A segment on disk and its open files, which several views can have in common.
+/// A segment on disk and its open files, which several snapshots can share.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedSegment(Arc<OpenSegment>);
 
@@ -56,9 +56,9 @@ struct OpenSegment {
     base: u64,
     tallies: StreamCounters,
     index: File,
-    /// Its bytes, once they were asked for, unless they are compressed.
+    /// The file of its bytes, once it was read, unless it is compressed.
     raw: OnceLock<File>,
-    /// Its end, once it was looked at again.
+    /// Its end, once it was read again.
     tail: Mutex<TailReader>,
 }
 
@@ -96,9 +96,9 @@ impl SharedSegment {
         self.0.number
     }
 
-    /// The segment as it stands now, its end checked. What was checked before is in memory;
-    /// only what is new is read, and one record more: the last one known, which shows whether
-    /// the files were cut meanwhile.
+    /// The segment as it is now, its end verified. What was verified before is in memory; only what
+    /// is new is read, and one more record: the last one known, which shows whether the files were
+    /// truncated meanwhile.
     pub(crate) fn look(
         &self,
         dir: BorrowedFd<'_>,
@@ -124,7 +124,7 @@ impl SharedSegment {
         self.0.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what is new into the tail; false where the tail is not to be gone on with.
+    /// Reads what is new into the tail; false where the tail cannot be continued.
     fn read_on(&self, dir: BorrowedFd<'_>, tail: &mut TailReader) -> Result<bool, SegmentError> {
         let Some((last, known)) = tail.last() else {
             return Ok(false);
@@ -137,8 +137,8 @@ impl SharedSegment {
         Ok(*first == known && self.take(dir, tail, (last + 1, new))?)
     }
 
-    /// Takes as much of the segment's end into an empty tail as it holds; nothing where the
-    /// newest record is not well, or is cleared.
+    /// Reads as much of the segment's end into an empty tail as it holds; nothing where the newest
+    /// record is invalid or cleared.
     fn read_end(
         &self,
         dir: BorrowedFd<'_>,
@@ -170,7 +170,7 @@ impl SharedSegment {
         Ok(())
     }
 
-    /// Whether a record begins where the one before it ends, as far as that one is among these.
+    /// Whether a record begins where the previous one ends, as far as that one is among these.
     fn follows(&self, begin: u64, raw: &[RawRecord], place: usize) -> bool {
         let offset = raw
             .get(place)
@@ -182,7 +182,7 @@ impl SharedSegment {
         }
     }
 
-    /// Takes records into the tail, with their bytes; false where they are not well.
+    /// Adds records with their bytes to the tail; false where they are invalid.
     fn take(
         &self,
         dir: BorrowedFd<'_>,
@@ -229,7 +229,7 @@ impl SharedSegment {
 }
 
 impl OpenSegment {
-    /// Whole records in the index.
+    /// The number of whole records in the index.
     fn count(&self) -> Result<u64, SegmentError> {
         let read = self.index.metadata();
         let length = read.map_err(|error| self.failed(files::INDEX, error))?;
@@ -269,7 +269,7 @@ impl OpenSegment {
                 Err(error) => return Err(failed(error)),
             },
         };
-        // What the buffer held is written over: a buffer used again costs no zeroing.
+        // The old content is overwritten: a reused buffer needs no zeroing.
         buffer.resize(len, 0);
         let filled = files::read_at(file, buffer, from.saturating_sub(self.base));
         buffer.truncate(filled.map_err(failed)?);
@@ -288,11 +288,11 @@ impl OpenSegment {
 /// Why a segment could not be opened or read.
 #[derive(Debug)]
 pub(crate) enum SegmentError {
-    /// A file went away since the directory was listed: look again.
+    /// A file was removed since the directory was listed: the caller lists it again.
     Stale,
     /// The index has no valid header.
     Damaged,
-    /// To be told.
+    /// To be returned to the caller.
     Read(ReadError),
 }
 
@@ -307,7 +307,8 @@ impl OutputSegment {
         SharedSegment::open(dir, listed)?.segment()
     }
 
-    /// Opened, and cut to what is sound. Its end is in memory then: most questions are about it.
+    /// Opens a segment and cuts it to its valid part. Its end is in memory then, which most queries
+    /// read.
     pub(crate) fn open_settled(
         dir: BorrowedFd<'_>,
         listed: SegmentEntry,
@@ -316,7 +317,7 @@ impl OutputSegment {
         SharedSegment::open(dir, listed)?.look(dir, floor)
     }
 
-    /// Its files, to keep them open; none of a segment in memory.
+    /// Its files, to keep them open; none for a segment in memory.
     pub(crate) fn shared(&self) -> Option<&SharedSegment> {
         match &self.source {
             Source::Disk { shared, .. } => Some(shared),
@@ -324,7 +325,7 @@ impl OutputSegment {
         }
     }
 
-    /// The memory segment after a journal's last one.
+    /// The memory segment after the last segment of a journal.
     pub(crate) fn memory(number: u32, tallies: StreamCounters, snapshot: Snapshot) -> Self {
         Self {
             number,
@@ -336,7 +337,7 @@ impl OutputSegment {
         }
     }
 
-    /// Reads up to `buffer.len()` raw records from `first` on; returns how many.
+    /// Reads up to `buffer.len()` raw records from `first` on; returns their number.
     pub(crate) fn records(
         &self,
         first: u64,
@@ -361,15 +362,15 @@ impl OutputSegment {
         Ok(())
     }
 
-    /// One record, decoded; none where it is none.
+    /// Reads and decodes one record; none where it is invalid.
     pub(crate) fn record(&self, place: u64) -> Result<Option<IndexRecord>, SegmentError> {
         let mut buffer = Vec::with_capacity(1);
         self.records(place, &mut buffer, 1)?;
         Ok(buffer.first().and_then(IndexRecord::decode))
     }
 
-    /// Replaces `buffer` with the bytes from journal offset `from`, `len` of them; fewer where
-    /// there are fewer.
+    /// Replaces `buffer` with `len` bytes from journal offset `from` on; fewer where there are
+    /// fewer.
     pub(crate) fn bytes(
         &self,
         dir: BorrowedFd<'_>,
@@ -405,7 +406,7 @@ impl OutputSegment {
         }
     }
 
-    /// The chunk of one record, if both are as they were written.
+    /// The chunk of one record, if both are intact.
     pub(crate) fn chunk(
         &self,
         dir: BorrowedFd<'_>,
@@ -447,8 +448,8 @@ impl OutputSegment {
         ))
     }
 
-    /// Cuts `count` to the records that follow from each other and pass their checksums,
-    /// looking only at the last one when that is well.
+    /// Cuts `count` to the records that follow from each other and pass their checksums; reads
+    /// only the last one when that is valid.
     pub(crate) fn settle(&mut self, dir: BorrowedFd<'_>, floor: u64) -> Result<(), SegmentError> {
         if self.count == 0 {
             return Ok(());
@@ -465,7 +466,7 @@ impl OutputSegment {
         let Some(record) = record.filter(follows) else {
             return self.verify(dir, floor);
         };
-        // The bytes may be gone on purpose.
+        // The bytes may have been dropped on purpose.
         if record.end() > floor && self.chunk(dir, last)?.is_none() {
             return self.verify(dir, floor);
         }
@@ -473,7 +474,7 @@ impl OutputSegment {
         Ok(())
     }
 
-    /// Looks at every record from the first one not cleared, and cuts at the first bad one.
+    /// Verifies every record from the first one not cleared, and cuts at the first invalid one.
     pub(crate) fn verify(&mut self, dir: BorrowedFd<'_>, floor: u64) -> Result<(), SegmentError> {
         const STEP_RECORDS: usize = 1024;
         let mut expected = self.base;

@@ -1,4 +1,4 @@
-//! A journal as it stands at one instant: the segments listed, opened as they are needed.
+//! A snapshot of a journal: the segments listed at one instant, opened as they are needed.
 
 use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,15 +12,16 @@ use crate::query::{STREAMS, stream_code};
 use crate::retention::SegmentExtent;
 use crate::segment::{OutputSegment, SegmentError, SharedSegment};
 
-/// How often a view is taken again when files go away under it.
+/// How often a snapshot is retried when files are removed during a read.
 const STALE_TRIES: usize = 16;
 
-/// The place of one record.
+/// The position of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct RecordPosition {
-    /// Which segment of the view.
+    /// The index of the segment in the snapshot.
     pub(crate) slot: usize,
-    /// Which record of the segment; its count for the place after the last.
+    /// The number of the record in the segment; the count of records for the position after the
+    /// last.
     pub(crate) record: u64,
 }
 
@@ -29,10 +30,10 @@ pub(crate) struct RecordPosition {
 pub(crate) struct JournalSnapshot<'d> {
     dir: &'d OwnedFd,
     slots: Vec<Slot>,
-    /// Everything below was cleared.
+    /// The truncation point: everything below was cleared.
     pub(crate) floor: u64,
     floor_tallies: StreamCounters,
-    /// The valid end.
+    /// The valid end as an offset.
     pub(crate) end: u64,
 }
 
@@ -42,7 +43,7 @@ struct Slot {
     segment: OnceCell<OutputSegment>,
 }
 
-/// Runs `read` on a fresh view, again if files went away under it.
+/// Runs `read` on a new snapshot, and again if files are removed during it.
 pub(crate) fn with_view<T>(
     dir: &OwnedFd,
     memory: Option<&OwnedFd>,
@@ -66,8 +67,8 @@ impl<'d> JournalSnapshot<'d> {
         memory: Option<&OwnedFd>,
         open: Option<&OpenFiles>,
     ) -> Result<Self, SegmentError> {
-        // Before the disk is looked at: what memory holds now is later on disk whole or not at
-        // all, and what was written to disk before it is there then.
+        // Before the directory is listed: what memory holds now is later on disk completely or not
+        // at all, and what was written to disk before is there then.
         let held = match memory {
             Some(memory) => Snapshot::take(memory)
                 .map_err(|error| ReadError::io("read", "the memory segment", error))?,
@@ -105,7 +106,7 @@ impl<'d> JournalSnapshot<'d> {
         Ok(view)
     }
 
-    /// Finds the valid end: segments without a valid record at the end are passed over.
+    /// Finds the valid end: segments without a valid record at the end are skipped.
     fn settle(&mut self, open: Option<&SharedSegment>) -> Result<(), SegmentError> {
         while let Some(slot) = self.slots.last_mut() {
             let number = slot.listed.number;
@@ -130,7 +131,7 @@ impl<'d> JournalSnapshot<'d> {
         Ok(())
     }
 
-    /// Adds the memory segment behind the last one, unless the disk has it by now.
+    /// Adds the memory segment after the last one, unless the disk has its content by now.
     fn attach(&mut self, snapshot: Snapshot) -> Result<(), SegmentError> {
         let last = self.slots.last().map_or(0, |slot| slot.listed.number);
         let disk_end = match self.len().checked_sub(1) {
@@ -140,7 +141,7 @@ impl<'d> JournalSnapshot<'d> {
         if snapshot.base() < disk_end {
             return Ok(());
         }
-        // A number apart, so that what was overwritten between reads as a gap.
+        // A number apart, so that what was overwritten in between reads as a gap.
         let number = last + if snapshot.base() == disk_end { 1 } else { 2 };
         let tallies = snapshot.tallies();
         self.end = self.end.max(snapshot.end());
@@ -163,7 +164,7 @@ impl<'d> JournalSnapshot<'d> {
         self.slots.len()
     }
 
-    /// The segment in a slot, opened when first asked for.
+    /// The segment in a slot, opened on first use.
     pub(crate) fn segment(&self, slot: usize) -> Result<&OutputSegment, SegmentError> {
         let slot = self.slots.get(slot).ok_or(SegmentError::Stale)?;
         if let Some(segment) = slot.segment.get() {
@@ -190,7 +191,7 @@ impl<'d> JournalSnapshot<'d> {
         slot > 0 && self.slots[slot].listed.number == self.slots[slot - 1].listed.number + 1
     }
 
-    /// The end as a floor: what would be if all were cleared now.
+    /// The end as a truncation point: what it would be if all were cleared now.
     pub(crate) fn as_floor(&self) -> Result<TruncationPoint, SegmentError> {
         let tallies = match self.len().checked_sub(1) {
             Some(last) => self.tallies_at(last, self.end)?,
@@ -202,7 +203,7 @@ impl<'d> JournalSnapshot<'d> {
         })
     }
 
-    /// Where the segments on disk begin and end; those without a valid header are left out.
+    /// The ranges of the segments on disk; those without a valid header are left out.
     pub(crate) fn extents(&self) -> Result<Vec<SegmentExtent>, SegmentError> {
         let mut extents = Vec::with_capacity(self.len());
         for slot in 0..self.len() {
@@ -217,7 +218,7 @@ impl<'d> JournalSnapshot<'d> {
         Ok(extents)
     }
 
-    /// The oldest byte kept.
+    /// The offset of the oldest byte kept.
     pub(crate) fn start(&self) -> Result<u64, SegmentError> {
         for slot in 0..self.len() {
             if let Some(segment) = self.sound_segment(slot)? {
@@ -227,8 +228,8 @@ impl<'d> JournalSnapshot<'d> {
         Ok(self.end)
     }
 
-    /// The first record that ends after `offset`: the one that holds it, or the first after
-    /// the gap it lies in. The place after the last where there is none.
+    /// The first record that ends after `offset`: the one that holds it, or the first after the gap
+    /// it is in. The position after the last record where there is none.
     pub(crate) fn locate(&self, offset: u64) -> Result<RecordPosition, SegmentError> {
         if self.len() == 0 {
             return Ok(RecordPosition { slot: 0, record: 0 });
@@ -258,14 +259,14 @@ impl<'d> JournalSnapshot<'d> {
         Ok(self.normalize(RecordPosition { slot, record }, segment.count))
     }
 
-    /// The last slot for which `before` holds; 0 where there is none. It must hold for a
-    /// prefix of the slots. Slots without a valid header count as after.
+    /// The last slot for which `before` holds; 0 where there is none. It must hold for a prefix of
+    /// the slots. Slots without a valid header count as after.
     fn last_slot(
         &self,
         before: impl Fn(&OutputSegment) -> Result<bool, SegmentError>,
     ) -> Result<usize, SegmentError> {
         let (mut low, mut high) = (0, self.len());
-        // Most questions are about the end, and the last segment is open already.
+        // Most queries read the end, and the last segment is open already.
         if let Some(last) = high.checked_sub(1)
             && let Some(segment) = self.sound_segment(last)?
             && before(segment)?
@@ -287,7 +288,7 @@ impl<'d> JournalSnapshot<'d> {
         Ok(low)
     }
 
-    /// Moves the place after a segment's last record to the next segment's first.
+    /// Moves the position after a segment's last record to the next segment's first.
     fn normalize(&self, place: RecordPosition, count: u64) -> RecordPosition {
         if place.record == count && place.slot + 1 < self.len() {
             return RecordPosition {
@@ -298,8 +299,9 @@ impl<'d> JournalSnapshot<'d> {
         place
     }
 
-    /// What each stream has come to before `offset`, which lies in the segment of `slot` or at
-    /// its end. Damaged chunks count as without newlines.
+    /// The stream counters before `offset`, which is in the segment of `slot` or at its end.
+    /// Damaged
+    /// chunks count as without newlines.
     pub(crate) fn tallies_at(
         &self,
         slot: usize,
@@ -318,7 +320,7 @@ impl<'d> JournalSnapshot<'d> {
     }
 }
 
-/// What each stream has come to before `offset`, by one segment alone.
+/// The stream counters before `offset`, by one segment alone.
 pub(crate) fn tallies_of(
     dir: BorrowedFd<'_>,
     segment: &OutputSegment,
@@ -364,12 +366,12 @@ pub(crate) fn tallies_of(
     Ok(tallies)
 }
 
-/// Records looked at in one step.
+/// The number of records read in one step.
 const RECORDS_STEP: usize = 1024;
 
 /// The first record of a segment for which `before` does not hold; it must hold for a prefix.
-/// Records that are none count as after. Looks back from the end first, in growing steps: most
-/// questions are about what came last.
+/// Invalid records count as after. Searches back from the end first, in growing steps: most queries
+/// are about what came last.
 fn search(
     segment: &OutputSegment,
     before: impl Fn(&IndexRecord) -> bool,

@@ -1,17 +1,17 @@
-//! The end of a segment in memory: what was read and checked once is not read again while the
+//! The end of a segment in memory: what was read and verified once is not read again while the
 //! segment's files stay open. Pure.
 
 use crate::index::{IndexRecord, RECORD_BYTES};
 
-/// A record as it stands in the index.
+/// A record as it is encoded in the index.
 pub(crate) type RawRecord = [u8; RECORD_BYTES];
 
-/// Bytes of output that are kept; where the newest chunk alone is longer, that chunk.
+/// The most bytes of output that are kept; where the newest chunk alone is longer, that chunk.
 pub(crate) const TAIL_BYTES: usize = 64 * 1024;
-/// Records that are kept.
+/// The most records that are kept.
 pub(crate) const TAIL_RECORDS: usize = 1_024;
 
-/// The newest records of a segment with their bytes: contiguous, and found to be intact.
+/// The newest records of a segment with their bytes: contiguous and intact.
 #[derive(Debug, Default)]
 pub(crate) struct TailReader {
     /// The number of its first record.
@@ -34,14 +34,16 @@ impl TailReader {
         self.base + self.bytes.len() as u64
     }
 
-    /// Forgets everything.
+    /// Drops everything.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes over the records that follow its last one, with all of their bytes; into an empty
-    /// one, those from number `first` on. False, and nothing is taken over, where they do not
-    /// follow from each other or are not intact.
+    /// Appends the records that follow its last one, with all of their bytes; to an empty tail
+    /// those
+    /// from number `first` on. False, and nothing is appended, where they do not follow from each
+    /// other
+    /// or are not intact.
     pub(crate) fn extend(&mut self, first: u64, records: &[RawRecord], bytes: &[u8]) -> bool {
         let begin = match (self.last(), records.first().and_then(IndexRecord::decode)) {
             (_, None) => return records.is_empty() && bytes.is_empty(),
@@ -88,7 +90,7 @@ impl TailReader {
         found.is_some()
     }
 
-    /// Beyond a limit the older half goes, so that it costs little for each record.
+    /// Drops the older half beyond a limit, so that the cost for each record is small.
     fn trim(&mut self) {
         if self.records.len() <= TAIL_RECORDS && self.bytes.len() <= TAIL_BYTES {
             return;
@@ -104,7 +106,7 @@ impl TailReader {
     }
 }
 
-/// How many records at the end of these fit; at least one where there is one.
+/// The number of records at the end of these that fit; at least one where there is one.
 pub(crate) fn fitting(records: &[RawRecord], most: usize, most_bytes: usize) -> usize {
     let mut bytes = 0;
     let fit = records.iter().rev().take(most).take_while(|record| {
@@ -118,7 +120,7 @@ fn length(record: &RawRecord) -> usize {
     IndexRecord::decode(record).map_or(0, |record| record.len as usize)
 }
 
-/// Whether these records speak for exactly these bytes, which begin at an offset.
+/// Whether these records cover exactly these bytes, which begin at an offset.
 fn are_intact(begin: u64, records: &[RawRecord], bytes: &[u8]) -> bool {
     let (mut offset, mut rest) = (begin, bytes);
     for raw in records {
@@ -142,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// The records of chunks that follow each other from an offset on, and their bytes.
+    /// The records of consecutive chunks from an offset on, and their bytes.
     fn chunks(offset: u64, chunks: &[&[u8]]) -> (Vec<RawRecord>, Vec<u8>) {
         let mut offset = offset;
         let records = chunks.iter().map(|chunk| {

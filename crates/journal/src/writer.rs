@@ -1,4 +1,4 @@
-//! Appends output: one write to the segment, then one to its index, for each chunk.
+//! The output writer: one write to the segment, then one to its index, for each chunk.
 
 use std::fs::File;
 use std::io;
@@ -14,18 +14,18 @@ use crate::index::{CHUNK_BYTES, HEADER_BYTES, Header, IndexRecord, RECORD_BYTES,
 use crate::query::stream_code;
 use crate::recover;
 
-/// Bytes of a segment before the next one is begun.
+/// The default size in bytes at which a segment is closed and the next one begins.
 pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
-/// The least a segment may be asked to hold; small ones make sense in tests only.
+/// The smallest segment size; small ones make sense in tests only.
 pub const SEGMENT_MIN_BYTES: u64 = 16;
-/// The most a segment may be asked to hold.
+/// The largest segment size.
 pub const SEGMENT_MAX_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// When segments rotate.
+/// The limits at which segments rotate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentLimits {
-    /// Bytes of a segment before the next one is begun; taken as between
-    /// [`SEGMENT_MIN_BYTES`] and [`SEGMENT_MAX_BYTES`].
+    /// The size in bytes at which the next segment begins; clamped to [`SEGMENT_MIN_BYTES`] and
+    /// [`SEGMENT_MAX_BYTES`].
     pub segment_bytes: u64,
 }
 
@@ -46,16 +46,16 @@ pub struct OutputWriter {
     progress: WriteProgress,
 }
 
-/// How far a journal has come: what a writer must know to go on.
+/// How far a journal has come: what a writer must know to continue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct WriteProgress {
-    /// The number of the next segment to be begun.
+    /// The number of the next segment.
     pub(crate) next_number: u32,
     /// The journal's end.
     pub(crate) end: u64,
-    /// The newest time stored.
+    /// The newest time stored, in nanoseconds since the Unix epoch.
     pub(crate) at_ns: i64,
-    /// What each stream has come to.
+    /// The stream counters.
     pub(crate) tallies: StreamCounters,
 }
 
@@ -70,8 +70,7 @@ pub(crate) struct OpenSegment {
 }
 
 impl OutputWriter {
-    /// For a fresh execution. Creates nothing before the first append; the descriptor is
-    /// duplicated.
+    /// For a new execution. Creates nothing before the first append; the descriptor is duplicated.
     ///
     /// # Errors
     /// When the descriptor cannot be duplicated.
@@ -85,7 +84,7 @@ impl OutputWriter {
     }
 
     /// Creates the first pair of files, empty: a writer made for the same directory later finds
-    /// them, and readers pass over them until then.
+    /// them, and readers ignore them until then.
     ///
     /// # Errors
     /// When the file system refuses.
@@ -100,7 +99,7 @@ impl OutputWriter {
         [files::name(0, files::SEGMENT), files::name(0, files::INDEX)]
     }
 
-    /// For a later attempt: finds the valid end, cuts what is torn after it, goes on.
+    /// For a later attempt: finds the valid end, cuts a torn tail, continues.
     ///
     /// # Errors
     /// When the files cannot be read or cut.
@@ -108,8 +107,8 @@ impl OutputWriter {
         Self::resume_after(dir, limits, 0)
     }
 
-    /// As [`resume`](Self::resume), but at `at_least` or later: where an earlier attempt ended
-    /// in memory because the disk was full, what was there reads as a gap.
+    /// As [`resume`](Self::resume), but at `at_least` or later: where an earlier attempt ended in
+    /// memory because the disk was full, its bytes read as a gap.
     ///
     /// # Errors
     /// When the files cannot be read or cut.
@@ -127,12 +126,12 @@ impl OutputWriter {
         })
     }
 
-    /// Appends what was read from the command at once and returns the new end. Does not
-    /// allocate. Times that go backwards are stored as the newest time so far.
+    /// Appends what was read from the command at once and returns the new end. Does not allocate.
+    /// Times that go backward are stored as the newest time so far.
     ///
     /// # Errors
-    /// When the file system refuses; what of `bytes` was not taken is cut away again, the
-    /// files stay valid up to [`end`](Self::end), and the caller goes on in a
+    /// When the file system refuses; the part of `bytes` that was not stored is cut, the files stay
+    /// valid up to [`end`](Self::end), and the caller continues in a
     /// [`MemorySegment`](crate::MemorySegment).
     pub fn append(
         &mut self,
@@ -146,7 +145,7 @@ impl OutputWriter {
         Ok(self.progress.end)
     }
 
-    /// Bytes appended so far, all attempts together.
+    /// The number of bytes appended so far, in all attempts.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.progress.end
@@ -160,7 +159,7 @@ impl OutputWriter {
         self.dir.as_fd()
     }
 
-    /// Goes on at `progress`, in `open` or else in a segment to be begun.
+    /// Continues at `progress`, in `open` or else in a new segment.
     pub(crate) fn go_on(&mut self, progress: WriteProgress, open: Option<OpenSegment>) {
         self.progress = progress;
         self.open = open;
@@ -194,7 +193,7 @@ impl OutputWriter {
         Ok(())
     }
 
-    /// Creates the next pair of files with their first chunk in them.
+    /// Creates the next pair of files with their first chunk.
     fn begin_segment(&mut self, record: &IndexRecord, chunk: &[u8]) -> Result<(), WriteError> {
         let number = self.progress.next_number;
         let header = Header {
@@ -212,8 +211,9 @@ impl OutputWriter {
                 Ok(())
             }
             Err(error) => {
-                // What cannot be removed, or is not ours, keeps its number: readers and
-                // recovery pass over it.
+                // A number whose files cannot be removed, or belong to others, stays taken: readers
+                // and
+                // recovery skip it.
                 if error.is_taken() || !discard(self.dir.as_fd(), number) {
                     self.progress.next_number = number + 1;
                 }
@@ -234,7 +234,7 @@ impl SegmentLimits {
 }
 
 impl WriteProgress {
-    /// The record for the next chunk, and what will be once it is stored.
+    /// The record for the next chunk, and the progress once it is stored.
     pub(crate) fn next(&self, at_ns: i64, stream: StreamName, chunk: &[u8]) -> (IndexRecord, Self) {
         let place = usize::from(stream_code(stream));
         let before = self.tallies[place];
@@ -255,8 +255,8 @@ impl WriteProgress {
 }
 
 impl OpenSegment {
-    /// Creates the pair of files numbered `number` with the beginning of the index and the
-    /// chunk it speaks for.
+    /// Creates the pair of files numbered `number` with the header of the index and the first
+    /// chunk.
     fn begin(
         dir: BorrowedFd<'_>,
         number: u32,
@@ -274,7 +274,7 @@ impl OpenSegment {
         Ok(open)
     }
 
-    /// The segment before the index, each in one write; both back as they were if that fails.
+    /// Appends to the segment before the index, each in one write; restores both if that fails.
     fn append(&mut self, index: &[u8], before: u64, chunk: &[u8]) -> Result<(), WriteError> {
         if let Err(error) = files::write(&self.segment, chunk) {
             self.cut(before);
@@ -288,8 +288,8 @@ impl OpenSegment {
         Ok(())
     }
 
-    /// Cuts what a failed write left. Should even that fail, recovery will do it: the index
-    /// is what says how far the segment reaches.
+    /// Cuts what a failed write left. If even that fails, recovery will do it: the index determines
+    /// how much of the segment is valid.
     fn cut(&self, segment_bytes: u64) {
         let index = self.index.set_len(self.index_bytes);
         let segment = self.segment.set_len(segment_bytes);
@@ -306,14 +306,14 @@ fn duplicate(dir: BorrowedFd<'_>) -> Result<OwnedFd, WriteError> {
         .map_err(|error| WriteError::io("open", "the execution's directory", error))
 }
 
-/// Removes what was created of a segment; whether nothing of it is left.
+/// Removes the files of a new segment; returns whether nothing of it is left.
 pub(crate) fn discard(dir: BorrowedFd<'_>, number: u32) -> bool {
-    // The index first: without one it is no segment.
+    // The index first: without one it is not a segment.
     [files::INDEX, files::SEGMENT].map(|suffix| files::remove(dir, number, suffix).is_ok())
         == [true; 2]
 }
 
-/// A file of its own: one that was prepared is empty.
+/// Creates a file exclusively, or takes a prepared empty one.
 pub(crate) fn create(dir: BorrowedFd<'_>, number: u32, suffix: &str) -> Result<File, WriteError> {
     let mut name = files::NameBuffer::new();
     let path = name.write(number, suffix);
