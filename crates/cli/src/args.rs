@@ -1,4 +1,4 @@
-//! What is typed: one enum of verbs, each with the arguments its file declares.
+//! The command line: one enum of verbs, each with the arguments that its file declares.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ pub(crate) enum Verb {
     Daemon,
 }
 
-/// The table of exit codes, for people; a test holds it against the one of the model.
+/// The table of exit codes for people; a test compares it with that of the model.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   run, wait, attach, shell and exec exit with the command's own code, or 128 + N when signal N ended it;
@@ -166,7 +166,7 @@ Exit codes:
     124  a time limit ended the command (command_timeout)
     141  the reader of the output went away";
 
-/// The same error; of an unknown verb, with the one that looks most like it.
+/// The same error; for an unknown verb, with the most similar one as a suggestion.
 pub(crate) fn suggest_verb(
     mut error: clap::Error,
     typed: impl Iterator<Item = OsString>,

@@ -1,4 +1,4 @@
-//! `ostler approve` and `ostler approvals`: a person's word on commands the policy asks about.
+//! `ostler approve` and `ostler approvals`: a person's decision on commands the policy holds back.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader};
@@ -36,7 +36,7 @@ pub(crate) struct ApprovalsArgs {
     json: bool,
 }
 
-/// Answers.
+/// Records the decision on each approval.
 ///
 /// # Errors
 /// When one is unknown, or no longer open.
@@ -55,7 +55,7 @@ pub(crate) fn run(context: &CliContext, args: &ApproveArgs) -> CommandResult {
     })
 }
 
-/// Says yes or no.
+/// Approves or denies one.
 async fn answer(
     client: &DaemonClient,
     id: &str,
@@ -68,10 +68,10 @@ async fn answer(
     client.call(Method::POST, &path, body).await
 }
 
-/// Lists what waits for a person.
+/// Lists the open approvals.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(crate) fn list(context: &CliContext, args: &ApprovalsArgs) -> CommandResult {
     let client = context.client();
     let limit = args.limit.map(|limit| format!("?limit={limit}"));
@@ -103,10 +103,10 @@ pub(crate) fn list(context: &CliContext, args: &ApprovalsArgs) -> CommandResult 
     Ok(0)
 }
 
-/// Asks the person at our terminal, if there is one; none where nobody can be asked.
+/// Prompts the user at the terminal, if there is one; none where there is no terminal.
 ///
 /// # Errors
-/// When the daemon does not take the answer.
+/// When the daemon does not accept the decision.
 pub(crate) async fn ask_at_terminal(
     client: &DaemonClient,
     id: &str,

@@ -46,7 +46,7 @@ output is printed as it comes. At the end of the input ostler leaves, once the s
 for half a second, or after five seconds; a command that was started with the same input, as by
 `ostler run -t`, gets its end of file instead.";
 
-/// Attaches to a session until it ends, and exits with its exit code; with 0 when left.
+/// Attaches to a session until it ends, and exits with its exit code; with 0 after a detach.
 ///
 /// # Errors
 /// When there is no such session, or no daemon can be reached.

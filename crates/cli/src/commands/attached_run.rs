@@ -1,5 +1,5 @@
-//! Makes an execution look like a child of ours: its output on our streams, our input and
-//! signals to it, its exit code ours.
+//! Runs an execution as if it were a child process: its output on standard output and error,
+//! standard input and signals passed on, its exit code returned.
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::time::Duration;
@@ -20,29 +20,29 @@ use crate::client::{DaemonClient, RequestBody, RetryLimit};
 use crate::error::{CommandError, CommandResult, output_failed};
 use crate::missing_output::{LossScope, MissingOutput};
 
-/// Input up to this size goes with the request; more is fed while the command runs.
+/// Input up to this many bytes is sent with the request; more is sent while the command runs.
 const INLINE_BYTES: u64 = 256 * 1024;
-/// Bytes of input fed at once.
+/// The most bytes of input sent at once.
 const INPUT_BYTES: usize = 64 * 1024;
-/// How long to wait before input that was not taken is offered again, in milliseconds; it
-/// doubles up to the second one.
+/// The first and the longest delay before input that was not accepted is sent again, in
+/// milliseconds; it doubles in between.
 const RETRY_MS: (u64, u64) = (5, 500);
-/// What a shell adds to the number of the signal that ended a command.
+/// What a shell adds to a signal number for the exit status.
 const SIGNAL_EXIT: u8 = 128;
 
-/// Our standard input.
+/// The kind of standard input.
 #[derive(Debug)]
 pub(crate) enum StdinMode {
-    /// Nothing, or nobody: closed, or `/dev/null`.
+    /// Empty: closed, or `/dev/null`.
     Empty,
-    /// A small file, read whole.
+    /// A small file, read completely.
     Bytes(Vec<u8>),
     /// A terminal, a pipe, a socket or a large file.
     Stream,
 }
 
 impl StdinMode {
-    /// What is on our descriptor 0.
+    /// Inspects descriptor 0.
     pub(crate) fn open() -> Self {
         let Ok(stat) = fstat(rustix::stdio::stdin()) else {
             return Self::Empty;
@@ -60,7 +60,7 @@ impl StdinMode {
         }
     }
 
-    /// What the daemon is asked for.
+    /// The request's field for standard input.
     pub(crate) fn to_body(&self) -> StdinBody {
         match self {
             Self::Empty => StdinBody::Empty,
@@ -85,7 +85,7 @@ fn small_file(size: u64) -> StdinMode {
     }
 }
 
-/// Signals that are meant for the command. Caught before it starts, so that none is lost.
+/// Signals to be forwarded to the command. Caught before it starts, so that none is lost.
 #[derive(Debug)]
 pub(crate) struct ForwardedSignals {
     interrupt: unix::Signal,
@@ -93,10 +93,10 @@ pub(crate) struct ForwardedSignals {
 }
 
 impl ForwardedSignals {
-    /// Catches them.
+    /// Installs the handlers.
     ///
     /// # Errors
-    /// When the system does not let us.
+    /// When the system refuses.
     pub(crate) fn install() -> Result<Self, CommandError> {
         let kinds = [
             SignalKind::terminate(),
@@ -120,8 +120,8 @@ impl ForwardedSignals {
         })
     }
 
-    /// Waits for a signal that means to leave: the exit code then. While a command is being
-    /// started there is nothing yet that it could be passed on to.
+    /// Waits for a signal that requests an exit; returns its exit code. While a command is being
+    /// started, there is nothing to forward signals to yet.
     pub(crate) async fn wait_for_exit(&mut self) -> u8 {
         let exit_kinds = [
             SignalKind::terminate(),
@@ -149,7 +149,7 @@ impl ForwardedSignals {
 /// Follows an execution to its end.
 ///
 /// # Errors
-/// When it cannot be followed, or our output cannot be written.
+/// When it cannot be followed, or standard output cannot be written.
 pub(crate) async fn run_attached(
     client: DaemonClient,
     info: &ExecutionBody,
@@ -164,10 +164,10 @@ pub(crate) async fn run_attached(
         interrupt_handler::handle_interrupts(client.clone(), info.id.clone(), signals.interrupt);
     if matches!(stdin, StdinMode::Stream) {
         let (client, id) = (client.clone(), info.id.clone());
-        // Input that is not taken is the command's business.
+        // Whether input is read is up to the command.
         tasks.spawn(async move { drop(feed_stdin(client, id, true).await) });
     }
-    // A reader of our output that stands still must not keep anybody from leaving.
+    // A blocked reader of standard output must not prevent an exit.
     tokio::select! {
         outcome = print_output(client, info) => outcome,
         outcome = interrupts => outcome,
@@ -194,10 +194,10 @@ async fn print_output(client: DaemonClient, info: &ExecutionBody) -> CommandResu
     }
 }
 
-/// The exit code of what ended, where all of its output that was wanted was passed on.
+/// The exit code of an ended execution, if all requested output was passed on.
 ///
 /// # Errors
-/// When some of it is missing.
+/// When some output is missing.
 pub(crate) fn output_exit_code(
     info: &ExecutionBody,
     missing_output: MissingOutput,
@@ -210,7 +210,7 @@ pub(crate) fn output_exit_code(
     }
 }
 
-/// The exit code of what ended; says what it cannot say.
+/// The exit code of an ended execution; reports on standard error what the code cannot express.
 pub(crate) fn report_end(info: &ExecutionBody) -> u8 {
     let is_abnormal = matches!(
         info.status,
@@ -248,7 +248,7 @@ async fn write(mut stream: impl tokio::io::AsyncWrite + Unpin, bytes: &[u8]) -> 
     stream.flush().await
 }
 
-/// Nobody reads its output any more: a child of a shell would get SIGPIPE.
+/// Stops an execution whose output nobody reads any more: a child of a shell would get SIGPIPE.
 pub(crate) async fn stop_unread(
     client: &DaemonClient,
     info: &ExecutionBody,
@@ -270,11 +270,11 @@ async fn pass_signal(client: DaemonClient, id: String, signal: Signal, mut strea
     }
 }
 
-/// Feeds our standard input to the command until either ends. With `close`, the end of ours is
-/// the end of its own; a terminal gets its end-of-file character.
+/// Sends standard input to the command until either ends. With `close`, the end of input closes
+/// that of the command; a terminal gets its end-of-file character.
 ///
 /// # Errors
-/// When the daemon does not take it.
+/// When the daemon does not accept it.
 pub(crate) async fn feed_stdin(
     client: DaemonClient,
     id: String,
@@ -295,7 +295,7 @@ pub(crate) async fn feed_stdin(
     }
 }
 
-/// Offers bytes until all were taken.
+/// Sends bytes until all were accepted.
 async fn send_input(
     client: &DaemonClient,
     id: &str,
@@ -311,7 +311,7 @@ async fn send_input(
             Err(error @ CommandError::Disconnected(_)) => {
                 attempts.allow_retry(error)?;
                 if !bytes.is_empty() {
-                    // Offered again, it might arrive twice.
+                    // Sent again, it might arrive twice.
                     crate::print_note(&format!(
                         "the daemon died with {} bytes of input on their way; {id} may have got \
                          them or not",

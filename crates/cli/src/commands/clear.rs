@@ -18,10 +18,10 @@ pub(crate) struct ClearArgs {
     ids: Vec<String>,
 }
 
-/// Drops the output of each execution up to now.
+/// Drops the present output of each execution.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(crate) fn run(context: &CliContext, args: &ClearArgs) -> CommandResult {
     let client = context.client();
     block_on(ids::for_each(&client, &args.ids, |id| {

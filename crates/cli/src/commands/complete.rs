@@ -1,4 +1,4 @@
-//! `ostler __complete`: what may stand next on a command line, asked by completion scripts.
+//! `ostler __complete`: candidates for a word on the command line, called by completion scripts.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, StyledLine};
 
-/// Words that are offered at once.
+/// The most candidates.
 const LIMIT: &str = "100";
-/// Characters of what is told of one.
+/// The most characters of a candidate's description.
 const ABOUT_CHARS: usize = 40;
-/// Nobody waits longer than this after the Tab key.
+/// The longest wait after the Tab key.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What `__complete` takes.
@@ -29,17 +29,17 @@ pub(crate) struct CompleteArgs {
     words: Vec<String>,
 }
 
-/// What is to be completed.
+/// The kind of word to complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CompletionKind {
-    /// Ids of executions of this status, or of any.
+    /// Ids of executions with this status, or any.
     Ids(Option<&'static str>),
     /// Names of services.
     Services,
 }
 
-/// Prints each word that may stand there, a tab and what it is; nothing where the script knows
-/// better, no daemon runs or it does not answer.
+/// Prints each candidate, a tab and its description; nothing where the script itself completes, no
+/// daemon runs or it does not respond.
 ///
 /// # Errors
 /// When standard output cannot be written.
@@ -84,7 +84,7 @@ async fn completions(
         CompletionKind::Ids(status) => {
             let status = status.map(|status| ("status", status));
             let query = [("limit", LIMIT), ("id", typed)];
-            // What begins with nothing is all.
+            // An empty prefix matches all.
             let query = query.into_iter().filter(|(_, value)| !value.is_empty());
             let query: Vec<_> = query.chain(status).collect();
             let list = list_executions(client, &query).await?;
@@ -103,7 +103,7 @@ async fn service_completions(client: &DaemonClient) -> Result<Completions, Comma
     Ok(words.map(|it| (it.name, it.status)).collect())
 }
 
-/// What may follow these words.
+/// The kind of word that may follow these words.
 fn completion_kind(before: &[String]) -> Option<CompletionKind> {
     let mut root = Cli::command();
     root.build();
@@ -121,7 +121,7 @@ fn completion_kind(before: &[String]) -> Option<CompletionKind> {
         } else if word == "--" {
             only_positionals = true;
         } else if takes_next(verb, word) {
-            // Its value: what is typed now where no more follows.
+            // The value of a flag is what is typed now if no word follows.
             words.next()?;
         }
     }
@@ -134,7 +134,7 @@ fn completion_kind(before: &[String]) -> Option<CompletionKind> {
     }
 }
 
-/// What is asked for at this place.
+/// The name of the positional argument at this index.
 fn positional_name(verb: &Command, at: usize) -> Option<&str> {
     let positionals: Vec<&Arg> = verb.get_positionals().collect();
     let last = positionals.last().filter(|last| {
@@ -155,7 +155,7 @@ fn takes_next(verb: &Command, flag: &str) -> bool {
     arg.is_some_and(|arg| arg.get_action().takes_values())
 }
 
-/// Of which status the executions are that a verb is for.
+/// The status of the executions that a verb applies to.
 fn status(verb: &str) -> Option<&'static str> {
     match verb {
         "resume" => Some("paused"),

@@ -14,7 +14,7 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script.
+/// Prints the completion script.
 ///
 /// # Errors
 /// When standard output cannot be written.
@@ -28,20 +28,20 @@ pub(crate) fn run(args: &CompletionsArgs) -> CommandResult {
     Ok(0)
 }
 
-/// The verbs and their flags; `help` does not hold each of them once more.
+/// The verbs and their flags, without the copies below `help`.
 fn verbs() -> Command {
     let verbs = crate::args::Cli::command().disable_help_subcommand(true);
     let verb = Arg::new("VERB");
     verbs.subcommand(Command::new("help").about("Print help").arg(verb))
 }
 
-/// The script with what makes it ask for ids and names; of other shells as it is.
+/// The script extended by dynamic completion of ids and names, where the shell supports it.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the list of shells is open")]
 fn with_dynamic_completion(shell: Shell, script: String) -> String {
     match shell {
         Shell::Bash => script + BASH,
         Shell::Fish => script + FISH,
-        // Its end says by what words are completed.
+        // The end of the script registers the completion function.
         Shell::Zsh => match script.rsplit_once(ZSH_END) {
             Some((verbs, _)) => verbs.to_owned() + ZSH,
             None => script,

@@ -37,7 +37,7 @@ fn parse_key(name: &str) -> Result<String, String> {
     }
 }
 
-/// Shows how things are configured.
+/// Shows the configuration.
 ///
 /// # Errors
 /// When standard output cannot be written.

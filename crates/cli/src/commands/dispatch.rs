@@ -1,4 +1,4 @@
-//! From the typed verb to the file that does it.
+//! Dispatch of the parsed verb to the file that carries it out.
 
 use crate::args::{Cli, Verb};
 use crate::commands;
@@ -7,10 +7,10 @@ use crate::context::CliContext;
 use crate::daemon::{self, StartMode};
 use crate::error::{CommandError, CommandResult};
 
-/// Does what was typed.
+/// Runs the verb.
 ///
 /// # Errors
-/// Whatever the verb cannot do.
+/// The errors of the verb.
 pub(crate) fn run(cli: Cli) -> CommandResult {
     let mut flags = ConfigFlags::from(cli.config);
     if let Verb::Completions(args) = cli.verb {
@@ -22,11 +22,11 @@ pub(crate) fn run(cli: Cli) -> CommandResult {
     run_verb(&load_context(&flags, &cli.verb)?, cli.verb)
 }
 
-/// What a verb works with. Verbs that say how things are say that too where the configuration
-/// is broken, or the daemon serves something else.
+/// The context of a verb. Verbs that report the configuration or the daemon work even if the
+/// configuration is invalid, or the daemon serves another state directory.
 ///
 /// # Errors
-/// When the verb cannot be carried out with what is set.
+/// When the verb cannot run with this configuration.
 fn load_context(flags: &ConfigFlags, verb: &Verb) -> Result<CliContext, CommandError> {
     if matches!(
         verb,
@@ -92,7 +92,7 @@ fn run_verb(context: &CliContext, mut verb: Verb) -> CommandResult {
     }
 }
 
-/// The id of a verb that takes one; those that take several complete each.
+/// The id of a verb that takes one; verbs that take several resolve each of them.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "verbs without an id are the many, and new ones most likely too"

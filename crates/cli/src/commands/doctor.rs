@@ -13,9 +13,9 @@ use crate::doctor::examine;
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, Style, print_json};
 
-/// The exit code where level high is not whole.
+/// The exit code if level high is incomplete.
 const EXIT_INCOMPLETE: u8 = 1;
-/// What exit codes mean, for people.
+/// The exit codes, for people.
 const CODES: &str = "\
 Exit codes: 0 when level high is whole: nothing of it is missing, and every attempt was denied or
 worked as it must; 1 when it is not; otherwise as `ostler --help` says.";
@@ -32,7 +32,7 @@ pub(crate) struct DoctorArgs {
     user: Option<String>,
 }
 
-/// Runs the real recipe and tells what it is worth here.
+/// Tests the isolation of this machine and reports the result.
 ///
 /// # Errors
 /// When no engine can be opened on a scratch directory.
@@ -55,7 +55,7 @@ pub(crate) fn run(context: &CliContext, args: &DoctorArgs) -> CommandResult {
     })
 }
 
-/// The same program again, as somebody else and with nothing of our environment.
+/// Runs this program again as another user, with an empty environment.
 fn run_as_user(user: &str, json: bool) -> CommandResult {
     if !rustix::process::geteuid().is_root() {
         let error = CommandError::new(ErrorCode::Permission, "--user: only root may");
@@ -101,7 +101,7 @@ fn find_account(user: &str) -> Result<Account, CommandError> {
     account.ok_or_else(|| CommandError::value(format!("--user {user}: there is no such user")))
 }
 
-/// `name:password:uid:gid:comment:home:shell`.
+/// Parses a line of passwd(5): `name:password:uid:gid:comment:home:shell`.
 fn parse_account(line: &str) -> Option<Account> {
     let fields: Vec<&str> = line.split(':').collect();
     let [name, _, uid, gid, _, home, _] = fields[..] else {

@@ -13,9 +13,9 @@ use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, format_time};
 
-/// How long one request waits for events, in milliseconds.
+/// The longest wait of one request for events, in milliseconds.
 const WAIT_MS: u64 = 30_000;
-/// Characters of what belongs to an event.
+/// The most characters of an event's details.
 const ABOUT_CHARS: usize = 160;
 
 const ABOUT: &str = "\
@@ -49,10 +49,10 @@ pub(crate) struct EventsArgs {
     json: bool,
 }
 
-/// Prints what happens.
+/// Prints events.
 ///
 /// # Errors
-/// When there is no such execution, or the daemon cannot be asked.
+/// When there is no such execution, or the daemon cannot be reached.
 pub(crate) fn run(context: &CliContext, args: &EventsArgs) -> CommandResult {
     let client = context.client();
     block_on(async {
@@ -103,7 +103,7 @@ fn path(args: &EventsArgs, id: Option<&str>, cursor: Option<u64>) -> String {
     } else if let Some(since) = &args.since {
         query.append_pair("since", since);
     } else if args.no_follow && id.is_none() {
-        // Without a beginning, all there is.
+        // Without a start, from the first event on.
         query.append_pair("cursor", "0");
     }
     if !args.no_follow {
@@ -129,7 +129,7 @@ fn print(out: &mut StdoutWriter, event: &EventBody, json: bool) -> Result<(), Co
     out.write_line(line.trim_end())
 }
 
-/// What belongs to it, on one line.
+/// The details of an event on one line.
 fn describe_event(event: &EventBody, value: &serde_json::Value) -> String {
     if let Event::Finished { ending } = &event.event {
         return ending.describe();
@@ -142,7 +142,7 @@ fn describe_event(event: &EventBody, value: &serde_json::Value) -> String {
     }
     let own = ["cursor", "at", "id", "uuid", "session", "event", "request"];
     let fields = value.as_object().into_iter().flatten();
-    // Lists and objects are for programs: --json tells them.
+    // Lists and objects are left to --json.
     let is_plain =
         |value: &serde_json::Value| !(value.is_null() || value.is_array() || value.is_object());
     let fields = fields.filter(|(name, value)| !own.contains(&name.as_str()) && is_plain(value));

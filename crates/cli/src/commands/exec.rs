@@ -19,13 +19,13 @@ use crate::error::{CommandError, CommandResult};
 use crate::missing_output::{LossScope, MissingOutput};
 use crate::output::{StdoutWriter, Style};
 
-/// What a shell shows when nobody can say how a command ended.
+/// The exit code if the exit status of the command is unknown.
 const EXIT_STATUS_UNKNOWN: u8 = 125;
 
-/// Nobody knows what became of the command.
+/// The exit code if the outcome of the command is unknown.
 const EXIT_OUTCOME_UNKNOWN: u8 = 75;
 
-/// The exit codes besides the command's own.
+/// The exit codes besides those of the command.
 const EXIT_CODES: &str = "\
 What the command prints is printed once it is over; `ostler attach` or `ostler logs --follow` show
 it as it comes.
@@ -54,7 +54,7 @@ pub(crate) struct ExecArgs {
     command: Vec<OsString>,
 }
 
-/// Runs a command in a living shell; prints exactly what it printed.
+/// Runs a command in a running shell; prints exactly its output.
 ///
 /// # Errors
 /// When it cannot be run there, or has not ended.
@@ -63,7 +63,7 @@ pub(crate) fn run(context: &CliContext, args: ExecArgs) -> CommandResult {
     let client = context.client();
     block_on(async {
         let run = run_in_shell(&client, &args.id, (script, args.timeout)).await?;
-        // What came of an incomplete command is the shell's wish for more.
+        // The output of an incomplete command is the shell's continuation prompt.
         if matches!(run.end, ShellRunOutcomeBody::Incomplete) {
             return exit_result(run);
         }
@@ -74,7 +74,7 @@ pub(crate) fn run(context: &CliContext, args: ExecArgs) -> CommandResult {
     })
 }
 
-/// Has it typed, once, and waits for its end, under as many daemons as it takes.
+/// Has the command typed once, and waits for its end, across daemon restarts.
 async fn run_in_shell(
     client: &DaemonClient,
     id: &str,
@@ -103,7 +103,7 @@ async fn run_in_shell(
     }
 }
 
-/// The daemon died while the command ran, and no other one answers.
+/// The error if the daemon died while the command ran, and no other one responds.
 fn outcome_unknown(id: &str, error: &CommandError) -> CommandError {
     let reason = error.message().unwrap_or("the connection broke");
     CommandError::daemon(format!(
@@ -123,7 +123,7 @@ fn join_words(words: Vec<OsString>) -> Result<String, CommandError> {
     })
 }
 
-/// Its output: as it was printed for a terminal, as plain text for everybody else.
+/// Prints its output: verbatim to a terminal, as plain text elsewhere.
 async fn print_output(
     client: &DaemonClient,
     run: &ShellRunResponse,
@@ -160,12 +160,12 @@ async fn print_output(
     Ok(missing)
 }
 
-/// Prints line by line where control sequences are taken out.
+/// Prints line by line, with control sequences removed.
 struct ShellPrinter {
     out: StdoutWriter,
     plain: bool,
     line: Vec<u8>,
-    /// Whether the last line printed has no end.
+    /// Whether the last line printed has no newline yet.
     is_open: bool,
 }
 
@@ -206,7 +206,7 @@ impl ShellPrinter {
         }
     }
 
-    /// Prints what is left; on a terminal, what we say next has a line of its own.
+    /// Prints the rest; on a terminal, later messages begin on a line of their own.
     fn finish(mut self, ends_with_newline: bool) -> Result<(), CommandError> {
         if !self.line.is_empty() {
             self.line()?;

@@ -59,7 +59,7 @@ impl ExportFormat {
     }
 }
 
-/// Writes the output in the format asked for.
+/// Writes the output in the requested format.
 ///
 /// # Errors
 /// When it cannot be read or written.
@@ -87,7 +87,7 @@ pub(crate) fn run(context: &CliContext, args: &ExportArgs) -> CommandResult {
     })
 }
 
-/// What there was to export is written by now, gaps and all; that it is not whole is told.
+/// Reports gaps after the export was written completely.
 async fn check_complete(client: &DaemonClient, id: &str, missing: MissingOutput) -> CommandResult {
     if missing.missing_bytes(LossScope::Retained) > 0 {
         let path = ids::path(id, "");
@@ -97,7 +97,7 @@ async fn check_complete(client: &DaemonClient, id: &str, missing: MissingOutput)
     Ok(0)
 }
 
-/// Writes beside the file and puts it in place when it is whole.
+/// Writes to a temporary file and renames it when it is complete.
 async fn to_file(response: DaemonResponse, file: &Path) -> Result<(), CommandError> {
     let failed = |error: io::Error| {
         CommandError::new(
@@ -108,13 +108,13 @@ async fn to_file(response: DaemonResponse, file: &Path) -> Result<(), CommandErr
     let mut name = file.as_os_str().to_owned();
     name.push(unique_name(".part-").map_err(failed)?);
     let part = PathBuf::from(name);
-    // Never somebody else's file, and never through somebody else's link.
+    // Never a file of another user, and never through a symbolic link.
     let mut target = File::create_new(&part).map_err(failed)?;
     let result = copy(response, &mut target, failed).await;
     match result {
         Ok(()) => fs::rename(&part, file).map_err(failed),
         Err(error) => {
-            // The error above says more than one about a leftover would.
+            // The error above matters more than one about a leftover file.
             drop(fs::remove_file(&part));
             Err(error)
         }

@@ -1,4 +1,4 @@
-//! What stands for an id where one is asked for: its beginning, or `@last`.
+//! Aliases of ids: a prefix of an id, or `@last`.
 
 use hyper::Method;
 use ostler_model::id::IdRef;
@@ -8,21 +8,21 @@ use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::CommandError;
 
-/// The shortest beginning of an id that is looked up.
+/// The shortest prefix that is looked up, in characters.
 const MIN_PREFIX_CHARS: usize = 4;
-/// Executions that are named where a beginning is that of several.
+/// The most executions that are listed for an ambiguous prefix.
 const CANDIDATES: &str = "10";
-/// Characters of a command by which a person recognises it.
+/// The most characters of a command in that list.
 const COMMAND_CHARS: usize = 40;
-/// The newest execution.
+/// The alias of the newest execution.
 pub(crate) const LAST: &str = "@last";
-/// The newest service.
+/// The alias of the newest service.
 pub(crate) const LAST_SERVICE: &str = "@last-service";
-/// What may be written.
+/// The allowed forms, for people.
 pub(crate) const ID_HINT: &str = "an id has 8 characters; its first 4 or more, @last and \
     @last-service are taken too; `ostler ps -a` lists what there is";
 
-/// Puts the whole id in the place of what stands for it.
+/// Replaces an alias by the whole id.
 ///
 /// # Errors
 /// As [`resolve`].
@@ -36,10 +36,10 @@ pub(crate) fn resolve_in_place(
     Ok(())
 }
 
-/// The id that `word` stands for; `word` itself where it is one, or the beginning of none.
+/// The id that `word` stands for; `word` itself where it is an id, or a prefix of none.
 ///
 /// # Errors
-/// For the beginning of several, and a name after `@` that there is not.
+/// For an ambiguous prefix, and an unknown name after `@`.
 pub(crate) async fn resolve(client: &DaemonClient, word: &str) -> Result<String, CommandError> {
     if !is_alias(word) {
         return Ok(word.to_owned());
@@ -100,10 +100,10 @@ fn ambiguous(word: &str, several: &[ExecutionBody], total: Option<usize>) -> Com
     .with_hint("write more of it")
 }
 
-/// Executions, newest first, as the daemon is asked for them.
+/// Lists executions, newest first, as the daemon returns them.
 ///
 /// # Errors
-/// As the daemon answers.
+/// As the daemon responds.
 pub(crate) async fn list_executions(
     client: &DaemonClient,
     query: &[(&str, &str)],

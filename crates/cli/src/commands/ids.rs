@@ -1,4 +1,4 @@
-//! Verbs that take ids.
+//! Common parts of verbs that take ids.
 
 use std::future::Future;
 
@@ -13,16 +13,16 @@ use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, nearest, print_json};
 
-/// The path of what belongs to one execution.
+/// The REST path of a resource below one execution.
 pub(crate) fn path(id: &str, rest: &str) -> String {
     let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
     format!("/api/v1/executions/{id}{rest}")
 }
 
-/// What is known of one execution.
+/// Fetches one execution.
 ///
 /// # Errors
-/// As the daemon answers; an unknown id with what it looks like.
+/// As the daemon responds; an unknown id with a suggestion.
 pub(crate) async fn info(client: &DaemonClient, id: &str) -> Result<ExecutionBody, CommandError> {
     let result = client
         .call(Method::GET, &path(id, ""), RequestBody::None)
@@ -33,7 +33,7 @@ pub(crate) async fn info(client: &DaemonClient, id: &str) -> Result<ExecutionBod
     }
 }
 
-/// Does the same for each id; goes on after an error, and exits with the first one's code.
+/// Calls the verb for each id; continues after an error, and returns the first error's exit code.
 pub(crate) async fn for_each<F, Fut>(
     client: &DaemonClient,
     ids: &[String],
@@ -75,7 +75,7 @@ pub(crate) struct IdListArgs {
 /// Sends a POST to this path of each execution, and prints the id of each that accepted it.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(crate) fn post_each(context: &CliContext, args: &IdListArgs, rest: &str) -> CommandResult {
     let client = context.client();
     block_on(for_each(&client, &args.ids, |id| {
@@ -93,8 +93,8 @@ pub(crate) fn post_each(context: &CliContext, args: &IdListArgs, rest: &str) -> 
     }))
 }
 
-/// The same error with the id in it; where no execution has it, with the one that looks most
-/// like it, or with what is taken.
+/// The same error with the id in it; for an unknown id, with the most similar one, or with the
+/// allowed forms.
 pub(crate) async fn suggest(client: &DaemonClient, id: &str, error: CommandError) -> CommandError {
     let unknown = [ErrorCode::ProcessNotFound, ErrorCode::SessionNotFound];
     if !error.code().is_some_and(|code| unknown.contains(&code)) {

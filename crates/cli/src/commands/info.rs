@@ -25,10 +25,10 @@ pub(crate) struct InfoArgs {
     json: bool,
 }
 
-/// Shows everything known of each execution.
+/// Shows all information about each execution.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(crate) fn run(context: &CliContext, args: &InfoArgs) -> CommandResult {
     let client = context.client();
     let style = Style::of_stdout(&context.env);
@@ -124,7 +124,7 @@ fn optional_rows(info: &ExecutionBody) -> impl Iterator<Item = (&'static str, St
         .filter_map(|(name, value)| Some((name, value?)))
 }
 
-/// What is known of it as a service.
+/// The rows about it as a service.
 fn service_rows(state: &ServiceStateBody) -> Vec<(&'static str, String)> {
     let ports: Vec<_> = state.ports.iter().map(|port| &port.bound).collect();
     let time = |at: Timestamp| format_time(at, &TimeZone::system());
@@ -184,7 +184,7 @@ fn isolation_rows(info: &ExecutionBody) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What it sees and reaches.
+/// The rows about its sandbox.
 fn sandbox_rows(confinement: &SandboxInfoBody) -> Vec<(&'static str, String)> {
     let paths = |paths: &[ByteString]| {
         let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();

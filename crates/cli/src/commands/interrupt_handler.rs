@@ -1,5 +1,5 @@
-//! What ctrl-c does while a command runs in the foreground: the first passes SIGINT on, the
-//! next asks the command to end, the third kills it. Whatever hangs, the third one returns.
+//! Ctrl-C while a command runs in the foreground: the first passes SIGINT on, the second requests a
+//! stop, the third kills the command. Whatever hangs, the third one returns.
 
 use std::time::{Duration, Instant};
 
@@ -13,29 +13,29 @@ use super::{attached_run, kill, stop};
 use crate::client::DaemonClient;
 use crate::error::{CommandError, CommandResult};
 
-/// Interrupts further apart than this are not in a row, in seconds: a program that goes on
-/// after one, as a debugger does, is not stopped by the next.
+/// Interrupts further apart than this many seconds are not counted together: a program that
+/// continues after one, as a debugger does, is not stopped by the next.
 const IN_A_ROW_S: u64 = 10;
-/// How long the kill of the whole tree may take before we leave, in milliseconds.
+/// The longest wait for the kill of the process tree, in milliseconds.
 const KILL_MS: u64 = 5_000;
-/// How long output may take to be shown after the kill, in milliseconds.
+/// The longest wait for output after the kill, in milliseconds.
 const DRAIN_MS: u64 = 1_000;
-/// What a shell shows when SIGINT ended a command: 128 + SIGINT.
+/// The exit code of a shell if SIGINT ended a command: 128 + SIGINT.
 const EXIT_INTERRUPTED: u8 = 130;
 const REASON: &str = "interrupted at the terminal";
 
-/// What one interrupt does.
+/// The effect of one interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InterruptAction {
-    /// The command gets SIGINT.
+    /// Passes SIGINT to the command.
     Pass,
-    /// The command is asked to end, and killed after its grace.
+    /// Stops the command, with a grace period.
     Stop,
-    /// The whole tree is killed.
+    /// Kills the whole process tree.
     Kill,
 }
 
-/// Decides by how many came in a row.
+/// Counts consecutive interrupts.
 #[derive(Debug, Default)]
 struct InterruptCounter {
     count: u32,
@@ -56,17 +56,17 @@ impl InterruptCounter {
     }
 }
 
-/// Carries out what interrupts ask for, until one of them ends our part.
+/// Carries out interrupts until one of them ends this client.
 ///
 /// # Errors
-/// When the daemon does not carry out the kill: the command may run on.
+/// When the daemon does not carry out the kill: the command may still run.
 pub(super) async fn handle_interrupts(
     client: DaemonClient,
     id: String,
     mut signals: unix::Signal,
 ) -> CommandResult {
     let mut counter = InterruptCounter::default();
-    // None of these is waited for: the daemon may not answer.
+    // None of these tasks is waited for: the daemon may not respond.
     let mut tasks = JoinSet::new();
     while signals.recv().await.is_some() {
         let (client, id) = (client.clone(), id.clone());

@@ -1,5 +1,6 @@
-//! How far a command is walled off: the flags of every verb that starts one, and what is told
-//! of it on standard error.
+//! Isolation: the flags of every verb that starts a command, and what is reported about isolation
+//! on
+//! standard error.
 
 use std::path::PathBuf;
 
@@ -78,7 +79,7 @@ struct LimitArgs {
     file_size: Option<String>,
 }
 
-/// What the flags ask for.
+/// The parsed flags.
 #[derive(Debug)]
 pub(crate) struct IsolationOptions {
     pub(crate) level: Option<IsolationLevel>,
@@ -89,10 +90,10 @@ pub(crate) struct IsolationOptions {
 }
 
 impl IsolationArgs {
-    /// What is asked for; paths may be relative to where we are.
+    /// Parses the flags; paths may be relative to the working directory.
     ///
     /// # Errors
-    /// For what is no host and no amount.
+    /// For a text that is not a host or not an amount.
     pub(crate) fn into_options(self, config: &Config) -> Result<IsolationOptions, CommandError> {
         let network = match self.network[..] {
             [] => None,
@@ -119,10 +120,10 @@ impl IsolationArgs {
 }
 
 impl IsolationArgs {
-    /// The level asked for; walls that only level high has ask for it.
+    /// The requested level; restrictions that only level high has imply it.
     ///
     /// # Errors
-    /// For such a wall with a lower level.
+    /// For such a restriction with a lower level.
     fn effective_level(
         &self,
         network: Option<&NetworkAccess>,
@@ -174,7 +175,7 @@ impl LimitArgs {
     }
 }
 
-/// Tells what of the walls is missing, where that is a warning: at once, before there is output.
+/// Warns about missing restrictions at once, before there is output.
 pub(crate) fn warn_missing(info: &ExecutionBody) {
     let isolation = &info.isolation;
     if !isolation.warnings.is_empty() {
@@ -187,7 +188,7 @@ pub(crate) fn warn_missing(info: &ExecutionBody) {
     }
 }
 
-/// Tells afterwards what limits did, and how to go on with writes that were kept apart.
+/// Reports after the end which limits were reached, and how to commit or discard an overlay.
 pub(crate) fn report_end(info: &ExecutionBody) {
     let (id, isolation) = (&info.id, &info.isolation);
     for limit in limits_reached(info) {
@@ -205,7 +206,7 @@ pub(crate) fn report_end(info: &ExecutionBody) {
     }
 }
 
-/// Limits that were reached, in words.
+/// The limits that were reached, in words.
 pub(crate) fn limits_reached(info: &ExecutionBody) -> Vec<String> {
     let is_oom = info.cause == Some(ostler_model::TerminationCause::OutOfMemory);
     let ending = is_oom.then(|| {

@@ -24,7 +24,7 @@ pub(crate) struct KillArgs {
 /// Sends the signal to each execution's process group.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(crate) fn run(context: &CliContext, args: &KillArgs) -> CommandResult {
     let client = context.client();
     block_on(ids::for_each(&client, &args.ids, |id| {
@@ -36,7 +36,7 @@ pub(crate) fn run(context: &CliContext, args: &KillArgs) -> CommandResult {
 /// Sends one signal to one execution.
 ///
 /// # Errors
-/// As the daemon answers.
+/// As the daemon responds.
 pub(crate) async fn send(
     client: &DaemonClient,
     id: &str,

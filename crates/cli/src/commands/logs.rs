@@ -14,7 +14,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::missing_output::{LossScope, MissingOutput};
 use crate::output::{StdoutWriter, Style, format_time, write_stderr_raw};
 
-/// Lines asked for at once.
+/// The most lines requested at once.
 const PAGE_LINES: u64 = 10_000;
 
 /// What `logs` takes.
@@ -111,7 +111,7 @@ pub(crate) fn run(context: &CliContext, args: LogsArgs) -> CommandResult {
         };
         match result {
             Ok(()) => {
-                // What is not known any more was told as it is.
+                // The ids of removed executions are shown as they were given.
                 if let Ok(info) = ids::info(&client, &id).await {
                     refused_hosts::report(&client, &info).await;
                 }
@@ -167,8 +167,8 @@ async fn print_lines(
     if !args.follow {
         return reader.check_complete().await;
     }
-    // The raw stream only says that there is more; the lines come from the same pages as
-    // without --follow, so that both show the same.
+    // The raw stream only signals that there is more; the lines come from the same pages as without
+    // --follow, so that both show the same.
     let mut output_tail = OutputTail::new(client, &args.id, "&follow=true".to_owned(), reader.next);
     loop {
         let event = output_tail.next().await?;
@@ -183,17 +183,17 @@ async fn print_lines(
 struct LogReader {
     client: DaemonClient,
     id: String,
-    /// Conditions of every page.
+    /// The query parameters of every page.
     filter: String,
-    /// Conditions of the first page.
+    /// The query parameters of the first page only.
     start: Option<String>,
-    /// How many more lines are wanted.
+    /// The number of lines still to be printed.
     head: Option<u64>,
     follow: bool,
-    /// Lines without an end, at most one of each stream.
+    /// Lines without a newline, at most one of each stream.
     partial_lines: Vec<LineBody>,
     missing_output: MissingOutput,
-    /// What is gone behind the last line.
+    /// The gap after the last line.
     trailing_gap: Option<GapBody>,
     next: Cursor,
     printer: LogPrinter,
@@ -216,7 +216,7 @@ impl LogReader {
         }
     }
 
-    /// Prints everything that is there now.
+    /// Prints everything that is available now.
     async fn read_pages(&mut self) -> Result<(), CommandError> {
         loop {
             let page = self.read_page().await?;
@@ -234,7 +234,7 @@ impl LogReader {
         }
     }
 
-    /// Says that lines are missing here; those before them are out by then.
+    /// Reports missing lines, after the lines before them were printed.
     fn report_gap(&mut self, gap: Option<GapBody>) -> Result<(), CommandError> {
         if let Some(gap) = gap {
             self.printer.out.flush()?;
@@ -243,7 +243,7 @@ impl LogReader {
         Ok(())
     }
 
-    /// Whether nothing that was kept is missing in what was printed.
+    /// Checks that no retained output is missing in what was printed.
     async fn check_complete(mut self) -> Result<(), CommandError> {
         let gap = self.trailing_gap.take();
         self.report_gap(gap)?;
@@ -258,7 +258,7 @@ impl LogReader {
         self.missing_output.check(LossScope::Retained, &info)
     }
 
-    /// Prints a line; one whose rest may still come is held back while it is followed.
+    /// Prints a line; an incomplete one is held back while the output is followed.
     fn push_line(&mut self, line: LineBody) -> Result<(), CommandError> {
         let same = |held: &LineBody| (held.stream, held.offset) == (line.stream, line.offset);
         self.partial_lines.retain(|held| !same(held));
@@ -269,7 +269,7 @@ impl LogReader {
         self.printer.print(&line)
     }
 
-    /// Nothing comes any more: what was held back is whole.
+    /// No output follows: prints what was held back.
     fn finish(mut self) -> Result<MissingOutput, CommandError> {
         let mut partial_lines = std::mem::take(&mut self.partial_lines);
         partial_lines.sort_by_key(|line| line.offset);

@@ -10,7 +10,7 @@ use crate::daemon::{self, in_process::InProcessEngine};
 use crate::error::{CommandError, CommandResult};
 use crate::stdio_proxy::{self, StdioProxy};
 
-/// The longest name of a session.
+/// The longest session name in bytes.
 const SESSION_NAME_BYTES: usize = 128;
 
 /// What `mcp` takes.
@@ -64,7 +64,7 @@ pub(crate) fn run(context: &CliContext, args: McpArgs) -> CommandResult {
     stdio_proxy::run(&proxy, &context.env)
 }
 
-/// The engine in this process: ends with its client.
+/// Runs the engine in this process, until its client closes the connection.
 fn run_in_process(
     context: &CliContext,
     session: Option<String>,

@@ -1,4 +1,4 @@
-//! One file per verb.
+//! The verbs, one file each.
 
 pub(crate) mod approve;
 pub(crate) mod attach;

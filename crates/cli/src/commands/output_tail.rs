@@ -1,4 +1,4 @@
-//! Following an execution to its end, over as many daemons as it takes.
+//! Follows an execution to its end, across daemon restarts.
 
 use hyper::Method;
 use ostler_model::{Cursor, TerminationCause};
@@ -8,30 +8,30 @@ use super::ids;
 use crate::client::{DaemonClient, OutputFrames, RequestBody, RetryLimit, is_daemon_exiting};
 use crate::error::CommandError;
 
-/// What a shell shows when a time limit ended a command: as timeout(1).
+/// The exit code after a timeout, as timeout(1) has it.
 const EXIT_TIMED_OUT: u8 = 124;
-/// What a shell shows when nobody can say how a command ended.
+/// The exit code if the wait status of a command is unknown.
 const EXIT_LOST: u8 = 125;
 
-/// What comes out of an execution.
+/// The next item of an execution's output.
 #[derive(Debug)]
 pub(crate) enum TailEvent {
-    /// Bytes, or the notice that bytes are gone.
+    /// Bytes, or a gap.
     Output(OutputPiece),
-    /// It ended.
+    /// The execution ended.
     End(Box<ExecutionBody>),
 }
 
-/// Output as it comes.
+/// A piece of output.
 #[derive(Debug)]
 pub(crate) enum OutputPiece {
     /// Bytes of one stream.
     Bytes(ostler_model::StreamName, Vec<u8>),
-    /// Bytes that are gone.
+    /// A range of bytes that are gone.
     Gap(GapBody),
 }
 
-/// A stream of raw output that survives its daemon.
+/// A stream of raw output that survives daemon restarts.
 #[derive(Debug)]
 pub(crate) struct OutputTail {
     client: DaemonClient,
@@ -44,7 +44,7 @@ pub(crate) struct OutputTail {
 }
 
 impl OutputTail {
-    /// Output of `id` from `cursor` on; `query` narrows it.
+    /// The output of `id` from `cursor` on; `query` filters it.
     pub(crate) fn new(client: DaemonClient, id: &str, query: String, cursor: Cursor) -> Self {
         Self {
             client,
@@ -56,7 +56,7 @@ impl OutputTail {
         }
     }
 
-    /// What comes next; waits for it.
+    /// Waits for the next item.
     ///
     /// # Errors
     /// When the output cannot be read, or no daemon can be reached any more.
@@ -132,12 +132,12 @@ impl OutputTail {
     }
 }
 
-/// Whether an error says that the connection broke.
+/// Whether an error means that the connection broke.
 const fn is_disconnect(error: &CommandError) -> bool {
     matches!(error, CommandError::Disconnected(_))
 }
 
-/// What `run` and `wait` exit with for an execution that ended.
+/// The exit code of `run` and `wait` for an ended execution.
 pub(crate) fn exit_code(info: &ExecutionBody) -> u8 {
     if timed_out(info) {
         return EXIT_TIMED_OUT;
@@ -148,7 +148,7 @@ pub(crate) fn exit_code(info: &ExecutionBody) -> u8 {
     status.unwrap_or(EXIT_LOST)
 }
 
-/// Whether a time limit ended it.
+/// Whether a timeout ended it.
 fn timed_out(info: &ExecutionBody) -> bool {
     matches!(info.cause, Some(TerminationCause::TimedOut { .. }))
 }

@@ -4,10 +4,10 @@ use super::ids::{self, IdListArgs};
 use crate::context::CliContext;
 use crate::error::CommandResult;
 
-/// Freezes each execution's whole tree.
+/// Freezes each execution's process tree.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(crate) fn run(context: &CliContext, args: &IdListArgs) -> CommandResult {
     ids::post_each(context, args, "/pause")
 }

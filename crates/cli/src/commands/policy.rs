@@ -1,4 +1,4 @@
-//! `ostler policy`: what the command policy says, without running anything.
+//! `ostler policy`: evaluates and shows the command policy, without running anything.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ pub(crate) struct ShowArgs {
     json: bool,
 }
 
-/// Does what was asked.
+/// Runs the verb.
 ///
 /// # Errors
 /// When rules cannot be read.

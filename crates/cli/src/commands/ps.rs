@@ -16,13 +16,13 @@ use crate::output::{
     StdoutWriter, Style, StyledLine, TextTable, cells, format_age, format_duration, print_json,
 };
 
-/// Columns of a table that nobody's terminal shows.
+/// The width of a table that is not shown on a terminal, in columns.
 const COLUMNS: usize = 80;
-/// The fewest characters of a command and of labels that are shown, however narrow it is.
+/// The fewest characters of a command and of labels that are shown, however narrow the table is.
 const MIN_CHARS: usize = 8;
-/// Characters of labels beyond which the command is not shortened for them.
+/// The characters of labels beyond which the command is not shortened in their favour.
 const LABEL_CHARS: usize = 16;
-/// Frozen, as a status that can be asked for.
+/// The pseudo-status of frozen executions.
 const PAUSED: &str = "paused";
 
 /// What `ps` takes.
@@ -61,7 +61,7 @@ pub(crate) struct PsArgs {
     watch: bool,
 }
 
-/// As what a list is printed.
+/// The format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PsFormat {
     /// Columns for people
@@ -72,7 +72,7 @@ enum PsFormat {
     Ids,
 }
 
-/// One condition.
+/// One condition of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PsFilter {
     Status(&'static str),
@@ -103,7 +103,7 @@ fn parse_filter(text: &str) -> Result<PsFilter, String> {
 /// Lists executions.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(crate) fn run(context: &CliContext, args: PsArgs) -> CommandResult {
     let query = list_query(&args)?;
     let client = context.client();
@@ -143,7 +143,7 @@ fn format_of(args: &PsArgs) -> PsFormat {
     }
 }
 
-/// Says how many entries of a list there are where its window does not hold them all.
+/// Reports the total number of entries if the list was cut.
 pub(crate) fn note_more_results(count: usize, total: Option<usize>, next: Option<&str>) {
     if let (Some(total), Some(_)) = (total, next) {
         crate::print_note(&format!(
@@ -180,8 +180,8 @@ fn list_query(args: &PsArgs) -> Result<String, CommandError> {
     Ok(query.finish())
 }
 
-/// The table; columns in which there is nothing are left out, and unless it is to be `no_trunc`
-/// it is as wide as where it is shown, where that can be.
+/// The table; empty columns are left out, and without `no_trunc` it is fitted to the width of
+/// the terminal, where possible.
 fn executions_table(executions: &[ExecutionBody], style: Style, no_trunc: bool) -> TextTable {
     let any = |has: fn(&ExecutionBody) -> bool| executions.iter().any(has);
     let with_exits = any(ExecutionBody::is_finished);
@@ -219,7 +219,7 @@ fn executions_table(executions: &[ExecutionBody], style: Style, no_trunc: bool) 
     table
 }
 
-/// Its status, or that it is frozen.
+/// The status, or that it is frozen.
 fn status_or_paused(info: &ExecutionBody, style: Style) -> StyledLine {
     if info.paused && !info.is_finished() {
         return style.service(PAUSED);
@@ -227,7 +227,7 @@ fn status_or_paused(info: &ExecutionBody, style: Style) -> StyledLine {
     status(info, style)
 }
 
-/// Its status; a service's in the words of services.
+/// The status; that of a service by its stage.
 pub(crate) fn status(info: &ExecutionBody, style: Style) -> StyledLine {
     match &info.service {
         Some(state) => style.service(&state.status),
@@ -235,7 +235,7 @@ pub(crate) fn status(info: &ExecutionBody, style: Style) -> StyledLine {
     }
 }
 
-/// Where a living service is reached.
+/// The URL of a running service.
 fn service_url(info: &ExecutionBody) -> Option<String> {
     let state = info.service.as_deref().filter(|_| !info.is_finished())?;
     Some(clean(state.url.as_deref()?).into_owned())

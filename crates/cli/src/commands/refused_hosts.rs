@@ -1,4 +1,4 @@
-//! Hosts that the allow list of a command refused.
+//! Hosts that the egress proxy refused because they are not on the allow list of the command.
 
 use hyper::Method;
 use ostler_model::NetworkAccess;
@@ -7,21 +7,21 @@ use ostler_server::wire::{EgressDecisionBody, EgressPageBody, ExecutionBody};
 use super::ids;
 use crate::client::{DaemonClient, RequestBody};
 
-/// Hosts that are named; more are counted.
+/// The most hosts that are listed; further ones are counted.
 const MAX_SHOWN: usize = 10;
-/// Pages of decisions that are looked through.
+/// The most pages of decisions that are read.
 const MAX_PAGES: usize = 20;
-/// Decisions of a page.
+/// The number of decisions on a page.
 const PAGE_LIMIT: usize = 1_000;
 
-/// Tells which hosts it was refused, where it had an allow list.
+/// Reports the hosts it was refused, if it had an allow list.
 pub(crate) async fn report(client: &DaemonClient, info: &ExecutionBody) {
     if let Some(hosts) = describe(client, info).await {
         crate::print_note(&format!("{}: its network refused {hosts}", info.id));
     }
 }
 
-/// The hosts it was refused, in the order it asked for them; none where there was none.
+/// The refused hosts, in the order of the requests; none where there was no refusal.
 pub(crate) async fn describe(client: &DaemonClient, info: &ExecutionBody) -> Option<String> {
     let confinement = info.isolation.confinement.as_ref()?;
     let NetworkAccess::AllowList { .. } = confinement.network.0 else {
@@ -41,7 +41,7 @@ async fn fetch_hosts(client: &DaemonClient, id: &str) -> Vec<String> {
     let mut from = 0;
     for _ in 0..MAX_PAGES {
         let path = ids::path(id, &format!("/network?from={from}&limit={PAGE_LIMIT}"));
-        // What cannot be read any more is no reason to fail.
+        // A page that cannot be read any more is not an error of the verb.
         let result = client.call(Method::GET, &path, RequestBody::None).await;
         let Ok::<EgressPageBody, _>(page) = result else {
             break;

@@ -28,10 +28,10 @@ fn parse_size(text: &str) -> Result<ResizeBody, String> {
     Ok(ResizeBody { cols, rows })
 }
 
-/// Gives the terminal of a session another size.
+/// Resizes the terminal of a session.
 ///
 /// # Errors
-/// When there is no such session, or somebody else types in it.
+/// When there is no such session, or another client holds its writer lease.
 pub(crate) fn run(context: &CliContext, args: &ResizeArgs) -> CommandResult {
     let client = context.client();
     block_on(async {

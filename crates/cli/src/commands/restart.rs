@@ -26,10 +26,10 @@ pub(crate) struct RestartArgs {
     json: bool,
 }
 
-/// Stops it where it runs, starts the same again and prints the new id.
+/// Stops the execution if it is running, starts the same command again and prints the new id.
 ///
 /// # Errors
-/// When there is no such command, or it cannot be stopped or started.
+/// When there is no such execution, or it cannot be stopped or started.
 pub(crate) fn run(context: &CliContext, args: &RestartArgs) -> CommandResult {
     let client = context.client();
     let body = RerunBody {
@@ -53,7 +53,7 @@ pub(crate) fn run(context: &CliContext, args: &RestartArgs) -> CommandResult {
     })
 }
 
-/// Asks for it, and a person where a rule wants one asked.
+/// Requests the restart, and prompts for an approval if a rule requires one.
 async fn restart_with_approval(
     client: &DaemonClient,
     previous: &ExecutionBody,
@@ -74,7 +74,7 @@ async fn restart_with_approval(
         .map_err(start::with_shell_exit_code)
 }
 
-/// The body has an id, so it can be repeated.
+/// Sends the request. The body has an id, so it can be repeated.
 async fn post(
     client: &DaemonClient,
     id: &str,

@@ -28,10 +28,10 @@ pub(crate) struct RmArgs {
     force: bool,
 }
 
-/// Removes executions with everything they left on disk.
+/// Removes executions with all of their files.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(crate) fn run(context: &CliContext, args: &RmArgs) -> CommandResult {
     let client = context.client();
     if args.all {

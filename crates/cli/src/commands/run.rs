@@ -70,7 +70,7 @@ pub(crate) fn run(context: &CliContext, args: RunArgs) -> CommandResult {
     if detach {
         return block_on(run_detached(&context.client(), &body, json));
     }
-    // Alone, it ends with us: there is nothing to come back to.
+    // An in-process engine ends with this client: there is nothing to reattach to.
     let key = if in_process { DetachKey::none() } else { key };
     let mode = if tty {
         RunMode::Terminal(key)
@@ -85,7 +85,7 @@ pub(crate) fn run(context: &CliContext, args: RunArgs) -> CommandResult {
     })
 }
 
-/// How its input and output reach us.
+/// How the input and output of the command are connected.
 enum RunMode {
     Streams(attached_run::StdinMode),
     Terminal(DetachKey),
@@ -110,7 +110,7 @@ async fn run_attached(client: DaemonClient, body: &StartBody, mode: RunMode) -> 
     match mode {
         RunMode::Streams(stdin) => {
             let mut signals = attached_run::ForwardedSignals::install()?;
-            // A start that nobody waits for any more is cancelled by the daemon.
+            // The daemon cancels a start whose client disconnected.
             let info = tokio::select! {
                 started = start(&client, body) => started?,
                 code = signals.wait_for_exit() => return Ok(code),
@@ -138,7 +138,7 @@ async fn run_attached(client: DaemonClient, body: &StartBody, mode: RunMode) -> 
     }
 }
 
-/// The same, with a daemon inside this process.
+/// As with a daemon, with the engine in this process.
 async fn run_in_process(context: &CliContext, body: &StartBody, mode: RunMode) -> CommandResult {
     let in_process = InProcessEngine::open(&context.config, &context.env).await?;
     let scratch = make_scratch(&context.env, "ostler-run-")?;
@@ -148,7 +148,7 @@ async fn run_in_process(context: &CliContext, body: &StartBody, mode: RunMode) -
         Err(error) => Err(error),
     };
     in_process.close().await;
-    // Nobody else can have put anything there.
+    // Nobody else can have created files there.
     drop(std::fs::remove_dir_all(&scratch));
     outcome
 }
@@ -160,7 +160,7 @@ fn start_body(context: &CliContext, args: RunArgs) -> Result<StartBody, CommandE
         program,
         args: words.collect(),
     };
-    // Told here, and not by a daemon that cannot start.
+    // Reported here rather than by a daemon that cannot start.
     drop(crate::config::policy::load(&context.config, &context.env)?);
     let policy = context.config.client_policy();
     let mut body = StartBody::new(command, resolve_directory(args.common.cwd)?);

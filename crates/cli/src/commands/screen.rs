@@ -21,7 +21,7 @@ pub(crate) struct ScreenArgs {
     json: bool,
 }
 
-/// Prints what is on the screen; of an ended session, what was on it last.
+/// Prints the screen of a session; of an ended one, the last screen.
 ///
 /// # Errors
 /// When there is no such session.

@@ -12,7 +12,7 @@ use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 
-/// The most that is typed at once from standard input.
+/// The most bytes that are sent from standard input at once.
 const RAW_BYTES: u64 = 1024 * 1024;
 
 /// What `send` takes.
@@ -44,10 +44,11 @@ pub(crate) struct SendArgs {
     raw: bool,
 }
 
-/// Types into a session, as one write that no other gets into.
+/// Sends input to a session as one write, without input of others in between.
 ///
 /// # Errors
-/// When there is no such session, somebody else types, or the program does not read.
+/// When there is no such session, another client holds its writer lease, or the program does not
+/// read.
 pub(crate) fn run(context: &CliContext, args: SendArgs) -> CommandResult {
     let raw = if args.raw { Some(read_stdin()?) } else { None };
     let id = args.id.clone();
@@ -91,7 +92,7 @@ fn input_pieces(args: SendArgs) -> Vec<InputPieceBody> {
     pieces
 }
 
-/// In the words of the command line: of the pieces, only a key can be none.
+/// Rephrases errors in terms of the flags: of the pieces, only a key can be invalid.
 fn key_error(mut error: CommandError) -> CommandError {
     if let CommandError::Failure { message, .. } = &mut error
         && let Some((_, reason)) = message
@@ -117,7 +118,7 @@ fn read_stdin() -> Result<Vec<u8>, CommandError> {
     Ok(bytes)
 }
 
-/// Types pieces; how many bytes they were, and how many were taken.
+/// Sends pieces; returns their length in bytes, and how many bytes were accepted.
 async fn send_pieces(
     client: &DaemonClient,
     id: &str,

@@ -1,5 +1,4 @@
-//! `ostler serve`: its flags, and what it says when it serves. The daemon itself is in
-//! `crate::daemon`.
+//! `ostler serve`: its flags, and its banner. The daemon itself is in `crate::daemon`.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -33,7 +32,7 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// What the flags say about keys of the configuration.
+    /// The configuration values that the flags set.
     pub(crate) fn values(&self) -> Vec<FlagValue> {
         let on = |is_on: bool, value: &str| is_on.then(|| value.to_owned());
         let values = [
@@ -55,8 +54,9 @@ impl ServeArgs {
     }
 }
 
-/// Prints where we serve, what to paste into a client, and where state lies. The only place
-/// where a token is shown, and once.
+/// Prints the address, client configurations to paste, and the state directory. The only place
+/// where
+/// a token is shown, and only once.
 ///
 /// # Errors
 /// When standard output cannot be written.
@@ -149,7 +149,7 @@ fn http_client(web: &HttpListener) -> Value {
     client
 }
 
-/// What a client must add to find this daemon where its directories are not the usual ones.
+/// The arguments that a client needs to find a daemon whose directories are not the default.
 fn client_arguments(config: &Config) -> Vec<String> {
     let flags = [
         ("state_dir", "--state-dir"),

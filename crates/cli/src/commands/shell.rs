@@ -38,7 +38,7 @@ pub(crate) struct ShellArgs {
 /// Starts the shell.
 ///
 /// # Errors
-/// When it cannot be started, or not attached to.
+/// When it cannot be started or attached to.
 pub(crate) fn run(context: &CliContext, args: ShellArgs) -> CommandResult {
     let kind = args.kind.unwrap_or_else(|| login_shell(context));
     let mut body = ShellStartBody::new(kind, start::resolve_directory(args.common.cwd)?);
@@ -78,7 +78,7 @@ pub(crate) fn run(context: &CliContext, args: ShellArgs) -> CommandResult {
     })
 }
 
-/// The shell of whoever asks, where it can tell about its commands.
+/// The caller's login shell, if it can be integrated.
 fn login_shell(context: &CliContext) -> ShellKind {
     let own = context.env.exact("SHELL").and_then(|shell| shell.to_str());
     own.and_then(|shell| shell.parse().ok())

@@ -16,7 +16,7 @@ use crate::error::CommandResult;
 #[derive(Debug, Args)]
 pub(crate) struct ShutdownArgs {}
 
-/// Ends the daemon, and returns when its process is gone.
+/// Stops the daemon, and returns when its process has exited.
 ///
 /// # Errors
 /// When no daemon is running.

@@ -1,4 +1,4 @@
-//! What starting an execution takes, whichever verb starts it.
+//! Starting an execution: arguments and requests shared by all verbs that start one.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -17,14 +17,13 @@ use crate::context::CliContext;
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, print_json};
 
-/// How often it is looked whether a start that is not answered waits for a place, in
-/// milliseconds.
+/// The interval at which a pending start is checked for being queued, in milliseconds.
 const QUEUE_POLL_MS: u64 = 500;
-/// Executions named to a person who waits for their places.
+/// The most executions that are named to a user whose start is queued.
 const MAX_HOLDERS: usize = 5;
-/// What a shell shows when a program was not found.
+/// The exit code of a shell if a program was not found.
 const EXIT_NOT_FOUND: u8 = 127;
-/// What a shell shows when a program could not be executed.
+/// The exit code of a shell if a program could not be executed.
 const EXIT_NOT_EXECUTABLE: u8 = 126;
 
 /// What every verb takes that starts something.
@@ -53,16 +52,16 @@ pub(crate) struct CommonArgs {
     pub(crate) description: String,
 }
 
-/// Whether it gets our whole environment: what a person starts does, unless the flag or a
-/// setting says otherwise.
+/// Whether the command gets the whole environment of this process: by default for commands of a
+/// person, unless the flag or a setting says otherwise.
 pub(crate) fn inherits_env(context: &CliContext, clean_env: bool) -> bool {
     !clean_env && context.config.inherits_at_prompt()
 }
 
-/// Starts it.
+/// Sends the start.
 ///
 /// # Errors
-/// As the daemon answers; what cannot run exits as it would in a shell.
+/// As the daemon responds; a program that cannot run exits as it would in a shell.
 pub(crate) async fn start(
     client: &DaemonClient,
     body: &StartBody,
@@ -84,7 +83,7 @@ pub(crate) async fn start(
         .map_err(with_shell_exit_code)
 }
 
-/// The body has an id, so the start can be repeated.
+/// Sends the request. The body has an id, so the start can be repeated.
 async fn post_start(
     client: &DaemonClient,
     body: &StartBody,
@@ -94,10 +93,10 @@ async fn post_start(
     with_queue_notice(client, body.id, response).await
 }
 
-/// Carries a start out, and says once where it waits for a place.
+/// Awaits a start, and reports once if it is queued.
 ///
 /// # Errors
-/// As the start.
+/// The errors of the start.
 pub(crate) async fn with_queue_notice(
     client: &DaemonClient,
     id: Option<ExecutionId>,
@@ -117,7 +116,7 @@ pub(crate) async fn with_queue_notice(
     Ok(info)
 }
 
-/// Says that the start with this id waits for a place, once it does.
+/// Reports that the start with this id is queued, once it is.
 async fn report_queue(client: &DaemonClient, id: ExecutionId) -> Infallible {
     let path = format!("/api/v1/starts/{id}");
     let period = Duration::from_millis(QUEUE_POLL_MS);
@@ -160,7 +159,7 @@ fn describe_queue(queued: &QueuedStartBody) -> String {
     )
 }
 
-/// A program that cannot run exits as it would in a shell.
+/// Sets the exit code that a shell would have for a program that cannot run.
 pub(crate) fn with_shell_exit_code(error: CommandError) -> CommandError {
     let is_spawn_failure = error.to_string().contains("could not start");
     match error.code() {
@@ -172,7 +171,7 @@ pub(crate) fn with_shell_exit_code(error: CommandError) -> CommandError {
     }
 }
 
-/// Tells what was started.
+/// Prints what was started.
 ///
 /// # Errors
 /// When standard output cannot be written.
@@ -187,10 +186,10 @@ pub(crate) fn print_started(info: &ExecutionBody, json: bool) -> CommandResult {
     Ok(0)
 }
 
-/// The working directory asked for, or ours.
+/// The requested working directory, or that of this process.
 ///
 /// # Errors
-/// When ours is gone.
+/// When the working directory was removed.
 pub(crate) fn resolve_directory(directory: Option<PathBuf>) -> Result<ByteString, CommandError> {
     let cwd = std::env::current_dir().map_err(|error| {
         CommandError::new(
@@ -203,10 +202,10 @@ pub(crate) fn resolve_directory(directory: Option<PathBuf>) -> Result<ByteString
     ))
 }
 
-/// Variables as given with --env.
+/// Parses variables given with --env.
 ///
 /// # Errors
-/// When a name is empty, or no variable of ours.
+/// When a name is empty, or not a variable of this process.
 pub(crate) fn parse_variables(
     context: &CliContext,
     pairs: Vec<OsString>,

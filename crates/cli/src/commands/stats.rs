@@ -13,11 +13,11 @@ use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{TextTable, cells, format_duration, print_json};
 
-/// Columns of a table that nobody's terminal shows.
+/// The width of a table that is not shown on a terminal, in columns.
 const COLUMNS: usize = 80;
 /// The fewest characters of a command that are shown.
 const MIN_CHARS: usize = 8;
-/// The most trees that are looked at unasked.
+/// The most executions that are measured if none is named.
 const MAX_EXECUTIONS: &str = "100";
 
 /// What `stats` takes.
@@ -34,7 +34,7 @@ pub(crate) struct StatsArgs {
     json: bool,
 }
 
-/// What one uses.
+/// The usage of one execution.
 #[derive(Debug, Serialize)]
 struct ExecutionUsage {
     id: String,
@@ -43,10 +43,10 @@ struct ExecutionUsage {
     resources: ResourcesBody,
 }
 
-/// Shows what executions use: of what has ended what it used.
+/// Shows the resource usage of executions; of ended ones, the final usage.
 ///
 /// # Errors
-/// When the daemon cannot be asked, or there is no such execution.
+/// When the daemon cannot be reached, or there is no such execution.
 pub(crate) fn run(context: &CliContext, args: &StatsArgs) -> CommandResult {
     let client = context.client();
     let fetch = || fetch_usage(&client, &args.ids);
@@ -72,7 +72,7 @@ async fn fetch_usage(
     for info in resolve_executions(client, ids).await? {
         let path = ids::path(&info.id, "/resources");
         let response = client.call(Method::GET, &path, RequestBody::None).await;
-        // One that was removed since it was listed uses nothing.
+        // An execution that was removed since it was listed is left out.
         if ids.is_empty() && response.is_err() {
             continue;
         }
@@ -123,7 +123,7 @@ fn usage_table(usages: &[ExecutionUsage]) -> TextTable {
     table
 }
 
-/// Of its living processes and of those that ended.
+/// The processor time of its living processes and of those that ended.
 fn cpu_seconds(resources: &ResourcesBody) -> f64 {
     const MICROS: f64 = 1e6;
     let ended = resources

@@ -35,7 +35,7 @@ pub(crate) struct StopArgs {
 /// Stops each execution and waits until it has ended.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(crate) fn run(context: &CliContext, args: &StopArgs) -> CommandResult {
     let client = context.client();
     let body = StopBody {
@@ -60,14 +60,14 @@ pub(crate) fn run(context: &CliContext, args: &StopArgs) -> CommandResult {
 /// Stops one execution.
 ///
 /// # Errors
-/// As the daemon answers.
+/// As the daemon responds.
 pub(crate) async fn stop(
     client: &DaemonClient,
     id: &str,
     body: &StopBody,
 ) -> Result<ExecutionBody, CommandError> {
     let path = ids::path(id, "/stop");
-    // What has ended is not stopped twice.
+    // An ended execution is not stopped again.
     let body = RequestBody::json(body)?;
     client.call_idempotent(Method::POST, &path, body).await
 }

@@ -1,5 +1,5 @@
-//! `ostler token`. Works on the file itself, so it needs no daemon; one that serves sees the
-//! change with its next request.
+//! `ostler token`. Works on the token file itself, so it needs no daemon; a running one applies
+//! the change to its next request.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -12,7 +12,7 @@ use crate::daemon::own_principal;
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, TextTable, cells, format_age, print_json};
 
-/// The longest name of a principal.
+/// The longest name of a principal in bytes.
 const PRINCIPAL_BYTES: usize = 64;
 
 /// The verbs of `token`.
@@ -70,10 +70,10 @@ fn parse_principal(name: &str) -> Result<String, String> {
     ))
 }
 
-/// Makes, lists or takes away tokens.
+/// Creates, lists or revokes tokens.
 ///
 /// # Errors
-/// When there is no such token, there is one already, or the file cannot be used.
+/// When the token does not exist, or exists already, or the file cannot be used.
 pub(crate) fn run(context: &CliContext, verb: &TokenVerb) -> CommandResult {
     match verb {
         TokenVerb::New(args) => create(context, args)?,

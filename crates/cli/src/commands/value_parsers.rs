@@ -1,4 +1,4 @@
-//! Readings of what is typed.
+//! Parsers of argument values.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use ostler_model::{Capability, IsolationLevel, NetworkAccess, Signal};
 
 use crate::error::CommandError;
 
-/// A span such as `90`, `1.5s`, `500ms`, `1h30m`; a bare number is seconds.
+/// Parses a duration such as `90`, `1.5s`, `500ms`, `1h30m`; a bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let invalid = || "write a span such as 90, 1.5s, 500ms or 1h30m".to_owned();
     if let Ok(seconds) = text.parse::<f64>() {
@@ -16,27 +16,27 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(signed).map_err(|_| invalid())
 }
 
-/// Whole milliseconds of a span.
+/// A duration in whole milliseconds.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A signal by name or number.
+/// Parses a signal by name or number.
 pub(crate) fn signal(text: &str) -> Result<Signal, String> {
     text.parse()
         .map_err(|error: ostler_model::signal::SignalError| error.to_string())
 }
 
-/// An isolation level.
+/// Parses an isolation level.
 pub(crate) fn isolation_level(text: &str) -> Result<IsolationLevel, String> {
     text.parse()
         .map_err(|error: ostler_model::isolation::IsolationLevelError| error.to_string())
 }
 
-/// What of the network is reached.
+/// Parses network access.
 ///
 /// # Errors
-/// The first that is no host.
+/// For the first word that is not a host.
 pub(crate) fn network(text: &str) -> Result<NetworkAccess, CommandError> {
     text.parse().map_err(|error: ostler_model::HostRuleError| {
         CommandError::value(format!("--network: {error}"))
@@ -44,13 +44,13 @@ pub(crate) fn network(text: &str) -> Result<NetworkAccess, CommandError> {
     })
 }
 
-/// A wall of level high.
+/// Parses a capability of level high.
 pub(crate) fn capability(text: &str) -> Result<Capability, String> {
     text.parse()
         .map_err(|error: ostler_model::snapshot::CapabilityError| error.to_string())
 }
 
-/// A query string to be put after another.
+/// A query string to be appended to another.
 pub(crate) fn append_query(query: &str) -> String {
     match query.trim_start_matches('&') {
         "" => String::new(),

@@ -19,7 +19,7 @@ pub(crate) struct VersionArgs {
     json: bool,
 }
 
-/// Prints our version, and that of the daemon where one runs; starts none.
+/// Prints the version of this program, and that of the daemon if one runs; starts none.
 ///
 /// # Errors
 /// When standard output cannot be written.

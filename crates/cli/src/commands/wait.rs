@@ -28,13 +28,13 @@ pub(crate) struct WaitArgs {
     ready: bool,
 }
 
-/// What a service exits with that failed to become ready.
+/// The exit code if a service failed to become ready.
 const EXIT_NOT_READY: u8 = 1;
 
-/// Waits for the end, and exits with the command's own code; or until a service is ready.
+/// Waits for the end, and exits with the command's exit code; or until a service is ready.
 ///
 /// # Errors
-/// When the time runs out, or the daemon cannot be asked.
+/// When the timeout expires, or the daemon cannot be reached.
 pub(crate) fn run(context: &CliContext, args: &WaitArgs) -> CommandResult {
     let client = context.client();
     block_on(async {
@@ -64,14 +64,14 @@ pub(crate) fn run(context: &CliContext, args: &WaitArgs) -> CommandResult {
     })
 }
 
-/// What it waits for, where it is a service on its way.
+/// What a starting service waits for.
 fn waiting_reason(result: &WaitResponse) -> String {
     let state = result.info.service.as_deref();
     let waiting_for = state.and_then(|state| state.waits_for.as_deref());
     waiting_for.map_or_else(String::new, |what| format!("; it waits for {what}"))
 }
 
-/// Tells why a service is not ready.
+/// Reports why a service is not ready.
 fn report_not_ready(result: &WaitResponse) -> u8 {
     let reason = match &result.detail {
         Some(detail) => detail.clone(),
@@ -81,7 +81,7 @@ fn report_not_ready(result: &WaitResponse) -> u8 {
     EXIT_NOT_READY
 }
 
-/// Waits, also over the death of a daemon.
+/// Waits, across daemon restarts.
 async fn wait(client: &DaemonClient, args: &WaitArgs) -> Result<WaitResponse, CommandError> {
     let start = Instant::now();
     let mut attempts = RetryLimit::new();

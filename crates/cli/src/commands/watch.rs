@@ -1,4 +1,4 @@
-//! A table that is shown anew when it changes.
+//! A table that is redrawn when it changes.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::attach::window_size;
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, Style, StyledLine};
 
-/// Between two looks.
+/// The interval between two updates.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Where a screen begins, emptied.
+/// Moves the cursor home and clears the screen.
 const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 
-/// Looks, and shows what is seen where that changed, until ctrl-c. On a terminal it stays in
-/// its place; elsewhere one follows the other.
+/// Fetches and redraws on a change, until ctrl-c. On a terminal the table is redrawn in place;
+/// elsewhere tables follow each other.
 ///
 /// # Errors
-/// When it cannot be looked or shown.
+/// When fetching or printing fails.
 pub(super) async fn watch<T, Fut>(
     fetch: impl Fn() -> Fut,
     lines: impl Fn(&T) -> Vec<StyledLine>,
@@ -49,7 +49,7 @@ fn redraw_screen(lines: &[StyledLine]) -> Result<(), CommandError> {
     let mut room = usize::MAX;
     if Style::is_stdout_terminal() {
         out.write_raw(CLEAR)?;
-        // The last row stays free: what is longer would scroll the headings away.
+        // The last row stays free: a longer table would scroll the headings away.
         room = window_size().map_or(room, |size| usize::from(size.rows).saturating_sub(1));
     }
     let mut visible = lines.iter().take(room);

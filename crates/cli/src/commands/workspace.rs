@@ -1,5 +1,5 @@
-//! `ostler workspace`, `ostler diff`, `ostler commit` and `ostler discard`: what a command
-//! wrote to its overlay.
+//! `ostler workspace`, `ostler diff`, `ostler commit` and `ostler discard`: the overlay of a
+//! command.
 
 use clap::Args;
 use hyper::Method;
@@ -13,11 +13,11 @@ use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, print_json};
 
-/// Changes that are listed.
+/// The most changes that are listed.
 const MAX_CHANGES: usize = 100_000;
-/// Bytes of a diff.
+/// The most bytes of a diff.
 const DIFF_BYTES: usize = 8 * 1024 * 1024;
-/// What a commit exits with that put nothing in place, as git does.
+/// The exit code of a commit with conflicts, as git has it.
 const CONFLICT_EXIT: u8 = 1;
 
 /// What `commit` takes.
@@ -52,20 +52,21 @@ pub(crate) struct DiffArgs {
     paths: Vec<String>,
 }
 
-/// Lists what a command changed.
+/// Lists the changes of a command.
 ///
 /// # Errors
-/// When the daemon cannot be asked, or it has no overlay.
+/// When the daemon cannot be reached, or the execution has no overlay.
 pub(crate) fn changes(context: &CliContext, args: &WorkspaceArgs) -> CommandResult {
     let path = ids::path(&args.id, &format!("/workspace?limit={MAX_CHANGES}"));
     run_request(context, args, (Method::GET, path))
 }
 
-/// Puts the changes on the host, or lists the conflicts, or what tools run unasked, because of
-/// which nothing is there.
+/// Commits the changes to the host, or lists the conflicts or autorun files because of which
+/// nothing
+/// was committed.
 ///
 /// # Errors
-/// When the daemon cannot be asked, it still runs, or that was decided before.
+/// When the daemon cannot be reached, the command still runs, or the decision was made before.
 pub(crate) fn commit(context: &CliContext, args: &CommitArgs) -> CommandResult {
     let allowed = args.allow_autorun;
     let query = format!("/workspace/commit?limit={MAX_CHANGES}&allow_autorun={allowed}");
@@ -73,7 +74,7 @@ pub(crate) fn commit(context: &CliContext, args: &CommitArgs) -> CommandResult {
     run_request(context, &args.workspace, (Method::POST, path))
 }
 
-/// Forgets the changes.
+/// Discards the changes.
 ///
 /// # Errors
 /// As [`commit`].
@@ -82,7 +83,7 @@ pub(crate) fn discard(context: &CliContext, args: &WorkspaceArgs) -> CommandResu
     run_request(context, args, (Method::POST, path))
 }
 
-/// Prints the changes as a diff that `git apply` takes.
+/// Prints the changes as a diff that `git apply` accepts.
 ///
 /// # Errors
 /// As [`changes`].

@@ -1,4 +1,4 @@
-//! What starting a service takes, whichever verb starts or defines it.
+//! Arguments for starting a service, shared by all verbs that start or define one.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::commands::value_parsers;
 use crate::context::CliContext;
 use crate::error::CommandError;
 
-/// Attempts after the first, where a policy is named without a number.
+/// The number of restarts, if a policy is given without a number.
 const ATTEMPTS: u32 = 10;
-/// The shell that reads a command given as one word.
+/// The shell that runs a command given as one word.
 const SHELL: &str = "/bin/sh";
 
 /// What a service is asked for, besides its name and command.
@@ -68,10 +68,10 @@ pub(super) struct ServiceArgs {
 }
 
 impl ServiceArgs {
-    /// As the daemon is asked.
+    /// Builds the body of the request.
     ///
     /// # Errors
-    /// For what cannot be, told before a daemon is started for it.
+    /// For invalid values, before a daemon is started for the request.
     pub(super) fn into_body(
         self,
         context: &CliContext,
@@ -119,7 +119,7 @@ impl ServiceArgs {
     }
 }
 
-/// The command as typed; one word with blanks in it is a line for a shell.
+/// Parses the command; one word with blanks in it is a command line for a shell.
 pub(super) fn parse_command(words: Vec<OsString>) -> Command {
     let mut words = words.into_iter().map(ByteString::from);
     let program = words.next().unwrap_or_default();
@@ -134,7 +134,7 @@ pub(super) fn parse_command(words: Vec<OsString>) -> Command {
     Command::Argv { program, args }
 }
 
-/// Something that can be looked at.
+/// Parses a probe.
 fn parse_probe(text: &str) -> Result<ProbeBody, String> {
     let (word, rest) = text.split_once(':').unwrap_or((text, ""));
     match (word, rest) {
@@ -162,7 +162,7 @@ fn parse_probe(text: &str) -> Result<ProbeBody, String> {
     }
 }
 
-/// A restart policy, as docker spells it.
+/// Parses a restart policy, in the notation of docker.
 fn parse_restart(text: &str) -> Result<RestartPolicy, String> {
     let (word, max) = match text.split_once(':') {
         Some((word, number)) => (word, number.parse().ok()),

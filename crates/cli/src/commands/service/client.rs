@@ -1,4 +1,4 @@
-//! Questions to the daemon about services, with names that are a slip away suggested.
+//! Requests about services; an unknown name is answered with similar ones.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use crate::context::CliContext;
 use crate::error::CommandError;
 use crate::output::nearest;
 
-/// The most names that are listed to choose from.
+/// The most names that are listed as alternatives.
 const MAX_NAMES: usize = 12;
 
-/// The working directory asked for, or ours, and the daemon.
+/// The requested working directory, or that of this process, and the client.
 ///
 /// # Errors
-/// When ours is gone, or the table of services cannot be used.
+/// When the working directory was removed, or the detection table is invalid.
 pub(super) fn service_client(
     context: &CliContext,
     cwd: Option<PathBuf>,
 ) -> Result<ServiceClient, CommandError> {
-    // Told here, and not by a daemon that cannot start.
+    // Reported here rather than by a daemon that cannot start.
     drop(config::services::load_table(&context.config)?);
     Ok(ServiceClient {
         daemon: context.client(),
@@ -37,14 +37,14 @@ pub(super) fn service_client(
     })
 }
 
-/// Where services are looked for: the daemon, and the directory whose `ostler.toml` holds.
+/// The client, and the directory whose `ostler.toml` applies.
 #[derive(Debug, Clone)]
 pub(super) struct ServiceClient {
     pub(super) daemon: DaemonClient,
     pub(super) cwd: ByteString,
-    /// Names are looked for in every workspace.
+    /// Whether names are looked up in all workspaces.
     all_workspaces: bool,
-    /// Lists show what was dismissed, too.
+    /// Whether lists include dismissed services.
     include_dismissed: bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct AllWorkspacesArgs {
 }
 
 impl ServiceClient {
-    /// The same for as many workspaces as are asked for.
+    /// The same client for one or all workspaces.
     pub(super) fn with_workspaces(
         self,
         AllWorkspacesArgs { all_workspaces }: AllWorkspacesArgs,
@@ -68,7 +68,7 @@ impl ServiceClient {
         }
     }
 
-    /// The same with what was dismissed, where that is wanted.
+    /// The same client with dismissed services in lists, if requested.
     pub(super) fn include_dismissed(self, dismissed: bool) -> Self {
         Self {
             include_dismissed: dismissed,
@@ -76,15 +76,15 @@ impl ServiceClient {
         }
     }
 
-    /// The path of what belongs to one service.
+    /// The REST path of a resource below one service.
     pub(super) fn path(name: &str, rest: &str) -> String {
         let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
-        // In a path a blank is no plus.
+        // In a path, a blank is not encoded as a plus sign.
         let name = name.replace('+', "%20");
         format!("/api/v1/services/{name}{rest}")
     }
 
-    /// The same with the directory.
+    /// The same path with the directory.
     fn scoped_path(&self, name: &str, rest: &str) -> String {
         format!("{}?{}", Self::path(name, rest), self.query())
     }
@@ -97,20 +97,19 @@ impl ServiceClient {
         format!("cwd={cwd}")
     }
 
-    /// The first services of the list, at most as many as `limit` says or the daemon thinks
-    /// enough.
+    /// The first services of the list: at most `limit`, or the daemon's default number.
     ///
     /// # Errors
-    /// As the daemon answers.
+    /// As the daemon responds.
     pub(super) async fn list(&self, limit: Option<u32>) -> Result<ServicesBody, CommandError> {
         let limit = limit.map(|limit| limit.to_string());
         self.list_page(limit.map(|limit| ("limit", limit))).await
     }
 
-    /// Every service there is, window by window.
+    /// All services, page by page.
     ///
     /// # Errors
-    /// As the daemon answers.
+    /// As the daemon responds.
     pub(super) async fn list_all(&self) -> Result<Vec<ServiceBody>, CommandError> {
         let mut services = Vec::new();
         let mut cursor = None;
@@ -143,10 +142,10 @@ impl ServiceClient {
             .await
     }
 
-    /// One service.
+    /// Fetches one service.
     ///
     /// # Errors
-    /// As the daemon answers; an unknown name with what it looks like.
+    /// As the daemon responds; an unknown name with similar ones.
     pub(super) async fn show(&self, name: &str) -> Result<ServiceBody, CommandError> {
         let path = self.scoped_path(name, "");
         let service = self
@@ -156,7 +155,7 @@ impl ServiceClient {
         self.with_suggestion(name, service).await
     }
 
-    /// Whatever stands below one service.
+    /// Fetches a resource below one service.
     ///
     /// # Errors
     /// As [`ServiceClient::show`].
@@ -173,7 +172,7 @@ impl ServiceClient {
         self.with_suggestion(name, result).await
     }
 
-    /// Asks for something to be done to one service.
+    /// Sends a POST to a resource below one service.
     ///
     /// # Errors
     /// As [`ServiceClient::show`].
@@ -188,7 +187,7 @@ impl ServiceClient {
         self.with_suggestion(name, result).await
     }
 
-    /// The same answer; where no service has the name, with those it may have meant.
+    /// The same result; for an unknown name, with similar ones.
     pub(super) async fn with_suggestion<T>(
         &self,
         name: &str,
@@ -223,11 +222,11 @@ impl ServiceClient {
     }
 }
 
-/// Asks; where the policy wants a person's word first and a person is there, asks for that and
-/// asks again with it.
+/// Sends a request; if the policy requires an approval and there is a terminal, prompts for it and
+/// repeats the request.
 ///
 /// # Errors
-/// As the daemon answers.
+/// As the daemon responds.
 pub(super) async fn with_approval<T, F, Fut>(
     client: &DaemonClient,
     command: &str,

@@ -26,17 +26,17 @@ pub(crate) struct DefineArgs {
     command: Vec<OsString>,
 }
 
-/// Keeps a definition.
+/// Stores a definition.
 ///
 /// # Errors
-/// When it cannot be, or cannot be kept.
+/// When it is invalid, or cannot be stored.
 pub(super) fn define(context: &CliContext, args: DefineArgs) -> CommandResult {
     let client = service_client(context, None)?;
     let name = args.name;
     let mut body = args
         .service
         .into_body(context, Some(name.clone()), args.command)?;
-    // A definition is started by whoever asks for it later, in that one's environment.
+    // A definition is started by a later client, in the environment of that client.
     body.start.base_env.clear();
     let (path, body) = (ServiceClient::path(&name, ""), RequestBody::json(&body)?);
     block_on(client.daemon.call_bytes(Method::PUT, &path, body))?;
@@ -46,7 +46,7 @@ pub(super) fn define(context: &CliContext, args: DefineArgs) -> CommandResult {
     Ok(0)
 }
 
-/// Forgets definitions.
+/// Removes definitions.
 ///
 /// # Errors
 /// When standard output cannot be written.

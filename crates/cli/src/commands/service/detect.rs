@@ -16,7 +16,7 @@ use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, format_duration, print_json};
 
-/// What a command exits with that is no service.
+/// The exit code for a command that is not a service.
 const EXIT_NOT_DETECTED: u8 = 1;
 
 /// What `detect` takes.
@@ -36,10 +36,10 @@ pub(crate) struct DetectArgs {
     command: Vec<OsString>,
 }
 
-/// Says which service a command is; exits with 1 where it is none.
+/// Reports which kind of service a command is; exits with 1 where it is none.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(super) fn run(context: &CliContext, args: DetectArgs) -> CommandResult {
     let client = service_client(context, args.cwd)?;
     let mut body = StartBody::new(parse_command(args.command), client.cwd.clone());

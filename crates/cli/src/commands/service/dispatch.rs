@@ -1,14 +1,14 @@
-//! From the typed verb to the file that does it.
+//! Dispatch of the parsed verb to the file that carries it out.
 
 use super::ServiceVerb;
 use super::{define, detect, down, import, list, logs, start, stop_restart, up, why};
 use crate::context::CliContext;
 use crate::error::CommandResult;
 
-/// Does what was typed.
+/// Runs the verb.
 ///
 /// # Errors
-/// Whatever the verb cannot do.
+/// The errors of the verb.
 pub(crate) fn run(context: &CliContext, verb: ServiceVerb) -> CommandResult {
     match verb {
         ServiceVerb::Up(args) => up::run(context, args),

@@ -33,10 +33,10 @@ pub(crate) struct DownArgs {
     json: bool,
 }
 
-/// Stops what is defined and lives.
+/// Stops the running services that are defined.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(super) fn run(context: &CliContext, args: &DownArgs) -> CommandResult {
     let client = service_client(context, args.cwd.clone())?.with_workspaces(args.workspaces);
     let body = StopBody {
@@ -70,7 +70,7 @@ pub(super) fn run(context: &CliContext, args: &DownArgs) -> CommandResult {
     })
 }
 
-/// Each workspace's own: names hold within it.
+/// Groups services by workspace: names are unique within one.
 fn by_workspace(services: Vec<ServiceBody>) -> Vec<Vec<ServiceBody>> {
     let mut all: BTreeMap<Option<String>, Vec<ServiceBody>> = BTreeMap::new();
     for service in services {
@@ -81,7 +81,7 @@ fn by_workspace(services: Vec<ServiceBody>) -> Vec<Vec<ServiceBody>> {
     all.into_values().collect()
 }
 
-/// Those that live, each before what it depends on.
+/// The running services, each before those it depends on.
 fn stop_order(services: &[ServiceBody]) -> Vec<StopTarget> {
     let mut order = Vec::new();
     let mut visited = HashSet::new();
@@ -98,7 +98,7 @@ fn stop_order(services: &[ServiceBody]) -> Vec<StopTarget> {
     order.into_iter().filter_map(living_target).collect()
 }
 
-/// After what it depends on; a circle is cut where it is entered.
+/// Visits a service after its dependencies; a cycle is cut where it is entered.
 fn visit<'a>(
     service: &'a ServiceBody,
     all: &'a [ServiceBody],

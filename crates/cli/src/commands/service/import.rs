@@ -16,9 +16,9 @@ use crate::context::CliContext;
 use crate::error::{CommandError, CommandResult};
 use crate::output::StdoutWriter;
 
-/// The file that is written.
+/// The name of the file that is written.
 const FILE: &str = "ostler.toml";
-/// What a file without anything to take over exits with.
+/// The exit code for a file without anything to import.
 const EXIT_NONE: u8 = 1;
 
 /// What `import` takes.
@@ -48,8 +48,8 @@ enum ImportKind {
     Compose,
 }
 
-/// Prints or writes the definitions a file comes to; what cannot be taken over is told on
-/// standard error.
+/// Prints or writes the definitions in a file; what cannot be imported is reported on standard
+/// error.
 ///
 /// # Errors
 /// A file that cannot be read or written, and names that are defined already.
@@ -140,7 +140,7 @@ fn read_import(
 fn read_limited(file: &Path) -> std::io::Result<String> {
     use std::io::Read as _;
     let mut text = String::new();
-    // One byte more than is read: what is too long is refused, not cut off.
+    // One byte more than the limit: a file that is too long is refused, not cut.
     let limit = u64::try_from(FILE_BYTES + 1).unwrap_or(u64::MAX);
     fs::File::open(file)?
         .take(limit)
@@ -179,8 +179,8 @@ fn select(imported: &mut ImportResult, names: &[String]) -> Result<(), CommandEr
     Ok(())
 }
 
-/// Appends the definitions; refuses where a name is defined, and where the whole would not be
-/// read.
+/// Appends the definitions; refuses if a name is already defined, or if the result would be
+/// invalid.
 fn write(target: &Path, text: &str, imported: &ImportResult) -> Result<(), CommandError> {
     let file = target.join(FILE);
     let existing = match fs::read_to_string(&file) {
@@ -212,7 +212,7 @@ fn write(target: &Path, text: &str, imported: &ImportResult) -> Result<(), Comma
     };
     let added = format!("{gap}{text}");
     manifest::parse(&format!("{existing}{added}"), target).map_err(invalid)?;
-    // Appended in one piece: what stands there, its owner and its mode stay as they are.
+    // Appended in one write: the existing content, owner and mode stay.
     let file_result = fs::OpenOptions::new().create(true).append(true).open(&file);
     let write_result = file_result.and_then(|mut it| it.write_all(added.as_bytes()));
     write_result.map_err(|error| failed(&file, &error))?;

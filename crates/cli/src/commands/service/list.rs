@@ -40,7 +40,7 @@ pub(crate) struct ServiceListArgs {
 /// Lists services.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(super) fn run(context: &CliContext, args: &ServiceListArgs) -> CommandResult {
     let client = service_client(context, args.cwd.clone())?
         .with_workspaces(args.workspaces)

@@ -1,4 +1,4 @@
-//! `ostler service logs`: as `ostler logs`, by name.
+//! `ostler service logs`: `ostler logs` by the name of a service.
 
 use ostler_model::ErrorCode;
 
@@ -7,7 +7,7 @@ use crate::commands::logs::{self, LogsArgs};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 
-/// Shows what a service printed.
+/// Shows the output of a service.
 ///
 /// # Errors
 /// When the service is unknown or never ran, or its output cannot be read or written.

@@ -1,19 +1,19 @@
-//! Where an `ostler.toml` would be, for those who have none yet.
+//! Messages for users without an `ostler.toml`.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::CommandError;
 
-/// Its name.
+/// The name of the file.
 const FILE: &str = "ostler.toml";
-/// What one looks like.
+/// An example of its content.
 const EXAMPLE: &str = "write one, for example:\n\
     \x20 [services.web]\n\
     \x20 command = \"npm run dev\"\n\
     \x20 port = 3000\n\
     \x20 depends_on = [\"db\"]";
 
-/// Why there is nothing to bring up from `cwd`.
+/// The error if no service is defined for `cwd`.
 pub(super) fn no_services_error(cwd: &Path, home: &Path) -> CommandError {
     let dirs = searched_dirs(cwd, home);
     let existing = dirs
@@ -30,7 +30,7 @@ pub(super) fn no_services_error(cwd: &Path, home: &Path) -> CommandError {
     CommandError::value(message).with_hint(EXAMPLE)
 }
 
-/// From `cwd` upwards, to the home directory or the root.
+/// The directories from `cwd` up to the home directory or the root.
 fn searched_dirs(cwd: &Path, home: &Path) -> Vec<PathBuf> {
     let mut dirs = Vec::new();
     for directory in cwd.ancestors() {

@@ -1,4 +1,4 @@
-//! `ostler service`: one file per verb, and what they share.
+//! `ostler service`: one file for each verb, and what they share.
 
 mod args;
 mod client;

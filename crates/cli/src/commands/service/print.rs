@@ -1,4 +1,4 @@
-//! What is printed when services were started, and the exit code.
+//! Output and exit code after services were started.
 
 use hyper::Method;
 use ostler_model::{ErrorCode, TerminationCause};
@@ -12,14 +12,14 @@ use crate::commands::{ids, isolation_args};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, print_json};
 
-/// It failed to become ready.
+/// The exit code if a service failed to become ready.
 const EXIT_NOT_READY: u8 = 1;
-/// Somebody had enough of waiting, as a shell shows it.
+/// The exit code after ctrl-c, as a shell has it.
 const EXIT_INTERRUPTED: u8 = 130;
-/// Lines of output that are shown with a failure.
+/// The most lines of output that are shown with a failure.
 const LAST_LINES: u64 = 10;
 
-/// How services are shown.
+/// How services are printed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutputMode {
     /// As JSON.
@@ -28,10 +28,10 @@ pub(super) struct OutputMode {
     pub(super) single: bool,
 }
 
-/// Waits for what was started, where that is wanted, and answers.
+/// Waits for the services that were started, unless not requested, and prints the result.
 ///
 /// # Errors
-/// When the daemon cannot be asked any more, or standard output cannot be written.
+/// When the daemon cannot be reached any more, or standard output cannot be written.
 pub(super) async fn wait_and_print(
     client: &DaemonClient,
     ensured: Vec<EnsureResponse>,
@@ -57,7 +57,7 @@ pub(super) async fn wait_and_print(
     }
 }
 
-/// Tells that what was started goes on although nobody waits for it.
+/// Reports after an interrupt that the services keep starting.
 pub(super) fn report_interrupted(ensured: &[EnsureResponse]) -> u8 {
     for service in ensured {
         let name = &service.service.name;
@@ -72,7 +72,7 @@ pub(super) fn report_interrupted(ensured: &[EnsureResponse]) -> u8 {
     EXIT_INTERRUPTED
 }
 
-/// Prints the answer.
+/// Prints the result.
 async fn print_results(
     client: &DaemonClient,
     ensured: &[EnsureResponse],
@@ -103,7 +103,7 @@ async fn print_results(
         .unwrap_or(0))
 }
 
-/// One that was waited for alone and whose program never ran is an error.
+/// Fails for a single service whose program could not be started.
 fn check_spawned(ensured: &EnsureResponse) -> Result<(), CommandError> {
     let info = ensured.service.execution.as_ref();
     match info.and_then(|info| info.cause.as_ref()) {
@@ -148,7 +148,7 @@ async fn print_service(
     Ok(())
 }
 
-/// The last lines it printed; none where they cannot be had.
+/// The last lines of its output; none where they cannot be fetched.
 async fn last_lines(client: &DaemonClient, ensured: &EnsureResponse) -> Vec<String> {
     let Some(info) = &ensured.service.execution else {
         return Vec::new();
@@ -160,7 +160,7 @@ async fn last_lines(client: &DaemonClient, ensured: &EnsureResponse) -> Vec<Stri
     lines.iter().map(|line| clean_text(&line.text)).collect()
 }
 
-/// What one of them makes the exit code.
+/// The exit code for one of them.
 fn exit_code(ensured: &EnsureResponse) -> u8 {
     if ensured.has_completed() {
         return 0;
@@ -173,7 +173,7 @@ fn exit_code(ensured: &EnsureResponse) -> u8 {
     }
 }
 
-/// A start that was refused, in document 004's words.
+/// The error for a refused start.
 pub(super) fn not_started_error(error: CommandError) -> CommandError {
     match error {
         CommandError::Failure {

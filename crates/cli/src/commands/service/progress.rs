@@ -1,4 +1,4 @@
-//! What a person sees while services come up: a line each, drawn over in place.
+//! Progress lines while services start, one for each, redrawn in place.
 
 use std::time::Instant;
 
@@ -9,14 +9,14 @@ use crate::attach::window_size;
 use crate::context::CliContext;
 use crate::output::{Style, StyledLine, line, redraw};
 
-/// Columns of a terminal that does not say.
+/// The default width of a terminal in columns.
 const COLUMNS: usize = 80;
-/// Columns of the longest status.
+/// The width of the longest status in columns.
 const STATUS_CHARS: usize = 13;
-/// Columns of a name that are shown.
+/// The most columns of a name.
 const NAME_CHARS: usize = 24;
 
-/// Lines on standard error, where that is a terminal.
+/// Lines on standard error, if that is a terminal.
 #[derive(Debug)]
 pub(super) struct ProgressLines {
     style: Style,
@@ -34,7 +34,7 @@ pub(super) struct ProgressRow {
 }
 
 impl ProgressLines {
-    /// Nothing where nobody looks, and where only a document is wanted.
+    /// Disabled if standard error is not a terminal, or only JSON is requested.
     pub(super) fn new(context: &CliContext, json: bool) -> Self {
         let dumb = context.env.get("TERM").is_some_and(|term| term == "dumb");
         Self {
@@ -45,12 +45,12 @@ impl ProgressLines {
         }
     }
 
-    /// Whether somebody looks.
+    /// Whether lines are drawn.
     pub(super) const fn is_enabled(&self) -> bool {
         self.is_enabled
     }
 
-    /// Draws the lines in the place of those before.
+    /// Draws the lines over those before.
     pub(super) fn draw(&mut self, rows: &[ProgressRow]) {
         if !self.is_enabled {
             return;
@@ -69,7 +69,7 @@ impl ProgressLines {
         self.drawn_lines = lines.len();
     }
 
-    /// Takes the lines away.
+    /// Removes the lines.
     pub(super) fn clear(&mut self) {
         redraw(self.drawn_lines, &[]);
         self.drawn_lines = 0;
@@ -94,7 +94,7 @@ impl ProgressLines {
 }
 
 impl ProgressRow {
-    /// A service, as far as it is known.
+    /// The row of a service, as far as it is known.
     pub(super) fn from_service(service: &ServiceBody) -> Self {
         let waiting_for = service.waits_for.as_ref();
         match service.execution.as_ref().filter(|_| waiting_for.is_none()) {
@@ -110,7 +110,7 @@ impl ProgressRow {
         }
     }
 
-    /// An execution.
+    /// The row of an execution.
     pub(super) fn from_info(info: &ExecutionBody) -> Self {
         let Some(state) = info.service.as_deref() else {
             return Self {

@@ -62,7 +62,7 @@ pub(super) fn start(context: &CliContext, args: ServiceStartArgs) -> CommandResu
     start_service(context, ("/api/v1/services", body), wait, json)
 }
 
-/// Reuses a service, or starts it.
+/// Reuses a running service, or starts it.
 ///
 /// # Errors
 /// When it cannot be started or waited for.

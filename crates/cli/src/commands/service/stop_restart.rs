@@ -72,12 +72,12 @@ pub(super) struct StopOptions {
     pub(super) json: bool,
 }
 
-/// One that is to be stopped.
+/// A service to be stopped.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StopTarget {
-    /// What people call it.
+    /// The name for people.
     pub(super) name: String,
-    /// What it is asked for by: its id, where that is known.
+    /// The selector in the request: its id, if known.
     pub(super) selector: String,
 }
 
@@ -90,10 +90,10 @@ impl StopTarget {
     }
 }
 
-/// Stops services, and waits until they are gone and their ports free.
+/// Stops services, and waits until they have ended and their ports are free.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(super) fn stop(context: &CliContext, args: &ServiceStopArgs) -> CommandResult {
     let client = service_client(context, None)?.with_workspaces(args.workspaces);
     let body = StopBody {
@@ -113,7 +113,7 @@ pub(super) fn stop(context: &CliContext, args: &ServiceStopArgs) -> CommandResul
     block_on(stop_targets(&client, &targets, &options))
 }
 
-/// Stops one after the other; goes on after an error, and exits with the first one's code.
+/// Stops one after the other; continues after an error, and returns the first error's exit code.
 ///
 /// # Errors
 /// When standard output cannot be written.
@@ -125,7 +125,7 @@ pub(super) async fn stop_targets(
     let mut stopped_names = HashSet::new();
     let mut code = 0;
     for StopTarget { name, selector: by } in targets {
-        // It went before another one already.
+        // It was stopped together with an earlier one.
         if stopped_names.contains(name) {
             continue;
         }
@@ -150,7 +150,7 @@ pub(super) async fn stop_targets(
     Ok(code)
 }
 
-/// Says what became of a stop; a port that is still held is an error (E8).
+/// Reports the result of a stop; a port that is still in use is an error.
 fn print_stopped(stopped: &ServiceStopResponse, json: bool) -> Result<(), CommandError> {
     if json {
         print_json(stopped)?;
@@ -198,11 +198,11 @@ fn describe_holder(holder: &PortHolder) -> String {
     format!("{} is held by {who}", holder.address)
 }
 
-/// Leaves ended services out of lists; goes on after an error, and exits with the first one's
-/// code.
+/// Removes ended services from lists; continues after an error, and returns the first error's
+/// exit code.
 ///
 /// # Errors
-/// When the daemon cannot be asked, or standard output cannot be written.
+/// When the daemon cannot be reached, or standard output cannot be written.
 pub(super) fn dismiss(context: &CliContext, args: &DismissArgs) -> CommandResult {
     let client = service_client(context, None)?.with_workspaces(args.workspaces);
     block_on(async {
@@ -226,10 +226,10 @@ pub(super) fn dismiss(context: &CliContext, args: &DismissArgs) -> CommandResult
     })
 }
 
-/// Starts services anew, and waits until they are ready.
+/// Restarts services, and waits until they are ready.
 ///
 /// # Errors
-/// When the daemon cannot be asked.
+/// When the daemon cannot be reached.
 pub(super) fn restart(context: &CliContext, args: &ServiceRestartArgs) -> CommandResult {
     let client = service_client(context, None)?.with_workspaces(args.workspaces);
     let mut progress = ProgressLines::new(context, false);

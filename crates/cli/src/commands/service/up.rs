@@ -1,4 +1,4 @@
-//! `ostler service up`: what `ostler.toml` and the API define.
+//! `ostler service up`: starts the services that `ostler.toml` and the API define.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -38,10 +38,10 @@ pub(crate) struct UpArgs {
     json: bool,
 }
 
-/// Brings up services.
+/// Starts the services.
 ///
 /// # Errors
-/// When nothing is defined, or something cannot be started or waited for.
+/// When nothing is defined, or a service cannot be started or waited for.
 pub(super) fn run(context: &CliContext, args: UpArgs) -> CommandResult {
     let mode = OutputMode {
         json: args.json,
@@ -53,7 +53,7 @@ pub(super) fn run(context: &CliContext, args: UpArgs) -> CommandResult {
     bring_up(context, (client, body), args.wait, mode)
 }
 
-/// Brings up one that is defined.
+/// Starts one that is defined.
 ///
 /// # Errors
 /// As [`run`].
@@ -127,8 +127,8 @@ fn bring_up(
     })
 }
 
-/// The names the workspace's `ostler.toml` defines: what is defined by other means is brought
-/// up by name only.
+/// The names that the workspace's `ostler.toml` defines: services defined otherwise are started
+/// by name only.
 async fn workspace_services(
     context: &CliContext,
     client: &ServiceClient,
@@ -164,7 +164,7 @@ async fn request_up(client: &ServiceClient, body: &UpBody) -> Result<UpResponse,
     }
 }
 
-/// Whether it stands in an `ostler.toml`.
+/// Whether an `ostler.toml` defines it.
 pub(super) fn is_in_manifest(service: &ServiceBody) -> bool {
     service
         .defined_in
@@ -172,7 +172,7 @@ pub(super) fn is_in_manifest(service: &ServiceBody) -> bool {
         .is_some_and(|source| source != "api")
 }
 
-/// What is seen of the services that are brought up.
+/// The progress rows of the services that are being started.
 async fn fetch_rows(client: &ServiceClient, names: &HashSet<&str>) -> Vec<ProgressRow> {
     let list = client.list_all().await.unwrap_or_default();
     let is_named = |service: &&ServiceBody| names.contains(service.name.as_str());

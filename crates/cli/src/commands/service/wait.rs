@@ -1,4 +1,4 @@
-//! Waiting until services are ready, with a board for who looks on, until somebody has enough.
+//! Waits until services are ready, with progress lines, until ctrl-c.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,11 +21,11 @@ use crate::client::{DaemonClient, RequestBody, RetryLimit, is_daemon_exiting};
 use crate::commands::{ids, value_parsers};
 use crate::error::CommandError;
 
-/// What a start may still take when somebody has enough, in milliseconds.
+/// The grace period of a pending start after ctrl-c, in milliseconds.
 const START_GRACE_MS: u64 = 2_000;
-/// The same, as it is given to [`run_with_progress`].
+/// The same as a duration, for [`run_with_progress`].
 pub(super) const START_GRACE: Duration = Duration::from_millis(START_GRACE_MS);
-/// Between two looks for who looks on, in milliseconds.
+/// The interval between two updates of the progress lines, in milliseconds.
 const POLL_MS: u64 = 250;
 
 /// How long is waited.
@@ -39,24 +39,24 @@ pub(super) struct ReadyWaitArgs {
     pub(super) timeout: Option<Duration>,
 }
 
-/// Ctrl-C, caught: what is waited for goes on.
+/// The handler of ctrl-c, after which the services keep running.
 #[derive(Debug)]
 pub(super) struct Interrupt(unix::Signal);
 
-/// How work that a person may interrupt was over.
+/// The outcome of interruptible work.
 #[derive(Debug)]
 pub(super) enum WorkOutcome<T> {
-    /// It was done.
+    /// The work was completed.
     Finished(T),
-    /// Somebody had enough; it was done within the time it was given then, or not.
+    /// Ctrl-C was pressed; the work was completed within the grace period, or not.
     Interrupted(Option<T>),
 }
 
 impl Interrupt {
-    /// Catches it.
+    /// Installs the handler.
     ///
     /// # Errors
-    /// When the system does not let us.
+    /// When the system refuses.
     pub(super) fn install() -> Result<Self, CommandError> {
         signal(SignalKind::interrupt()).map(Self).map_err(|error| {
             CommandError::new(ErrorCode::Internal, format!("no signal handler: {error}"))
@@ -64,11 +64,11 @@ impl Interrupt {
     }
 }
 
-/// Does `work`; meanwhile draws what `fetch_rows` sees, and listens for an interrupt. After that it
-/// gets `grace` to be done: what is just being started is not taken back.
+/// Does `work`; meanwhile draws the rows of `fetch_rows`, and waits for an interrupt. After that
+/// the work gets `grace` to complete: a pending start is not cancelled.
 ///
 /// # Errors
-/// Those of the work.
+/// The errors of the work.
 pub(super) async fn run_with_progress<T, L, Fut>(
     work: impl Future<Output = Result<T, CommandError>>,
     (progress, Interrupt(interrupt)): (&mut ProgressLines, &mut Interrupt),
@@ -100,10 +100,10 @@ where
     outcome
 }
 
-/// Waits until each of them is ready, or shows that it will not be, or its time is over.
+/// Waits until each service is ready, has failed to become ready, or its timeout expired.
 ///
 /// # Errors
-/// When the daemon cannot be asked any more.
+/// When the daemon cannot be reached any more.
 pub(super) async fn wait_until_ready(
     client: &DaemonClient,
     ensured: Vec<EnsureResponse>,
@@ -131,7 +131,7 @@ async fn wait_all(
     results.into_iter().map(|(_, service)| service).collect()
 }
 
-/// Waits for one, also over the death of a daemon.
+/// Waits for one service, across daemon restarts.
 async fn wait_one(
     client: &DaemonClient,
     mut ensured: EnsureResponse,
@@ -148,7 +148,7 @@ async fn wait_one(
         detail: result.detail,
     });
     let path = ServiceClient::path(&id, "/why");
-    // Its state is told also where the reason for it cannot be had.
+    // Its state is reported also if the diagnosis cannot be fetched.
     if let Ok(diagnosis) = client.call(Method::GET, &path, RequestBody::None).await {
         ensured.explain(diagnosis);
     }
@@ -156,10 +156,10 @@ async fn wait_one(
     Ok(ensured)
 }
 
-/// Waits until a service is so, at most so long.
+/// Waits for a condition of a service, with a timeout.
 ///
 /// # Errors
-/// As the daemon answers.
+/// As the daemon responds.
 pub(super) async fn wait(
     client: &DaemonClient,
     (id, until): (&str, WaitUntil),
@@ -187,7 +187,7 @@ pub(super) async fn wait(
     }
 }
 
-/// How long a wait for it takes unless told otherwise.
+/// The default timeout of a wait for it.
 pub(super) fn default_timeout(service: &ServiceBody) -> Duration {
     let state = service
         .execution
@@ -207,7 +207,7 @@ fn execution_id(ensured: &EnsureResponse) -> Option<String> {
         .map(|info| info.id.clone())
 }
 
-/// What is seen of them now; what cannot be asked is not shown.
+/// The present rows; services that cannot be fetched are left out.
 async fn fetch_rows(client: &DaemonClient, ids: &[String]) -> Vec<ProgressRow> {
     let mut rows = Vec::new();
     for id in ids {
@@ -219,7 +219,7 @@ async fn fetch_rows(client: &DaemonClient, ids: &[String]) -> Vec<ProgressRow> {
     rows
 }
 
-/// Whether a wait ended well: ready, or running with nothing to look at.
+/// Whether a wait was successful: ready, or running with nothing to probe.
 pub(super) const fn is_ready(reason: WaitEndKind) -> bool {
     matches!(reason, WaitEndKind::Ready)
 }

@@ -22,10 +22,10 @@ pub(crate) struct WhyArgs {
     json: bool,
 }
 
-/// Says why a service is where it is.
+/// Explains the state of a service.
 ///
 /// # Errors
-/// When the service is unknown, or the daemon cannot be asked.
+/// When the service is unknown, or the daemon cannot be reached.
 pub(super) fn run(context: &CliContext, args: &WhyArgs) -> CommandResult {
     let client = service_client(context, None)?.with_workspaces(args.workspaces);
     let diagnosis: ServiceDiagnosisBody = block_on(client.get(&args.name, "/why"))?;
