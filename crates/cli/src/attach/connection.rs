@@ -1,4 +1,4 @@
-//! One connection: what comes is shown, what is typed goes.
+//! One connection to a session: received output is shown, typed keys are sent.
 
 use std::io;
 use std::time::Duration;
@@ -16,36 +16,36 @@ use crate::client::{SocketEvent, TerminalSocket};
 use crate::error::CommandError;
 use ostler_model::Signal;
 
-/// Bytes of keys taken at once; less than a message may hold.
+/// The most bytes of keys sent at once; less than the limit of a message.
 const KEYS_BYTES: usize = 16 * 1024;
 
-/// Time without output after which somebody leaves whose input is over, in milliseconds.
+/// Milliseconds without output after which a client whose input has ended detaches.
 const QUIET_MS: u64 = 500;
-/// How long they stay at most while there is output, in milliseconds.
+/// The most milliseconds that such a client stays while there is output.
 const MAX_QUIET_MS: u64 = 5_000;
 
-/// How long somebody who leaves waits for what was typed last, in milliseconds.
+/// Milliseconds that a detaching client waits for the lease that its last keys need.
 const LEASE_WAIT_MS: u64 = 1_000;
 
-/// What happened next.
+/// The next event of a connection.
 enum ConnectionEvent {
     Signal(SignalEvent),
     Keyboard(io::Result<usize>),
-    /// Our standard input is over, and the session has all of it.
+    /// Standard input has ended, and the session has received all of it.
     InputFinished(Result<(), CommandError>),
-    /// Nothing was shown for long enough after that.
+    /// Nothing was shown for [`QUIET_MS`] after that.
     IdleTimeout,
     Socket(Result<SocketEvent, CommandError>),
 }
 
-/// How it goes on: none, it goes on.
+/// The outcome of one step; none continues.
 type StepOutcome = Result<Option<DetachReason>, CommandError>;
 
 impl AttachSession {
-    /// Talks until the connection breaks or somebody goes.
+    /// Runs the connection until it breaks or the client detaches.
     ///
     /// # Errors
-    /// [`CommandError::Disconnected`] when it broke.
+    /// [`CommandError::Disconnected`] when the connection broke.
     pub(super) async fn run_connection(
         &mut self,
         socket: &mut TerminalSocket,
@@ -53,7 +53,7 @@ impl AttachSession {
         let mut buffer = vec![0; KEYS_BYTES];
         self.state.paint_expected = self.state.offset.is_none();
         loop {
-            // Keys first: a flood of output must not keep anybody from leaving.
+            // Keys first: a flood of output must not prevent detaching.
             let next = tokio::select! {
                 biased;
                 call = self.signals.next() => ConnectionEvent::Signal(call),
@@ -84,7 +84,7 @@ impl AttachSession {
         }
     }
 
-    /// The terminal has the size again that it had before us.
+    /// Restores the terminal size from before this client.
     pub(super) async fn restore_size(&mut self, socket: &mut TerminalSocket) {
         let Some(former) = self
             .state
@@ -95,7 +95,7 @@ impl AttachSession {
         };
         if self.state.size != Some(former) {
             let (cols, rows) = (former.cols, former.rows);
-            // The daemon does it too when the connection ends.
+            // The daemon does the same when the connection ends.
             socket
                 .send_message(&TerminalClientMessage::Resize { cols, rows })
                 .await;
@@ -113,8 +113,8 @@ impl AttachSession {
         }
     }
 
-    /// Where the session is somebody else's, the end of our input is no end of theirs: we leave
-    /// when what we typed has had its time to show something.
+    /// Handles the end of standard input. A session of another client does not end with it: this
+    /// client detaches once its last input had time to show its effect.
     fn on_input_finished(&mut self, fed: Result<(), CommandError>) {
         if let Err(error) = fed {
             crate::print_error(&error);
@@ -239,7 +239,7 @@ impl AttachSession {
             LeaseChange::Pending => return,
             LeaseChange::Lost => {}
         }
-        // Who only watches, or cannot type here, does not care who does.
+        // A client that only watches, or cannot type, does not need the holder.
         if self.options.watch || self.stdin.is_none() {
             return;
         }
@@ -253,7 +253,7 @@ impl AttachSession {
         }
     }
 
-    /// While we type, the terminal has the size of our window.
+    /// Sets the terminal to the size of the local window while this client holds the lease.
     async fn fit_size(&mut self, socket: &mut TerminalSocket) {
         let Some(size) = window_size().filter(|&size| self.state.size != Some(size)) else {
             return;
@@ -345,12 +345,12 @@ impl AttachSession {
         self.show_notice(&format!("you only watch, {who} types{offer}"));
     }
 
-    /// Waits a little for the answer that keys wait for: what was typed before somebody leaves
-    /// is typed.
+    /// Waits briefly for the lease that buffered keys need: what was typed before detaching is
+    /// sent.
     async fn wait_for_lease(&mut self, socket: &mut TerminalSocket) -> StepOutcome {
         let limit = Instant::now() + Duration::from_millis(LEASE_WAIT_MS);
         while self.state.input_gate.has_pending_input() {
-            // Of a broken connection is heard again.
+            // A broken connection is handled by the caller.
             let Ok(Ok(event)) = timeout_at(limit, socket.next()).await else {
                 break;
             };
@@ -385,13 +385,13 @@ impl AttachSession {
 
     async fn repaint(&mut self, socket: &mut TerminalSocket) {
         if !self.tty.is_terminal() {
-            // A painting stands for output that is left out; a pipe is given all of it.
+            // A repaint replaces output that is left out; a pipe gets all of the output.
             return;
         }
         self.state.repaint_pending = socket.send_message(&TerminalClientMessage::Repaint).await;
     }
 
-    /// Tells the person something, on top of a painting that is on its way.
+    /// Shows a message to the user, over a repaint that is pending.
     fn show_notice(&mut self, message: &str) {
         if self.state.repaint_pending {
             self.state.notice = Some(message.to_owned());
@@ -402,7 +402,7 @@ impl AttachSession {
     }
 }
 
-/// A message, and what became of the keys that waited.
+/// A message with the number of buffered keys that were not sent.
 fn unsent_message(message: String, keys: usize) -> String {
     if keys == 0 {
         return message;

@@ -1,46 +1,46 @@
-//! Whether what is typed here goes to the session: only the answer to a wish to type decides,
-//! and keys wait for it. Pure.
+//! The input gate: whether typed keys go to the session. Only the response to a lease request
+//! decides, and keys wait for it. Pure.
 
-/// Keys kept until it is known whether they may be typed.
+/// The most bytes of keys that are buffered until it is known whether they may be sent.
 pub(super) const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Whose turn it is to type.
+/// The state of the writer lease as this client knows it.
 #[derive(Debug, Default)]
 pub(super) struct InputGate {
-    /// Whether it is ours.
+    /// Whether this client holds the lease.
     holds_lease: bool,
-    /// Whether it should be.
+    /// Whether this client wants the lease.
     wants_lease: bool,
-    /// Wishes to type that are not answered yet.
+    /// The number of lease requests without a response.
     pending_requests: usize,
-    /// Keys that wait.
+    /// The buffered keys.
     buffered: Vec<u8>,
 }
 
-/// What becomes of keys.
+/// What happens to keys.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InputAction {
-    /// To be sent.
+    /// They are to be sent.
     Send(Vec<u8>),
-    /// They wait, all but so many that there is no room for.
+    /// They are buffered, except for `dropped` bytes that exceed the buffer.
     Buffered { dropped: usize },
-    /// We only watch.
+    /// They are ignored: the client only watches.
     ReadOnly,
 }
 
-/// What somebody's having the lease means.
+/// The consequence of a change of the lease.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LeaseChange {
-    /// It is our turn; these keys waited for it.
+    /// This client acquired it; these keys were buffered.
     Acquired(Vec<u8>),
-    /// Our wish is still to be answered.
+    /// The request of this client has no response yet.
     Pending,
-    /// It is not our turn.
+    /// This client does not hold it.
     Lost,
 }
 
 impl InputGate {
-    /// Of somebody who wants to type, or does not.
+    /// A gate of a client that wants to type, or does not.
     pub(super) fn new(wants_lease: bool) -> Self {
         Self {
             wants_lease,
@@ -56,28 +56,28 @@ impl InputGate {
         self.wants_lease
     }
 
-    /// Whether keys wait for an answer that is on its way.
+    /// Whether buffered keys wait for a response.
     pub(super) const fn has_pending_input(&self) -> bool {
         self.pending_requests > 0 && !self.buffered.is_empty()
     }
 
-    /// We asked for it.
+    /// Records a lease request.
     pub(super) const fn request_lease(&mut self) {
         self.wants_lease = true;
         self.pending_requests += 1;
     }
 
-    /// We do not want it any more.
+    /// Records that this client no longer wants the lease.
     pub(super) const fn release(&mut self) {
         self.wants_lease = false;
     }
 
-    /// The connection broke: nothing is answered any more, and what waits goes on waiting.
+    /// Records a broken connection: no response will come, and buffered keys stay buffered.
     pub(super) const fn disconnected(&mut self) {
         (self.holds_lease, self.pending_requests) = (false, 0);
     }
 
-    /// Something was typed.
+    /// Handles typed keys.
     pub(super) fn input(&mut self, keys: Vec<u8>) -> InputAction {
         if self.pending_requests > 0 || (self.wants_lease && !self.holds_lease) {
             let left_out = self.buffer(&keys);
@@ -89,7 +89,7 @@ impl InputGate {
         }
     }
 
-    /// Keys for later; how many there was no room for.
+    /// Buffers keys; returns the number of bytes that exceed the buffer.
     pub(super) fn buffer(&mut self, keys: &[u8]) -> usize {
         let room = BUFFER_BYTES.saturating_sub(self.buffered.len());
         let accepted = keys.len().min(room);
@@ -97,12 +97,12 @@ impl InputGate {
         keys.len() - accepted
     }
 
-    /// Keys that waited will never be sent; how many.
+    /// Discards buffered keys; returns their number.
     pub(super) fn discard(&mut self) -> usize {
         std::mem::take(&mut self.buffered).len()
     }
 
-    /// The lease has a holder, or none. Ours it is only as an answer.
+    /// Handles a change of the lease's holder. This client acquires it by a response only.
     pub(super) fn lease_changed(&mut self, is_ours: bool) -> LeaseChange {
         self.holds_lease = is_ours;
         if is_ours {
@@ -119,7 +119,7 @@ impl InputGate {
         LeaseChange::Acquired(std::mem::take(&mut self.buffered))
     }
 
-    /// Our wish was refused; how many keys that waited for it will never be sent.
+    /// Handles a refusal; returns the number of buffered keys that will not be sent.
     pub(super) fn lease_refused(&mut self) -> usize {
         self.pending_requests = self.pending_requests.saturating_sub(1);
         if self.pending_requests > 0 {
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(turn.input(keys("x")), InputAction::ReadOnly);
         turn.request_lease();
         assert_eq!(turn.input(keys("a")), HELD);
-        // Others take it and let it go meanwhile.
+        // Other clients acquire and release it meanwhile.
         assert_eq!(turn.lease_changed(false), LeaseChange::Pending);
         assert_eq!(turn.input(keys("b")), HELD);
         assert_eq!(turn.lease_changed(false), LeaseChange::Pending);
@@ -163,7 +163,7 @@ mod tests {
         let mut turn = InputGate::new(true);
         turn.request_lease();
         assert_eq!(turn.input(keys("a")), HELD);
-        // Handed back and asked for again before the first answer came.
+        // Released and requested again before the first response.
         turn.release();
         turn.request_lease();
         assert_eq!(turn.lease_changed(true), LeaseChange::Pending);

@@ -1,23 +1,23 @@
-//! What is typed here: most of it is for the session, the detach key and what follows it is
-//! for us.
+//! Parses typed keys: most are for the session, the detach key and the key after it are commands to
+//! the client.
 
 use std::str::FromStr;
 
-/// The detach key unless another is named.
+/// The default detach key.
 pub(crate) const DETACH_KEY: &str = "ctrl-\\";
-/// What the control key takes from a letter's code.
+/// The mask that turns a letter's code into that of its control character.
 const CONTROL: u8 = 0x1f;
 
-/// The key that begins a command to ourselves.
+/// The key that begins a command to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DetachKey {
     name: String,
-    /// Every way a terminal may send it; empty: there is none.
+    /// All encodings that a terminal may send for it; empty if there is no detach key.
     forms: Vec<Vec<u8>>,
 }
 
 impl DetachKey {
-    /// No key: everything is for the session.
+    /// No detach key: every key is for the session.
     pub(crate) const fn none() -> Self {
         Self {
             name: String::new(),
@@ -25,12 +25,12 @@ impl DetachKey {
         }
     }
 
-    /// Its name, to be told.
+    /// The name, for messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it can do now, to follow a message; nothing where there is no such key.
+    /// What it can do now, as the end of a message; empty where there is no detach key.
     pub(crate) fn command_hint(&self, commands: &[&str]) -> String {
         if self.name.is_empty() {
             return String::new();
@@ -59,7 +59,8 @@ impl FromStr for DetachKey {
             return Err(invalid());
         };
         let letter = letter.to_ascii_lowercase();
-        // Tab, Enter and Escape are these; a key of ours must not take them away.
+        // Tab, Enter and Escape have the codes of these letters; the detach key must not replace
+        // them.
         let is_free = !matches!(letter, b'i' | b'j' | b'm' | b'[');
         if !is_free || !matches!(letter, b'a'..=b'z' | b'\\' | b']' | b'^' | b'_' | b'@') {
             return Err(invalid());
@@ -68,7 +69,7 @@ impl FromStr for DetachKey {
             name: name.to_owned(),
             forms: vec![
                 vec![letter & CONTROL],
-                // As terminals send it whose program asked for unambiguous keys.
+                // As terminals encode it in the kitty keyboard protocol.
                 format!("\x1b[{letter};5u").into_bytes(),
                 format!("\x1b[27;5;{letter}~").into_bytes(),
             ],
@@ -76,35 +77,35 @@ impl FromStr for DetachKey {
     }
 }
 
-/// What somebody wants.
+/// The meaning of typed keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeyAction {
-    /// These bytes are for the session.
+    /// Bytes for the session.
     Type(Vec<u8>),
-    /// To leave; the session goes on.
+    /// Detach; the session continues.
     Detach,
-    /// To type instead of whoever types now.
+    /// Take over the writer lease.
     TakeOver,
-    /// To let others type.
+    /// Release the writer lease.
     HandBack,
-    /// The screen painted anew.
+    /// Repaint the screen.
     Repaint,
-    /// To be stopped, as by a shell's ctrl-z.
+    /// Suspend the client, as ctrl-z does in a shell.
     Suspend,
-    /// To be told what there is.
+    /// Show the commands.
     Help,
 }
 
-/// Takes what is typed apart.
+/// Splits typed bytes into actions.
 #[derive(Debug)]
 pub(crate) struct KeyParser {
     key: DetachKey,
-    /// Whether the detach key was the last.
+    /// Whether the last key was the detach key.
     is_pending: bool,
 }
 
 impl KeyParser {
-    /// With this detach key.
+    /// A parser for this detach key.
     pub(crate) const fn new(key: DetachKey) -> Self {
         Self {
             key,
@@ -112,7 +113,7 @@ impl KeyParser {
         }
     }
 
-    /// Takes in bytes as our terminal sent them.
+    /// Parses bytes as the terminal sent them.
     pub(crate) fn parse(&mut self, mut bytes: &[u8]) -> Vec<KeyAction> {
         let (mut actions, mut typed) = (Vec::new(), Vec::new());
         while let Some((&byte, rest)) = bytes.split_first() {

@@ -1,11 +1,11 @@
-//! Our terminal as a window onto a session's.
+//! The attach client: the local terminal as a window onto that of a session.
 //!
-//! * [`session`]: from the first connection to the end, over as many daemons as it takes.
+//! * [`session`]: from the first connection to the end, across daemon restarts.
 //! * `connection`: one connection.
-//! * `input_gate`: whether what is typed goes to the session. Pure.
-//! * `tty`: our terminal: raw mode, and everything put back on the way out.
-//! * `mode_tracker`: what the session's program asked of our terminal. Pure.
-//! * `key_parser`: what is typed, between the detach key and the session. Pure.
+//! * `input_gate`: whether typed keys go to the session. Pure.
+//! * `tty`: the local terminal: raw mode, and its restoration.
+//! * `mode_tracker`: the terminal modes that the session's program has set. Pure.
+//! * `key_parser`: typed keys: the detach key, and input of the session. Pure.
 
 mod connection;
 mod input_gate;

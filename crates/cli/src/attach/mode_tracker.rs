@@ -1,45 +1,45 @@
-//! What a program asked of its terminal, as far as our own terminal must be put back after it.
+//! Tracks the terminal modes that a program sets, so that the local terminal can be restored.
 
 use std::collections::BTreeSet;
 
-/// The longest control sequence that is looked at; a longer one is passed over.
+/// The length in bytes of the longest control sequence that is evaluated.
 const SEQUENCE_BYTES: usize = 256;
-/// Private modes that are on in a fresh terminal: autowrap, cursor shown.
+/// Private modes that are set in a new terminal: autowrap, cursor visible.
 const DEFAULT_ON: [u16; 2] = [7, 25];
-/// Private modes that show the alternate screen; left last, when everything else is as it was.
+/// Private modes of the alternate screen; left last, when everything else is restored.
 const ALTERNATE: [u16; 3] = [47, 1_047, 1_049];
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
 const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 
-/// Where in a control sequence the stream stands.
+/// The state of the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ParserState {
     Text,
     Escape,
     /// After ESC and an intermediate byte.
     Intermediate,
-    /// In `CSI … final`.
+    /// In a string, which BEL or ST ends.
     Csi,
     /// In a string that BEL or ST ends.
     Str,
-    /// After an ESC in it.
+    /// After an ESC in a string.
     StrEscape,
 }
 
-/// Follows output and knows how to undo what it did to the terminal.
+/// Tracks output and knows how to restore the terminal.
 #[derive(Debug)]
 pub(crate) struct ModeTracker {
     state: ParserState,
     sequence: Vec<u8>,
-    /// Private modes that are not as in a fresh terminal.
+    /// Private modes that differ from those of a new terminal.
     changed: BTreeSet<u16>,
-    /// Other things that are not.
+    /// Other modes that differ.
     other_modes: BTreeSet<OtherMode>,
 }
 
-/// What else can be changed, and is undone by one sequence each.
+/// Other modes that can be changed, each restored by one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OtherMode {
     Keypad,
@@ -55,7 +55,7 @@ impl OtherMode {
     const fn reset_sequence(self) -> &'static [u8] {
         match self {
             Self::Keypad => b"\x1b>",
-            // Setting the region moves the cursor.
+            // Setting the scroll region moves the cursor.
             Self::Region => b"\x1b7\x1b[r\x1b8",
             Self::CursorShape => b"\x1b[0 q",
             Self::Insert => b"\x1b[4l",
@@ -67,10 +67,10 @@ impl OtherMode {
 }
 
 impl ModeTracker {
-    /// What makes a terminal remember its title, for [`ModeTracker::restore`].
+    /// The sequence that pushes the title onto the title stack, for [`ModeTracker::restore`].
     pub(crate) const SAVE_TITLE: &'static [u8] = b"\x1b[22;2t";
 
-    /// Of a terminal that nothing was asked of yet.
+    /// A tracker of a terminal in its initial state.
     pub(crate) const fn new() -> Self {
         Self {
             state: ParserState::Text,
@@ -80,21 +80,21 @@ impl ModeTracker {
         }
     }
 
-    /// Takes in output, cut anywhere.
+    /// Tracks output, split at any byte.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.advance(byte);
         }
     }
 
-    /// Whether the alternate screen is shown.
+    /// Whether the alternate screen is active.
     pub(crate) fn is_alternate(&self) -> bool {
         ALTERNATE.iter().any(|mode| self.changed.contains(mode))
     }
 
-    /// What puts the terminal back; afterwards nothing is asked of it.
+    /// The sequences that restore the terminal; the tracker is in its initial state afterwards.
     pub(crate) fn restore(&mut self) -> Vec<u8> {
-        // Ends a sequence that is not complete, then colours and line drawing.
+        // Cancels an incomplete sequence, then resets colours and the character set.
         let mut out = vec![CAN];
         out.extend_from_slice(b"\x1b[0m\x0f\x1b(B");
         for extra in &self.other_modes {
@@ -134,11 +134,11 @@ impl ModeTracker {
             (ParserState::Intermediate, _) => {}
             (ParserState::Csi, 0x40..=0x7e) => self.finish_csi(byte),
             (ParserState::Csi, 0x20..=0x3f) => self.push_byte(byte),
-            // Control characters within a sequence are carried out and are no part of it.
+            // Control characters within a sequence are executed and are not part of it.
             (ParserState::Csi, _) => {}
             (ParserState::Str, _) => self.push_byte(byte),
             (ParserState::StrEscape, _) => {
-                // The string was broken off, and this is what follows an ESC.
+                // The string was aborted, and this byte follows an ESC.
                 self.enter_state(ParserState::Escape);
                 self.advance(byte);
             }
@@ -169,7 +169,7 @@ impl ModeTracker {
             b'=' => drop(self.other_modes.insert(OtherMode::Keypad)),
             b'>' => drop(self.other_modes.remove(&OtherMode::Keypad)),
             b'c' => {
-                // Everything but the title is as at first.
+                // Everything except the title is in its initial state.
                 let title = self.other_modes.contains(&OtherMode::Title);
                 *self = Self::new();
                 if title {

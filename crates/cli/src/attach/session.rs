@@ -1,4 +1,4 @@
-//! From the first connection to the end, over as many daemons as it takes.
+//! An attached session, from the first connection to the end, across daemon restarts.
 
 use hyper::Method;
 use ostler_model::{Signal, TermSize};
@@ -17,21 +17,21 @@ use crate::error::{CommandError, CommandResult};
 use crate::missing_output::{LossScope, MissingOutput};
 use crate::output::Style;
 
-/// What a shell adds to the number of the signal that ended a command.
+/// What a shell adds to a signal number for the exit status.
 const SIGNAL_EXIT: u8 = 128;
 
-/// How somebody wants to attach.
+/// How to attach to a session.
 #[derive(Debug)]
 pub(crate) struct AttachOptions {
-    /// Which session.
+    /// The id of the session.
     pub(crate) id: String,
-    /// Whether only to watch.
+    /// Whether to watch only.
     pub(crate) watch: bool,
-    /// Whether to type also when somebody else does.
+    /// Whether to take the writer lease from another client.
     pub(crate) take_over: bool,
-    /// The key that begins a command to ourselves.
+    /// The detach key.
     pub(crate) key: DetachKey,
-    /// What is shown first.
+    /// What to show first.
     pub(crate) initial_view: InitialView,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum InitialView {
 }
 
 impl InitialView {
-    /// Where in the output that is; none is painted instead.
+    /// The output offset to start at; none requests a repaint.
     const fn offset(self) -> Option<u64> {
         match self {
             Self::Screen => None,
@@ -54,68 +54,68 @@ impl InitialView {
     }
 }
 
-/// Why we went.
+/// Why the client detached.
 #[derive(Debug)]
 pub(super) enum DetachReason {
-    /// It ended.
+    /// The session ended.
     Exit(Box<ExecutionBody>),
-    /// The person wanted to go.
+    /// The user detached.
     Detached,
-    /// Somebody or something told us to go.
+    /// A signal requested the exit.
     Signal(Signal),
 }
 
-/// A session and our window onto it.
+/// A session and the local terminal.
 #[derive(Debug)]
 pub(super) struct AttachSession {
     pub(super) options: AttachOptions,
     pub(super) tty: Tty,
     pub(super) signals: AttachSignals,
     pub(super) keys: KeyParser,
-    /// Our standard input, where somebody types on it.
+    /// Standard input, if it is a terminal.
     pub(super) stdin: Option<Stdin>,
-    /// Feeds our standard input to the session, where nobody types on it.
+    /// Tasks that send standard input to the session, if it is not a terminal.
     pub(super) input_tasks: JoinSet<Result<(), CommandError>>,
     pub(super) state: AttachState,
     client: DaemonClient,
 }
 
-/// What we know of the session.
+/// What is known of the session.
 #[derive(Debug, Default)]
 pub(super) struct AttachState {
-    /// The offset up to which output was shown.
+    /// The offset after the last output that was shown.
     pub(super) offset: Option<u64>,
-    /// Its size now, and before we changed it.
+    /// Its terminal size now, and before this client changed it.
     pub(super) size: Option<TermSize>,
     pub(super) original_size: Option<TermSize>,
-    /// Who types.
+    /// The holder of the writer lease.
     pub(super) holder: Option<String>,
-    /// Whether that is us.
+    /// Whether that is this client.
     pub(super) input_gate: InputGate,
-    /// Whether this connection was greeted; before that, nothing can be typed over it.
+    /// Whether this connection has received the hello message; no input can be sent before.
     pub(super) has_hello: bool,
-    /// Whether we asked for a painting that is still to come.
+    /// Whether a requested repaint is pending.
     pub(super) repaint_pending: bool,
-    /// What is to be told once the screen is painted.
+    /// The message to be shown once the screen is painted.
     pub(super) notice: Option<String>,
-    /// Whether a notice covers a part of the screen.
+    /// Whether a message covers a part of the screen.
     pub(super) notice_covers: bool,
-    /// Whether the next bytes are a painting.
+    /// Whether the next bytes are a repaint.
     pub(super) paint_expected: bool,
-    /// When to leave, once our input is over: then, unless something is shown before, but at
-    /// the later time in any case.
+    /// When to detach after the end of input: at the first time, unless output is shown before, but
+    /// at the second in any case.
     pub(super) leave_at: Option<(Instant, Instant)>,
-    /// Connections that broke in a row.
+    /// The number of consecutive broken connections.
     pub(super) attempts: RetryLimit,
-    /// Output that was not there any more when it was to be shown.
+    /// Output that was gone when it was to be shown.
     pub(super) missing_output: MissingOutput,
 }
 
-/// Attaches until the session ends or somebody goes.
+/// Attaches until the session ends or the client detaches.
 ///
 /// # Errors
-/// When there is no such terminal, no daemon can be reached any more, or our output cannot be
-/// written.
+/// When there is no such terminal, no daemon can be reached any more, or standard output cannot
+/// be written.
 pub(crate) async fn attach(client: DaemonClient, options: AttachOptions) -> CommandResult {
     let mut signals = AttachSignals::install()?;
     let id = options.id.clone();
@@ -131,7 +131,7 @@ pub(crate) async fn attach(client: DaemonClient, options: AttachOptions) -> Comm
     };
     let mut feeding = JoinSet::new();
     if !is_stdin_terminal() && !options.watch {
-        // The end of our input is that of a command we started; somebody else's goes on.
+        // The end of input closes that of a command this client started; other sessions stay open.
         let close = options.initial_view == InitialView::Start;
         feeding.spawn(feed_stdin(client.clone(), id.clone(), close));
     }
@@ -188,14 +188,14 @@ async fn wait_for_exit_signal(signals: &mut AttachSignals) -> Signal {
     }
 }
 
-/// Connects; output goes on at `offset` where we were connected before.
+/// Connects; output continues at `offset` after an earlier connection.
 async fn connect(
     client: &DaemonClient,
     options: &AttachOptions,
     offset: Option<u64>,
 ) -> Result<TerminalSocket, CommandError> {
     let offset = offset.or(options.initial_view.offset());
-    // Nobody looks at a pipe: whoever reads it wants every byte.
+    // A pipe is not a screen: its reader wants every byte.
     let whole = !Style::is_stdout_terminal();
     let mut rest = format!("/terminal?whole={whole}");
     if let Some(offset) = offset {
@@ -212,7 +212,7 @@ async fn connect(
     }
 }
 
-/// The same, with the next daemon where one dies meanwhile or is about to end.
+/// As [`Self::connect`], retried with the next daemon where one dies or is about to end.
 async fn connect_with_retry(
     client: &DaemonClient,
     options: &AttachOptions,
@@ -229,7 +229,7 @@ async fn connect_with_retry(
 }
 
 impl AttachSession {
-    /// Follows the session over the deaths of daemons.
+    /// Follows the session across daemon restarts.
     async fn follow(&mut self, mut socket: TerminalSocket) -> Result<DetachReason, CommandError> {
         loop {
             let error = match self.run_connection(&mut socket).await {
@@ -246,7 +246,7 @@ impl AttachSession {
         }
     }
 
-    /// Whether everything was shown that was printed meanwhile: the exit code of who leaves.
+    /// Whether all output was shown; the exit code of a client that detaches.
     async fn check_output_complete(&self) -> CommandResult {
         if self.state.missing_output.missing_bytes(LossScope::Retained) > 0 {
             let path = ids::path(&self.options.id, "");
@@ -261,7 +261,7 @@ impl AttachSession {
         Ok(0)
     }
 
-    /// Another connection; a daemon is started where none is left.
+    /// Reconnects; starts a daemon where none is running.
     async fn reconnect(&mut self, error: CommandError) -> Result<TerminalSocket, CommandError> {
         self.state.input_gate.disconnected();
         (self.state.has_hello, self.state.repaint_pending) = (false, false);

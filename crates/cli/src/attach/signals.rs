@@ -1,4 +1,4 @@
-//! Signals that mean something to a window.
+//! Signals that an attach client handles.
 
 use std::io;
 
@@ -8,20 +8,20 @@ use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::error::CommandError;
 
-/// What a signal asks for.
+/// The meaning of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SignalEvent {
-    /// To go; the session stays.
+    /// Detach and exit; the session stays.
     Exit(Signal),
     /// To stop for a while.
     Suspend,
-    /// We were stopped and go on.
+    /// The process was stopped and continues.
     Resume,
-    /// Our terminal has another size.
+    /// The local terminal was resized.
     Resized,
 }
 
-/// Caught signals.
+/// The handled signals.
 #[derive(Debug)]
 pub(super) struct AttachSignals {
     terminate: unix::Signal,
@@ -33,10 +33,10 @@ pub(super) struct AttachSignals {
 }
 
 impl AttachSignals {
-    /// Catches them.
+    /// Installs the handlers.
     ///
     /// # Errors
-    /// When the system does not let us.
+    /// When the system refuses.
     pub(super) fn install() -> Result<Self, CommandError> {
         Self::register().map_err(|error| {
             CommandError::new(ErrorCode::Internal, format!("no signal handler: {error}"))
@@ -55,7 +55,7 @@ impl AttachSignals {
         })
     }
 
-    /// The next one. Cancel safe.
+    /// Waits for the next signal. Cancel safe.
     pub(super) async fn next(&mut self) -> SignalEvent {
         tokio::select! {
             _ = self.terminate.recv() => SignalEvent::Exit(Signal::TERM),

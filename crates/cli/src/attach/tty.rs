@@ -1,4 +1,4 @@
-//! Our own terminal: raw while somebody types into a session, and put back on every way out.
+//! The local terminal: raw while the user types into a session, and restored on every exit path.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -10,7 +10,7 @@ use super::mode_tracker::ModeTracker;
 use crate::error::{CommandError, output_failed};
 use crate::output::{Style, StyledLine};
 
-/// The size of our terminal, whichever of our streams is one; none where none is.
+/// The size of the local terminal, whichever standard stream is one; none where none is.
 pub(crate) fn window_size() -> Option<TermSize> {
     let sizes = [
         termios::tcgetwinsize(rustix::stdio::stdout()),
@@ -25,7 +25,7 @@ pub(crate) fn window_size() -> Option<TermSize> {
     (size.cols > 0 && size.rows > 0).then_some(size)
 }
 
-/// How we call ourselves to others: the terminal we sit at.
+/// The name of this client for others: its terminal.
 pub(crate) fn client_name() -> String {
     let at = termios::ttyname(rustix::stdio::stdin(), Vec::new()).ok();
     let at = at.and_then(|name| name.into_string().ok());
@@ -35,12 +35,12 @@ pub(crate) fn client_name() -> String {
     )
 }
 
-/// Whether somebody can type here.
+/// Whether standard input is a terminal.
 pub(crate) fn is_stdin_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// Standard input as it was before it was raw.
+/// The terminal attributes of standard input before raw mode.
 #[derive(Debug)]
 struct RawMode(Termios);
 
@@ -53,7 +53,7 @@ impl RawMode {
         Some(Self(before))
     }
 
-    /// Again, after a shell put its own terminal back while we were stopped.
+    /// Sets raw mode again, after a shell restored its own settings while this process was stopped.
     fn reapply(&self) {
         let mut raw = self.0.clone();
         raw.make_raw();
@@ -69,23 +69,24 @@ impl Drop for RawMode {
 
 fn set(when: OptionalActions, termios: &Termios) {
     if let Err(error) = termios::tcsetattr(rustix::stdio::stdin(), when, termios) {
-        // A terminal that is gone needs nothing any more.
+        // A terminal that is gone needs no restoration.
         tracing::debug!(%error, "the terminal stays as it is");
     }
 }
 
-/// Our terminal while it shows a session. Dropped, also by a panic, it is as before.
+/// The local terminal while it shows a session. Dropping it, also by a panic, restores the
+/// terminal.
 #[derive(Debug)]
 pub(crate) struct Tty {
     mode_tracker: ModeTracker,
-    /// Whether our output is a terminal.
+    /// Whether standard output is a terminal.
     is_terminal: bool,
     raw: Option<RawMode>,
     is_open: bool,
 }
 
 impl Tty {
-    /// Makes our terminal a window.
+    /// Prepares the local terminal.
     pub(crate) fn open() -> Self {
         let mut window = Self {
             mode_tracker: ModeTracker::new(),
@@ -97,7 +98,7 @@ impl Tty {
         window
     }
 
-    /// Again, after [`Tty::restore`].
+    /// Prepares it again, after [`Tty::restore`].
     pub(crate) fn enter(&mut self) {
         if self.is_open {
             return;
@@ -111,22 +112,22 @@ impl Tty {
         }
     }
 
-    /// Raw again, after we were stopped without being asked.
+    /// Sets raw mode again, after this process was stopped by SIGSTOP.
     pub(crate) fn reapply_raw_mode(&self) {
         if let Some(raw) = &self.raw {
             raw.reapply();
         }
     }
 
-    /// Whether our output is a terminal.
+    /// Whether standard output is a terminal.
     pub(crate) const fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Shows output of the session.
+    /// Writes output of the session.
     ///
     /// # Errors
-    /// When our output cannot be written.
+    /// When standard output cannot be written.
     pub(crate) async fn show(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
         if self.is_terminal {
             self.mode_tracker.feed(bytes);
@@ -143,8 +144,8 @@ impl Tty {
         written.await.map_err(|error| output_failed(&error))
     }
 
-    /// Tells the person something while the session is shown: in the last row, where it stays
-    /// until the screen is painted.
+    /// Shows a message to the user over the session: in the last row, until the screen is
+    /// repainted.
     pub(crate) fn show_notice(&self, message: &str) {
         if !self.is_terminal {
             return crate::print_note(message);
@@ -155,7 +156,7 @@ impl Tty {
         );
     }
 
-    /// Puts our terminal back.
+    /// Restores the terminal.
     pub(crate) fn restore(&mut self) {
         if !std::mem::take(&mut self.is_open) {
             return;
@@ -171,7 +172,7 @@ impl Tty {
         drop(self.raw.take());
     }
 
-    /// Puts our terminal back where the session ended by itself: the cursor stays.
+    /// Restores the terminal after the session ended by itself: the cursor stays.
     pub(crate) fn close(&mut self) {
         if !std::mem::take(&mut self.is_open) {
             return;
@@ -195,6 +196,6 @@ impl Drop for Tty {
 )]
 fn write_now(bytes: &[u8]) {
     let mut stdout = io::stdout();
-    // A terminal that is gone needs nothing any more.
+    // A terminal that is gone needs no restoration.
     drop(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }

@@ -1,4 +1,4 @@
-//! Streams of output: one JSON frame per line.
+//! Output streams: one JSON frame on each line.
 
 use bytes::{Buf as _, BytesMut};
 use http_body_util::BodyExt as _;
@@ -10,17 +10,17 @@ use tokio::task::JoinSet;
 use super::http::{DaemonResponse, connection_error};
 use crate::error::CommandError;
 
-/// The longest line that is taken for a frame.
+/// The longest frame in bytes.
 const FRAME_BYTES: usize = 16 * 1024 * 1024;
 
-/// Frames as they come.
+/// The frames of a stream.
 #[derive(Debug)]
 pub(crate) struct OutputFrames {
     body: Incoming,
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no end of line.
+    /// The length of the buffer's prefix that is known to hold no newline.
     scanned: usize,
-    /// Feeds the body while this lives.
+    /// The task that feeds the body; aborted on drop.
     _connection: JoinSet<()>,
 }
 
@@ -37,10 +37,10 @@ impl From<DaemonResponse> for OutputFrames {
 }
 
 impl OutputFrames {
-    /// The next frame; none at the end of the stream.
+    /// Waits for the next frame; none at the end of the stream.
     ///
     /// # Errors
-    /// When the connection broke or a line is no frame.
+    /// When the connection broke or a line is not a frame.
     pub(crate) async fn next(&mut self) -> Result<Option<OutputFrame>, CommandError> {
         loop {
             if let Some(frame) = self.next_buffered()? {
@@ -56,7 +56,7 @@ impl OutputFrames {
         }
     }
 
-    /// The next frame that is already here whole.
+    /// The next frame that is already received completely.
     pub(crate) fn next_buffered(&mut self) -> Result<Option<OutputFrame>, CommandError> {
         let fresh = &self.buffer[self.scanned..];
         let Some(end) = fresh.iter().position(|&byte| byte == b'\n') else {

@@ -1,4 +1,4 @@
-//! Requests and answers.
+//! HTTP requests to the daemon, and their responses.
 
 use std::path::PathBuf;
 
@@ -20,32 +20,32 @@ use super::retry::{RetryLimit, is_daemon_exiting};
 use crate::daemon::DaemonLauncher;
 use crate::error::CommandError;
 
-/// The largest answer that is read at once; streams are read piece by piece.
+/// The largest response in bytes that is read at once; streams are read incrementally.
 const RESPONSE_BYTES: usize = 256 * 1024 * 1024;
 const JSON: &str = "application/json";
 const OCTETS: &str = "application/octet-stream";
 
-/// A client of one daemon. Every request has a connection of its own, so that a stream, a
-/// signal and input never wait for each other.
+/// A client of one daemon. Every request has a connection of its own, so that a stream, a signal
+/// and input never wait for each other.
 #[derive(Debug, Clone)]
 pub(crate) struct DaemonClient {
     socket: PathBuf,
     launch: Option<DaemonLauncher>,
 }
 
-/// What a request carries; cheap to clone.
+/// The body of a request; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) enum RequestBody {
-    /// Nothing.
+    /// No body.
     None,
     /// JSON.
     Json(Bytes),
-    /// Bytes as they are.
+    /// Raw bytes (`application/octet-stream`).
     Octets(Bytes),
 }
 
 impl RequestBody {
-    /// A value as JSON.
+    /// Serializes a value as JSON.
     pub(crate) fn json<T: Serialize>(value: &T) -> Result<Self, CommandError> {
         serde_json::to_vec(value)
             .map(|json| Self::Json(json.into()))
@@ -53,7 +53,7 @@ impl RequestBody {
     }
 }
 
-/// An answer whose body is still to be read, with the connection it comes on.
+/// A response whose body is not read yet, with its connection.
 #[derive(Debug)]
 pub(crate) struct DaemonResponse {
     response: Response<Incoming>,
@@ -61,12 +61,12 @@ pub(crate) struct DaemonResponse {
 }
 
 impl DaemonClient {
-    /// A client of the daemon at `socket`, which is started with `launch` when it is not there.
+    /// A client of the daemon at `socket`, which is started with `launch` if it is not running.
     pub(crate) fn new(socket: PathBuf, launch: Option<DaemonLauncher>) -> Self {
         Self { socket, launch }
     }
 
-    /// Asks, and reads the answer.
+    /// Sends a request and deserializes the response.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -77,7 +77,7 @@ impl DaemonClient {
         decode(path, &bytes)
     }
 
-    /// Asks, and reads the answer as bytes.
+    /// Sends a request and returns the response's bytes.
     pub(crate) async fn call_bytes(
         &self,
         method: Method,
@@ -87,8 +87,9 @@ impl DaemonClient {
         self.request(method, path, body).await?.into_bytes().await
     }
 
-    /// As [`DaemonClient::call`], for a request that may arrive twice: repeated also when its answer
-    /// was lost with the daemon.
+    /// As [`DaemonClient::call`], for an idempotent request: repeated also when the response was
+    /// lost
+    /// with the daemon.
     pub(crate) async fn call_idempotent<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -99,8 +100,8 @@ impl DaemonClient {
         decode(path, &response.into_bytes().await?)
     }
 
-    /// As [`DaemonClient::call_idempotent`], for a request that says whether it is sent again: `into_body`
-    /// makes it.
+    /// As [`DaemonClient::call_idempotent`], for a request that says whether it is a retry:
+    /// `into_body` builds its body.
     pub(crate) async fn call_retrying<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -123,8 +124,10 @@ impl DaemonClient {
         }
     }
 
-    /// Asks; a problem is an error, and any other answer is still to be read. A daemon that is
-    /// about to end did nothing, and what only looks can be asked again: then the next one is.
+    /// Sends a request; a problem document is an error, any other response is still to be read. A
+    /// request that a daemon did not process because it is about to end, and a safe request, is
+    /// sent to
+    /// the next one.
     pub(crate) async fn request(
         &self,
         method: Method,
@@ -136,7 +139,7 @@ impl DaemonClient {
             .await
     }
 
-    /// Asks one daemon after the other; `is_idempotent` where the answer may have been lost.
+    /// Sends a request to one daemon after the other; `is_idempotent` if the response may be lost.
     async fn request_with_retry(
         &self,
         method: Method,
@@ -165,10 +168,10 @@ impl DaemonClient {
         self.launch.is_some() && (is_daemon_exiting(error) || (is_idempotent && lost))
     }
 
-    /// A connection to the daemon.
+    /// Connects to the daemon.
     pub(super) async fn connect(&self) -> Result<UnixStream, CommandError> {
         let (socket, launch) = (self.socket.clone(), self.launch.clone());
-        // Starting the daemon waits on a lock and a pipe, which blocks.
+        // Starting the daemon waits for a lock and a pipe, which blocks.
         let connect_daemon = move || crate::daemon::connect_or_start(&socket, launch.as_ref());
         let connected = tokio::task::spawn_blocking(connect_daemon).await;
         let stream = connected
@@ -198,7 +201,7 @@ impl DaemonResponse {
         Ok(collected.to_bytes())
     }
 
-    /// The body, to be read piece by piece, and the connection that feeds it.
+    /// The body, to be read incrementally, and the connection that feeds it.
     pub(crate) fn into_parts(self) -> (Incoming, JoinSet<()>) {
         (self.response.into_body(), self.connection)
     }
@@ -257,7 +260,7 @@ async fn send(
     let handshake = http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, driver) = handshake.map_err(|error| connection_error(&error))?;
     let mut connection = JoinSet::new();
-    // A broken connection shows in the answer.
+    // A broken connection shows in the response.
     connection.spawn(async move { drop(driver.await) });
     let response = sender.send_request(request).await;
     let response = response.map_err(|error| connection_error(&error))?;
@@ -267,7 +270,7 @@ async fn send(
     })
 }
 
-/// What an answer that is no success says.
+/// The error of a response that is not a success.
 pub(super) fn error_from_response(status: StatusCode, body: &[u8]) -> CommandError {
     serde_json::from_slice::<Problem>(body).map_or_else(
         |_| {
@@ -281,7 +284,7 @@ pub(super) fn error_from_response(status: StatusCode, body: &[u8]) -> CommandErr
     )
 }
 
-/// The connection broke: the daemon ended or was killed.
+/// The error for a broken connection: the daemon ended or was killed.
 pub(crate) fn connection_error(error: &dyn std::error::Error) -> CommandError {
     CommandError::Disconnected(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! How often a request is repeated whose daemon died. Pure.
+//! The limit of retries after a daemon died. Pure.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use ostler_model::ErrorCode;
 
 use crate::error::CommandError;
 
-/// Daemons that may die in [`WINDOW_S`] without having answered anything.
+/// The most daemons that may die within [`WINDOW_S`] without a response.
 const MAX_DEATHS: usize = 100;
-/// The time in which they are counted, in seconds.
+/// The period in which they are counted, in seconds.
 const WINDOW_S: u64 = 60;
-/// Times in a row that no daemon can be reached or started.
+/// The most consecutive failures to reach or start a daemon.
 const MAX_FAILURES: u32 = 3;
 
-/// Counts what went wrong since something was last answered.
+/// Counts failures since the last response.
 #[derive(Debug, Default)]
 pub(crate) struct RetryLimit {
     deaths: VecDeque<Instant>,
@@ -22,22 +22,23 @@ pub(crate) struct RetryLimit {
 }
 
 impl RetryLimit {
-    /// Nothing went wrong yet.
+    /// A limit without failures.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Something was answered.
+    /// Records a response.
     pub(crate) fn reset(&mut self) {
         self.deaths.clear();
         self.failures = 0;
     }
 
-    /// One more attempt failed.
+    /// Records one more failed attempt.
     ///
     /// # Errors
-    /// The failure, where another attempt is not worth it: it is not the daemon's death, or
-    /// there were too many.
+    /// The failure itself, where no retry is useful: it is not the death of a daemon, or there were
+    /// too
+    /// many.
     pub(crate) fn allow_retry(&mut self, error: CommandError) -> Result<(), CommandError> {
         self.allow_retry_at(error, Instant::now())
     }
@@ -71,7 +72,7 @@ impl RetryLimit {
     }
 }
 
-/// Whether an error says that a daemon ends or could not be started; the next one may do.
+/// Whether an error means that a daemon is ending or could not be started; the next one may work.
 pub(crate) fn is_daemon_exiting(error: &CommandError) -> bool {
     match error {
         CommandError::Failure { code, .. } => *code == ErrorCode::Initialization,

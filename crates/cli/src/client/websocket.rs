@@ -1,4 +1,4 @@
-//! A session's terminal over a WebSocket.
+//! The terminal of a session over a WebSocket.
 
 use std::time::Duration;
 
@@ -15,27 +15,27 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use super::http::{DaemonClient, RequestBody, connection_error, error_from_response};
 use crate::error::CommandError;
 
-/// How long the daemon may take to let us go, in milliseconds.
+/// Milliseconds to wait for the daemon's close frame.
 const CLOSE_MS: u64 = 1_000;
 
-/// A connection to a session's terminal.
+/// A connection to the terminal of a session.
 #[derive(Debug)]
 pub(crate) struct TerminalSocket(WebSocketStream<UnixStream>);
 
-/// What came over it.
+/// A received message.
 #[derive(Debug)]
 pub(crate) enum SocketEvent {
-    /// Output, or a painting of the screen.
+    /// Output, or a repaint of the screen.
     Bytes(Bytes),
-    /// Something about the session.
+    /// A message about the session.
     Message(TerminalServerMessage),
 }
 
 impl DaemonClient {
-    /// Connects to the terminal at `path`, below that of an execution.
+    /// Connects to the terminal at `path`, relative to that of executions.
     ///
     /// # Errors
-    /// As the daemon answers, or when the connection breaks.
+    /// As the daemon responds, or when the connection breaks.
     pub(crate) async fn connect_terminal(
         &self,
         path: &str,
@@ -51,8 +51,8 @@ impl DaemonClient {
         }
     }
 
-    /// Why the terminal of `path` was refused: the answer to a handshake may come without its
-    /// text, that to a request never does.
+    /// The reason why the terminal at `path` was refused: the response to a handshake may lack its
+    /// body, that to an ordinary request never does.
     pub(crate) async fn handshake_error(&self, path: &str, error: CommandError) -> CommandError {
         if error.code() != Some(ErrorCode::Internal) {
             return error;
@@ -63,10 +63,10 @@ impl DaemonClient {
 }
 
 impl TerminalSocket {
-    /// What comes next. Cancel safe.
+    /// Receives the next message. Cancel safe.
     ///
     /// # Errors
-    /// When the connection is over.
+    /// When the connection is closed.
     pub(crate) async fn next(&mut self) -> Result<SocketEvent, CommandError> {
         loop {
             let message = match self.0.next().await {
@@ -76,7 +76,7 @@ impl TerminalSocket {
             };
             match message {
                 Message::Binary(bytes) => return Ok(SocketEvent::Bytes(bytes)),
-                // What a newer daemon says besides is passed over.
+                // Messages of newer daemons that are unknown are ignored.
                 Message::Text(text) => match serde_json::from_str(&text) {
                     Ok(message) => return Ok(SocketEvent::Message(message)),
                     Err(error) => tracing::debug!(%error, %text, "not understood"),
@@ -87,13 +87,13 @@ impl TerminalSocket {
         }
     }
 
-    /// Types; false when the connection is over. What came before its end is still to be
-    /// heard, so that is no error yet.
+    /// Sends keys; false when the connection is closed. Messages before its end are still to be
+    /// received, so that is not an error yet.
     pub(crate) async fn send_keys(&mut self, keys: Vec<u8>) -> bool {
         self.send(Message::Binary(keys.into())).await
     }
 
-    /// Asks for something, as [`TerminalSocket::send_keys`].
+    /// Sends a message, as [`TerminalSocket::send_keys`].
     pub(crate) async fn send_message(&mut self, message: &TerminalClientMessage) -> bool {
         match serde_json::to_string(message) {
             Ok(text) => self.send(Message::Text(text.into())).await,
@@ -105,14 +105,14 @@ impl TerminalSocket {
         self.0.send(message).await.is_ok()
     }
 
-    /// Says goodbye, and waits until the daemon has given back what we held.
+    /// Closes the connection, and waits until the daemon has released what this client held.
     pub(crate) async fn close(mut self) {
         let closing = async {
             if self.0.close(None).await.is_ok() {
                 while let Some(Ok(_)) = self.0.next().await {}
             }
         };
-        // It ends with the connection anyway.
+        // The connection ends anyway.
         drop(timeout(Duration::from_millis(CLOSE_MS), closing).await);
     }
 }

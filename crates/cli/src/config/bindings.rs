@@ -1,4 +1,4 @@
-//! To whom secrets are given: `[secrets.NAME]` with `principals` and `projects`.
+//! Secret bindings: `[secrets.NAME]` with `principals` and `projects`.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use super::load::SettingSource;
 use super::value::{RawValue, SettingValue, ValueKind, list};
 use crate::error::CommandError;
 
-/// The table that bindings stand in, beside the keys that have one name more only.
+/// The table of bindings, beside the keys of `secrets` itself.
 const TABLE: &str = "secrets.";
-/// The user of the unix socket, whoever that is.
+/// The name of the user of the unix socket, whoever that is.
 const LOCAL: &str = "local";
-/// How the other principals begin: Unix users, and names given by `ostler token new --principal`.
+/// Prefixes of the other principals: Unix users, and names of `ostler token new --principal`.
 const KINDS: [&str; 2] = ["uid:", "token:"];
 
-/// What is set of bindings, by the secret's name.
+/// The bindings by the name of the secret.
 pub(crate) type SecretBindings = BTreeMap<String, SecretBinding>;
 
-/// What one entry is about.
+/// The field that an entry sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BindingPart {
     Principals,
@@ -35,10 +35,10 @@ impl BindingPart {
     }
 }
 
-/// Takes an entry where it is one of a binding; whether it was.
+/// Applies an entry if it belongs to a binding; returns whether it does.
 ///
 /// # Errors
-/// When it is one, and its value cannot be.
+/// When it does, and its value is invalid.
 pub(super) fn apply(
     bindings: &mut SecretBindings,
     name: &str,
@@ -69,7 +69,7 @@ pub(super) fn apply(
     Ok(true)
 }
 
-/// A binding for people.
+/// A binding in words.
 pub(crate) fn describe(binding: &SecretBinding) -> String {
     let holders: Vec<&str> = match &binding.holders {
         SecretHolders::LocalUser => vec![LOCAL],
@@ -104,7 +104,7 @@ fn parse_key(name: &str) -> Option<(&str, BindingPart)> {
     is_secret_name(secret).then_some((secret, part))
 }
 
-/// Whether a secret can have this name.
+/// Whether a text is a valid name of a secret.
 fn is_secret_name(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let begins = text.bytes().next().is_some_and(|it| !it.is_ascii_digit());

@@ -13,18 +13,18 @@ use crate::daemon::{SecretVariables, is_secret};
 pub(crate) struct ProcessEnv(BTreeMap<OsString, OsString>);
 
 impl ProcessEnv {
-    /// That of this process.
+    /// The environment of this process.
     pub(crate) fn from_process() -> Self {
         Self(std::env::vars_os().collect())
     }
 
-    /// The same with these variables besides.
+    /// The same with further variables.
     pub(crate) fn with(mut self, variables: SecretVariables) -> Self {
         self.0.extend(variables.into_inner());
         self
     }
 
-    /// Those whose names begin with one of these.
+    /// The variables whose names begin with one of these prefixes.
     pub(crate) fn secrets(&self, prefixes: &[String]) -> SecretVariables {
         let secret = self.0.iter().filter(|(name, _)| is_secret(name, prefixes));
         SecretVariables::new(
@@ -44,13 +44,13 @@ impl ProcessEnv {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
-    /// The value of `name` where it is an absolute path; the XDG rules ignore others.
+    /// The value of `name` if it is an absolute path; the XDG specification ignores others.
     pub(crate) fn absolute(&self, name: &str) -> Option<PathBuf> {
         let path = Path::new(self.get(name)?);
         path.is_absolute().then(|| path.to_owned())
     }
 
-    /// All of it, for a hello or a request.
+    /// All variables, for a hello message or a request.
     pub(crate) fn to_texts(&self) -> Vec<(ByteString, ByteString)> {
         let pair = |(name, value): (&OsString, &OsString)| {
             (

@@ -1,4 +1,4 @@
-//! Configuration files: every value with its line.
+//! Configuration files: each value with its line number.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::value::RawValue;
 use crate::error::CommandError;
 
-/// The largest file that is read.
+/// The size limit in bytes.
 const FILE_BYTES: u64 = 1024 * 1024;
 
 /// One value of a file.
@@ -18,16 +18,16 @@ const FILE_BYTES: u64 = 1024 * 1024;
 pub(crate) struct ConfigEntry {
     /// `table.key`.
     pub(crate) name: String,
-    /// What stands there.
+    /// The value.
     pub(crate) value: RawValue,
-    /// On which line, from 1.
+    /// The line number, from 1.
     pub(crate) line: usize,
 }
 
-/// The values of the file at `path`; none where there is no file and none was asked for.
+/// Reads the file at `path`; empty if there is no file and it is not required.
 ///
 /// # Errors
-/// When it cannot be read or is no TOML; the message names the line.
+/// When it cannot be read or is not TOML; the message names the line.
 pub(crate) fn read(path: &Path, required: bool) -> Result<Vec<ConfigEntry>, CommandError> {
     match read_limited(path) {
         Ok(text) => parse(&text)
@@ -54,7 +54,7 @@ fn file_error(message: String) -> CommandError {
     CommandError::new(ErrorCode::Environment, message)
 }
 
-/// The values of a text, or the line of an error and what it is.
+/// Parses a text; an error has its line number.
 pub(super) fn parse(text: &str) -> Result<Vec<ConfigEntry>, (usize, String)> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);

@@ -1,4 +1,4 @@
-//! How HTTP is served.
+//! The configuration of the HTTP listener.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -11,9 +11,9 @@ use super::load::Config;
 use super::value::SettingValue;
 use crate::error::CommandError;
 
-/// The file of tokens in the state directory.
+/// The name of the token file in the state directory.
 const TOKENS_FILE: &str = "tokens.json";
-/// The file of sessions in the state directory.
+/// The name of the session file in the state directory.
 const SESSIONS_FILE: &str = "http-sessions.json";
 
 impl Config {
@@ -22,10 +22,10 @@ impl Config {
         self.get("http.port").value != SettingValue::Unset
     }
 
-    /// Where HTTP is served; port 0 is any.
+    /// The address to listen on; port 0 is any.
     ///
     /// # Errors
-    /// When everybody who reaches it would come in.
+    /// When everyone who can reach it would have access.
     pub(crate) fn http_address(&self) -> Result<SocketAddr, CommandError> {
         let host = self.text("http.host").and_then(|host| host.parse().ok());
         let host: IpAddr = host.unwrap_or(Ipv4Addr::LOCALHOST.into());
@@ -50,12 +50,14 @@ impl Config {
         self.text("http.tokens").as_deref() != Some("off")
     }
 
-    /// The tokens of the state directory.
+    /// The token store of the state directory.
     pub(crate) fn tokens(&self) -> TokenStore {
         TokenStore::new(self.dirs().state.join(TOKENS_FILE))
     }
 
-    /// How HTTP is served, to `principal` where tokens are off; commands start in `directory`.
+    /// The options of the HTTP server. Without tokens, requests belong to `principal`; commands
+    /// start in
+    /// `directory`.
     pub(crate) fn http_options(
         &self,
         principal: Principal,
@@ -67,7 +69,7 @@ impl Config {
         } else {
             HttpAccess::Open(principal)
         };
-        // Its environment is the daemon's own, which the engine has.
+        // The environment is the daemon's own, which the engine has.
         let front = ClientContext {
             cwd: self
                 .text("http.directory")

@@ -1,19 +1,19 @@
-//! The table of everything that can be set.
+//! The table of all settings.
 
 use super::value::ValueKind;
 
-/// One thing that can be set.
+/// One setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SettingKey {
     /// Its name in files and after `--set`: `table.key`.
     pub(crate) name: &'static str,
-    /// Its variables, the strongest first.
+    /// Its environment variables, in order of precedence.
     pub(crate) variables: &'static [&'static str],
-    /// What a value may be.
+    /// The kind of value.
     pub(crate) kind: ValueKind,
-    /// The value where nothing else is said, as it would be written; none where it depends.
+    /// The default as text; none where it depends on the system.
     pub(crate) default: Option<&'static str>,
-    /// What it is for.
+    /// The description.
     pub(crate) help: &'static str,
 }
 
@@ -33,7 +33,7 @@ const fn key(
     }
 }
 
-/// The table.
+/// All settings.
 pub(crate) const KEYS: [SettingKey; 53] = [
     key(
         "state_dir",
@@ -412,12 +412,12 @@ pub(crate) const KEYS: [SettingKey; 53] = [
 ];
 
 impl SettingKey {
-    /// The key with this name.
+    /// Finds the setting with this name.
     pub(crate) fn by_name(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
     }
 
-    /// The known name that looks most like `name`.
+    /// The name of a setting most similar to `name`.
     pub(crate) fn suggest(name: &str) -> Option<&'static str> {
         crate::output::nearest(name, KEYS.iter().map(|key| key.name))
     }

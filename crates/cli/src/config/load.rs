@@ -1,4 +1,4 @@
-//! The layers: default, file, environment, flag.
+//! The layers of the configuration: default, file, environment, flag.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use crate::paths::{self, Dirs};
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SettingSource {
-    /// Nobody said otherwise.
+    /// The default.
     Default,
     /// A line of a file.
     File(PathBuf, usize),
-    /// A variable.
+    /// An environment variable.
     Variable(&'static str),
-    /// A flag.
+    /// A command line flag.
     Flag(&'static str),
 }
 
@@ -40,18 +40,18 @@ impl fmt::Display for SettingSource {
     }
 }
 
-/// A key, its value, and where it came from.
+/// A setting with its value and source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
-    /// Which.
+    /// The setting.
     pub(crate) key: &'static SettingKey,
-    /// What.
+    /// The value.
     pub(crate) value: SettingValue,
-    /// From where.
+    /// The source.
     pub(crate) source: SettingSource,
 }
 
-/// What the command line says about configuration.
+/// The flags about configuration.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConfigFlags {
     /// `--config`.
@@ -62,24 +62,24 @@ pub(crate) struct ConfigFlags {
     pub(crate) runtime_dir: Option<PathBuf>,
     /// `--set KEY=VALUE`.
     pub(crate) set: Vec<String>,
-    /// What the flags of one verb say about keys.
+    /// The flags of one verb that set keys.
     pub(crate) verb_flags: Vec<FlagValue>,
 }
 
-/// A flag that is another name for a key.
+/// A flag that sets a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FlagValue {
     /// The key.
     pub(crate) key: &'static str,
     /// The flag.
     pub(crate) flag: &'static str,
-    /// What was given.
+    /// The value as given.
     pub(crate) value: String,
 }
 
 impl ConfigFlags {
-    /// The configuration file somebody named, by flag or by environment. It may be relative
-    /// to where we are, and a daemon is elsewhere.
+    /// The configuration file named by flag or environment. It may be relative to the working
+    /// directory, and that of a daemon differs.
     pub(crate) fn config_file(&self, env: &ProcessEnv) -> Option<PathBuf> {
         let named = self.file.clone();
         let named = named.or_else(|| env.get("OSTLER_CONFIG").map(PathBuf::from))?;
@@ -87,24 +87,24 @@ impl ConfigFlags {
     }
 }
 
-/// Everything that is set.
+/// All settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     settings: Vec<Setting>,
     files: Vec<PathBuf>,
-    /// The command policy; none lets every command run.
+    /// The command policy; none allows every command.
     pub(super) policy: Option<Arc<RuleSet>>,
-    /// Which commands are services; none takes what is shipped.
+    /// The service detection table; none is the built-in one.
     pub(super) detection_table: Option<DetectionTable>,
-    /// Who is given which secret.
+    /// The secret bindings.
     pub(super) bindings: SecretBindings,
 }
 
 impl Config {
-    /// Reads every layer.
+    /// Reads all layers.
     ///
     /// # Errors
-    /// The first value that cannot be: its key, what it is, where it stands, what is allowed.
+    /// The first invalid value: its key, the value, its source, what is allowed.
     pub(crate) fn load(flags: &ConfigFlags, env: &ProcessEnv) -> Result<Self, CommandError> {
         let (config, problems) = Self::load_lossy(flags, env);
         match problems.into_iter().next() {
@@ -113,7 +113,7 @@ impl Config {
         }
     }
 
-    /// Reads every layer; what cannot be is left out, and told beside.
+    /// Reads all layers; invalid values are left out and returned as errors.
     pub(crate) fn load_lossy(flags: &ConfigFlags, env: &ProcessEnv) -> (Self, Vec<CommandError>) {
         let mut config = Self::defaults();
         let mut problems = config.read_files(flags, env);
@@ -123,19 +123,19 @@ impl Config {
         (config, problems)
     }
 
-    /// The same with the command policy, for whoever runs commands: half a policy is none.
+    /// Adds the command policy, for processes that run commands: a partial policy is refused.
     ///
     /// # Errors
-    /// When a file of rules cannot be used.
+    /// When a file of rules is invalid.
     pub(crate) fn with_policy(mut self, env: &ProcessEnv) -> Result<Self, CommandError> {
         self.policy = super::policy::load(&self, env)?.map(Arc::new);
         Ok(self)
     }
 
-    /// The same with the table of services the user extended.
+    /// Adds the detection table extended by the user.
     ///
     /// # Errors
-    /// When the file cannot be used.
+    /// When the file is invalid.
     pub(crate) fn with_detection_table(mut self) -> Result<Self, CommandError> {
         self.detection_table = super::services::load_table(&self)?;
         Ok(self)
@@ -197,12 +197,12 @@ impl Config {
     fn read_environment(&mut self, env: &ProcessEnv) -> Vec<CommandError> {
         let mut problems = Vec::new();
         for key in &KEYS {
-            // The weakest first, so that the strongest stands.
+            // The lowest precedence first, so that the highest wins.
             for &name in key.variables.iter().rev() {
                 let Some(value) = env.exact(name) else {
                     continue;
                 };
-                // An empty variable is an unset one, except where that would open a wall.
+                // An empty variable counts as unset, except where that would lift a restriction.
                 if value.is_empty() && key.name != "allowed_commands" {
                     continue;
                 }
@@ -239,7 +239,7 @@ impl Config {
         problems
     }
 
-    /// `--set KEY=VALUE`.
+    /// Applies `--set KEY=VALUE`.
     fn apply_assignment(&mut self, assignment: &str) -> Result<(), CommandError> {
         let (name, value) = assignment.split_once('=').ok_or_else(|| {
             CommandError::value(format!("--set {assignment}: there is no '='"))
@@ -254,7 +254,7 @@ impl Config {
         self.apply(key, &raw, source)
     }
 
-    /// A directory given as a flag may be relative to where we are.
+    /// Applies a directory given as a flag, which may be relative to the working directory.
     fn apply_path(
         &mut self,
         name: &str,
@@ -319,22 +319,22 @@ impl Config {
         self
     }
 
-    /// Every key, in the order of the table.
+    /// All settings, in the order of the table.
     pub(crate) fn settings(&self) -> &[Setting] {
         &self.settings
     }
 
-    /// Who is given which secret.
+    /// The secret bindings.
     pub(crate) const fn bindings(&self) -> &SecretBindings {
         &self.bindings
     }
 
-    /// The files that were looked for.
+    /// The files that were searched.
     pub(crate) fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// The setting of a key of the table.
+    /// The setting of a key in the table.
     pub(crate) fn get(&self, name: &str) -> &Setting {
         self.settings
             .iter()
@@ -342,7 +342,7 @@ impl Config {
             .expect("only keys of the table are asked for")
     }
 
-    /// The value of a directory's key.
+    /// The value of a key for a directory.
     fn path(&self, name: &str) -> PathBuf {
         match &self.get(name).value {
             SettingValue::Text(text) => PathBuf::from(text),
@@ -353,7 +353,7 @@ impl Config {
         }
     }
 
-    /// The directories a daemon is known by.
+    /// The directories that identify a daemon.
     pub(crate) fn dirs(&self) -> Dirs {
         Dirs {
             state: self.path("state_dir"),
@@ -362,8 +362,8 @@ impl Config {
     }
 }
 
-/// Whether a path means the same to everybody who reads it: a daemon that inherits a variable
-/// is elsewhere.
+/// Whether a path has the same meaning for every process that reads it: the working directory of a
+/// daemon differs.
 fn is_valid_for(key: &SettingKey, value: &SettingValue, source: &SettingSource) -> bool {
     match (key.kind, value, source) {
         (ValueKind::FilePath, SettingValue::Text(path), SettingSource::Variable(_)) => {
@@ -373,7 +373,7 @@ fn is_valid_for(key: &SettingKey, value: &SettingValue, source: &SettingSource) 
     }
 }
 
-/// A path as seen from the file it stands in, or from where we are.
+/// Resolves a path against its file, or against the working directory.
 fn resolve_path(path: &str, source: &SettingSource) -> String {
     let path = Path::new(path);
     let absolute = match source {

@@ -1,12 +1,11 @@
-//! Configuration: defaults, files, environment and flags, each value with where it came from.
+//! Configuration: defaults, files, environment and flags, each value with its source.
 //!
-//! * [`keys`]: the table of everything that can be set.
-//! * [`value`]: what a value may be, and what is allowed for each key.
-//! * [`file`]: the file's values with their lines.
-//! * [`load`]: the layers, strongest last: default, file, environment, flag.
-//! * [`secrets`]: the file of secrets, read when one is asked for; [`bindings`]: who is given
-//!   which.
-//! * [`settings`]: what the engine and the daemon are given; [`http`]: what HTTP is.
+//! * [`keys`]: the table of all settings.
+//! * [`value`]: the kinds of values, and what each allows.
+//! * [`file`]: the values of a file with their line numbers.
+//! * [`load`]: the layers in increasing precedence: default, file, environment, flag.
+//! * [`secrets`]: the file of secrets, read when one is requested; [`bindings`]: who may use which.
+//! * [`settings`]: the settings of the engine and the daemon; [`http`]: those of HTTP.
 
 mod bindings;
 mod env;

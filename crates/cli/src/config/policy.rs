@@ -1,7 +1,7 @@
-//! The command policy: which files it is made of (B3).
+//! The files of the command policy.
 //!
-//! Nothing is held to a policy unless a file of rules lies in its place, or `policy.mode`
-//! names a shipped one. The machine's file holds whatever the user says.
+//! No policy applies unless a file of rules exists in its place, or `policy.mode` names a built-in
+//! one. The machine's file always applies, whatever the user configures.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::load::Config;
 use crate::error::CommandError;
 use crate::paths;
 
-/// The machine's rules.
+/// The file of the machine's rules.
 pub(crate) const MACHINE_FILE: &str = "/etc/ostler/policy.toml";
 
-/// The files a policy is made of, lowest tier first; none without a policy.
+/// The files of a policy, lowest tier first; none without a policy.
 ///
 /// # Errors
 /// When one cannot be read.
@@ -43,10 +43,10 @@ pub(crate) fn sources(config: &Config, env: &ProcessEnv) -> Result<Vec<RuleSourc
     Ok(sources)
 }
 
-/// The policy in force; none lets every command run.
+/// Loads the policy in force; none allows every command.
 ///
 /// # Errors
-/// When a file cannot be read, or says what it cannot.
+/// When a file cannot be read, or is invalid.
 pub(crate) fn load(config: &Config, env: &ProcessEnv) -> Result<Option<RuleSet>, CommandError> {
     let sources = sources(config, env)?;
     if sources.is_empty() {

@@ -1,4 +1,4 @@
-//! The file of secrets: TOML, `NAME = "value"`, readable by its owner alone.
+//! The file of secrets: TOML, `NAME = "value"`, readable by its owner only.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -10,13 +10,13 @@ use ostler_model::{ByteString, ErrorCode};
 
 use crate::error::CommandError;
 
-/// Its usual name, beside the configuration file.
+/// Its default name, beside the configuration file.
 pub(crate) const SECRETS_FILE: &str = "secrets.toml";
-/// The largest file of secrets.
+/// The size limit in bytes.
 const FILE_BYTES: u64 = 1024 * 1024;
 const GROUP_AND_OTHERS: u32 = 0o077;
 
-/// A file of secrets, read anew each time: what is changed in it holds for the next start.
+/// A file of secrets, read again for each request: a change applies to the next start.
 #[derive(Debug)]
 pub(crate) struct SecretsFile {
     path: PathBuf,
@@ -45,10 +45,10 @@ impl SecretSource for SecretsFile {
     }
 }
 
-/// Whether the file can be used; one that is not there can.
+/// Checks that the file can be used; a missing file is valid.
 ///
 /// # Errors
-/// When others can read it, it is somebody else's, or no TOML of texts.
+/// When others can read it, it belongs to another user, or is not TOML of strings.
 pub(crate) fn check_file(path: &Path) -> Result<(), CommandError> {
     read_file(path).map(drop).map_err(|problem| {
         CommandError::new(
@@ -62,7 +62,7 @@ pub(crate) fn check_file(path: &Path) -> Result<(), CommandError> {
     })
 }
 
-/// Its table. Problems never hold a piece of the file.
+/// Reads its table. Errors never contain a part of the file.
 fn read_file(path: &Path) -> Result<toml::Table, String> {
     let mut file = match File::open(path) {
         Ok(file) => file,

@@ -1,4 +1,4 @@
-//! What is configured of services.
+//! The configuration of services.
 
 use ostler_engine::detection::DetectionTable;
 use ostler_engine::{AutoServices, ServiceSettings};
@@ -8,11 +8,11 @@ use super::load::Config;
 use super::value::{SettingValue, port_range};
 use crate::error::CommandError;
 
-/// The shipped table with the entries of `service_settings.load_table` before its own; none where no file
-/// is named.
+/// Loads the built-in detection table with the entries of the user's file before its own; none if
+/// no file is configured.
 ///
 /// # Errors
-/// When the file cannot be read, or says what it cannot.
+/// When the file cannot be read, or is invalid.
 pub(crate) fn load_table(config: &Config) -> Result<Option<DetectionTable>, CommandError> {
     let Some(path) = config.text("services.table") else {
         return Ok(None);
@@ -32,7 +32,7 @@ fn table_error(config: &Config, what: &str) -> CommandError {
 }
 
 impl Config {
-    /// How services are recognised and told.
+    /// The settings of services.
     pub(super) fn service_settings(&self) -> ServiceSettings {
         let is_off = self.get("services.automatic").value == SettingValue::Flag(false);
         let ports = self.text("services.lease_ports");

@@ -1,4 +1,4 @@
-//! What the engine, the daemon and fronts are given.
+//! Settings of the engine, the daemon and stdio clients.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,26 +17,26 @@ use super::value::SettingValue;
 
 const DAY_S: u64 = 24 * 60 * 60;
 
-/// What the environment or the flags of one front say about policy: it holds for that
-/// front, on top of the daemon's own settings. Files are the daemon's business.
+/// Policy that the environment or the flags of one stdio client set: it applies to that client, in
+/// addition to the daemon's settings. Files are read by the daemon only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClientPolicy {
-    /// The only programs that may run; the daemon's own list holds besides.
+    /// The only programs that may run; the daemon's own list applies too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) allowed_commands: Option<Vec<String>>,
-    /// How output is decoded where a request does not say.
+    /// The default output encoding of its requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) default_encoding: Option<String>,
-    /// How long what it started is kept, in seconds.
+    /// The retention of what it starts, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) retention_seconds: Option<u64>,
-    /// How far what it starts is walled off where a request does not say.
+    /// The default isolation level of what it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) isolation: Option<IsolationLevel>,
 }
 
 impl Config {
-    /// What the settings allow beyond what they name.
+    /// Warnings about settings that allow more than they name.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let list = self.list("allowed_commands").unwrap_or_default();
         let warnings = ostler_engine::admission::allow_list_warnings::warnings(&list);
@@ -46,14 +46,14 @@ impl Config {
             .collect()
     }
 
-    /// Whether what a person starts gets their whole environment: as set, else it does.
+    /// Whether commands of a person get the person's whole environment; the default is yes.
     pub(crate) fn inherits_at_prompt(&self) -> bool {
         let setting = self.get("environment.inherit");
         matches!(setting.source, SettingSource::Default)
             || setting.value == SettingValue::Flag(true)
     }
 
-    /// The engine's settings, with `base_env` for requests that bring no environment.
+    /// The engine's settings, with `base_env` for requests without an environment.
     pub(crate) fn engine_settings(&self, base_env: Vec<(ByteString, ByteString)>) -> Settings {
         let mut settings = Settings::new(self.dirs().state);
         settings.allowed_commands = self.list("allowed_commands");
@@ -87,7 +87,7 @@ impl Config {
         settings
     }
 
-    /// How far commands are walled off, and what level high shows.
+    /// The settings of isolation.
     fn isolation_settings(&self) -> IsolationSettings {
         let defaults = IsolationSettings::default();
         let texts = |name| {
@@ -114,14 +114,14 @@ impl Config {
         }
     }
 
-    /// What is named, the daemon's sockets, and the file of secrets.
+    /// The configured paths, the daemon's sockets, and the file of secrets.
     fn hidden_paths(&self, mut paths: Vec<ByteString>) -> Vec<ByteString> {
         paths.push(ByteString::from(self.dirs().runtime));
         paths.extend(self.secrets_file().map(ByteString::from));
         paths
     }
 
-    /// The limits that are set; values passed when they were read.
+    /// The configured limits; values were validated when they were read.
     fn limits(&self) -> Limits {
         let mut limits = Limits::default();
         for name in LIMIT_NAMES {
@@ -136,12 +136,12 @@ impl Config {
         self.text(name)?.parse().ok()
     }
 
-    /// How the names of variables begin that hold secrets.
+    /// The prefixes of variables that hold secrets.
     pub(crate) fn secret_prefixes(&self) -> Vec<String> {
         self.list("secrets.prefix").unwrap_or_default()
     }
 
-    /// Where secrets lie, whether or not the file is there.
+    /// The path of the file of secrets, whether or not it exists.
     pub(crate) fn secrets_file(&self) -> Option<PathBuf> {
         let default_path = || Some(self.files().last()?.parent()?.join(SECRETS_FILE));
         self.text("secrets.file")
@@ -149,13 +149,13 @@ impl Config {
             .or_else(default_path)
     }
 
-    /// When a daemon started on demand ends with nothing to do; none is never.
+    /// The idle time after which a daemon started on demand exits; none is never.
     pub(crate) fn idle_exit(&self) -> Option<Duration> {
         let seconds = self.number("daemon.idle_exit_seconds")?;
         (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 
-    /// What is logged. At the usual level the MCP library's word on every request is not.
+    /// The log filter. The MCP library's message for every request is off at the default level.
     pub(crate) fn log_filter(&self) -> String {
         let filter = self.text("log").unwrap_or_else(|| "info".to_owned());
         match filter.as_str() {
@@ -164,12 +164,12 @@ impl Config {
         }
     }
 
-    /// The tools MCP clients are offered.
+    /// The tools that MCP clients are offered.
     pub(crate) fn tools(&self) -> Vec<String> {
         self.list("mcp.tools").unwrap_or_default()
     }
 
-    /// How MCP clients are answered.
+    /// The options of the MCP server.
     pub(crate) fn mcp_options(&self) -> McpOptions {
         let structured = match self.text("mcp.structured").as_deref() {
             Some("always") => Structured::Always,
@@ -184,7 +184,7 @@ impl Config {
         }
     }
 
-    /// What holds for this front alone.
+    /// The policy of this client.
     pub(crate) fn client_policy(&self) -> ClientPolicy {
         let own_setting = |name| Some(self.get(name)).filter(|setting| is_client_setting(setting));
         ClientPolicy {

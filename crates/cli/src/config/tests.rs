@@ -100,7 +100,7 @@ fn isolation_and_limits_reach_the_engine() {
         settings.secrets.prefixes,
         ["OSTLER_SECRET_", "CLAUDE_SECRET_"]
     );
-    // What a front's own environment says holds for that front.
+    // The environment of a client applies to that client.
     let config = load(file, &[("OSTLER_ISOLATION_DEFAULT", "basic")], &[]).unwrap();
     let level = config.client_policy().isolation;
     assert_eq!(level, Some(ostler_model::IsolationLevel::Basic));

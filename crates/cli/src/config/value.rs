@@ -1,4 +1,4 @@
-//! What a value may be.
+//! The kinds of values of settings.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,15 +7,15 @@ use std::path::{Component, Path, PathBuf};
 use ostler_model::{Capability, Limits, NetworkAccess, PortForward};
 use serde::Serialize;
 
-/// The most commands or names one list may hold.
+/// The most items of one list.
 const LIST_ITEMS: usize = 1_000;
-/// The longest retention, idle time or grace, in seconds: a hundred years.
+/// The longest retention, idle time or grace period in seconds: a hundred years.
 const LONGEST_S: u64 = 100 * 366 * 24 * 60 * 60;
 
-/// The first port that takes no privilege to listen on.
+/// The first unprivileged port.
 const FREE_PORT: u16 = 1_024;
 
-/// Tool profiles that exist.
+/// The tool profiles.
 pub(crate) const TOOL_PROFILES: [&str; ostler_server::mcp::PROFILE_WORDS.len()] =
     ostler_server::mcp::PROFILE_WORDS;
 const MIRROR_FORMATS: [&str; 3] = ["yaml", "avro", "jsonl"];
@@ -26,101 +26,101 @@ const LEVELS: [&str; 3] = ["basic", "medium", "high"];
 const TASKS: [&str; 2] = ["auto", "off"];
 const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// The kinds of values.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueKind {
-    /// An absolute directory.
+    /// An absolute path of a directory.
     Directory,
     /// Program names or absolute paths, at least one.
     Programs,
     /// A WHATWG label or `auto`.
     Encoding,
-    /// Absolute directories with colons between them.
+    /// Absolute directories, separated by colons.
     SearchPath,
     /// Whole seconds, or `forever`.
     Retention,
     /// A number from 1.
     Count,
-    /// Whole milliseconds.
+    /// A number of milliseconds.
     Millis,
-    /// Names of variables.
+    /// Names of environment variables.
     Names,
     /// true or false.
     Flag,
-    /// Whole days from 1.
+    /// A number of days from 1.
     Days,
-    /// A format that can be kept alive.
+    /// An export format that a mirror can have.
     Mirror,
-    /// Whole seconds; 0 is never.
+    /// A number of seconds; 0 is never.
     IdleSeconds,
-    /// Tool profiles.
+    /// Names of tool profiles.
     Tools,
-    /// A log level, or a filter of them.
+    /// A log level or filter.
     LogFilter,
     /// An address of this machine.
     Host,
     /// A TCP port; 0 is any.
     Port,
-    /// The first and the last of a range of ports.
+    /// The first and the last port of a range.
     PortRange,
-    /// A file; a relative path of a file of ours begins where that lies.
+    /// A file; a relative path in a configuration file is relative to that file.
     FilePath,
-    /// Empty, or `/` and words with `/` between them.
+    /// Empty, or a path such as `/a/b`.
     UrlPrefix,
-    /// Which command policy holds.
+    /// The mode of the command policy.
     PolicyMode,
-    /// Whether tokens are needed.
+    /// Whether tokens are required.
     Tokens,
     /// Host names or addresses.
     Hosts,
-    /// Scheme, host and port of web pages.
+    /// Origins of web pages: scheme, host and port.
     Origins,
-    /// Which tools answer structured content.
+    /// The tools that return structured content.
     Structured,
     /// Whether long calls become tasks.
     Tasks,
     /// An isolation level.
     Level,
-    /// What of the network is reached.
+    /// Network access.
     Network,
     /// Absolute paths.
     Paths,
-    /// Ports of the host that lead inside.
+    /// Port forwards.
     Forwards,
-    /// Relative paths that stay below what they are relative to.
+    /// Relative paths that stay below their base.
     RelativePaths,
-    /// Walls of level high.
+    /// Capabilities of level high.
     Capabilities,
-    /// An amount of this limit.
+    /// An amount of this resource limit.
     Quantity(&'static str),
 }
 
-/// A value as it was written.
+/// A value before validation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RawValue {
-    /// Text, of a file, a variable or a flag.
+    /// Text of a file, a variable or a flag.
     Text(String),
-    /// A number of a file.
+    /// A number in a file.
     Number(i64),
-    /// A truth value of a file.
+    /// A boolean in a file.
     Flag(bool),
-    /// A list of texts of a file.
+    /// A list of strings in a file.
     List(Vec<String>),
-    /// Something of a file that no key takes, as it stands there.
+    /// Any other value in a file, as written there.
     Unsupported(String),
 }
 
-/// A value that passed.
+/// A valid value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum SettingValue {
-    /// Nothing is set.
+    /// Not set.
     Unset,
     /// Text.
     Text(String),
     /// A number.
     Number(u64),
-    /// A truth value.
+    /// A boolean.
     Flag(bool),
     /// A list.
     List(Vec<String>),
@@ -207,7 +207,7 @@ impl ValueKind {
         }
     }
 
-    /// The value, where it is one of this kind.
+    /// Parses a value of this kind; none if it is invalid.
     pub(crate) fn parse(self, raw: &RawValue) -> Option<SettingValue> {
         match self {
             Self::Directory => text(raw)
@@ -274,7 +274,7 @@ impl ValueKind {
     }
 }
 
-/// The word for a retention without end.
+/// The word for unlimited retention.
 pub(crate) const FOREVER: &str = "forever";
 
 fn is_forever(raw: &RawValue) -> bool {
@@ -290,7 +290,7 @@ fn text(raw: &RawValue) -> Option<String> {
     }
 }
 
-/// A number is as good as its text.
+/// The text of an amount; a number counts as its text.
 fn quantity(raw: &RawValue) -> Option<String> {
     match raw {
         RawValue::Number(number) => Some(number.to_string()),
@@ -340,15 +340,14 @@ fn is_address(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok()
 }
 
-/// The first and the last port of a range; none where it is no range of ports anybody may
-/// listen on.
+/// Parses a port range; none where it is not a range of unprivileged ports.
 pub(crate) fn port_range(text: &str) -> Option<(u16, u16)> {
     let (first, last) = text.split_once('-')?;
     let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
     (FREE_PORT <= first && first <= last).then_some((first, last))
 }
 
-/// A path without the slash at its end.
+/// A path without its trailing slash.
 fn url_prefix(path: &str) -> Option<String> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
@@ -360,7 +359,7 @@ fn url_prefix(path: &str) -> Option<String> {
     fits.then(|| path.to_owned())
 }
 
-/// A host, with a port or without.
+/// Whether the text is a host, with or without a port.
 fn is_host_name(item: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
     !item.is_empty() && item.bytes().all(is_plain)
@@ -373,7 +372,7 @@ fn is_origin(item: &str) -> bool {
     host.is_some_and(is_host_name)
 }
 
-/// A bare name, or an absolute path: a relative path would mean something else in every
+/// Whether the text is a bare name or an absolute path: a relative path would depend on the
 /// working directory.
 fn is_program(item: &str) -> bool {
     let printable = !item.is_empty() && !item.chars().any(char::is_control);
@@ -388,7 +387,7 @@ fn is_plain_absolute(path: &str) -> bool {
     Path::new(path).is_absolute() && !path.contains('\0')
 }
 
-/// A relative path that leads nowhere but down.
+/// Whether the text is a relative path that stays below its base.
 fn is_relative_below(path: &str) -> bool {
     let down = |part| matches!(part, Component::Normal(_));
     !path.is_empty() && !path.contains('\0') && Path::new(path).components().all(down)
@@ -403,7 +402,7 @@ fn is_log_filter(filter: &str) -> bool {
         || (filter.contains('=') && tracing_subscriber::EnvFilter::try_new(filter).is_ok())
 }
 
-/// The same path without doubled and trailing slashes.
+/// Removes doubled and trailing slashes from a path.
 fn normalized(path: String) -> SettingValue {
     let parts: PathBuf = Path::new(&path).components().collect();
     SettingValue::Text(parts.into_os_string().into_string().unwrap_or(path))

@@ -1,4 +1,4 @@
-//! Terminals from a terminal: sitting down at a session, leaving it, coming back.
+//! Attaching from a terminal: attach to a session, detach, attach again.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use crate::test_env::{CliEnv, LineChild, to_output, wait_process_stopped};
 
 const DETACH: &str = "\x1cd";
 
-/// A bash without anybody's files.
+/// A bash without startup files.
 const BASH: [&str; 3] = ["bash", "--norc", "--noprofile"];
 
 fn sit(world: &CliEnv) -> PtyUser {
@@ -21,7 +21,7 @@ fn sit(world: &CliEnv) -> PtyUser {
     sitting
 }
 
-/// The screen of a session as the daemon sees it.
+/// The screen of a session as the daemon returns it.
 fn screen(world: &CliEnv, id: &str) -> String {
     world.stdout_of(&["screen", id]).trim_end().to_owned()
 }
@@ -50,7 +50,7 @@ fn exit_codes_pass_and_output_is_as_printed() {
         text.starts_with("/dev/pts/") && text.ends_with("\n24 80"),
         "{text}"
     );
-    // Without a terminal of ours it has one all the same, and what comes is what it wrote.
+    // Without a local terminal the session has one all the same, and the output is verbatim.
     let plain = world.ostler(&[
         "run",
         "-t",
@@ -98,7 +98,7 @@ fn the_size_of_the_window_is_that_of_the_session_while_one_types() {
         cols: 100,
         rows: 30,
     });
-    // The signal must have arrived before the shell is asked.
+    // The signal must have arrived before the shell is queried.
     let id = world.find_execution("bash");
     let sized = |cols: u16| {
         let id = id.clone();
@@ -111,7 +111,7 @@ fn the_size_of_the_window_is_that_of_the_session_while_one_types() {
     sitting.type_in(DETACH);
     assert_eq!(sitting.end(), 0);
 
-    // The former size is there again, and a wider guest changes it for as long as it stays.
+    // The former size is restored, and a wider client changes it for as long as it is attached.
     until(sized(80));
     let wide = TermSize {
         cols: 132,
@@ -126,7 +126,7 @@ fn the_size_of_the_window_is_that_of_the_session_while_one_types() {
     until(sized(80));
 }
 
-/// Asks until it is so; each asking is a program's life, so nothing spins.
+/// Checks until the condition holds; each check starts a process, so it does not spin.
 fn until(is_so: impl Fn() -> bool) {
     assert!((0..200).any(|_| is_so()), "it never was");
 }
@@ -203,7 +203,7 @@ fn what_is_typed_right_after_taking_over_is_typed() {
             sitting.wait_text(&format!("true round{round}\n"));
         }
     }
-    // Also by somebody who leaves at once.
+    // Also by a client that detaches at once.
     first.type_in("\x1cttrue fare''well\r\x1cd");
     assert_eq!(first.end(), 0);
     others[0].wait_text("true fare''well\n");

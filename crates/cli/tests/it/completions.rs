@@ -1,18 +1,18 @@
-//! Completions, by pressing Tab in shells that sit at a terminal.
+//! Completion by pressing Tab in shells on a terminal.
 
 use std::path::Path;
 
 use crate::pty_user::PtyUser;
 use crate::test_env::CliEnv;
 
-/// Where a shell finds the binary, and what else is there.
+/// A search path with the binary and the system's programs.
 fn path() -> String {
     let own = Path::new(env!("CARGO_BIN_EXE_ostler")).parent().unwrap();
     let others = std::env::var("PATH").unwrap_or_default();
     format!("PATH={}:{others}", own.display())
 }
 
-/// A shell in a terminal that completes what is typed; none where there is no such shell.
+/// A shell on a terminal that completes what is typed; none if the shell is not installed.
 fn shell(world: &CliEnv, words: &[&str], begin: &str) -> Option<PtyUser> {
     if world.ostler(&["run", words[0], "-c", "true"]).code != 0 {
         return None;
@@ -28,7 +28,7 @@ fn shell(world: &CliEnv, words: &[&str], begin: &str) -> Option<PtyUser> {
     Some(sitting)
 }
 
-/// The beginning of an id of which there is only one, too short to be taken for it.
+/// Completes a unique prefix of an id that is too short to be accepted as one.
 fn completes(words: &[&str], begin: &str) {
     let world = CliEnv::new();
     let id = world.stdout_of(&["run", "-d", "sh", "-c", "echo all of it"]);
@@ -49,7 +49,7 @@ fn completes(words: &[&str], begin: &str) {
     sitting.type_in("ostler info @la\t");
     sitting.wait_text("ostler info @last");
     sitting.type_in("\x15");
-    // Verbs are completed as ever.
+    // Verbs are completed as before.
     sitting.type_in("ostler comple\t");
     sitting.wait_text("ostler completions");
     sitting.type_in("\x15exit\r");

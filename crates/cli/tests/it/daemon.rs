@@ -96,8 +96,8 @@ fn an_orderly_shutdown_leaves_what_runs() {
     assert!(world.daemon().is_none());
     assert_eq!(world.ostler(&["shutdown"]).code, 69);
     assert_eq!(world.stdout_of(&["ps", "-q"]), id);
-    // Asked while one ends, either it or the next one answers; in the first case there may be
-    // none by now.
+    // While a daemon ends, either it or the next one responds; in the first case there may be none
+    // afterwards.
     for _ in 0..5 {
         if let Some(daemon) = world.daemon() {
             daemon.send(Signal::TERM);
@@ -151,7 +151,7 @@ fn a_daemon_with_nothing_to_do_ends() {
     world.stdout_of(&["run", "true"]);
     world.daemon().unwrap().wait();
     assert!(world.daemon().is_none());
-    // With something to do, it stays: the command outlives the idle time by far.
+    // With a running command, it stays: the command outlives the idle time by far.
     let id = world.background("exec sleep 2.5");
     let daemon = world.daemon().unwrap().pid;
     world.stdout_of(&["wait", &id]);
@@ -166,7 +166,7 @@ fn the_daemon_is_named_and_holds_nothing_of_its_starter() {
     command.stdin(Stdio::from(std::os::fd::OwnedFd::from(writer)));
     assert!(command.status().unwrap().success());
     drop(command);
-    // Its starter ended, so only a daemon that held the descriptor would keep this open.
+    // Its starter exited, so only a daemon that inherited the descriptor would keep this open.
     crate::test_env::wait_readable(&reader);
     let pid = world.daemon().unwrap().pid;
     let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();

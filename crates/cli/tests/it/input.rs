@@ -1,11 +1,11 @@
-//! Bad input: what was wrong, where, what is allowed; nothing started.
+//! Invalid input: the error names it and what is allowed; nothing is started.
 
 use crate::test_env::CliEnv;
 
-/// What is typed, the exit code, and what must be told.
+/// The arguments, the exit code, and a text that the error must contain.
 type Case<'a> = (&'a [&'a str], i32, &'a str);
 
-/// What is wrong with the answer to a case.
+/// How the result of a case differs from the expected one.
 fn misses(world: &CliEnv, (args, code, told): &Case<'_>) -> Option<String> {
     let ran = world.ostler(args);
     let good = ran.code == *code && ran.err.contains(told) && ran.out.is_empty();

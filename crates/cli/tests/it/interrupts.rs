@@ -1,5 +1,5 @@
-//! Nobody waits for ever: starters that are ended at a bad moment, daemons that are killed again
-//! and again, interrupts at the terminal.
+//! No wait is endless: starters that are killed at a bad moment, daemons that are killed again and
+//! again, interrupts at the terminal.
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -13,15 +13,16 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::pty_user::PtyUser;
 use crate::test_env::{CliEnv, LineChild, PidHandle, to_output, wait_process_stopped};
 
-/// Lets so much time pass: not to wait for anything, but to do the next thing then.
+/// Lets this much time pass: not to wait for a condition, but to act at that time.
 fn pass(millis: u64) {
     let time = Timespec::try_from(Duration::from_millis(millis)).unwrap();
     assert_eq!(poll(&mut [], Some(&time)), Ok(0));
 }
 
-/// The daemon that has the lock, if one has; nothing is started for the answer. The first line of
-/// the lock is its pid; a lock that says anything else fails the test, which would otherwise kill
-/// nobody and pass.
+/// The daemon that holds the lock, if there is one; no daemon is started for that. The first line
+/// of
+/// the lock file is its pid; any other content fails the test, which would otherwise kill nothing
+/// and pass.
 fn serving(world: &CliEnv) -> Option<PidHandle> {
     let lock = world.path().join("run/ostler/serve.lock");
     let text = std::fs::read_to_string(lock).ok()?;
@@ -37,7 +38,7 @@ fn end_daemon(world: &CliEnv) {
     }
 }
 
-/// Kills every daemon that comes up, some time after it did, while `work` goes on.
+/// Kills every daemon some time after its start, while `work` is done.
 fn under_killing<T>(world: &CliEnv, millis: &[u64], work: impl FnOnce() -> T) -> (T, usize) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -78,7 +79,7 @@ fn whoever_starts_the_daemon_may_be_ended_at_any_moment() {
         pass(millis);
         let signal = signals[usize::try_from(millis / 2).unwrap() % signals.len()];
         let group = Pid::from_raw(i32::try_from(first.id()).unwrap()).unwrap();
-        // Alone as by a supervisor, or with its group as by a terminal.
+        // Alone as by a supervisor, or with its process group as by a terminal.
         if millis % 3 == 0 {
             let _gone = kill_process_group(group, signal);
         } else {
@@ -117,7 +118,7 @@ fn a_stopped_starter_keeps_nobody_waiting() {
 fn a_daemon_that_is_about_to_end_is_waited_for() {
     let world = CliEnv::new();
     std::fs::create_dir_all(world.path().join("run/ostler")).unwrap();
-    // Somebody who has the daemons' lock and never serves.
+    // A process that holds the daemons' lock and never serves.
     let lock = world.path().join("run/ostler/serve.lock");
     let mut holder = Command::new("flock");
     let script = format!("echo $$ > {0}; exec sleep 1", lock.display());
@@ -134,7 +135,7 @@ fn a_daemon_that_is_about_to_end_is_waited_for() {
         assert!(waits.elapsed() < Duration::from_secs(20));
         pass(1);
     }
-    // It ends, and the one who waited goes on at once.
+    // It exits, and the waiting client continues at once.
     let second = world.ostler(&["ps", "-q"]);
     assert_eq!(second.code, 0, "{second:?}");
     assert!(waits.elapsed() < Duration::from_secs(20));
@@ -270,7 +271,7 @@ fn an_interrupt_while_the_command_is_started_leaves_at_once() {
     run.send(Signal::INT);
     assert_eq!(run.end(), 130);
     daemon.send(Signal::CONT);
-    // Nobody waits for it: it is cancelled, or was never begun.
+    // No client waits for it: it is cancelled, or was never started.
     let begin = Instant::now();
     while !world.stdout_of(&["ps", "-q"]).is_empty() {
         assert!(begin.elapsed() < Duration::from_secs(20), "it runs on");
@@ -307,7 +308,7 @@ fn a_program_that_stops_itself_in_a_terminal_goes_on() {
     sitting.type_in("\r");
     assert_eq!(sitting.end(), 3);
 
-    // What was asked for from outside stays.
+    // What was requested from outside stays.
     let id = world.stdout_of(&["run", "-dt", "cat"]);
     let pid = world.json(&["info", "--json", &id])["os_pid"]
         .as_u64()

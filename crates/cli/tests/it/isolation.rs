@@ -3,15 +3,15 @@ use std::path::PathBuf;
 
 use crate::test_env::{CliEnv, CommandOutput, to_output};
 
-/// A directory that may be a workspace: the home directory may not.
+/// A directory that may be a workspace, unlike the home directory.
 fn project(world: &CliEnv) -> PathBuf {
     let directory = world.path().join("project");
     std::fs::create_dir_all(&directory).unwrap();
     directory
 }
 
-/// Runs a script at level high; none where this machine cannot, which is told with the piece
-/// that is missing.
+/// Runs a script at level high; none if this machine cannot, which is reported with the missing
+/// capability.
 fn walled(world: &CliEnv, flags: &[&str], script: &str) -> Option<CommandOutput> {
     let directory = project(world).display().to_string();
     let run = ["run", "--isolation", "high", "--cwd", &directory];

@@ -1,5 +1,5 @@
-//! The real binary, from outside: each test has directories and a daemon of its own, and
-//! ends what it started.
+//! Tests of the real binary: each test has directories and a daemon of its own, and ends what it
+//! started.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 

@@ -90,7 +90,7 @@ fn an_id_with_a_slip_is_suggested() {
     );
 }
 
-/// The widest line of a table.
+/// The width of a table's widest line.
 fn width(table: &str) -> usize {
     let lines = table.lines().map(|line| line.chars().count());
     lines.max().unwrap_or_default()
@@ -220,7 +220,7 @@ fn a_command_is_started_again_as_it_was() {
     LineChild::start(world.command(&["logs", "-f", &next])).until("/");
     let shown = world.stdout_of(&["logs", "--no-time", &next]);
     assert_eq!(shown, "sweet\n/");
-    // Also what ended, and what needs a terminal.
+    // Also of an ended command, and one that needs a terminal.
     let failed = world.ostler(&["run", "-t", "sh", "-c", "test -t 1 && exit 7"]);
     assert_eq!(failed.code, 7, "{failed:?}");
     let again = world.stdout_of(&["restart", "@last"]);

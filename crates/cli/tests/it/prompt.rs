@@ -1,4 +1,4 @@
-//! What a person types at the prompt: help, slips, ids in short, completions, lists.
+//! What a user types at the shell's prompt: help, typing errors, short ids, completions, lists.
 
 use crate::test_env::{CliEnv, CommandOutput, to_output};
 
@@ -22,7 +22,7 @@ fn help_is_a_verb_and_slips_are_suggested() {
     }
 }
 
-/// What each verb that takes an id says to this word.
+/// The result of each verb that takes an id for this word.
 fn asked(world: &CliEnv, word: &str) -> Vec<CommandOutput> {
     let verbs: [&[&str]; 10] = [
         &["info"],
@@ -57,13 +57,13 @@ fn the_beginning_of_an_id_is_enough() {
     assert_eq!(world.stdout_of(&["export", "-f", "text", short]), "hello");
     assert_eq!(world.ostler(&["wait", short]).code, 137);
     assert_eq!(world.stdout_of(&["rm", short]), id);
-    // What begins no id is unknown, as before, and told with what is taken.
+    // A prefix of no id is unknown, as before, and the error names the allowed forms.
     for unknown in asked(&world, "zzzz") {
         assert_eq!(unknown.code, 66, "{unknown:?}");
         assert!(unknown.err.contains("'zzzz': "), "{unknown:?}");
         assert!(unknown.err.contains("@last"), "{unknown:?}");
     }
-    // Three characters are too few to be looked up.
+    // Three characters are too few for a prefix.
     assert_eq!(world.ostler(&["info", &other[..3]]).code, 66);
 }
 
@@ -73,7 +73,7 @@ fn the_beginning_of_several_ids_names_them() {
     let one = world.stdout_of(&["run", "-d", "sleep", "300"]);
     let two = world.stdout_of(&["run", "-d", "sleep", "301"]);
     let uuid = world.json(&["info", "--json", &one])["uuid"].clone();
-    // UUIDs of version 7 of one day begin alike.
+    // UUIDs of version 7 of one day have a common prefix.
     let begin = &uuid.as_str().unwrap()[..4];
     for refused in asked(&world, begin) {
         assert_eq!(refused.code, 64, "{refused:?}");

@@ -1,5 +1,4 @@
-//! Somebody who sits at a terminal: a pseudo-terminal with the binary on it, looked at as a
-//! terminal shows it.
+//! A user at a terminal: a pseudo-terminal that runs the binary, read as a screen.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -17,18 +16,18 @@ use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 
 use crate::test_env::{CliEnv, PidHandle};
 
-/// Longer than anything here takes; only a broken build waits for it.
+/// A timeout that only a broken build reaches.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 pub(crate) const SIZE: TermSize = TermSize { cols: 80, rows: 24 };
 
-/// A person, a terminal and what runs on it.
+/// A terminal, the program on it, and its user.
 pub(crate) struct PtyUser {
     master: File,
     slave: OwnedFd,
     child: Child,
     screen: Screen,
-    /// Everything that was shown.
+    /// All output so far.
     pub(crate) output: Vec<u8>,
     original_settings: String,
 }
@@ -82,7 +81,7 @@ impl PtyUser {
         PidHandle::open(self.child.id().into()).send(signal);
     }
 
-    /// What is on the screen, blank ends cut.
+    /// The text of the screen without trailing blanks.
     pub(crate) fn text(&self) -> String {
         self.screen.view().text().trim_end().to_owned()
     }
@@ -91,7 +90,7 @@ impl PtyUser {
         self.screen.view()
     }
 
-    /// Waits until the screen is as wanted.
+    /// Waits until the screen meets a condition.
     pub(crate) fn wait_until(&mut self, is_done: impl Fn(&str) -> bool) {
         let end = Instant::now() + PATIENCE;
         while !is_done(&self.text()) {
@@ -100,12 +99,12 @@ impl PtyUser {
         }
     }
 
-    /// Waits until the screen holds a text.
+    /// Waits until the screen contains a text.
     pub(crate) fn wait_text(&mut self, text: &str) {
         self.wait_until(|screen| screen.contains(text));
     }
 
-    /// Takes in what is shown next; false when nobody has the terminal any more.
+    /// Reads the next output; false when the terminal was closed.
     fn read_output(&mut self, end: Instant) {
         let left = end.saturating_duration_since(Instant::now());
         let patience = Timespec::try_from(left).unwrap();
@@ -122,7 +121,8 @@ impl PtyUser {
         self.output.extend_from_slice(&buffer[..read]);
     }
 
-    /// Waits for its end; its exit code. Its terminal must be as before.
+    /// Waits for the end of the program; returns its exit code. The terminal must be restored by
+    /// then.
     pub(crate) fn end(&mut self) -> i32 {
         let process = PidHandle::open(self.child.id().into());
         process.wait();
@@ -136,7 +136,7 @@ impl PtyUser {
         status.code().unwrap_or(-1)
     }
 
-    /// Everything that was shown and is still to be taken in.
+    /// Reads all pending output.
     pub(crate) fn drain(&mut self) {
         let now = Timespec {
             tv_sec: 0,
@@ -151,7 +151,7 @@ impl PtyUser {
         }
     }
 
-    /// Whether the terminal is as before.
+    /// Whether the terminal's settings are as they were at the start.
     pub(crate) fn has_original_settings(&self) -> bool {
         settings(&self.slave) == self.original_settings
     }
@@ -179,7 +179,7 @@ fn winsize(size: TermSize) -> Winsize {
     }
 }
 
-/// What `stty -a` shows.
+/// The output of `stty -a`.
 fn settings(terminal: &OwnedFd) -> String {
     format!("{:?}", tcgetattr(terminal).unwrap())
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::test_env::{CliEnv, CommandOutput, LineChild, to_output};
 
-/// A daemon in the foreground, and what it said.
+/// A daemon in the foreground, and its output.
 struct Served {
     lines: LineChild,
     said: String,
@@ -32,7 +32,7 @@ impl Served {
         }
     }
 
-    /// The client configurations it prints: standard streams, then HTTP.
+    /// The client configurations that it prints: standard streams, then HTTP.
     fn configurations(&self) -> [Value; 2] {
         let starts = self.said.match_indices("\n{\n").map(|(at, _)| at + 1);
         let read = |at: usize| {
@@ -82,7 +82,7 @@ impl Http {
         }
     }
 
-    /// Posts a message of 2026-07-28; the whole answer.
+    /// Posts a message of protocol version 2026-07-28; returns the whole response.
     fn post(&self, method: &str, mut params: Value) -> String {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -161,7 +161,7 @@ fn what_serve_prints_is_what_a_client_needs() {
     assert_eq!(http.status(), 200);
     assert_eq!(http.with("wrong").status(), 401);
 
-    // What an agent runs over HTTP, the person sees: it is the same principal.
+    // The user sees what an agent runs over HTTP: it is the same principal.
     let start = json!({"name": "exec", "arguments": {
         "command": ["sh", "-c", "pwd; exec sleep 1000"], "cwd": ".", "wait_ms": 0,
         "description": "an agent's"}});
@@ -169,10 +169,10 @@ fn what_serve_prints_is_what_a_client_needs() {
     assert!(answer.contains("\"isError\":false"), "{answer}");
     let id = world.find_execution("sleep 1000");
     let mut follower = LineChild::start(world.command(&["logs", "-f", "--no-time", &id]));
-    // Directories start where the daemon was started.
+    // Commands start in the directory where the daemon was started.
     assert_eq!(follower.next(), world.path().display().to_string());
     world.stdout_of(&["stop", "--force", &id]);
-    // Gone before the daemon is: it would start the next one.
+    // Ended before the daemon is: it would start the next one.
     follower.end();
 
     served.end();
@@ -357,7 +357,7 @@ fn a_daemon_started_on_demand_serves_http_where_the_configuration_names_a_port()
     assert_eq!(http.status(), 200);
     world.stdout_of(&["shutdown"]);
 
-    // Where the port is taken, whoever needed a daemon gets one all the same.
+    // With the port in use, a client that needs a daemon gets one all the same.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut command = world.command(&["run", "true"]);
     command.env(

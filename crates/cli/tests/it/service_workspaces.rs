@@ -1,13 +1,13 @@
-//! Names of services hold within a workspace, which is that of the nearest `ostler.toml`.
+//! Names of services are unique within a workspace: that of the nearest `ostler.toml`.
 
 use std::path::{Path, PathBuf};
 
 use crate::test_env::{CliEnv, CommandOutput, to_output};
 
-/// What runs until it is stopped.
+/// A command that runs until it is stopped.
 const STAYS: &str = "command = \"exec sleep 300\"\n";
 
-/// A directory with this `ostler.toml`; none writes none.
+/// A directory with this `ostler.toml`, or without one.
 fn workspace(world: &CliEnv, name: &str, toml: Option<&str>) -> PathBuf {
     let dir = world.path().join(name);
     std::fs::create_dir(&dir).unwrap();
@@ -40,7 +40,7 @@ fn names_hold_within_the_workspace_of_the_nearest_file() {
     ok(&world, &sub, &["up"]);
     ok(&world, &none, &["start", "-n", "web", "--", "sleep", "300"]);
 
-    // Each sees its own, is told where that is, and that there are more.
+    // Each lists its own services, its directory, and that there are more.
     for (dir, told) in [(&a, a.to_str()), (&b, b.to_str()), (&none, Some(" - "))] {
         let listed = from(&world, dir, &["ps"]);
         let rows: Vec<&str> = listed.out.lines().skip(1).collect();
@@ -54,7 +54,7 @@ fn names_hold_within_the_workspace_of_the_nearest_file() {
     let all = ok(&world, &none, &["ps", "-q", "--all-workspaces"]);
     assert_eq!(all, "web\nweb\nweb");
 
-    // Whoever stands in none stops none of a workspace.
+    // A directory without a workspace stops no services of one.
     let nothing = from(&world, &none, &["down"]);
     assert_eq!(nothing.code, 64, "{nothing:?}");
     ok(&world, &none, &["stop", "web"]);
@@ -64,7 +64,7 @@ fn names_hold_within_the_workspace_of_the_nearest_file() {
     assert_eq!(ok(&world, &a, &["ps", "-q"]), "");
     assert_eq!(ok(&world, &sub, &["ps", "-q"]), "web");
 
-    // One of another workspace is named by its id; the name alone says where it is.
+    // A service of another workspace is named by its id; the error for the name says where it is.
     let api = from(&world, &a, &["why", "web"]);
     assert_eq!(api.code, 0, "{api:?}");
     std::fs::write(a.join("ostler.toml"), format!("[services.api]\n{STAYS}")).unwrap();
@@ -98,7 +98,7 @@ fn a_task_that_others_need_completed_is_no_failure_and_runs_once() {
     assert_eq!(runs(), "once\n");
     let again = from(&world, &dir, &["up"]);
     assert_eq!((again.code, runs()), (0, "once\n".to_owned()), "{again:?}");
-    // Asked for alone, it runs, and its end is what is told.
+    // Requested alone, it runs, and its end is reported.
     let alone = ok(&world, &dir, &["up", "migrate"]);
     assert_eq!(alone, "migrate completed: exit code 0");
     assert_eq!(runs(), "once\nonce\n");

@@ -6,13 +6,13 @@ use rustix::process::Signal;
 
 use crate::test_env::{CliEnv, CommandOutput, LineChild, wait_readable};
 
-/// A port nobody listens on now.
+/// A port that is free now.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// Words that serve files on this port.
+/// The command of a file server on this port.
 fn server(port: u16) -> Vec<String> {
     let port = port.to_string();
     ["python3", "-m", "http.server", "--bind", "127.0.0.1", &port]
@@ -151,7 +151,7 @@ fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from(0o600)).unwrap();
     command.stderr(Stdio::piped());
     let mut waiting = LineChild::start(command);
-    // Its program runs, and so the wait has begun or is about to.
+    // Its process runs, so the wait has begun or is about to.
     let mut up = String::new();
     std::fs::File::open(&fifo)
         .unwrap()

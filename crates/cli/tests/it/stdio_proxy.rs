@@ -281,7 +281,7 @@ fn half_a_line_does_not_confuse_the_next_daemon() {
     );
     let stdin = client.lines.stdin.as_mut().unwrap();
     stdin.write_all(half.as_bytes()).unwrap();
-    // Answers nothing, so ask something else by another way: the daemon has read it by then.
+    // A notification has no response, so another request shows that the daemon has read it.
     world.stdout_of(&["ps"]);
     world.kill_daemon();
     client

@@ -1,4 +1,4 @@
-//! A machine of one's own for each test.
+//! A separate environment for each test.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,16 +12,16 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Longer than anything here takes; only a broken build waits for it.
+/// A timeout in seconds that only a broken build reaches.
 const PATIENCE_S: i64 = 30;
 
-/// Directories, and the daemon that lives in them.
+/// The directories of a test, and the daemon that serves them.
 pub(crate) struct CliEnv {
     root: TempDir,
     runtime: PathBuf,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
     pub(crate) code: i32,
@@ -34,7 +34,7 @@ impl CliEnv {
         Self::with_runtime("run")
     }
 
-    /// With sockets below a directory of this name.
+    /// An environment whose sockets are below a directory of this name.
     pub(crate) fn with_runtime(name: &str) -> Self {
         let root = tempfile::tempdir().unwrap();
         let runtime = root.path().join(name);
@@ -50,7 +50,7 @@ impl CliEnv {
         self.path().join("state/ostler")
     }
 
-    /// The binary with these arguments, in an environment of its own, not yet started.
+    /// The binary with these arguments, in a clean environment, not yet started.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
         self.command_for(Path::new(env!("CARGO_BIN_EXE_ostler")), args)
     }
@@ -76,7 +76,7 @@ impl CliEnv {
         to_output(self.command(args).output().unwrap())
     }
 
-    /// The same, which must succeed; what it printed, without the last newline.
+    /// Runs a command that must succeed; returns its output without the last newline.
     pub(crate) fn stdout_of<S: AsRef<OsStr> + std::fmt::Debug>(&self, args: &[S]) -> String {
         let ran = self.ostler(args);
         assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
@@ -87,12 +87,12 @@ impl CliEnv {
         serde_json::from_str(&self.stdout_of(args)).unwrap()
     }
 
-    /// Starts a script in the background; its id.
+    /// Starts a script in the background; returns its id.
     pub(crate) fn background(&self, script: &str) -> String {
         self.stdout_of(&["run", "-d", "sh", "-c", script])
     }
 
-    /// The id of the one execution whose command contains `text`.
+    /// The id of the only execution whose command contains `text`.
     pub(crate) fn find_execution(&self, text: &str) -> String {
         let all = self.json(&["ps", "-a", "--json"]);
         let all = all.as_array().unwrap();
@@ -107,7 +107,7 @@ impl CliEnv {
         version["daemon"]["pid"].as_u64().map(PidHandle::open)
     }
 
-    /// Kills the daemon without warning, and waits until it is gone.
+    /// Kills the daemon, and waits until it has exited.
     pub(crate) fn kill_daemon(&self) {
         let daemon = self.daemon().unwrap();
         daemon.send(Signal::KILL);
@@ -135,7 +135,7 @@ pub(crate) fn to_output(output: Output) -> CommandOutput {
     }
 }
 
-/// A process that is no child of ours.
+/// A process that is not a child.
 pub(crate) struct PidHandle {
     pub(crate) pid: u64,
     fd: OwnedFd,
@@ -150,20 +150,20 @@ impl PidHandle {
 
     pub(crate) fn send(&self, signal: Signal) {
         match pidfd_send_signal(&self.fd, signal) {
-            // It has ended by itself meanwhile.
+            // It has exited by itself meanwhile.
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}
             Err(error) => panic!("{signal:?}: {error}"),
         }
     }
 
-    /// Waits for its end.
+    /// Waits for its exit.
     pub(crate) fn wait(&self) {
         wait_readable(&self.fd);
     }
 }
 
-/// Waits until a process was stopped by a signal. The kernel tells only its parent, so this
-/// looks again; each look is a system call.
+/// Waits until a process was stopped by a signal. The kernel notifies only its parent, so this
+/// polls; each check is a system call.
 pub(crate) fn wait_process_stopped(pid: u64) {
     let end = Instant::now() + Duration::from_secs(PATIENCE_S.unsigned_abs());
     let stat = PathBuf::from(format!("/proc/{pid}/stat"));
@@ -173,7 +173,7 @@ pub(crate) fn wait_process_stopped(pid: u64) {
     }
 }
 
-/// Waits until something can be read, or is over.
+/// Waits until a descriptor is readable or closed.
 pub(crate) fn wait_readable(fd: impl std::os::fd::AsFd) {
     let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
     let patience = Timespec {
@@ -234,7 +234,7 @@ impl LineChild {
         PidHandle::open(self.child.id().into()).send(signal);
     }
 
-    /// Its exit code, once it ended by itself; -n for signal n.
+    /// Waits for its exit; returns its exit code, -n for signal n.
     pub(crate) fn end(mut self) -> i32 {
         use std::os::unix::process::ExitStatusExt as _;
         drop(self.stdin.take());
@@ -246,14 +246,14 @@ impl LineChild {
     }
 }
 
-/// An MCP client.
+/// An MCP client over standard streams.
 pub(crate) struct McpStdioClient {
     pub(crate) lines: LineChild,
     next: u64,
 }
 
 impl McpStdioClient {
-    /// Starts a front and shakes hands.
+    /// Starts a proxy and performs the handshake.
     pub(crate) fn start(command: Command) -> Self {
         let mut client = Self {
             lines: LineChild::start(command),
@@ -275,7 +275,7 @@ impl McpStdioClient {
         stdin.write_all(format!("{message}\n").as_bytes()).unwrap();
     }
 
-    /// Sends a request; its answer.
+    /// Sends a request; returns its response.
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = self.next;
@@ -290,7 +290,7 @@ impl McpStdioClient {
         }
     }
 
-    /// Calls a tool; all its text, and whether it is an error.
+    /// Calls a tool; returns all its text, and whether it is an error.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> (String, bool) {
         let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         let result = &answer["result"];

@@ -1,4 +1,4 @@
-//! As an ordinary user, without cgroup delegation.
+//! Runs the tests as an unprivileged user, without cgroup delegation.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::test_env::{CliEnv, CommandOutput, to_output};
 
-/// A user that owns nothing.
+/// A user id that owns nothing.
 const NOBODY: u32 = 65_534;
 
 fn run_as_nobody(world: &CliEnv, program: &Path, args: &[&str]) -> CommandOutput {
@@ -18,7 +18,7 @@ fn run_as_nobody(world: &CliEnv, program: &Path, args: &[&str]) -> CommandOutput
 #[test]
 fn everything_works_without_privileges() {
     if !rustix::process::geteuid().is_root() {
-        // Then every other test here is this one.
+        // All other tests run in this case already.
         return;
     }
     let world = CliEnv::new();
