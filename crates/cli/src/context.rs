@@ -1,4 +1,4 @@
-//! What every verb works with.
+//! The context of every verb.
 
 use std::ffi::OsStr;
 use std::future::Future;
@@ -10,18 +10,18 @@ use crate::daemon::{DaemonLauncher, SecretVariables, is_secret};
 use crate::error::CommandError;
 use crate::paths::Dirs;
 
-/// Configuration, places, and how to reach the daemon.
+/// The configuration, directories, and how to reach the daemon.
 #[derive(Debug)]
 pub(crate) struct CliContext {
-    /// Everything that is set.
+    /// The configuration.
     pub(crate) config: Config,
-    /// Our environment.
+    /// The environment of this process.
     pub(crate) env: ProcessEnv,
-    /// Where state and sockets are.
+    /// The state and the runtime directory.
     pub(crate) dirs: Dirs,
-    /// How a daemon is started.
+    /// How to start a daemon.
     pub(crate) launch: DaemonLauncher,
-    /// What of the configuration cannot be, where that was left out.
+    /// Errors of the configuration, where invalid values were left out.
     pub(crate) problems: Vec<CommandError>,
 }
 
@@ -29,7 +29,7 @@ impl CliContext {
     /// Reads the configuration.
     ///
     /// # Errors
-    /// The first value that cannot be.
+    /// The first invalid value.
     pub(crate) fn load(flags: &ConfigFlags) -> Result<Self, CommandError> {
         let env = ProcessEnv::from_process();
         let config = Config::load(flags, &env)?;
@@ -37,7 +37,7 @@ impl CliContext {
     }
 
     /// As [`CliContext::load`], for a daemon that was started on demand: with the secrets that were
-    /// handed over to it.
+    /// passed to it.
     ///
     /// # Errors
     /// As [`CliContext::load`].
@@ -47,7 +47,7 @@ impl CliContext {
         Ok(Self::new(flags, env, config, Vec::new()))
     }
 
-    /// Reads what can be of the configuration, for verbs that say what is wrong with it.
+    /// Reads the valid part of the configuration, for verbs that report its errors.
     pub(crate) fn load_lossy(flags: &ConfigFlags) -> Self {
         let env = ProcessEnv::from_process();
         let (config, problems) = Config::load_lossy(flags, &env);
@@ -73,13 +73,13 @@ impl CliContext {
         }
     }
 
-    /// Tells what is wrong with the configuration; the exit code that goes with it, if any.
+    /// Reports errors of the configuration; returns the exit code for them, 0 if there is none.
     pub(crate) fn report_problems(&self) -> u8 {
         self.problems.iter().for_each(crate::print_error);
         self.problems.first().map_or(0, CommandError::exit_code)
     }
 
-    /// Tells what the settings allow beyond what they name.
+    /// Reports settings that allow more than they name.
     pub(crate) fn report_warnings(&self) {
         let warnings = self.config.warnings();
         warnings
@@ -87,7 +87,7 @@ impl CliContext {
             .for_each(|it| crate::print_note(&format!("warning: {it}")));
     }
 
-    /// A client of the daemon, started on demand.
+    /// A client of the daemon, which is started on demand.
     pub(crate) fn client(&self) -> DaemonClient {
         DaemonClient::new(self.dirs.daemon_socket(), Some(self.launch.clone()))
     }
@@ -98,7 +98,7 @@ impl CliContext {
     }
 }
 
-/// Secrets are known by now; nobody is to read them in our environment.
+/// Removes secrets from the environment of this process, once they are read.
 fn clear_secret_variables(config: &Config) {
     let prefixes = config.secret_prefixes();
     let is_secret_name = |name: &[u8]| is_secret(OsStr::from_bytes(name), &prefixes);
@@ -107,11 +107,10 @@ fn clear_secret_variables(config: &Config) {
     }
 }
 
-/// Runs `future` on this thread. Reads of standard input that are still blocked when it is
-/// ready are left behind.
+/// Runs `future` on this thread. Pending reads of standard input are abandoned when it is ready.
 ///
 /// # Errors
-/// Those of the future, and when no runtime can be made.
+/// The errors of the future, and when no runtime can be created.
 pub(crate) fn block_on<T>(
     future: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {

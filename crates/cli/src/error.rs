@@ -1,4 +1,4 @@
-//! The one error of the command line: what went wrong, what to do, and the exit code.
+//! The error of the command line: what went wrong, what to do about it, and the exit code.
 
 use std::fmt;
 use std::io;
@@ -7,36 +7,36 @@ use ostler_model::ErrorCode;
 use ostler_server::http::tokens::TokenError;
 use ostler_server::wire::Problem;
 
-/// The exit code when the reader of our output went away: 128 + SIGPIPE.
+/// The exit code if the reader of standard output closed it: 128 + SIGPIPE.
 pub(crate) const EXIT_BROKEN_PIPE: u8 = 141;
 
-/// A command that could not be carried out.
+/// Why a verb could not be carried out.
 #[derive(Debug)]
 pub(crate) enum CommandError {
-    /// Told to the person, with the exit code of the taxonomy.
+    /// Reported to the user, with the exit code of its error code.
     Failure {
-        /// Its row of the taxonomy.
+        /// The error code.
         code: ErrorCode,
-        /// What was wrong.
+        /// The message.
         message: String,
-        /// What to do about it.
+        /// The hint about what to do.
         hint: Option<String>,
-        /// What the process exits with, where it is not what the taxonomy says.
+        /// The exit code, if it differs from that of the error code.
         exit: Option<u8>,
-        /// The question a person has to answer first.
+        /// The id of the approval that is required first.
         approval: Option<String>,
     },
-    /// The connection to the daemon broke: it ended or was killed. Asking again starts another.
+    /// The connection to the daemon broke: it ended or was killed. A retry starts another.
     Disconnected(String),
-    /// The reader of our output went away; nothing is left to tell anybody.
+    /// The reader of standard output closed it; there is nobody to report to.
     BrokenPipe,
 }
 
-/// How a verb is over: an exit code, or an error.
+/// The result of a verb: an exit code, or an error.
 pub(crate) type CommandResult = Result<u8, CommandError>;
 
 impl CommandError {
-    /// An error of this code.
+    /// An error with this code.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self::Failure {
             code,
@@ -47,7 +47,7 @@ impl CommandError {
         }
     }
 
-    /// Something in the arguments cannot be.
+    /// An invalid argument.
     pub(crate) fn value(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Value, message)
     }
@@ -57,7 +57,7 @@ impl CommandError {
         Self::new(ErrorCode::Initialization, message)
     }
 
-    /// The same error, which says what it is about.
+    /// The same error, prefixed with its subject.
     pub(crate) fn with_subject(mut self, subject: &str) -> Self {
         if let Self::Failure { message, .. } = &mut self {
             *message = format!("'{subject}': {message}");
@@ -65,7 +65,7 @@ impl CommandError {
         self
     }
 
-    /// The same error with what to do about it.
+    /// The same error with a hint.
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         match self {
             Self::Failure {
@@ -85,7 +85,7 @@ impl CommandError {
         }
     }
 
-    /// The same error with an exit code of its own.
+    /// The same error with another exit code.
     pub(crate) fn with_exit(mut self, status: u8) -> Self {
         if let Self::Failure { exit, .. } = &mut self {
             *exit = Some(status);
@@ -93,7 +93,7 @@ impl CommandError {
         self
     }
 
-    /// What the process exits with.
+    /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Failure { code, exit, .. } => exit.unwrap_or(code.row().exit),
@@ -102,7 +102,7 @@ impl CommandError {
         }
     }
 
-    /// The question a person has to answer before the same can be asked again.
+    /// The id of the approval that is required before a retry.
     pub(crate) fn approval(&self) -> Option<&str> {
         match self {
             Self::Failure { approval, .. } => approval.as_deref(),
@@ -110,7 +110,7 @@ impl CommandError {
         }
     }
 
-    /// What was wrong, alone.
+    /// The message alone.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
             Self::Failure { message, .. } => Some(message),
@@ -118,8 +118,7 @@ impl CommandError {
         }
     }
 
-    /// What the person is told, each with a beginning of its own; a broken pipe is nobody's
-    /// business.
+    /// The paragraphs for the user; none for a broken pipe.
     pub(crate) fn paragraphs(&self) -> Vec<String> {
         match self {
             Self::Failure {
@@ -144,7 +143,7 @@ impl CommandError {
         }
     }
 
-    /// Its row of the taxonomy, where it has one.
+    /// The error code, if it has one.
     pub(crate) fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Failure { code, .. } => Some(*code),
@@ -210,7 +209,7 @@ impl From<TokenError> for CommandError {
     }
 }
 
-/// Turns a failed write to our own output into an error.
+/// The error for a failed write to standard output.
 pub(crate) fn output_failed(error: &io::Error) -> CommandError {
     if error.kind() == io::ErrorKind::BrokenPipe {
         return CommandError::BrokenPipe;

@@ -1,12 +1,12 @@
-//! The program: role entry points, arguments, configuration, wiring, exit codes.
+//! The program: entry points of its roles, arguments, configuration, wiring, exit codes.
 //!
-//! * `__witness`: what [`doctor`] walls off, to see whether it is.
-//! * `__keeper`: forks shims; its whole life is in `ostler_process`.
-//! * `__gate`: a cell's way to the hosts it may reach; its whole life is there too.
-//! * [`daemon`]: the engine behind a Unix socket, one per user and state directory.
-//! * [`stdio_proxy`]: what an MCP client starts; hands its streams to the daemon and sleeps.
-//! * [`attach`]: our terminal as a window onto a session's.
-//! * [`commands`]: one file per verb; clients of the daemon through [`client`].
+//! * `__witness`: the probe that [`doctor`] runs in a sandbox.
+//! * `__keeper`: the zygote (process `ostler-keeper`), which forks shims; see `ostler_process`.
+//! * `__gate`: the egress proxy of a jail; see `ostler_process`.
+//! * [`daemon`]: the engine behind a Unix socket, one for each user and state directory.
+//! * [`stdio_proxy`]: what an MCP client starts; passes its streams to the daemon and sleeps.
+//! * [`attach`]: the local terminal as a window onto that of a session.
+//! * [`commands`]: one file for each verb; clients of the daemon through [`client`].
 //! * [`config`]: defaults, files, environment, flags. Only this crate reads any of them.
 #![forbid(unsafe_code)]
 
@@ -32,11 +32,11 @@ use clap::Parser as _;
 
 pub(crate) use crate::output::{print_error, print_note};
 
-/// The exit code of bad usage, as in sysexits(3).
+/// The exit code of invalid usage, as in sysexits(3).
 const EXIT_USAGE: u8 = 64;
 
 fn main() -> ExitCode {
-    // Before anything else: a keeper forks and must stay small, a gate has no thread yet.
+    // First of all: a zygote forks and must stay small, an egress proxy must not have threads yet.
     match std::env::args_os().nth(1) {
         Some(word) if word == ostler_process::ZYGOTE_ARGUMENT => ostler_process::zygote_main(),
         Some(word) if word == ostler_process::EGRESS_ARGUMENT => ostler_process::egress_main(),
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Bad usage, or help that was asked for.
+/// Prints a usage error, or help that was requested.
 fn exit_with_usage(error: &clap::Error) -> ExitCode {
     let printed = output::print_usage(error, &config::ProcessEnv::from_process());
     if error.use_stderr() {

@@ -1,35 +1,37 @@
-//! Output that is missing: what it means for a verb that passes output on, and its exit code.
+//! Missing output: what it means for a verb that passes output on, and its exit code.
 //!
-//! One rule for all of them. What was lost is told with its size and makes the verb end with the
-//! exit code of storage: whoever reads our output must not take it for whole. What was dropped
-//! on purpose, by a person or by retention, is told and no error; `run` alone, which stands in
-//! for the command itself, must pass everything.
+//! One rule for all verbs. Lost output is reported with its size and makes the verb exit with the
+//! code
+//! of storage errors: the reader of the output must not take it for complete. Output that was
+//! dropped
+//! on purpose, by a person or by retention, is reported and is not an error; only `run`, which
+//! replaces the command itself, must pass everything on.
 
 use ostler_model::ErrorCode;
 use ostler_server::wire::{ExecutionBody, GapBody};
 
 use crate::error::CommandError;
 
-/// What was to be passed on.
+/// The output that was to be passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LossScope {
-    /// Everything the command prints.
+    /// Everything that the command prints.
     All,
-    /// What is kept of it.
+    /// Everything that is retained.
     Retained,
 }
 
-/// What is missing of the output that was passed on.
+/// The missing part of the output that was passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct MissingOutput {
-    /// Bytes.
+    /// The number of missing bytes.
     total_bytes: u64,
-    /// Those that nobody dropped.
+    /// The number of those that were not dropped on purpose.
     lost_bytes: u64,
 }
 
 impl MissingOutput {
-    /// Bytes that were lost, for an answer that says no more than that.
+    /// A number of lost bytes, for a response that says no more than that.
     pub(crate) const fn of_lost_bytes(bytes: u64) -> Self {
         Self {
             total_bytes: bytes,
@@ -37,19 +39,19 @@ impl MissingOutput {
         }
     }
 
-    /// Notes a gap.
+    /// Counts a gap.
     pub(crate) const fn add(&mut self, gap: GapBody) {
         self.total_bytes += gap.bytes();
         self.lost_bytes += gap.lost_bytes;
     }
 
-    /// Notes a gap, and says so where it stands.
+    /// Counts a gap, and reports it at its position.
     pub(crate) fn report_gap(&mut self, gap: GapBody) {
         self.add(gap);
         crate::print_note(&format!("{} bytes of output are gone", gap.bytes()));
     }
 
-    /// How many bytes make the output less than what was wanted.
+    /// The number of bytes that are missing in this scope.
     pub(crate) const fn missing_bytes(self, scope: LossScope) -> u64 {
         match scope {
             LossScope::All => self.total_bytes,
@@ -57,7 +59,7 @@ impl MissingOutput {
         }
     }
 
-    /// Whether the output was whole, as far as it was wanted.
+    /// Checks that the output was complete in this scope.
     ///
     /// # Errors
     /// When it was not.

@@ -1,4 +1,4 @@
-//! Where state, sockets and configuration lie.
+//! The paths of state, sockets and configuration.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,52 +11,52 @@ use ostler_process::private_dir;
 use crate::config::ProcessEnv;
 use crate::error::CommandError;
 
-/// The two directories a daemon is known by.
+/// The two directories that identify a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dirs {
-    /// Executions, the ledger, the log of the daemon, its lock.
+    /// The state directory: executions, the ledger, the daemon's log, its lock.
     pub(crate) state: PathBuf,
-    /// Sockets.
+    /// The runtime directory: sockets.
     pub(crate) runtime: PathBuf,
 }
 
 impl Dirs {
-    /// The lock one daemon holds for its life; the engine locks the state directory besides.
+    /// The daemon's lock, held for its life; the engine locks the state directory in addition.
     pub(crate) fn lock(&self) -> PathBuf {
         self.runtime.join("serve.lock")
     }
 
-    /// The lock of the engine that works in the state directory.
+    /// The lock of the engine, in the state directory.
     pub(crate) fn state_lock(&self) -> PathBuf {
         self.state.join(ostler_engine::LOCK_FILE)
     }
 
-    /// What the daemon has to say while nobody watches.
+    /// The daemon's log.
     pub(crate) fn log(&self) -> PathBuf {
         self.state.join("daemon.log")
     }
 
-    /// The socket that speaks HTTP.
+    /// The HTTP socket.
     pub(crate) fn daemon_socket(&self) -> PathBuf {
         self.runtime.join(DAEMON_SOCKET)
     }
 
-    /// The socket that takes over the standard streams of fronts.
+    /// The socket for stdio proxies.
     pub(crate) fn stdio_socket(&self) -> PathBuf {
         self.runtime.join(STDIO_SOCKET)
     }
 
-    /// Makes both directories, for us alone, and checks that nobody else can get in.
+    /// Creates both directories with mode 0700, and checks that no other user has access.
     ///
     /// # Errors
-    /// When one cannot be made, or belongs to somebody else.
+    /// When one cannot be created, or belongs to another user.
     pub(crate) fn prepare(&self) -> Result<(), CommandError> {
         private_dir::ensure(&self.state)
             .map_err(|error| unusable_dir("state", &self.state, &error))?;
         self.prepare_runtime()
     }
 
-    /// Makes the runtime directory, as [`Dirs::prepare`].
+    /// Creates the runtime directory, as [`Dirs::prepare`].
     ///
     /// # Errors
     /// As [`Dirs::prepare`].
@@ -66,9 +66,9 @@ impl Dirs {
     }
 }
 
-/// The name of the socket that speaks HTTP.
+/// The name of the HTTP socket.
 pub(crate) const DAEMON_SOCKET: &str = "daemon.sock";
-/// The name of the socket for fronts.
+/// The name of the socket for stdio proxies.
 pub(crate) const STDIO_SOCKET: &str = "front.sock";
 
 fn unusable_dir(what: &str, path: &Path, error: &io::Error) -> CommandError {
@@ -85,7 +85,7 @@ fn unusable_dir(what: &str, path: &Path, error: &io::Error) -> CommandError {
     ))
 }
 
-/// The state directory where nothing names another.
+/// The default state directory.
 pub(crate) fn default_state(env: &ProcessEnv) -> PathBuf {
     match env.absolute("XDG_STATE_HOME") {
         Some(directory) => directory.join("ostler"),
@@ -94,8 +94,8 @@ pub(crate) fn default_state(env: &ProcessEnv) -> PathBuf {
     }
 }
 
-/// The runtime directory that goes with `state`: daemons of other state directories have
-/// sockets of their own.
+/// The default runtime directory for `state`: daemons of other state directories have sockets of
+/// their own.
 pub(crate) fn default_runtime(env: &ProcessEnv, state: &Path) -> PathBuf {
     let base = runtime_base(env);
     if state == default_state(env) {
@@ -116,10 +116,10 @@ fn runtime_base(env: &ProcessEnv) -> PathBuf {
     temp_dir(env).join(format!("ostler-{uid}"))
 }
 
-/// A directory of our own for short-lived files; whoever makes it removes it.
+/// Creates a private temporary directory; the caller removes it.
 ///
 /// # Errors
-/// When none can be made where nobody else can replace it.
+/// When none can be created where no other user can replace it.
 pub(crate) fn make_scratch(env: &ProcessEnv, prefix: &str) -> Result<PathBuf, CommandError> {
     let parent = temp_dir(env);
     private_dir::create_unique(&parent, prefix).map_err(|error| {
@@ -134,7 +134,7 @@ pub(crate) fn make_scratch(env: &ProcessEnv, prefix: &str) -> Result<PathBuf, Co
     })
 }
 
-/// The directory for short-lived files.
+/// The directory for temporary files.
 fn temp_dir(env: &ProcessEnv) -> PathBuf {
     env.absolute("TMPDIR")
         .unwrap_or_else(|| PathBuf::from("/tmp"))
@@ -147,12 +147,12 @@ pub(crate) fn default_config(env: &ProcessEnv) -> PathBuf {
         .join("ostler/config.toml")
 }
 
-/// The configuration file of the machine, read below the user's own by root.
+/// The configuration file of the machine, which root reads with lower precedence than the user's.
 pub(crate) fn machine_config() -> Option<PathBuf> {
     is_root().then(|| PathBuf::from("/etc/ostler/config.toml"))
 }
 
-/// The home directory; where the environment names none, that of our line of passwd(5).
+/// The home directory: of the environment, else of passwd(5).
 pub(crate) fn home(env: &ProcessEnv) -> PathBuf {
     env.absolute("HOME")
         .or_else(|| {
@@ -176,7 +176,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// FNV-1a, 64 bits: stable over versions, and enough to keep directories apart.
+/// FNV-1a, 64 bits: stable over versions, and sufficient to distinguish directories.
 fn fingerprint(text: &OsStr) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;

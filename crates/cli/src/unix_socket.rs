@@ -1,5 +1,5 @@
-//! Unix sockets named through a directory descriptor, so that a long path does not fail:
-//! an address holds 108 bytes, a path may have 4096.
+//! Unix sockets addressed through a directory descriptor, so that long paths work: an address holds
+//! 108 bytes (unix(7)), a path may have 4096.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 
 const SOCKET_MODE: u32 = 0o600;
 
-/// A directory held open, by which sockets in it are named.
+/// An open directory, through which sockets in it are addressed.
 #[derive(Debug)]
 struct SocketDir(File);
 
@@ -24,7 +24,7 @@ impl SocketDir {
         Ok(Self(File::from(fd)))
     }
 
-    /// A short name for `socket`, good while this is held.
+    /// A short path for `socket`, valid while this is open.
     fn short_path(&self, socket: &Path) -> io::Result<PathBuf> {
         let name = socket
             .file_name()
@@ -38,17 +38,18 @@ impl SocketDir {
 /// Connects to the socket at `path`.
 ///
 /// # Errors
-/// As connect(2): `NotFound` and `ConnectionRefused` mean that nobody listens.
+/// Those of connect(2): `NotFound` and `ConnectionRefused` mean that no process listens.
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let directory = SocketDir::of(path)?;
     UnixStream::connect(directory.short_path(path)?)
 }
 
-/// Binds and listens at `path` for this user alone, in place of what a daemon that is no
-/// more left there. The caller holds the lock.
+/// Binds and listens at `path` for this user only, and replaces the socket of an earlier daemon.
+/// The
+/// caller holds the lock.
 ///
 /// # Errors
-/// As bind(2).
+/// Those of bind(2).
 pub(crate) fn bind(path: &Path) -> io::Result<UnixListener> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -60,7 +61,7 @@ pub(crate) fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Whether a failed connect means that nobody listens there.
+/// Whether a failed connect means that no process listens.
 pub(crate) fn is_not_listening(error: &io::Error) -> bool {
     matches!(
         error.kind(),

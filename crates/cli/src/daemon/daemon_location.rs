@@ -1,5 +1,6 @@
-//! Who serves a state directory, and which state directory a runtime directory is served from,
-//! as far as lock files tell. Nothing is locked to find out: a daemon may be about to start.
+//! Finds which daemon serves a state directory, and which state directory a runtime directory
+//! belongs
+//! to, by their lock files. Nothing is locked for that: a daemon may be about to start.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,13 +13,13 @@ use ostler_model::ByteString;
 use crate::error::CommandError;
 use crate::paths::Dirs;
 
-/// The locks of all processes, see proc(5).
+/// The file locks of all processes, see proc(5).
 const PROC_LOCKS: &str = "/proc/locks";
 
-/// Refuses sockets behind which a daemon serves another state directory than ours.
+/// Refuses sockets of a daemon that serves another state directory.
 ///
 /// # Errors
-/// When that is so; names both.
+/// When that is so; the error names both directories.
 pub(crate) fn check_state_dir(dirs: &Dirs) -> Result<(), CommandError> {
     let Some(daemon_state) = recorded_state_dir(&dirs.lock()) else {
         return Ok(());
@@ -35,7 +36,7 @@ pub(crate) fn check_state_dir(dirs: &Dirs) -> Result<(), CommandError> {
     ))
 }
 
-/// What is wrong where the daemon that answered serves another state directory than ours.
+/// The error if the daemon that responded serves another state directory.
 pub(crate) fn state_dir_mismatch(dirs: &Dirs, daemon_state: &ByteString) -> Option<String> {
     let theirs = PathBuf::from(OsStr::from_bytes(daemon_state.as_bytes()));
     if is_same_dir(&theirs, &dirs.state) {
@@ -45,9 +46,9 @@ pub(crate) fn state_dir_mismatch(dirs: &Dirs, daemon_state: &ByteString) -> Opti
     Some(mismatch_message(dirs, &theirs, pid))
 }
 
-/// What is wrong where a living daemon lost its runtime directory: it holds the state
-/// directory, and nobody holds the runtime directory. One that is ending holds both. Its OS pid,
-/// and what to tell.
+/// The error if a running daemon lost its runtime directory: it holds the lock of the state
+/// directory, and no process holds that of the runtime directory. An ending daemon holds both.
+/// Returns its OS pid and the message.
 pub(crate) fn unreachable_daemon(dirs: &Dirs) -> Option<(u32, String)> {
     let pid = lock_holder(&dirs.state_lock())?;
     if lock_holder(&dirs.lock()).is_some() {
@@ -56,7 +57,7 @@ pub(crate) fn unreachable_daemon(dirs: &Dirs) -> Option<(u32, String)> {
     Some((pid, unreachable_message(dirs)?))
 }
 
-/// What is wrong where nobody listens at our sockets and our state directory is in use.
+/// The error if no process listens on the sockets and the state directory is locked.
 pub(crate) fn unreachable_message(dirs: &Dirs) -> Option<String> {
     let pid = lock_holder(&dirs.state_lock())?;
     Some(format!(
@@ -77,7 +78,7 @@ fn mismatch_message(dirs: &Dirs, daemon_state: &Path, pid: u32) -> String {
     )
 }
 
-/// The state directory that the holder of a lock noted in it, behind its pid.
+/// The state directory that the holder of a lock recorded in it, after its pid.
 fn recorded_state_dir(lock: &Path) -> Option<PathBuf> {
     let text = fs::read(lock).ok()?;
     let line = text.splitn(2, |&byte| byte == b'\n').nth(1)?;
@@ -94,7 +95,7 @@ fn is_same_dir(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// The process that holds this lock.
+/// The pid of the process that holds this lock.
 fn lock_holder(lock: &Path) -> Option<u32> {
     let meta = fs::metadata(lock).ok()?;
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
@@ -102,7 +103,8 @@ fn lock_holder(lock: &Path) -> Option<u32> {
     lock_holder_in(&fs::read_to_string(PROC_LOCKS).ok()?, &file)
 }
 
-/// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`; who waits has an arrow before its kind.
+/// Parses `1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`; a waiting process has `->` in its
+/// line.
 fn lock_holder_in(locks: &str, file: &str) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();

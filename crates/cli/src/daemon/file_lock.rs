@@ -1,4 +1,4 @@
-//! Locks by flock(2): the kernel lets go of them however their holder ends.
+//! Locks by flock(2), which the kernel releases however their holder ends.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -10,21 +10,21 @@ use rustix::fs::{FlockOperation, flock};
 
 const LOCK_MODE: u32 = 0o600;
 
-/// A lock, until it is dropped or its process ends.
+/// A held lock, released on drop or at the end of the process.
 #[derive(Debug)]
 pub(crate) struct FileLock {
     file: File,
 }
 
 impl FileLock {
-    /// Whether the lock is the file at `path`, and not one that was there before.
+    /// Whether the lock is the file at `path` now, and not one that was replaced.
     pub(crate) fn is_file_at(&self, path: &Path) -> bool {
         let own = self.file.metadata();
         own.and_then(|ours| Ok((ours, std::fs::symlink_metadata(path)?)))
             .is_ok_and(|(ours, other)| (ours.dev(), ours.ino()) == (other.dev(), other.ino()))
     }
 
-    /// Notes the state directory that is served under this lock, for those who find it held.
+    /// Records the served state directory in the lock file, for processes that find it locked.
     pub(crate) fn write_state_dir(&mut self, state: &Path) {
         let line = [b"\n", state.as_os_str().as_bytes()].concat();
         if let Err(error) = self.file.write_all(&line) {
@@ -33,19 +33,19 @@ impl FileLock {
     }
 }
 
-/// The outcome of trying.
+/// The result of an attempt to lock.
 #[derive(Debug)]
 pub(crate) enum TryLock {
-    /// It is ours.
+    /// This process holds the lock.
     Acquired(FileLock),
-    /// Somebody has it: their pid, where they wrote it down.
+    /// Another process holds it: its pid, if recorded.
     Busy(Option<u32>),
 }
 
-/// Takes the lock at `path` if nobody has it, and writes our pid into it.
+/// Tries to lock the file at `path`, and writes the pid of this process to it.
 ///
 /// # Errors
-/// When the file cannot be made or written.
+/// When the file cannot be created or written.
 pub(crate) fn try_lock(path: &Path) -> io::Result<TryLock> {
     let mut file = open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -58,10 +58,10 @@ pub(crate) fn try_lock(path: &Path) -> io::Result<TryLock> {
     }
 }
 
-/// Takes the lock at `path`, after whoever has it, and writes our pid into it.
+/// Waits for the lock at `path`, and writes the pid of this process to it.
 ///
 /// # Errors
-/// When the file cannot be made or locked.
+/// When the file cannot be created or locked.
 pub(crate) fn lock(path: &Path) -> io::Result<FileLock> {
     let mut file = open(path)?;
     rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
@@ -69,8 +69,8 @@ pub(crate) fn lock(path: &Path) -> io::Result<FileLock> {
     Ok(FileLock { file })
 }
 
-/// Leaves our pid for whoever finds the lock held. It helps people only: a disk without room
-/// for it is no reason to refuse.
+/// Writes the pid for processes that find the file locked. It is informative only: a full disk is
+/// no reason to fail.
 fn write_pid(file: &mut File) {
     let result = file
         .set_len(0)

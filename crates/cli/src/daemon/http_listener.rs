@@ -1,4 +1,4 @@
-//! HTTP on TCP: opened by `ostler serve`, and on demand where the configuration names a port.
+//! The HTTP listener on TCP: for `ostler serve`, and on demand if the configuration names a port.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -18,10 +18,10 @@ use crate::config::{Config, ProcessEnv};
 use crate::error::CommandError;
 use crate::paths;
 
-/// The token that is made when there is none.
+/// The name of the token that is created when there is none.
 const FIRST_TOKEN: &str = "default";
 
-/// A bound address, and how it is served.
+/// A bound address and its options.
 #[derive(Debug)]
 pub(crate) struct HttpListener {
     listener: TcpListener,
@@ -30,16 +30,16 @@ pub(crate) struct HttpListener {
     token_status: TokenStatus,
 }
 
-/// What a client needs to come in.
+/// What a client needs for access.
 #[derive(Debug)]
 pub(crate) enum TokenStatus {
     /// Nothing.
     NotRequired,
-    /// A token, just made.
+    /// A token that was just created.
     Created(TokenSecret),
-    /// A token that was made earlier.
+    /// A token that was created earlier.
     Exists,
-    /// A token, and there is none.
+    /// A token, but none exists.
     Missing,
 }
 
@@ -47,7 +47,7 @@ impl HttpListener {
     /// Binds the address.
     ///
     /// # Errors
-    /// When the configuration is refused, or a person is told that the address cannot be had.
+    /// When the configuration is invalid; in the foreground, also when the address is in use.
     pub(crate) fn open(
         config: &Config,
         env: &ProcessEnv,
@@ -59,7 +59,7 @@ impl HttpListener {
         let wanted = config.http_address()?;
         let listener = match bind(wanted) {
             Ok(listener) => listener,
-            // Whoever needed a daemon needs no HTTP.
+            // A client that needed a daemon does not need HTTP.
             Err(error) if mode == StartMode::OnDemand => {
                 tracing::error!(%error, %wanted, "HTTP is not served");
                 return Ok(None);
@@ -83,10 +83,10 @@ impl HttpListener {
         }))
     }
 
-    /// Makes a token where there is none and a person sees it. Last of all: it is shown once.
+    /// Creates a token if there is none and a person will see it. Called last: it is shown once.
     ///
     /// # Errors
-    /// When it cannot be kept.
+    /// When it cannot be stored.
     pub(crate) fn ensure_token(
         mut self,
         config: &Config,
@@ -112,7 +112,7 @@ impl HttpListener {
         Ok(self)
     }
 
-    /// Where it is, as clients on this machine reach it, up to the prefix.
+    /// The URL for clients on this machine, with the prefix.
     pub(crate) fn url(&self) -> String {
         let ip = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -123,17 +123,17 @@ impl HttpListener {
         format!("http://{address}{}", self.options.url_prefix)
     }
 
-    /// The address that is bound.
+    /// The bound address.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What a client needs to come in.
+    /// What a client needs for access.
     pub(crate) const fn token_status(&self) -> &TokenStatus {
         &self.token_status
     }
 
-    /// Whether the transport of 2024-11-05 is there too.
+    /// Whether the HTTP+SSE transport of 2024-11-05 is served too.
     pub(crate) const fn has_legacy_sse(&self) -> bool {
         self.options.legacy_sse
     }
@@ -160,7 +160,7 @@ impl HttpListener {
     }
 }
 
-/// Who owns what the daemon's own user starts, by any way.
+/// The owner of what the daemon's own user starts, over any channel.
 pub(crate) fn own_principal() -> Principal {
     Principal::unix(rustix::process::geteuid().as_raw())
 }
@@ -189,7 +189,7 @@ fn token_status(config: &Config) -> Result<TokenStatus, CommandError> {
     })
 }
 
-/// Where relative directories start: where a person started us, or at home.
+/// The default working directory: that of the caller in the foreground, else the home directory.
 fn default_directory(env: &ProcessEnv) -> ByteString {
     let cwd = std::env::current_dir().ok();
     let here = cwd.filter(|path| path != Path::new("/"));

@@ -1,35 +1,35 @@
-//! Who is connected, and when nobody has been for long enough.
+//! Counts connections, and detects idleness.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// Counts connections.
+/// The number of connections.
 #[derive(Debug, Clone)]
 pub(crate) struct IdleTracker(watch::Sender<u64>);
 
-/// One connection, until it is dropped.
+/// One connection; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct ConnectionGuard(watch::Sender<u64>);
 
 impl IdleTracker {
-    /// Nobody yet.
+    /// A tracker without connections.
     pub(crate) fn new() -> Self {
         Self(watch::Sender::new(0))
     }
 
-    /// Somebody came.
+    /// Counts a connection.
     pub(crate) fn track(&self) -> ConnectionGuard {
         self.0.send_modify(|count| *count += 1);
         ConnectionGuard(self.0.clone())
     }
 
-    /// The count itself, for others who count.
+    /// The counter itself, for other components that count.
     pub(crate) fn count(&self) -> watch::Sender<u64> {
         self.0.clone()
     }
 
-    /// How many are here.
+    /// Observes the number of connections.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.0.subscribe()
     }
@@ -41,8 +41,9 @@ impl Drop for ConnectionGuard {
     }
 }
 
-/// Returns when, for `limit` without a break, nothing ran and nobody was connected. One
-/// timer, set when the last one leaves; nothing is polled.
+/// Returns when no execution ran and no client was connected for `limit` without a break. One
+/// timer,
+/// set when the last one ends; no polling.
 pub(crate) async fn wait_idle(
     mut running: watch::Receiver<u64>,
     mut connections: watch::Receiver<u64>,
@@ -55,7 +56,7 @@ pub(crate) async fn wait_idle(
         if *running.borrow() != 0 {
             continue;
         }
-        // Somebody who came and went between two looks counts too.
+        // A connection that opened and closed between two reads counts too.
         let activity = async {
             tokio::select! {
                 changed = running.changed() => drop(changed),
@@ -68,7 +69,7 @@ pub(crate) async fn wait_idle(
     }
 }
 
-/// Waits for zero; false when the count will never change again.
+/// Waits for zero; false when the counter will never change again.
 async fn wait_zero(count: &mut watch::Receiver<u64>) -> bool {
     count.wait_for(|count| *count == 0).await.is_ok()
 }

@@ -1,5 +1,6 @@
-//! The same engine inside a front (`--no-daemon`): commands end with their front, unless
-//! they are durable, and state lies where no daemon looks.
+//! The engine inside a client process (`--no-daemon`): commands end with that process unless they
+//! are
+//! durable, and their state is where no daemon looks.
 
 use ostler_server::mcp::McpState;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crate::error::CommandError;
 use crate::paths;
 use crate::unix_socket;
 
-/// An engine of our own.
+/// An engine in this process.
 #[derive(Debug)]
 pub(crate) struct InProcessEngine {
     pub(crate) engine: Engine,
@@ -30,8 +31,9 @@ pub(crate) struct InProcessEngine {
 }
 
 impl InProcessEngine {
-    /// Opens an engine on the state directory, or on one of its own where a daemon holds
-    /// that; then says so.
+    /// Opens an engine on the state directory, or on a temporary one if a daemon holds that;
+    /// reports
+    /// the latter.
     ///
     /// # Errors
     /// When neither can be used.
@@ -57,7 +59,7 @@ impl InProcessEngine {
         })
     }
 
-    /// Serves REST to ourselves at `unix_socket`.
+    /// Serves REST to this process at `unix_socket`.
     ///
     /// # Errors
     /// When it cannot be bound.
@@ -81,7 +83,7 @@ impl InProcessEngine {
         Ok(())
     }
 
-    /// Ends the engine; a directory of its own goes with it.
+    /// Closes the engine; removes a temporary state directory.
     pub(crate) async fn close(self) {
         self.stop.cancel();
         self.engine.shutdown().await;
@@ -95,7 +97,7 @@ impl InProcessEngine {
     }
 }
 
-/// An engine on a state directory of its own. Nobody will ever look there again, so commands
+/// Opens an engine on a temporary state directory. No later process will look there, so commands
 /// do not outlive it.
 async fn open_scratch_engine(
     config: &Config,

@@ -1,4 +1,4 @@
-//! How any command reaches the daemon, starting it on demand.
+//! Connects to the daemon, and starts it on demand.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -24,33 +24,32 @@ use crate::error::CommandError;
 use crate::paths::Dirs;
 use crate::unix_socket;
 
-/// How long a daemon may take until it serves, in milliseconds; recovery of thousands of
-/// executions is part of it.
+/// Milliseconds until a starting daemon must serve; the recovery of thousands of executions is
+/// included.
 const START_TIMEOUT_MS: u64 = 30_000;
-/// How long a starter waits for the one before it, in milliseconds. That one may be stopped;
-/// two daemons that start at once are not two that serve.
+/// Milliseconds to wait for another starter's lock. That process may be stopped, and of two daemons
+/// that start at once only one serves.
 const LOCK_WAIT_MS: u64 = 1_000;
-/// Daemons that may be killed while they start before the caller is told.
+/// The most daemons that may be killed during their start before the caller gets an error.
 const MAX_KILLED: u32 = 20;
-/// How long a living daemon may take to listen again in a runtime directory that was made anew,
-/// in milliseconds.
+/// Milliseconds for a running daemon to listen again in a recreated runtime directory.
 const RELISTEN_MS: u64 = 1_500;
-/// The lock of starters, in the runtime directory.
+/// The lock file of starters, in the runtime directory.
 const START_LOCK: &str = "start.lock";
-/// The longest thing a starting daemon has to say.
+/// The longest readiness message in bytes.
 const READINESS_BYTES: u64 = 64 * 1024;
-/// A log larger than this begins anew with the next daemon.
+/// A log larger than this many bytes is truncated by the next daemon.
 const LOG_BYTES: u64 = 8 * 1024 * 1024;
-/// Policy of a front travels in its hello; a daemon it starts serves others too.
+/// Variables of client policy, which is sent in the hello; a daemon also serves other clients.
 const CLIENT_KEYS: [&str; 3] = [
     "allowed_commands",
     "default_encoding",
     "retention.command_seconds",
 ];
-/// Marks members of an execution; a daemon started from inside one is no member.
+/// Marks members of an execution; a daemon started from inside one is not a member.
 const EXECUTION_VARIABLE: &str = "OSTLER_EXECUTION";
 
-/// What a daemon is started with.
+/// The parameters of a daemon's start.
 #[derive(Debug, Clone)]
 pub(crate) struct DaemonLauncher {
     dirs: Dirs,
@@ -58,20 +57,20 @@ pub(crate) struct DaemonLauncher {
     secrets: SecretVariables,
 }
 
-/// What a starting daemon says on its standard output, as one line of JSON.
+/// The message of a starting daemon on its standard output, one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DaemonReadiness {
-    /// It serves.
+    /// It serves; its pid.
     Ready(u32),
-    /// It leaves: another one has the lock, and this pid where it wrote it down.
+    /// It exits: another daemon holds the lock, with this pid if recorded.
     Busy(Option<u32>),
-    /// It cannot.
+    /// It failed to start.
     Failed(Problem),
 }
 
 impl DaemonLauncher {
-    /// A daemon for these places, reading the same configuration file, with these secrets.
+    /// A launcher for these directories, with the same configuration file and these secrets.
     pub(crate) const fn new(dirs: Dirs, config: Option<PathBuf>, secrets: SecretVariables) -> Self {
         Self {
             dirs,
@@ -81,13 +80,13 @@ impl DaemonLauncher {
     }
 }
 
-/// Connects to the daemon's `unix_socket`; where nobody listens, starts one with `launcher` first.
-/// Starters take turns, so that however many come at once, one daemon is started; but whoever
-/// has the turn or starts the daemon may be killed or stopped at any moment, so nobody waits
-/// for more than the daemon itself.
+/// Connects to the daemon's `unix_socket`; if no process listens, starts one with `launcher` first.
+/// Starters take a lock, so that many concurrent callers start one daemon; but the process that
+/// holds the lock or starts the daemon may be killed or stopped at any moment, so callers wait for
+/// nothing but the daemon itself.
 ///
 /// # Errors
-/// When there is no daemon and none can be started; says why.
+/// When there is no daemon and none can be started; the error says why.
 pub(crate) fn connect_or_start(
     socket: &Path,
     launcher: Option<&DaemonLauncher>,
@@ -102,7 +101,7 @@ pub(crate) fn connect_or_start(
     launch.dirs.prepare()?;
     let mut attempt = StartAttempt::new(launch);
     loop {
-        // Watched before it is looked at, so that nothing is missed in between.
+        // The watch begins before the first check, so that no change is missed.
         let watch = SocketWatch::new(socket).map_err(|error| unreachable_error(socket, &error))?;
         if let Some(stream) = connect(socket)? {
             return Ok(stream);
@@ -111,7 +110,7 @@ pub(crate) fn connect_or_start(
     }
 }
 
-/// A connection; none where nobody listens.
+/// Connects; none if no process listens.
 fn connect(socket: &Path) -> Result<Option<UnixStream>, CommandError> {
     match unix_socket::connect(socket) {
         Ok(stream) => Ok(Some(stream)),
@@ -124,28 +123,28 @@ fn unreachable_error(socket: &Path, error: &io::Error) -> CommandError {
     CommandError::daemon(format!("{} cannot be reached: {error}", socket.display()))
 }
 
-/// One caller's way to a daemon.
+/// The attempt of one caller to reach a daemon.
 #[derive(Debug)]
 struct StartAttempt<'a> {
     launcher: &'a DaemonLauncher,
     /// When the caller gives up.
     deadline: Instant,
-    /// Until when another starter's turn is respected.
+    /// Until when the lock of another starter is respected.
     lock_deadline: Option<Instant>,
-    /// Daemons that were killed while they started.
+    /// The number of daemons that were killed during their start.
     killed_starts: u32,
-    /// Until when a living daemon may listen again.
+    /// Until when a running daemon may listen again.
     relisten_deadline: Option<Instant>,
 }
 
-/// What became of a daemon that was started.
+/// The outcome of a daemon's start.
 #[derive(Debug)]
 enum StartOutcome {
     /// It serves.
     Ready,
-    /// Another one, with this pid, has the lock: it starts, serves or ends.
+    /// Another one, with this pid, holds the lock: it starts, serves or ends.
     Busy(Option<u32>),
-    /// A signal ended it.
+    /// A signal killed it.
     Killed,
 }
 
@@ -160,11 +159,11 @@ impl<'a> StartAttempt<'a> {
         }
     }
 
-    /// Brings a daemon nearer: starts one, or waits for somebody else's. Nobody listened just
-    /// now.
+    /// Makes one step: starts a daemon, or waits for that of another starter. No process listened
+    /// just before.
     fn step(&mut self, watch: &SocketWatch) -> Result<(), CommandError> {
         if let Some((pid, reason)) = daemon_location::unreachable_daemon(&self.launcher.dirs) {
-            // Its directory was made again just now: it listens there in a moment.
+            // Its runtime directory was just recreated: it will listen there soon.
             let limit = Instant::now() + Duration::from_millis(RELISTEN_MS);
             let until = *self.relisten_deadline.get_or_insert(limit);
             return match map_wait_error(watch.wait(Some(pid), until))? {
@@ -183,7 +182,7 @@ impl<'a> StartAttempt<'a> {
             if now < until {
                 return map_wait_error(watch.wait(holder, until)).map(drop);
             }
-            // It may be stopped. The daemons' own lock decides who serves.
+            // The starter may be stopped. The daemons' own lock decides which one serves.
         }
         let ready_process = match start_daemon(self.launcher, self.deadline)? {
             StartOutcome::Ready => None,
@@ -220,7 +219,7 @@ fn start_daemon(
         |error: io::Error| CommandError::daemon(format!("the daemon cannot be started: {error}"));
     let (reader, writer) = io::pipe().map_err(start_error)?;
     let log = open_log(&launcher.dirs).map_err(start_error)?;
-    // The daemon's parent ends soon; init reaps it.
+    // The parent of the daemon exits soon; init reaps it.
     let mut child = daemon_command(launcher)
         .stdin(launcher.secrets.to_stdin().map_err(start_error)?)
         .stdout(writer)
@@ -258,7 +257,7 @@ fn daemon_command(launcher: &DaemonLauncher) -> Command {
     command
 }
 
-/// Variables a daemon started on demand does not take over from who happened to start it.
+/// Variables that a daemon started on demand does not inherit from its starter.
 fn private_variables() -> Vec<OsString> {
     let keys = CLIENT_KEYS
         .iter()
@@ -281,7 +280,7 @@ fn open_log(dirs: &Dirs) -> io::Result<File> {
     options.open(path)
 }
 
-/// The daemon's one line; none when it ended without a word.
+/// Reads the daemon's message; none when it exited without one.
 fn read_readiness(
     pipe: io::PipeReader,
     deadline: Instant,

@@ -1,5 +1,5 @@
-//! The daemon's sockets in its runtime directory, made anew where they are removed: at logout,
-//! by cleaners of temporary files, by hand. Told by inotify(7); nothing is looked at in between.
+//! The daemon's sockets in its runtime directory, recreated when they are removed: at logout, by
+//! cleaners of temporary files, by hand. Detected by inotify(7), without polling.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,21 +20,21 @@ use crate::error::CommandError;
 use crate::paths::Dirs;
 use crate::unix_socket;
 
-/// How long a runtime directory must be left alone before sockets are made in it again, in
-/// milliseconds: whoever removes it may not be done.
+/// Milliseconds without a change in the runtime directory before sockets are recreated: a removal
+/// may not be complete.
 const SETTLE_MS: u64 = 100;
 
-/// Both sockets, bound.
+/// Both listening sockets.
 #[derive(Debug)]
 pub(super) struct DaemonListeners {
     stdio: UnixListener,
     http: UnixListener,
-    /// Which files they are.
+    /// The device and inode numbers of both.
     files: [(u64, u64); 2],
 }
 
 impl DaemonListeners {
-    /// Binds both. The caller holds the lock of the runtime directory.
+    /// Binds both sockets. The caller holds the lock of the runtime directory.
     ///
     /// # Errors
     /// When the directory cannot be used.
@@ -65,8 +65,8 @@ impl DaemonListeners {
     }
 }
 
-/// Serves the sockets, and makes them anew for as long as the daemon lives. Listeners whose
-/// names are gone keep the connections they have.
+/// Serves the sockets, and recreates them for as long as the daemon lives. Listeners whose files
+/// were removed keep their connections.
 pub(super) async fn serve_and_rebind(
     sockets: DaemonListeners,
     lock: Arc<Mutex<FileLock>>,
@@ -88,7 +88,7 @@ pub(super) async fn serve_and_rebind(
 
 struct ListenerBinder {
     files: [(u64, u64); 2],
-    /// The lock in the runtime directory as it is now.
+    /// The lock in the present runtime directory.
     lock: Arc<Mutex<FileLock>>,
     dirs: Dirs,
 }
@@ -97,7 +97,7 @@ impl ListenerBinder {
     async fn rebind_when_removed(mut self, server: &StdioServer) -> io::Result<()> {
         loop {
             let watch = DirWatch::new(&self.dirs.runtime, DirWatch::removal_flags())?;
-            // Looked at after the watch began, so that nothing falls between.
+            // Checked after the watch began, so that no removal is missed.
             if !self.are_removed() {
                 watch.changed().await?;
                 continue;
@@ -114,15 +114,14 @@ impl ListenerBinder {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot listen again yet");
-                    // Something there, or above it, must change first.
+                    // The directory, or one above it, must change first.
                     watch.changed().await?;
                 }
             }
         }
     }
 
-    /// Whether one of our sockets has no name any more. Another daemon's is none of our
-    /// business.
+    /// Whether one of the sockets was removed. A socket of another daemon does not count.
     fn are_removed(&self) -> bool {
         let paths = [self.dirs.stdio_socket(), self.dirs.daemon_socket()];
         let is_removed = |path: &PathBuf| matches!(identity(path), Err(error) if error.kind() == io::ErrorKind::NotFound);
@@ -137,7 +136,7 @@ impl ListenerBinder {
             lock.is_file_at(&path)
         };
         if !is_current {
-            // One that starts meanwhile ends when it finds the state directory in use.
+            // A daemon that starts meanwhile exits when it finds the state directory locked.
             let lock = tokio::task::spawn_blocking(move || file_lock::lock(&path)).await;
             let mut lock = lock
                 .map_err(io::Error::other)
@@ -152,17 +151,17 @@ impl ListenerBinder {
     }
 }
 
-/// Which file a path names.
+/// The device and inode number of a path.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let meta = std::fs::symlink_metadata(path)?;
     Ok((meta.dev(), meta.ino()))
 }
 
-/// News of a directory, or of the nearest one above it that is there.
+/// An inotify watch of a directory, or of the nearest existing one above it.
 struct DirWatch(AsyncFd<OwnedFd>);
 
 impl DirWatch {
-    /// That something in it, or itself, is removed or moved away.
+    /// Events of a removal or a move of an entry or of the directory itself.
     fn removal_flags() -> WatchFlags {
         WatchFlags::DELETE
             | WatchFlags::MOVED_FROM
@@ -170,7 +169,7 @@ impl DirWatch {
             | WatchFlags::MOVE_SELF
     }
 
-    /// That anything about it changes.
+    /// All events that change the directory.
     fn change_flags() -> WatchFlags {
         Self::removal_flags() | WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ATTRIB
     }
@@ -179,7 +178,7 @@ impl DirWatch {
         let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let mut candidates = directory.ancestors();
         let watched = candidates.find(|path| {
-            // One above it tells when the next one below is made.
+            // A directory above reports the creation of the next one below it.
             let flags = if *path == directory {
                 flags
             } else {
@@ -192,14 +191,14 @@ impl DirWatch {
         }
         for ancestor in directory.ancestors().skip(1) {
             let moves = WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF | WatchFlags::MASK_ADD;
-            // One that may not be read is not watched, and not moved by this user.
+            // A directory that is not readable is not watched, and not moved by this user.
             let _unwatched = inotify::add_watch(&watch, ancestor, moves).is_err();
         }
         let registered = ostler_process::register_descriptor(watch, Interest::READABLE)?;
         Ok(Self(registered))
     }
 
-    /// Waits for news.
+    /// Waits for an event.
     async fn changed(&self) -> io::Result<()> {
         let mut guard = self.0.readable().await?;
         let mut buffer = [0; 4096];
@@ -208,7 +207,7 @@ impl DirWatch {
         Ok(())
     }
 
-    /// Waits until there was no news for a while.
+    /// Waits until there was no event for [`SETTLE_MS`].
     async fn wait_quiet(&self) -> io::Result<()> {
         let quiet = Duration::from_millis(SETTLE_MS);
         while let Ok(changed) = timeout(quiet, self.changed()).await {

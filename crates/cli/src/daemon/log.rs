@@ -1,4 +1,4 @@
-//! The daemon's log on standard error, which may lie on a full disk or be closed.
+//! The daemon's log on standard error, which may be on a full disk or closed.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,22 +8,22 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::output::StderrWriter;
 
-/// What is logged where the configured filter cannot be read.
+/// The filter if the configured one is invalid.
 const FALLBACK_FILTER: &str = "info";
-/// Lines that could not be written, and of which the log does not say so yet.
+/// The number of lines that could not be written and are not reported in the log yet.
 static LOST_LINES: AtomicU64 = AtomicU64::new(0);
 
-/// Begins to log what passes `filter`. Lines that cannot be written are counted; the count
-/// goes before the next line that can be.
+/// Starts logging with this filter. Lines that cannot be written are counted; the count is logged
+/// before the next line that can be written.
 pub(super) fn start(filter: &str) {
     let parsed = EnvFilter::try_new(filter);
     let filter_error = parsed.as_ref().err().map(ToString::to_string);
     let log = tracing_subscriber::fmt()
         .with_env_filter(parsed.unwrap_or_else(|_| EnvFilter::new(FALLBACK_FILTER)))
-        // It would be told with `eprintln!`, which panics where standard error is refused too.
+        // The library would use `eprintln!`, which panics if standard error fails too.
         .log_internal_errors(false)
         .with_ansi(false);
-    // A second subscriber in one process (tests) is no reason not to serve.
+    // A second subscriber in one process (tests) is no reason to fail.
     drop(log.with_writer(LogWriter(StderrWriter::new)).try_init());
     if let Some(error) = filter_error {
         tracing::warn!(filter, error, "the log filter cannot be read");
@@ -42,7 +42,7 @@ impl<F: Fn() -> W, W: Write> MakeWriter<'_> for LogWriter<F> {
     }
 }
 
-/// Takes one whole line a write.
+/// Receives one whole line in each write.
 #[derive(Debug)]
 struct LineWriter<W>(W, &'static AtomicU64);
 
@@ -50,7 +50,7 @@ impl<W: Write> Write for LineWriter<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let lost = self.1.load(Ordering::Relaxed);
         if lost > 0 {
-            // A line that was begun and refused is ended first.
+            // A partly written line is terminated first.
             let message = format!("\n{lost} log lines could not be written\n");
             if self.0.write_all(message.as_bytes()).is_ok() {
                 self.1.fetch_sub(lost, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl<W: Write> Write for LineWriter<W> {
 mod tests {
     use super::*;
 
-    /// Takes so many bytes.
+    /// A simulated disk that accepts this many bytes.
     struct Disk {
         text: Vec<u8>,
         room: usize,

@@ -1,18 +1,18 @@
-//! The per-user daemon: who starts it, what it holds, when it ends.
+//! The daemon of a user: its start, its parts, its end.
 //!
-//! * [`launch`]: how any command reaches it, starting it on demand.
-//! * [`file_lock`]: one per state directory.
-//! * [`socket_watch`]: waits for a daemon that somebody else started.
+//! * [`launch`]: connecting to it, and starting it on demand.
+//! * [`file_lock`]: one daemon for each state directory.
+//! * [`socket_watch`]: waits for a daemon that another process started.
 //! * [`log`]: its log, on a disk that may be full.
 //! * [`run`]: its life, from the lock to the orderly shutdown.
 //! * [`stdio_server`]: takes over the standard streams of `ostler mcp`.
-//! * [`stdio_sessions`]: ends the sessions of fronts that went away while no daemon lived.
-//! * [`rest_server`] and [`http_listener`]: HTTP on the socket, and on TCP.
-//! * [`listeners`]: what it listens at, made anew where it is removed.
-//! * [`secret_handover`]: secrets on their way to it.
-//! * [`daemon_location`]: who serves what, for those who find nobody, or somebody else.
-//! * [`idle_tracker`]: who is connected, and when nobody has been for long enough.
-//! * [`in_process`]: the same engine inside a front (`--no-daemon`).
+//! * [`stdio_sessions`]: ends sessions of stdio proxies that exited while no daemon ran.
+//! * [`rest_server`] and [`http_listener`]: HTTP on the unix socket, and on TCP.
+//! * [`listeners`]: its listening sockets, recreated when they are removed.
+//! * [`secret_handover`]: passes secrets to it.
+//! * [`daemon_location`]: finds which daemon serves which directory, for error messages.
+//! * [`idle_tracker`]: counts connections, and detects idleness.
+//! * [`in_process`]: the engine inside a client process (`--no-daemon`).
 
 mod daemon_location;
 mod file_lock;

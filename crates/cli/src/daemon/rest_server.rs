@@ -1,4 +1,4 @@
-//! REST on the daemon's socket.
+//! REST on the daemon's unix socket.
 
 use ostler_server::listen::listen;
 use ostler_server::rest::{RestState, count_in_flight, router};
@@ -6,7 +6,7 @@ use tokio::net::UnixListener;
 
 use super::stdio_server::StdioServer;
 
-/// Serves REST until the daemon stops. A request keeps it from ending for idleness.
+/// Serves REST until the daemon stops. A pending request prevents the idle exit.
 pub(crate) async fn serve(listener: UnixListener, server: StdioServer) {
     let state = RestState::new(server.engine, server.stop.clone());
     let router = count_in_flight(router(state), server.idle_tracker.count());

@@ -1,4 +1,4 @@
-//! The daemon's life, from the lock to the orderly shutdown.
+//! The life of the daemon, from the lock to the orderly shutdown.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -26,26 +26,26 @@ use crate::config::{Config, ProcessEnv, check_secrets};
 use crate::error::{CommandError, CommandResult};
 use crate::paths::Dirs;
 
-/// How the daemon calls itself in `ps` and `top`.
+/// The process name of the daemon in `ps` and `top`.
 const DAEMON_NAME: &str = "ostler-daemon";
-/// Threads that serve; commands run in processes of their own.
+/// The number of worker threads; commands run in processes of their own.
 const WORKERS: usize = 4;
-/// How long an orderly shutdown waits for connections to end, in milliseconds.
+/// Milliseconds that an orderly shutdown waits for connections to close.
 const DRAIN_MS: u64 = 5_000;
-/// How long what runs on threads of its own, such as searches, may take to end after everything
-/// else has, in milliseconds.
+/// Milliseconds that blocking tasks, such as searches, may take to end after everything else has
+/// ended.
 const BLOCKING_MS: u64 = 2_000;
 
 /// How a daemon was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartMode {
-    /// By a person, in the foreground (`ostler serve`); never ends by itself.
+    /// By a person, in the foreground (`ostler serve`); has no idle exit.
     Foreground,
-    /// By a command that needed one; says on standard output when it serves.
+    /// By a client that needed one; reports readiness on standard output.
     OnDemand,
 }
 
-/// Runs the daemon until it is told to end or has nothing to do.
+/// Runs the daemon until it is told to stop or is idle.
 ///
 /// # Errors
 /// When it cannot start: another one runs, or its directories cannot be used.
@@ -64,8 +64,8 @@ pub(crate) fn run(config: &Config, env: &ProcessEnv, mode: StartMode) -> Command
     }
 }
 
-/// A descriptor for each execution: the usual soft limit of 1,024 is for programs of old that
-/// use select(2). Commands get it back.
+/// Raises the limit of open files: each execution needs descriptors, and the default soft limit of
+/// 1,024 exists for programs that use select(2). Commands get the original limit.
 fn raise_open_files() {
     match ostler_process::open_files::raise_limit() {
         Ok(limit) => tracing::debug!(limit, "open files"),
@@ -73,7 +73,7 @@ fn raise_open_files() {
     }
 }
 
-/// The program to start again as daemon or keeper, also when its file was replaced.
+/// The program to start as daemon or zygote, also when its file was replaced.
 pub(crate) fn executable() -> PathBuf {
     std::env::current_exe()
         .ok()
@@ -81,7 +81,7 @@ pub(crate) fn executable() -> PathBuf {
         .unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
 }
 
-/// Our own session, so that the terminal of whoever started us is not ours.
+/// Starts a new session, without the controlling terminal of the starter.
 fn detach() {
     if let Err(error) = rustix::process::setsid() {
         tracing::debug!(%error, "already a session of its own");
@@ -112,7 +112,7 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
         }
     };
     lock.write_state_dir(&dirs.state);
-    // Let go with the process: none that comes next may bind what this one still removes.
+    // Released only with the process: no later daemon may bind sockets that this one still removes.
     let lock = Arc::new(Mutex::new(lock));
     let runtime = runtime()?;
     let result = runtime.block_on(async {
@@ -128,13 +128,13 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
             StartMode::OnDemand => report_readiness(&DaemonReadiness::Ready(std::process::id())),
         }
         ostler_process::unmap_program();
-        // Nobody can start a daemon over HTTP, so one that serves it stays.
+        // Clients cannot start a daemon over HTTP, so one that serves it does not exit when idle.
         let idle_exit = config.idle_exit();
         let idle_exit =
             idle_exit.filter(|_| mode == StartMode::OnDemand && http_listener.is_none());
         daemon.serve(http_listener, idle_exit).await
     });
-    // A search in the middle of a long line hears of nothing.
+    // A search in the middle of a long line cannot be cancelled.
     runtime.shutdown_timeout(Duration::from_millis(BLOCKING_MS));
     result
 }
@@ -152,8 +152,8 @@ fn runtime() -> Result<Runtime, CommandError> {
         .map_err(|error| CommandError::daemon(format!("no threads can be started: {error}")))
 }
 
-/// One daemon per sockets. A person is told who else serves; whoever started one on demand
-/// waits until that one serves or has ended.
+/// Takes the lock: one daemon for each pair of sockets. In the foreground, the error names the
+/// other daemon; a client that started one on demand waits until the other serves or has exited.
 fn try_lock(dirs: &Dirs) -> Result<TryLock, CommandError> {
     let path = dirs.lock();
     file_lock::try_lock(&path).map_err(|error| {
@@ -181,12 +181,12 @@ fn readiness_error(error: &CommandError) -> DaemonReadiness {
     DaemonReadiness::Failed(Problem::new(code, message, hint))
 }
 
-/// Tells the starter, and lets go of the pipe it listens on.
+/// Reports to the starter, and closes the pipe.
 fn report_readiness(readiness: &DaemonReadiness) {
     if let Ok(line) = crate::stdio_protocol::encode_line(readiness) {
         #[expect(clippy::disallowed_methods, reason = "a program reads it")]
         let mut stdout = io::stdout();
-        // A starter that is gone is no reason to end.
+        // A starter that exited is no reason to stop.
         drop(stdout.write_all(&line).and_then(|()| stdout.flush()));
     }
     match std::fs::File::options().write(true).open("/dev/null") {
@@ -195,7 +195,7 @@ fn report_readiness(readiness: &DaemonReadiness) {
     }
 }
 
-/// What serves.
+/// The running daemon.
 struct Daemon {
     engine: Engine,
     stdio_server: StdioServer,
@@ -229,7 +229,7 @@ impl Daemon {
         })
     }
 
-    /// Serves until something says stop, then ends in order.
+    /// Serves until a stop is requested, then shuts down in order.
     async fn serve(
         self,
         http_listener: Option<HttpListener>,
@@ -271,10 +271,10 @@ impl Daemon {
         };
         tracing::info!(why, "shutting down");
         stop.cancel();
-        // Clients that come from now on start the next daemon, which waits for our lock.
+        // Clients that connect from now on start the next daemon, which waits for the lock.
         remove_sockets(&self.dirs);
         desk.close().await;
-        // Streams that follow a living execution end with the engine.
+        // Streams that follow a running execution end with the engine.
         self.engine.shutdown().await;
         tracker.close();
         if tokio::time::timeout(Duration::from_millis(DRAIN_MS), tracker.wait())
@@ -290,7 +290,7 @@ impl Daemon {
 /// Opens the engine on this machine.
 ///
 /// # Errors
-/// When the state directory or the keeper cannot be used.
+/// When the state directory or the zygote cannot be used.
 pub(crate) async fn open_engine(
     config: &Config,
     env: &ProcessEnv,
@@ -301,10 +301,10 @@ pub(crate) async fn open_engine(
         .map_err(|error| CommandError::from(&error))
 }
 
-/// The same, with the engine's own error, so that a locked directory can be told.
+/// As [`open_engine`], with the engine's own error, so that a locked directory can be recognized.
 ///
 /// # Errors
-/// When the place cannot be opened.
+/// When the backend cannot be opened.
 pub(crate) async fn try_open_engine(
     config: &Config,
     env: &ProcessEnv,
@@ -321,15 +321,15 @@ pub(crate) async fn try_open_engine(
     Ok(Engine::open(settings, Arc::new(backend)).await)
 }
 
-/// Catches one kind of signal.
+/// Installs the handler of a signal.
 ///
 /// # Errors
-/// When the system does not let us.
+/// When the system refuses.
 fn signal_stream(kind: SignalKind) -> Result<tokio::signal::unix::Signal, CommandError> {
     signal(kind).map_err(|error| CommandError::daemon(format!("no signal handler: {error}")))
 }
 
-/// While the lock is still held, so that none of a next daemon is hit.
+/// Removes the sockets while the lock is still held, so that none of a next daemon is removed.
 fn remove_sockets(dirs: &Dirs) {
     for path in [dirs.daemon_socket(), dirs.stdio_socket()] {
         if let Err(error) = std::fs::remove_file(&path) {
@@ -338,10 +338,10 @@ fn remove_sockets(dirs: &Dirs) {
     }
 }
 
-/// Waits until somebody tells this process to end.
+/// Waits for a signal that requests a shutdown.
 ///
 /// # Errors
-/// When signals cannot be caught.
+/// When signals cannot be handled.
 pub(crate) async fn wait_for_shutdown_signal() -> Result<(), CommandError> {
     let mut terminate = signal_stream(SignalKind::terminate())?;
     let mut interrupt = signal_stream(SignalKind::interrupt())?;

@@ -1,6 +1,6 @@
-//! Secrets on their way to a daemon that is started on demand: in a memory file that is its
-//! standard input, and not in its environment, where every process of this user could read
-//! them for as long as it lives.
+//! Passes secrets to a daemon that is started on demand: in a memory file (memfd_create(2)) as its
+//! standard input, and not in its environment, where every process of this user could read them as
+//! long as it lives.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -11,10 +11,10 @@ use std::process::Stdio;
 
 use rustix::fs::MemfdFlags;
 
-/// The most bytes that are taken over: more than an environment can hold.
+/// The most bytes that are passed: more than an environment can hold.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Variables that hold secrets.
+/// Environment variables that hold secrets.
 #[derive(Clone, Default)]
 pub(crate) struct SecretVariables(Vec<(OsString, OsString)>);
 
@@ -26,20 +26,20 @@ impl fmt::Debug for SecretVariables {
 }
 
 impl SecretVariables {
-    /// These.
+    /// Wraps these variables.
     pub(crate) const fn new(variables: Vec<(OsString, OsString)>) -> Self {
         Self(variables)
     }
 
-    /// Them.
+    /// Unwraps the variables.
     pub(crate) fn into_inner(self) -> Vec<(OsString, OsString)> {
         self.0
     }
 
-    /// The standard input of a daemon that takes them over.
+    /// The standard input for a daemon that receives them.
     ///
     /// # Errors
-    /// When there is no memory for them.
+    /// When the memory file cannot be created.
     pub(super) fn to_stdin(&self) -> io::Result<Stdio> {
         if self.0.is_empty() {
             return Ok(Stdio::null());
@@ -53,7 +53,7 @@ impl SecretVariables {
         Ok(Stdio::from(file))
     }
 
-    /// What was handed over to this process; its standard input is empty afterwards.
+    /// Reads what was passed to this process; its standard input is empty afterwards.
     pub(crate) fn from_stdin() -> Self {
         read_stdin().unwrap_or_else(|error| {
             tracing::warn!(%error, "no secrets are taken over");
@@ -85,7 +85,7 @@ fn parse_variables(bytes: &[u8]) -> Vec<(OsString, OsString)> {
     variables.collect()
 }
 
-/// Whether a variable holds a secret, by the beginning of its name.
+/// Whether a variable holds a secret, by the prefix of its name.
 pub(crate) fn is_secret(name: &OsStr, prefixes: &[String]) -> bool {
     let mut prefixes = prefixes.iter().filter(|prefix| !prefix.is_empty());
     prefixes.any(|prefix| name.as_bytes().starts_with(prefix.as_bytes()))

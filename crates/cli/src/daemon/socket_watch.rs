@@ -1,4 +1,4 @@
-//! Waits for a daemon that somebody else started: for its socket, or for its end.
+//! Waits for a daemon that another process started: for its socket, or for its exit.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,22 +11,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// How long to wait for a process that cannot be watched before everything is looked at again,
-/// in milliseconds: it took a lock and has not written its pid yet, or has ended.
+/// Milliseconds between two checks while a process cannot be watched: it took a lock and has not
+/// written its pid yet, or has exited.
 const UNKNOWN_MS: u64 = 50;
-/// Bytes of events read at once.
+/// The size of the buffer for events in bytes.
 const EVENT_BYTES: usize = 4 * 1024;
 
-/// What a wait ended with.
+/// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SocketChange {
-    /// The socket was made, or the process ended, or there is no such process: look again.
+    /// The socket was created, or the process exited or does not exist: check again.
     Changed,
-    /// The time is over.
+    /// The timeout expired.
     TimedOut,
 }
 
-/// A watch on the directory of a socket.
+/// A watch of the directory of a socket.
 #[derive(Debug)]
 pub(super) struct SocketWatch {
     inotify: OwnedFd,
@@ -34,23 +34,23 @@ pub(super) struct SocketWatch {
 }
 
 impl SocketWatch {
-    /// Watches from now on.
+    /// Starts watching.
     ///
     /// # Errors
-    /// As inotify(7).
+    /// Those of inotify(7).
     pub(super) fn new(socket: &Path) -> io::Result<Self> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        // Its mode is set once it listens, which is what can be connected to.
+        // The mode of a socket is set once it listens, which is when it can be connected to.
         let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ATTRIB;
         inotify::add_watch(&inotify, socket.parent().unwrap_or(Path::new("/")), flags)?;
         let name = socket.file_name().unwrap_or_default().to_owned();
         Ok(Self { inotify, name })
     }
 
-    /// Waits until the socket appears or changes, or the process with this pid ends.
+    /// Waits until the socket appears or changes, or the process with this pid exits.
     ///
     /// # Errors
-    /// As poll(2) and inotify(7).
+    /// Those of poll(2) and inotify(7).
     pub(super) fn wait(&self, pid: Option<u32>, deadline: Instant) -> io::Result<SocketChange> {
         let process = pid.and_then(open_pidfd);
         let poll_deadline = Instant::now() + Duration::from_millis(UNKNOWN_MS);
@@ -78,7 +78,7 @@ impl SocketWatch {
         }
     }
 
-    /// Whether one of the events that came is about the socket.
+    /// Whether one of the pending events concerns the socket.
     fn has_appeared(&self) -> io::Result<bool> {
         let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
         let mut events = inotify::Reader::new(self.inotify.as_fd(), &mut buffer);

@@ -1,4 +1,4 @@
-//! Takes over the standard streams of `ostler mcp` and serves MCP on them.
+//! The stdio server: takes over the standard streams of `ostler mcp` and serves MCP on them.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -27,7 +27,7 @@ use crate::stdio_protocol::{
 
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// What every front is served with.
+/// The shared state of all stdio connections.
 #[derive(Debug, Clone)]
 pub(crate) struct StdioServer {
     pub(crate) engine: Engine,
@@ -43,12 +43,12 @@ struct HelloMessage {
     hello: StdioHello,
     input: OwnedFd,
     output: OwnedFd,
-    /// What earlier daemons noted of the connection.
+    /// The log of the connection, written by earlier daemons.
     log: OwnedFd,
 }
 
 impl StdioServer {
-    /// Accepts fronts until the daemon stops.
+    /// Accepts stdio proxies until the daemon stops.
     pub(crate) async fn accept(self, listener: UnixListener) {
         let error = match Acceptor::stdio_proxies(listener) {
             Ok(acceptor) => match self.accept_all(&acceptor).await {
@@ -64,7 +64,8 @@ impl StdioServer {
         while let Some(connection) = self.stop.run_until_cancelled(acceptor.accept()).await {
             let AcceptedSocket { socket, terms } = connection?;
             let control = UnixStream::from_std(socket.into())?;
-            // Counted from now on, so that nobody else takes what its streams need.
+            // Counted from now on, so that no other component takes the descriptors that its
+            // streams need.
             let reserved_files = open_files::ExpectedFds::new(DESCRIPTORS as u64);
             let server = self.clone();
             self.tracker.spawn(async move {
@@ -80,7 +81,7 @@ impl StdioServer {
         Ok(())
     }
 
-    /// Tells a front that waited for descriptors that there are none.
+    /// Refuses a proxy that waited for descriptors.
     async fn reject(&self, mut control: UnixStream, reserved_files: open_files::ExpectedFds) {
         drop(reserved_files);
         let message = "the daemon may open no more files (RLIMIT_NOFILE), and a connection of \
@@ -150,21 +151,21 @@ impl StdioServer {
     }
 }
 
-/// Until the front has closed its connection.
+/// Waits until the proxy has closed its connection.
 async fn wait_closed(control: &mut UnixStream) {
     let mut discarded = [0; 64];
-    // A front has nothing to say after its hello; whatever comes, it is alive.
+    // A proxy sends nothing after its hello; whatever arrives, it is alive.
     while matches!(control.read(&mut discarded).await, Ok(1..)) {}
 }
 
 async fn send_line<T: serde::Serialize>(control: &mut UnixStream, message: &T) {
     if let Ok(line) = stdio_protocol::encode_line(message) {
-        // A front that is gone needs no answer.
+        // A proxy that exited needs no response.
         drop(control.write_all(&line).await);
     }
 }
 
-/// The project of a front: what it keeps is seen by later sessions of it.
+/// The project of a proxy: later sessions of it see what it keeps.
 fn project_of_hello(hello: &StdioHello) -> String {
     let home = hello
         .env
@@ -204,10 +205,10 @@ fn client_context(hello: &StdioHello) -> Result<ClientContext, Problem> {
     })
 }
 
-/// The tools these words stand for; none stands for the default.
+/// The tools of these profiles; none is the default.
 ///
 /// # Errors
-/// When one of them is no profile.
+/// When a name is not a profile.
 pub(crate) fn tool_set(profiles: &[String]) -> Result<ToolSet, mcp::UnknownProfile> {
     if profiles.is_empty() {
         return Ok(ToolSet::default());
@@ -219,7 +220,7 @@ fn initialization_problem(message: &str) -> Problem {
     Problem::new(ErrorCode::Initialization, message, None)
 }
 
-/// Reads one hello with its streams, and checks who says it.
+/// Receives one hello with its streams, and checks the peer's credentials.
 async fn receive_hello(control: &mut UnixStream) -> Result<HelloMessage, Problem> {
     let read_error =
         |error: io::Error| initialization_problem(&format!("the hello cannot be read: {error}"));
@@ -264,7 +265,7 @@ fn check_peer(control: &UnixStream) -> Result<(), Problem> {
     Err(Problem::new(ErrorCode::Permission, message, None))
 }
 
-/// The first bytes of a hello, and the descriptors that ride on them.
+/// Receives the first bytes of a hello, and the descriptors attached to them (SCM_RIGHTS).
 async fn receive_first(control: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut bytes = vec![0; PIECE_BYTES];
     let mut fds = Vec::new();

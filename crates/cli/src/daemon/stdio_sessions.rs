@@ -1,7 +1,7 @@
-//! Sessions that end with their front, when the front goes away while no daemon lives.
+//! Sessions that end with their stdio proxy, if the proxy exits while no daemon runs.
 //!
-//! A front's session is named after its process. A new daemon ends those whose process is
-//! gone, and watches the others: their fronts come back when their client speaks.
+//! The session of a proxy is named after its process. A new daemon ends those whose process has
+//! exited, and watches the others: their proxies reconnect when their client sends a request.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -17,12 +17,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::stdio_protocol::STDIO_SESSION_PREFIX;
 
-/// The session name of the front with this pid, as long as that process lives.
+/// The session name of the proxy with this pid, as long as that process lives.
 pub(crate) fn stdio_session(pid: u32) -> Option<String> {
     session_of_pid(pid).ok().flatten()
 }
 
-/// Whether a name is kept for sessions of fronts.
+/// Whether a name is reserved for sessions of proxies.
 pub(crate) fn is_stdio_session(name: &str) -> bool {
     name.starts_with(STDIO_SESSION_PREFIX)
 }
@@ -38,7 +38,7 @@ pub(crate) fn caller(session: &str) -> Caller {
     }
 }
 
-/// A caller that sees one session, and what was passed to its project.
+/// A caller that sees one session, and what was handed over to its project.
 pub(crate) fn caller_in_project(session: &str, project: String) -> Caller {
     let mut caller = caller(session);
     caller.owner.project = Some(project);
@@ -55,7 +55,7 @@ fn owner() -> Owner {
     }
 }
 
-/// Ends the sessions of earlier fronts, each when its front is gone.
+/// Ends the sessions of earlier proxies, each when its proxy exits.
 pub(crate) fn end_orphans(engine: &Engine, tracker: &TaskTracker, stop: &CancellationToken) {
     for session in earlier_sessions(engine) {
         let (engine, stop) = (engine.clone(), stop.clone());
@@ -69,7 +69,7 @@ pub(crate) fn end_orphans(engine: &Engine, tracker: &TaskTracker, stop: &Cancell
     }
 }
 
-/// Ends one session (D3).
+/// Ends one session.
 pub(crate) async fn end(engine: &Engine, session: &str) {
     if let Err(error) = engine.end_session(&caller(session)).await {
         tracing::warn!(session, %error, "the session did not end cleanly");
@@ -92,7 +92,7 @@ fn earlier_sessions(engine: &Engine) -> BTreeSet<String> {
 }
 
 async fn wait_client_exit(session: &str) {
-    // A descriptor that cannot be had says nothing of the front.
+    // A failure to get a descriptor says nothing about the proxy.
     let Some(pidfd) = open_files::wait_passively(|| pidfd_of(session).ok()).await else {
         return;
     };
@@ -101,10 +101,10 @@ async fn wait_client_exit(session: &str) {
     }
 }
 
-/// The front's process; none where that is gone, or is not the one the session is named after.
+/// Opens a pidfd of the proxy; none if it exited, or the pid was reused.
 ///
 /// # Errors
-/// When there is no descriptor to look by, or none that requests could do without.
+/// When there is no free descriptor, or none that requests could do without.
 fn pidfd_of(session: &str) -> io::Result<Option<OwnedFd>> {
     let Some(pid) = pid_of(session) else {
         return Ok(None);
@@ -123,7 +123,7 @@ fn pidfd_of(session: &str) -> io::Result<Option<OwnedFd>> {
     Ok(is_same_process.then_some(pidfd))
 }
 
-/// The pid in the name of a front's session.
+/// The pid in the name of a proxy's session.
 fn pid_of(session: &str) -> Option<Pid> {
     let (pid, _) = session
         .strip_prefix(STDIO_SESSION_PREFIX)?
@@ -134,7 +134,7 @@ fn pid_of(session: &str) -> Option<Pid> {
 /// As [`stdio_session`].
 ///
 /// # Errors
-/// When there is no descriptor to look by.
+/// When no descriptor is free.
 fn session_of_pid(pid: u32) -> io::Result<Option<String>> {
     let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat,
@@ -144,7 +144,7 @@ fn session_of_pid(pid: u32) -> io::Result<Option<String>> {
     Ok(start_time(&stat).map(|start| format!("{STDIO_SESSION_PREFIX}{pid}-{start}")))
 }
 
-/// When a process started, in clock ticks after boot: field 22 of proc(5) stat.
+/// The start time of a process in clock ticks after boot: field 22 of proc(5) stat.
 fn start_time(stat: &str) -> Option<u64> {
     const AFTER_NAME: usize = 19;
     let (_, rest) = stat.rsplit_once(')')?;

@@ -1,4 +1,4 @@
-//! The standard streams of a front, as the daemon reads and writes them.
+//! The standard streams of a stdio proxy, as the daemon reads and writes them.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,15 +8,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// What a client writes to.
+/// The stream that a client writes to.
 pub(crate) type StdioInput = Box<dyn AsyncRead + Send + Unpin>;
-/// What a client reads from.
+/// The stream that a client reads from.
 pub(crate) type StdioOutput = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Reads `fd`, a pipe or a socket.
 ///
 /// # Errors
-/// When it is neither; fronts relay such streams.
+/// When it is neither; proxies relay such streams.
 pub(crate) fn input(fd: OwnedFd) -> io::Result<StdioInput> {
     if is_socket(&fd)? {
         return Ok(Box::new(socket(fd)?));
@@ -35,7 +35,7 @@ pub(crate) fn output(fd: OwnedFd) -> io::Result<StdioOutput> {
     Ok(Box::new(pipe::Sender::from_owned_fd(fd)?))
 }
 
-/// Whether a stream can be handed over.
+/// Whether a descriptor can be passed to the daemon: a pipe or a socket.
 pub(crate) fn is_passable(fd: impl std::os::fd::AsFd) -> bool {
     fstat(fd).is_ok_and(|stat| {
         let kind = FileType::from_raw_mode(stat.st_mode);
@@ -54,7 +54,7 @@ fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
     UnixStream::from_std(stream)
 }
 
-/// Our own standard streams; by threads where they are neither pipes nor sockets.
+/// The standard streams of this process; by threads where they are neither pipes nor sockets.
 ///
 /// # Errors
 /// When they are closed.

@@ -1,4 +1,4 @@
-//! Directories, keeper, cgroups, secrets and the daemon.
+//! Checks of directories, zygote, cgroups, secrets and the daemon.
 
 use std::fs;
 use std::io;
@@ -24,7 +24,7 @@ pub(crate) struct DoctorCheck {
     pub(super) detail: String,
 }
 
-/// All of them.
+/// Runs all checks.
 pub(super) async fn all(context: &CliContext, capabilities: &CapabilitySet) -> Vec<DoctorCheck> {
     vec![
         configuration(context),
@@ -54,7 +54,7 @@ fn configuration(context: &CliContext) -> DoctorCheck {
     }
 }
 
-/// A list is as narrow as what is on it; that is told, and no problem of the machine.
+/// Reports the allow list of commands: it is a setting, not a problem of the machine.
 fn allow_list(context: &CliContext) -> DoctorCheck {
     let warnings = context.config.warnings();
     DoctorCheck {

@@ -1,4 +1,4 @@
-//! An engine of its own on a scratch directory: the recipe is the daemon's, whole.
+//! A test engine on a temporary directory, with the daemon's whole isolation.
 
 use std::fs;
 use std::net::TcpListener;
@@ -24,13 +24,13 @@ use crate::daemon;
 use crate::error::CommandError;
 use crate::paths::{home, make_scratch};
 
-/// How long the attempts may take.
+/// The timeout of the attempts.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Examines this machine as this user.
+/// Examines this machine as the present user.
 ///
 /// # Errors
-/// When no scratch directory can be made, or no engine opened on it.
+/// When no temporary directory can be created, or no engine opened on it.
 pub(crate) async fn examine(context: &CliContext) -> Result<DoctorReport, CommandError> {
     let scratch = make_scratch(&context.env, "ostler-doctor-")?;
     let report = build_report(context, &scratch).await;
@@ -60,7 +60,7 @@ async fn build_report(context: &CliContext, scratch: &Path) -> Result<DoctorRepo
         Arc::clone(&backend) as Arc<dyn ostler_process::Backend>,
     );
     let engine = engine.await.map_err(|error| CommandError::from(&error))?;
-    // Where somebody works, that file system is what counts; nobody works in the root.
+    // The file system of the working directory is what counts, unless that is the root.
     let cwd = std::env::current_dir().ok();
     let cwd = cwd.filter(|path| path.parent().is_some());
     let cwd = cwd.unwrap_or_else(|| workspace.clone());
@@ -87,8 +87,8 @@ async fn build_report(context: &CliContext, scratch: &Path) -> Result<DoctorRepo
     })
 }
 
-/// Runs the witness at level high, without what is missing; what it saw, or why it saw
-/// nothing.
+/// Runs the sandbox probe at level high, without missing capabilities; returns its results, or why
+/// there are none.
 async fn probe_sandbox(
     context: &CliContext,
     engine: &Engine,
@@ -113,7 +113,7 @@ async fn probe_sandbox(
         workspace: workspace.to_owned(),
     };
     let mut probes = run_probe(engine, &targets).await?;
-    // Its /tmp is its own: what counts is whether the host's was written.
+    // The probe's /tmp is private: what counts is whether the host's was written.
     for probe in probes
         .iter_mut()
         .filter(|probe| probe.what == "write beside the workspace")
@@ -146,7 +146,7 @@ async fn run_probe(engine: &Engine, targets: &ProbeTargets) -> Result<Vec<ProbeR
     read_probes(engine, &caller, &info)
 }
 
-/// What is missing is told in the table; the rest is to be witnessed nevertheless.
+/// What is missing is reported in the table; the rest is to be probed nevertheless.
 fn missing_capabilities(capabilities: &CapabilitySet) -> Vec<Capability> {
     capabilities.missing.iter().map(|it| it.ability).collect()
 }

@@ -1,4 +1,4 @@
-//! What each level comes to on this machine.
+//! What each isolation level provides on this machine.
 
 use ostler_model::isolation::MissingCapability;
 use ostler_model::{
@@ -13,7 +13,7 @@ use super::remedy;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LevelReport {
     pub(super) level: IsolationLevel,
-    /// Whether it is built at all.
+    /// Whether the level is implemented.
     pub(super) built: bool,
     /// Whether nothing is missing.
     pub(super) whole: bool,
@@ -21,7 +21,7 @@ pub(crate) struct LevelReport {
     pub(super) missing: Vec<CapabilityGap>,
 }
 
-/// A missing piece.
+/// A missing capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct CapabilityGap {
     pub(super) ability: Capability,
@@ -30,8 +30,8 @@ pub(crate) struct CapabilityGap {
     pub(super) remedy: Option<&'static str>,
 }
 
-/// All levels. High is asked for with everything it can have: an overlay, an allow list, and
-/// every limit.
+/// All levels. Level high is requested with all options: an overlay, an allow list, and every
+/// limit.
 pub(super) fn all_levels(capabilities: &CapabilitySet) -> Vec<LevelReport> {
     let medium = Limits {
         pids: Some(1),
@@ -70,7 +70,7 @@ fn level(capabilities: &CapabilitySet, level: IsolationLevel, limits: Limits) ->
         limits,
         demanded: Limits::default(),
         confinement,
-        // Everything, so that all that is missing is told at once.
+        // All capabilities, so that everything that is missing is reported at once.
         degradable: Capability::ALL.to_vec(),
     };
     let (in_force, missing) = match resolve_isolation(request, capabilities) {

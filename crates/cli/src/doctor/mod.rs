@@ -1,10 +1,10 @@
-//! What this machine can enforce, found out by doing it.
+//! Tests of what this machine can enforce, by doing it.
 //!
-//! * [`examine`]: an engine of its own on a scratch directory, and the command that is walled off.
+//! * [`examine`]: a test engine on a temporary directory, and the sandboxed command.
 //! * [`sandbox_probe`]: that command: tries what must be denied, and what must work.
-//! * [`level_reports`]: what each level comes to here; [`remedy`]: what helps.
-//! * [`checks`]: directories, keeper, cgroups, secrets, the daemon.
-//! * [`report`]: all of it, for people and programs.
+//! * [`level_reports`]: what each level provides; [`remedy`]: what to do about what is missing.
+//! * [`checks`]: directories, zygote, cgroups, secrets, the daemon.
+//! * [`report`]: all results, for people and programs.
 
 mod checks;
 mod examine;

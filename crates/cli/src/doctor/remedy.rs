@@ -1,8 +1,8 @@
-//! What helps where something is missing.
+//! Hints about missing capabilities.
 
 use ostler_model::Capability;
 
-/// What to do about a missing piece; none where nothing on this machine helps.
+/// What to do about a missing capability; none where nothing on this machine helps.
 pub(super) const fn remedy_for(ability: Capability) -> Option<&'static str> {
     match ability {
         Capability::OwnCgroup

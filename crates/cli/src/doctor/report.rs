@@ -1,4 +1,4 @@
-//! Everything that was found out, for people and programs.
+//! The report of all results, for people and programs.
 
 use serde::Serialize;
 
@@ -8,43 +8,43 @@ use super::sandbox_probe::ProbeResult;
 use crate::error::CommandError;
 use crate::output::{StdoutWriter, Style, TextTable, cells};
 
-/// What D8 says of sessions.
+/// The note about session isolation.
 const SESSION_NOTE: &str = "Session isolation is between clients; only levels high and container \
                         wall commands off from each other and from us.";
 
-/// What no kernel that we know bounds for a cell, whoever runs it.
+/// What no known kernel limits for a jail, whichever user runs it.
 const SHARED_GAPS: [&str; 2] = [
     "unix sockets by path: two commands that share a workspace can connect through it and pass \
      descriptors",
     "between two looks at a workspace (0.1 to 2 s) a command can write more than its disk limit",
 ];
-/// And what is counted for the ids a cell runs with: for root these are a cell's own.
+/// And what is counted for the ids that a jail runs with: for root these are the jail's own.
 const SAME_USER_GAPS: [&str; 3] = [
     "descriptors in flight over unix sockets count for your user on the whole machine",
     "pages of pipes count for your user on the whole machine",
     "watches of epoll count for your user on the whole machine",
 ];
 
-/// Where level high stands among the levels.
+/// The index of level high among the levels.
 const HIGH_INDEX: usize = 2;
 
-/// Everything that was found out.
+/// All results.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct DoctorReport {
-    /// As which user.
+    /// The user id of the tests.
     pub(super) uid: u32,
     pub(super) levels: Vec<LevelReport>,
-    /// Attempts of a command at level high.
+    /// The results of the sandbox probe.
     #[serde(rename = "witnessed")]
     pub(super) probes: Vec<ProbeResult>,
-    /// Why there were none.
+    /// Why there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
     pub(super) checks: Vec<DoctorCheck>,
 }
 
 impl DoctorReport {
-    /// Whether level high is whole here: nothing is missing, and every attempt came as it must.
+    /// Whether level high is complete here: nothing is missing, and every probe passed.
     pub(crate) fn is_whole(&self) -> bool {
         let high = |level: &&LevelReport| level.level == ostler_model::IsolationLevel::High;
         let high = self.levels.iter().find(high);
@@ -52,13 +52,13 @@ impl DoctorReport {
         high.is_some_and(|level| level.whole) && probes_passed
     }
 
-    /// What level high does not wall off on this kernel.
+    /// What level high does not isolate on this kernel.
     fn known_gaps(&self) -> Vec<&'static str> {
         let shared = SAME_USER_GAPS.iter().filter(|_| self.uid != 0);
         SHARED_GAPS.iter().chain(shared).copied().collect()
     }
 
-    /// The report with its sums, as JSON.
+    /// The report with its totals, as JSON.
     pub(crate) fn json(&self) -> serde_json::Value {
         let mut value = serde_json::json!(self);
         let denials: Vec<_> = self.probes.iter().filter(|it| it.to_deny).collect();
@@ -72,7 +72,7 @@ impl DoctorReport {
         value
     }
 
-    /// The tables.
+    /// Prints the tables.
     ///
     /// # Errors
     /// When standard output cannot be written.
@@ -110,7 +110,7 @@ impl DoctorReport {
         table.print(out)
     }
 
-    /// Each missing piece once, under the lowest level that wants it.
+    /// Prints each missing capability once, under the lowest level that needs it.
     fn missing(&self, out: &mut StdoutWriter) -> Result<(), CommandError> {
         let mut listed = Vec::new();
         let mut helped = None;

@@ -1,6 +1,6 @@
-//! The command that is walled off: it tries what must be denied and what must work, and tells
-//! what came of each. Its own word counts only where it was refused: what reached its goal is
-//! told as not denied.
+//! The sandboxed command: it tries what must be denied and what must work, and reports each result.
+//! Its report counts only for refusals: an attempt that reached its target is reported as not
+//! denied.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -15,18 +15,18 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use serde::{Deserialize, Serialize};
 
-/// The first argument of the role.
+/// The first argument that selects this role.
 pub(crate) const PROBE_ARGUMENT: &str = "__witness";
-/// How long a connection that should be refused may take.
+/// The timeout of a connection that should be refused.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Signals that may wait in a cell at most.
+/// The most signals that may be queued in a jail.
 const MAX_SIGNALS: u64 = 1_024;
 /// `AF_VSOCK` of socket(2).
 const VSOCK: AddressFamily = AddressFamily::from_raw(40);
-/// Processes of a cell: its init, us, and one that is just ending.
+/// Processes of a jail: its init, this one, and one that is just ending.
 const OWN_PROCESSES: usize = 3;
 
-/// What is out there to be reached.
+/// The targets outside of the sandbox.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ProbeTargets {
     /// A process of the host: the doctor itself.
@@ -43,28 +43,28 @@ pub(super) struct ProbeTargets {
     pub(super) home: PathBuf,
     /// The daemon's socket.
     pub(super) daemon: PathBuf,
-    /// Inotify instances that a user of the host may have.
+    /// The limit of inotify instances of a user of the host.
     pub(super) inotify_instances: u64,
-    /// The workspace; it has a `.git`.
+    /// The workspace; it has a `.git` directory.
     pub(super) workspace: PathBuf,
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProbeResult {
     /// What was tried.
     pub(super) what: String,
     /// Whether it must be denied; else it must work.
     pub(super) to_deny: bool,
-    /// Whether it came as it must.
+    /// Whether the result is as required.
     #[serde(rename = "held")]
     pub(super) passed: bool,
-    /// What the system said.
+    /// The error of the system.
     #[serde(rename = "said")]
     pub(super) detail: String,
 }
 
-/// The role: tries everything, writes one JSON list to standard output.
+/// Runs all attempts and writes one JSON list to standard output.
 pub(crate) fn main() -> u8 {
     let targets = std::env::args().nth(2);
     let targets = targets.and_then(|text| serde_json::from_str::<ProbeTargets>(&text).ok());
@@ -229,25 +229,25 @@ fn write(path: &Path) -> io::Result<()> {
     file.and_then(|mut file| file.write_all(b"witness"))
 }
 
-/// A new file, gone again where it could be made: nothing stays where the walls do not hold.
+/// Creates and removes a new file: nothing stays if the sandbox does not hold.
 fn create_file(path: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).open(path)?;
     fs::remove_file(path)
 }
 
-/// Opening it for writing is enough.
+/// Opens a file for appending, which is enough.
 fn append(path: &Path) -> io::Result<()> {
     OpenOptions::new().append(true).open(path).map(drop)
 }
 
-/// A mount, gone again where it could be made.
+/// Mounts and unmounts.
 fn try_mount(at: &Path) -> io::Result<()> {
     fs::create_dir_all(at)?;
     mount("none", at, "tmpfs", MountFlags::empty(), None)?;
     Ok(unmount(at, UnmountFlags::DETACH)?)
 }
 
-/// Reading at least one byte of it.
+/// Reads at least one byte of a file.
 fn read(path: &Path) -> io::Result<()> {
     let mut byte = [0];
     match File::open(path)?.read(&mut byte)? {
@@ -263,13 +263,13 @@ fn list(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The home directory is private and empty: a file written there is gone with the command. One
-/// that was there before would be the host's.
+/// Writes to the home directory, which is private and empty: a file written there disappears with
+/// the command. A file that was there before would be the host's.
 fn home_write(home: &Path) -> io::Result<()> {
     append(&home.join(".profile")).or_else(|_| append(&home.join(".bashrc")))
 }
 
-/// Seeing more processes than one's own.
+/// Succeeds if processes of the host are visible.
 fn host_processes() -> io::Result<()> {
     let is_pid = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
     let entries = fs::read_dir("/proc")?.filter_map(Result::ok);
@@ -280,7 +280,7 @@ fn host_processes() -> io::Result<()> {
     }
 }
 
-/// Whether exec(2) may give rights; a setuid program is looked for nowhere.
+/// Succeeds if exec(2) may grant privileges; no setuid program is searched for.
 fn privilege_gain() -> io::Result<()> {
     status("NoNewPrivs", "0")
 }
@@ -295,7 +295,7 @@ fn capability() -> io::Result<()> {
     Err(io::Error::other("every set is empty"))
 }
 
-/// Whether as many signals may wait as the kernel lets a user have; `SigQ` says both numbers.
+/// Succeeds if as many signals may be queued as the kernel allows a user; `SigQ` has both numbers.
 fn signal_limit() -> io::Result<()> {
     let text = status_field("SigQ")?.unwrap_or_default();
     let limit = text
@@ -307,7 +307,7 @@ fn signal_limit() -> io::Result<()> {
     }
 }
 
-/// Whether this namespace may have as many instances as a user of the host.
+/// Succeeds if this namespace may have as many inotify instances as a user of the host.
 fn inotify_limit(host_limit: u64) -> io::Result<()> {
     match max_inotify_instances() {
         Some(most) if most < host_limit => Err(io::Error::other(format!("{most} of {host_limit}"))),
@@ -316,13 +316,13 @@ fn inotify_limit(host_limit: u64) -> io::Result<()> {
     }
 }
 
-/// Inotify instances that a user may have; none where the kernel does not count them.
+/// The limit of inotify instances of a user; none where the kernel has no such limit.
 pub(super) fn max_inotify_instances() -> Option<u64> {
     let text = fs::read_to_string("/proc/sys/user/max_inotify_instances").ok()?;
     text.trim().parse().ok()
 }
 
-/// Ok where our status has this value: what must not be.
+/// Succeeds if a field of proc(5) status has the value that must not be.
 fn status(name: &str, bad: &str) -> io::Result<()> {
     match status_field(name)? {
         Some(value) if value != bad => Err(io::Error::other(format!("{name} is {value}"))),

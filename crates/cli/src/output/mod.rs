@@ -1,8 +1,8 @@
-//! What people and scripts see: lines, tables, times, colours, and a standard output whose
-//! reader may go away.
+//! Output for people and scripts: lines, tables, times, colours, and a standard output whose reader
+//! may close it.
 //!
-//! Commands, labels, paths, names and messages are anybody's text. Here is the only way from
-//! them to a terminal, and it goes through `ostler_model::visible`.
+//! Commands, labels, paths, names and messages are untrusted text. This module is the only way from
+//! them to a terminal, and it escapes them by `ostler_model::visible`.
 
 mod stderr;
 mod stdout;

@@ -1,4 +1,4 @@
-//! Standard error: what people are told besides what they asked for.
+//! Standard error: messages besides the requested output.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -8,17 +8,17 @@ use ostler_model::visible_lines;
 use super::styled_line::StyledLine;
 use crate::error::CommandError;
 
-/// Stands before every line of a message but its first: nobody's text passes for a line of ours.
+/// Precedes every line of a message but its first: untrusted text cannot imitate a message.
 const INDENT: &str = "\n  ";
 
-/// Tells the person what went wrong; a broken pipe is nobody's business.
+/// Reports an error to the user; nothing for a broken pipe.
 pub(crate) fn print_error(error: &CommandError) {
     for paragraph in error.paragraphs() {
         print_message(&paragraph);
     }
 }
 
-/// Tells the person something that is no error.
+/// Reports something that is not an error.
 pub(crate) fn print_note(message: &str) {
     print_message(&format!("ostler: {message}"));
 }
@@ -28,7 +28,7 @@ fn print_message(message: &str) {
     write_stderr(format!("{text}\n").as_bytes());
 }
 
-/// Standard error for lines of a log: on a terminal nobody's text controls it.
+/// Standard error for log lines: on a terminal, untrusted text is escaped.
 #[derive(Debug)]
 pub(crate) struct StderrWriter {
     stderr: io::Stderr,
@@ -66,12 +66,12 @@ impl io::Write for StderrWriter {
     }
 }
 
-/// Bytes of a command's standard error, on ours, as they are.
+/// Writes bytes of a command's standard error unchanged.
 pub(crate) fn write_stderr_raw(bytes: &[u8]) {
     write_stderr(bytes);
 }
 
-/// Lines in the place of as many as were drawn before, `drawn_lines`.
+/// Draws lines over the last `drawn_lines` lines.
 pub(crate) fn redraw(drawn_lines: usize, lines: &[StyledLine]) {
     let mut text = match drawn_lines {
         0 => String::new(),
@@ -84,7 +84,7 @@ pub(crate) fn redraw(drawn_lines: usize, lines: &[StyledLine]) {
     write_stderr(text.as_bytes());
 }
 
-/// Asks at a terminal: the lines, and then the question.
+/// Prompts at a terminal: the lines, and then the question.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -103,6 +103,6 @@ pub(crate) fn print_prompt(
     reason = "this is where text is made harmless"
 )]
 fn write_stderr(bytes: &[u8]) {
-    // Nobody is left to tell that standard error is closed.
+    // Nobody is left to report to if standard error is closed.
     drop(io::stderr().write_all(bytes));
 }

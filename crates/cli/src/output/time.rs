@@ -1,4 +1,4 @@
-//! Times as people say them.
+//! Times in words.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -7,7 +7,7 @@ const MINUTE_S: u64 = 60;
 const HOUR_S: u64 = 60 * MINUTE_S;
 const DAY_S: u64 = 24 * HOUR_S;
 
-/// A span of seconds in at most two units, for example `1h 5m`; below ten seconds with a
+/// Formats a number of seconds in at most two units, for example `1h 5m`; below ten seconds with a
 /// fraction.
 pub(crate) fn format_duration(seconds: f64) -> String {
     if seconds < 10.0 {
@@ -30,7 +30,7 @@ fn format_units(seconds: u64, large: (u64, &str), small: (u64, &str)) -> String 
     }
 }
 
-/// How long ago `then` was at `now`, for example `5m ago`; a clock set back is `just now`.
+/// Formats the age of `then` at `now`, for example `5m ago`; a time in the future is `just now`.
 pub(crate) fn format_age(then: Timestamp, now: Timestamp) -> String {
     let seconds = u64::try_from(now.duration_since(then).as_secs()).unwrap_or(0);
     match seconds {
@@ -42,7 +42,7 @@ pub(crate) fn format_age(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A moment on the local clock, to the millisecond.
+/// Formats a local time with milliseconds.
 pub(crate) fn format_time(at: Timestamp, zone: &TimeZone) -> String {
     let zoned = at.to_zoned(zone.clone());
     zoned.strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()

@@ -1,4 +1,4 @@
-//! Help, and what is wrong with arguments.
+//! Help, and usage errors.
 
 use std::io::{self, Write as _};
 
@@ -7,8 +7,8 @@ use ostler_model::{ColourMode, visible_output};
 use super::style::Style;
 use crate::config::ProcessEnv;
 
-/// Prints it where it belongs: help on standard output, errors on standard error. What stands
-/// in the arguments is anybody's text.
+/// Prints help on standard output, errors on standard error. The arguments in it are untrusted
+/// text.
 ///
 /// # Errors
 /// When it cannot be written.

@@ -1,4 +1,4 @@
-//! The connection a front holds to the daemon while its streams are served.
+//! The connection of a proxy to the daemon while its streams are served.
 
 use std::io::{self, BufRead as _, BufReader, IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -11,13 +11,14 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use crate::error::CommandError;
 use crate::stdio_protocol::{self, DESCRIPTORS, EVENT_BYTES, HelloReply, StdioEvent, StdioHello};
 
-/// A connection on which the streams were handed over.
+/// A connection over which the streams were passed.
 #[derive(Debug)]
 pub(crate) struct StdioConnection(BufReader<UnixStream>);
 
 impl StdioConnection {
-    /// Says hello, hands the streams and the log over, and reads the answer; none when the daemon died
-    /// before it gave one.
+    /// Sends the hello with the streams and the log, and reads the response; none when the daemon
+    /// died
+    /// before it responded.
     ///
     /// # Errors
     /// When the daemon refuses.
@@ -39,7 +40,7 @@ impl StdioConnection {
         }
     }
 
-    /// The next note; none when the daemon died. Sleeps in between.
+    /// Waits for the next event; none when the daemon died.
     pub(crate) fn next_event(&mut self) -> Option<StdioEvent> {
         self.read_line()
     }
@@ -56,7 +57,7 @@ impl StdioConnection {
     }
 }
 
-/// Writes the line, the descriptors on its first byte.
+/// Writes the line, with the descriptors attached to its first byte.
 fn send_hello(
     mut stream: &UnixStream,
     line: &[u8],

@@ -1,8 +1,10 @@
-//! The front: what an MCP client starts. It hands its standard streams to the daemon and
-//! sleeps; when the daemon dies, it finds or starts the next one and hands them over again.
+//! The stdio proxy: what an MCP client starts. It passes its standard streams to the daemon and
+//! sleeps;
+//! when the daemon dies, it finds or starts the next one and passes them again.
 //!
-//! No runtime and no threads here, unless a stream cannot be handed over and is relayed, or no
-//! daemon can be started and the front answers requests with that.
+//! No runtime and no threads here, unless a stream cannot be passed and is relayed, or no daemon
+//! can be
+//! started and the proxy answers requests with that error.
 
 mod control;
 mod relay;

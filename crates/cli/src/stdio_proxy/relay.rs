@@ -1,18 +1,18 @@
-//! Moves bytes where a stream cannot be handed over: terminals, files.
+//! Relays bytes of streams that cannot be passed: terminals, files.
 
 use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 
-/// Two threads between our standard streams and a socket.
+/// Two threads between the standard streams and a socket.
 #[derive(Debug)]
 pub(crate) struct StreamRelay {
     output_thread: JoinHandle<()>,
 }
 
 impl StreamRelay {
-    /// Begins to move bytes between standard input and output and `socket`.
+    /// Starts to relay between standard input and output and `socket`.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -23,14 +23,14 @@ impl StreamRelay {
         Ok(Self { output_thread })
     }
 
-    /// Waits until everything the daemon wrote is out.
+    /// Waits until everything that the daemon wrote is relayed.
     pub(crate) fn finish(self) {
         drop(self.output_thread.join());
     }
 }
 
 fn copy_input(mut socket: UnixStream) {
-    // Either side may go away; then there is nothing left to move.
+    // Either side may close; then there is nothing left to relay.
     drop(io::copy(&mut io::stdin().lock(), &mut socket));
     drop(socket.shutdown(Shutdown::Write));
 }
@@ -41,7 +41,7 @@ fn copy_output(mut socket: UnixStream) {
     drop(io::copy(&mut socket, &mut FlushingWriter(&mut stdout)));
 }
 
-/// Writes through: a client waits for each answer.
+/// Flushes every write: a client waits for each response.
 struct FlushingWriter<'a>(&'a mut io::StdoutLock<'static>);
 
 impl Write for FlushingWriter<'_> {

@@ -1,4 +1,4 @@
-//! One client's session, over as many daemons as it takes.
+//! The session of one client, across daemon restarts.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -17,57 +17,58 @@ use crate::error::{CommandError, CommandResult};
 use crate::paths::Dirs;
 use crate::stdio_protocol::{CloseReason, PROTOCOL, StdioClientKind, StdioEvent, StdioHello};
 
-/// From so many daemons on that died within [`DEATH_WINDOW`] under one front, it pauses before it
-/// starts another: something is wrong that another one may not cure.
+/// The number of daemons that may die within [`DEATH_WINDOW`] under one proxy before it pauses
+/// between
+/// starts: another one may fail for the same reason.
 const MAX_DEATHS: usize = 5;
-/// The time in which deaths are counted, for how long a daemon may hang up before a front
-/// pauses, and after which one that has served is taken for sound.
+/// The period in which deaths are counted, for how long daemons may hang up before a proxy pauses,
+/// and after which a serving daemon counts as stable.
 const DEATH_WINDOW: Duration = Duration::from_secs(10);
-/// The first pause; each is twice as long as the one before it, up to the longest.
+/// The first pause; each is twice as long as the one before, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// So many times in a row no daemon can be started until requests are answered so.
+/// The consecutive failures to start a daemon after which requests are answered with the error.
 const MAX_TRIES: u32 = 3;
 
-/// What a front was started with.
+/// The parameters of a proxy.
 #[derive(Debug)]
 pub(crate) struct StdioProxy {
-    /// `--session`: the session is kept.
+    /// `--session`: the name of a session that is kept.
     pub(crate) session: Option<String>,
-    /// The tools to offer.
+    /// The tool profiles to offer.
     pub(crate) tools: Vec<String>,
-    /// What holds for this front besides the daemon's settings.
+    /// The policy of this client in addition to the daemon's settings.
     pub(crate) policy: ClientPolicy,
-    /// Where the daemon is.
+    /// The directories of the daemon.
     pub(crate) dirs: Dirs,
-    /// How one is started.
+    /// How to start a daemon.
     pub(crate) launcher: DaemonLauncher,
 }
 
-/// How a daemon left us.
+/// How the connection to a daemon ended.
 enum DaemonExit {
     Bye(CloseReason),
-    /// It served us for this long, and died.
+    /// It served for this long, and died.
     Died(Duration),
-    /// It hung up before it took our streams: it was about to end, or died of our hello.
+    /// It hung up before it took over the streams: it was about to end, or the hello crashed it.
     HungUp,
     /// None can be reached or started.
     Unreachable(CommandError),
 }
 
-/// When to wait before the next daemon.
+/// Decides about pauses between daemons.
 #[derive(Debug, Default)]
 struct DaemonFailures {
     deaths: Vec<Instant>,
-    /// Since when none has taken our streams.
+    /// Since when no daemon has taken over the streams.
     hung_up_since: Option<Instant>,
     /// The last pause, while daemons keep dying.
     pause: Option<Duration>,
 }
 
 impl DaemonFailures {
-    /// How long to wait before the next daemon is asked or started; none for not at all.
+    /// The pause before the next daemon; none for no pause.
     fn next_pause(&mut self, exit: &DaemonExit, now: Instant) -> Option<Duration> {
         let too_many = match exit {
             DaemonExit::Bye(_) => {
@@ -101,11 +102,11 @@ impl DaemonFailures {
     }
 }
 
-/// Serves the client on our standard streams until it goes away.
+/// Serves the client on the standard streams until it closes them.
 ///
 /// # Errors
-/// When no daemon can be reached to begin with, or one refuses us; and when the client has left
-/// and no daemon lives long enough to see it.
+/// When no daemon can be reached in the beginning, or one refuses; and when the client has closed
+/// its streams and no daemon lives long enough to handle that.
 pub(crate) fn run(proxy: &StdioProxy, env: &ProcessEnv) -> CommandResult {
     let streams = ProxyStreams::open().map_err(|error| {
         CommandError::new(
@@ -133,22 +134,22 @@ pub(crate) fn run(proxy: &StdioProxy, env: &ProcessEnv) -> CommandResult {
     Ok(0)
 }
 
-/// A front from its first daemon to its last.
+/// The state of a proxy.
 struct ProxySession<'a> {
     proxy: &'a StdioProxy,
     hello: StdioHello,
-    /// What is in flight; daemons write it.
+    /// The log of pending requests, which daemons write.
     log: OwnedFd,
     failures: DaemonFailures,
     client: ClientPresence,
-    /// Whether a daemon has served us.
+    /// Whether a daemon has served the client.
     was_served: bool,
-    /// Times in a row that none could be reached or started.
+    /// The number of consecutive failures to reach or start one.
     unreachable_count: u32,
 }
 
 impl ProxySession<'_> {
-    /// Has one daemon serve the client; whether another one is to go on.
+    /// Lets one daemon serve the client; returns whether another one is to continue.
     fn serve_once(&mut self, streams: &ProxyStreams) -> Result<bool, CommandError> {
         let exit = self.attach_daemon(streams)?;
         match &exit {
@@ -169,12 +170,12 @@ impl ProxySession<'_> {
         Ok(true)
     }
 
-    /// Hands the streams and their log over and sleeps until the daemon leaves, whichever way.
+    /// Passes the streams and their log and waits until the daemon ends, in any way.
     fn attach_daemon(&self, streams: &ProxyStreams) -> Result<DaemonExit, CommandError> {
         let proxy = self.proxy;
         let stream = match connect_or_start(&proxy.dirs.stdio_socket(), Some(&proxy.launcher)) {
             Ok(stream) => stream,
-            // The client has not been told anything yet: it sees its server fail.
+            // The client has received nothing yet: it sees its server fail.
             Err(error) if !self.was_served => return Err(error),
             Err(error) => return Ok(DaemonExit::Unreachable(error)),
         };
@@ -190,14 +191,14 @@ impl ProxySession<'_> {
         })
     }
 
-    /// Waits before the next daemon. Where none can be started, requests are answered so.
+    /// Pauses before the next daemon. If none can be started, requests are answered with the error.
     fn pause(
         &mut self,
         streams: &ProxyStreams,
         (pause, is_first_pause): (Duration, bool),
         exit: DaemonExit,
     ) -> Result<(), CommandError> {
-        // The end of input was for a daemon to see, and there was one more try since.
+        // The end of input is for a daemon to handle, and there was one more attempt since.
         let is_last = self.client == ClientPresence::Disconnected;
         let error = match exit {
             DaemonExit::Unreachable(error) => {
@@ -223,7 +224,7 @@ impl ProxySession<'_> {
         Ok(())
     }
 
-    /// Answers what the client asked with why nobody can carry it out.
+    /// Answers the client's requests with the error.
     fn answer_with_error(&self, streams: &ProxyStreams, error: &CommandError) {
         let reason = error
             .message()
@@ -289,7 +290,7 @@ mod tests {
         let mut failures = DaemonFailures::default();
         for _ in 1..MAX_DEATHS {
             assert_eq!(failures.next_pause(&DIED, start), None);
-            // One that is about to end hangs up many times.
+            // A daemon that is about to end hangs up many times.
             for _ in 0..100 {
                 assert_eq!(failures.next_pause(&DaemonExit::HungUp, start), None);
             }

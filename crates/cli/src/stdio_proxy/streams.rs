@@ -1,4 +1,4 @@
-//! Our own standard streams, or stand-ins for them.
+//! The standard streams of the proxy, or their replacements.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,28 +12,28 @@ use rustix::io::Errno;
 use super::relay::StreamRelay;
 use crate::daemon::streams::is_passable;
 
-/// Whether the client may still say something.
+/// Whether the client may still send requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientPresence {
     Connected,
-    /// It has closed its side; what it said before may be unread.
+    /// It has closed its side; earlier requests may be unread.
     Disconnected,
 }
 
-/// What is handed over.
+/// The streams that are passed.
 #[derive(Debug)]
 pub(crate) enum ProxyStreams {
     /// Standard input and output themselves, and their flags before the daemon set its own.
     Own { input: OFlags, output: OFlags },
-    /// One end of a socket pair; the relay moves bytes between the other and our streams.
+    /// One end of a socket pair; the relay copies between the other end and the standard streams.
     Relayed { end: OwnedFd, relay: StreamRelay },
 }
 
 impl ProxyStreams {
-    /// Ours where both can be handed over, else stand-ins.
+    /// The standard streams if both can be passed, else a relay.
     ///
     /// # Errors
-    /// When they are closed, or no pair can be made.
+    /// When they are closed, or no socket pair can be created.
     pub(crate) fn open() -> io::Result<Self> {
         let (stdin, stdout) = (rustix::stdio::stdin(), rustix::stdio::stdout());
         if is_passable(stdin) && is_passable(stdout) {
@@ -49,7 +49,7 @@ impl ProxyStreams {
         })
     }
 
-    /// The two descriptors to hand over.
+    /// The two descriptors to pass.
     pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
         match self {
             Self::Own { .. } => [rustix::stdio::stdin(), rustix::stdio::stdout()],
@@ -57,10 +57,10 @@ impl ProxyStreams {
         }
     }
 
-    /// Waits until the client says something or goes away.
+    /// Waits until the client sends something or closes the streams.
     ///
     /// # Errors
-    /// As poll(2).
+    /// Those of poll(2).
     pub(crate) fn wait_for_client(&self) -> io::Result<()> {
         let [input, _] = self.fds();
         let mut fds = [PollFd::from_borrowed_fd(input, PollFlags::IN)];
@@ -68,15 +68,16 @@ impl ProxyStreams {
         Ok(())
     }
 
-    /// Waits this long, or until the client goes away; where `until_input`, also no longer than
-    /// until it says something.
+    /// Waits for `pause`, or until the client closes the streams; with `until_input`, at most until
+    /// it
+    /// sends something.
     ///
     /// # Errors
-    /// As poll(2).
+    /// Those of poll(2).
     pub(crate) fn pause(&self, pause: Duration, until_input: bool) -> io::Result<ClientPresence> {
         let deadline = Instant::now() + pause;
         let [input, _] = self.fds();
-        // That a pipe has no writer is told without being asked for.
+        // poll(2) reports a pipe without a writer in any case.
         let mut events = PollFlags::RDHUP;
         events.set(PollFlags::IN, until_input);
         let mut fds = [PollFd::from_borrowed_fd(input, events)];
@@ -93,8 +94,9 @@ impl ProxyStreams {
         })
     }
 
-    /// The conversation is over: what is still on its way goes out, and flags of streams we
-    /// share with others are what they were.
+    /// Ends the session: relays what is pending, and restores the flags of streams that are shared
+    /// with
+    /// other processes.
     pub(crate) fn finish(self) {
         match self {
             Self::Own { input, output } => {
