@@ -8,7 +8,7 @@ use ostler_model::ByteString;
 
 use crate::daemon::{SecretVariables, is_secret};
 
-/// Variables by name.
+/// Environment variables by name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProcessEnv(BTreeMap<OsString, OsString>);
 

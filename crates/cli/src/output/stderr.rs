@@ -36,7 +36,7 @@ pub(crate) struct StderrWriter {
 }
 
 impl StderrWriter {
-    /// Ours.
+    /// The standard error of this process.
     #[expect(
         clippy::disallowed_methods,
         reason = "this is where text is made harmless"

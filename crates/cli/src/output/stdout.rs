@@ -8,10 +8,10 @@ use serde::Serialize;
 use super::styled_line::{Colour, StyledLine};
 use crate::error::{CommandError, output_failed};
 
-/// Bytes gathered before they are written.
+/// The size of the buffer in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Standard output, buffered; a reader that went away is [`CommandError::BrokenPipe`].
+/// Standard output, buffered; a reader that closed it is [`CommandError::BrokenPipe`].
 #[derive(Debug)]
 pub(crate) struct StdoutWriter {
     writer: io::BufWriter<io::Stdout>,
@@ -19,7 +19,7 @@ pub(crate) struct StdoutWriter {
 }
 
 impl StdoutWriter {
-    /// Ours.
+    /// The standard output of this process.
     #[expect(
         clippy::disallowed_methods,
         reason = "this is where text is made harmless"
@@ -32,13 +32,13 @@ impl StdoutWriter {
         }
     }
 
-    /// One line.
+    /// Writes one line.
     pub(crate) fn write_line(&mut self, line: impl Into<StyledLine>) -> Result<(), CommandError> {
         self.write_line_part(line)?;
         self.end_line()
     }
 
-    /// A piece of a line.
+    /// Writes a part of a line.
     pub(crate) fn write_line_part(
         &mut self,
         line: impl Into<StyledLine>,
@@ -46,13 +46,14 @@ impl StdoutWriter {
         self.write_raw(line.into().rendered().as_bytes())
     }
 
-    /// The end of a line.
+    /// Ends a line.
     pub(crate) fn end_line(&mut self) -> Result<(), CommandError> {
         self.write_raw(b"\n")
     }
 
-    /// A line, without its end, that a program printed or a file holds: in `colour` and without
-    /// control sequences on a terminal, byte for byte elsewhere.
+    /// Writes a line without its end that a program printed or a file holds: on a terminal in
+    /// `colour`
+    /// and without control sequences, byte for byte elsewhere.
     pub(crate) fn output_line(
         &mut self,
         line: &[u8],
@@ -65,7 +66,7 @@ impl StdoutWriter {
         self.write_raw(line)
     }
 
-    /// The same with line ends.
+    /// As [`Self::output_line`], for text with line ends.
     pub(crate) fn output_lines(&mut self, text: &[u8]) -> Result<(), CommandError> {
         if !self.is_terminal {
             return self.write_raw(text);
@@ -82,7 +83,7 @@ impl StdoutWriter {
         Ok(())
     }
 
-    /// A JSON document and a newline.
+    /// Writes a JSON document and a newline.
     pub(crate) fn write_json(&mut self, document: &str) -> Result<(), CommandError> {
         if self.is_terminal {
             self.write_raw(visible_json(document).as_bytes())?;
@@ -92,14 +93,14 @@ impl StdoutWriter {
         self.end_line()
     }
 
-    /// Bytes as they are, where somebody asked for just that.
+    /// Writes bytes unchanged, where exactly that is requested.
     pub(crate) fn write_raw(&mut self, bytes: &[u8]) -> Result<(), CommandError> {
         self.writer
             .write_all(bytes)
             .map_err(|error| output_failed(&error))
     }
 
-    /// Everything so far goes out.
+    /// Writes the buffer.
     pub(crate) fn flush(&mut self) -> Result<(), CommandError> {
         let flushed = self
             .writer
@@ -109,7 +110,7 @@ impl StdoutWriter {
     }
 }
 
-/// One JSON document and a newline.
+/// Prints one JSON document and a newline.
 pub(crate) fn print_json<T: Serialize>(value: &T) -> Result<(), CommandError> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| CommandError::new(ErrorCode::Internal, error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Colours, where somebody looks.
+//! Colours on terminals.
 
 use std::io::{self, IsTerminal};
 
@@ -15,8 +15,8 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// For standard output: coloured when that is a terminal, `NO_COLOR` is unset and the
-    /// terminal is no dumb one.
+    /// For standard output: coloured when that is a terminal, `NO_COLOR` is unset and `TERM` is not
+    /// `dumb`.
     #[expect(clippy::disallowed_methods, reason = "it is only looked at")]
     pub(crate) fn of_stdout(env: &ProcessEnv) -> Self {
         Self::for_stream(&io::stdout(), env)
@@ -28,13 +28,13 @@ impl Style {
         Self::for_stream(&io::stderr(), env)
     }
 
-    /// Whether somebody looks at standard error.
+    /// Whether standard error is a terminal.
     #[expect(clippy::disallowed_methods, reason = "it is only looked at")]
     pub(crate) fn is_stderr_terminal() -> bool {
         io::stderr().is_terminal()
     }
 
-    /// Whether somebody looks at standard output.
+    /// Whether standard output is a terminal.
     #[expect(clippy::disallowed_methods, reason = "it is only looked at")]
     pub(crate) fn is_stdout_terminal() -> bool {
         io::stdout().is_terminal()
@@ -51,7 +51,7 @@ impl Style {
         StyledLine::coloured(self.colour.then_some(colour), text)
     }
 
-    /// What becomes of the colours of programs whose output is shown.
+    /// What happens to the colours in the output of programs.
     pub(crate) const fn colours(self) -> ColourMode {
         match self.colour {
             true => ColourMode::Kept,
@@ -59,12 +59,12 @@ impl Style {
         }
     }
 
-    /// The colour of output that warns.
+    /// The colour of warnings.
     pub(crate) fn warning(self) -> Option<Colour> {
         self.colour.then_some(Colour::Red)
     }
 
-    /// Text that steps back.
+    /// Dimmed text.
     pub(crate) fn dim(self, text: &str) -> StyledLine {
         self.paint(Colour::Dim, text)
     }

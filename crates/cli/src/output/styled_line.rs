@@ -1,5 +1,6 @@
-//! Lines for people. Text gets onto a terminal as a [`StyledLine`] only, and a line holds no control
-//! sequence but our own colours: foreign text cannot play a trick on whoever reads it.
+//! Styled lines. Text is written to a terminal as a [`StyledLine`] only, and a line holds no
+//! control
+//! sequence but our own colours: untrusted text cannot deceive its reader.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ const BLUE: &str = "\x1b[34m";
 const DIM: &str = "\x1b[2m";
 const RESET: &str = "\x1b[0m";
 
-/// Our own colours.
+/// The colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colour {
     Red,
@@ -34,14 +35,14 @@ impl Colour {
     }
 }
 
-/// One line, without its end, in pieces.
+/// One line without its end, in spans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct StyledLine(Vec<StyledSpan>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct StyledSpan {
     colour: Option<Colour>,
-    /// Only what [`visible()`] or [`visible_output()`] leaves.
+    /// Text escaped by [`visible()`] or [`visible_output()`].
     text: String,
 }
 
@@ -52,27 +53,27 @@ impl StyledLine {
         Self(vec![StyledSpan { colour, text }])
     }
 
-    /// What a program printed or a file holds, without its line end.
+    /// A line that a program printed or a file holds, without its end.
     pub(crate) fn from_output(line: &[u8], colours: ColourMode, colour: Option<Colour>) -> Self {
         let text = visible_output(line, colours);
         Self(vec![StyledSpan { colour, text }])
     }
 
-    /// The same with more at its end.
+    /// Appends to the line.
     #[must_use]
     pub(crate) fn and(mut self, more: impl Into<Self>) -> Self {
         self.0.extend(more.into().0);
         self
     }
 
-    /// At least so many characters, filled up with blanks.
+    /// Pads the line with blanks to at least this many characters.
     #[must_use]
     pub(crate) fn padded(self, chars: usize) -> Self {
         let missing = chars.saturating_sub(self.width());
         self.and(" ".repeat(missing))
     }
 
-    /// At most so many characters; a longer line ends with `…`.
+    /// Shortens the line to at most this many characters; a longer line ends with `…`.
     #[must_use]
     pub(crate) fn shortened(mut self, chars: usize) -> Self {
         if self.width() <= chars {
@@ -87,12 +88,12 @@ impl StyledLine {
         self.and("…")
     }
 
-    /// Characters a terminal shows: colours take no room.
+    /// The width in characters; colours have none.
     pub(crate) fn width(&self) -> usize {
         self.0.iter().map(|piece| piece.text.chars().count()).sum()
     }
 
-    /// What is written.
+    /// The bytes to write, with colours.
     pub(crate) fn rendered(&self) -> String {
         let paint = |piece: &StyledSpan| match piece.colour {
             Some(colour) => format!("{}{}{RESET}", colour.sequence(), piece.text),
@@ -101,7 +102,7 @@ impl StyledLine {
         self.0.iter().map(paint).collect()
     }
 
-    /// The same without blanks at its end.
+    /// Removes trailing blanks.
     pub(crate) fn trimmed(mut self) -> Self {
         while let Some(last) = self.0.last_mut().filter(|piece| piece.colour.is_none()) {
             last.text.truncate(last.text.trim_end().len());
@@ -144,14 +145,14 @@ impl From<&ByteString> for StyledLine {
     }
 }
 
-/// A line of pieces of different kinds: `line!["pid ", style.dim(&pid)]`.
+/// A line of several parts: `line!["pid ", style.dim(&pid)]`.
 macro_rules! line {
     ($($piece:expr),+ $(,)?) => {
         $crate::output::StyledLine::default()$(.and($piece))+
     };
 }
 
-/// Cells of a row, each a line.
+/// The cells of a row, each a line.
 macro_rules! cells {
     ($($cell:expr),+ $(,)?) => {
         vec![$($crate::output::StyledLine::from($cell)),+]

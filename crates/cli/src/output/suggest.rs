@@ -1,6 +1,6 @@
-//! Suggestions for words that are close to known ones.
+//! Suggestions: known words similar to an unknown one.
 
-/// The candidate that looks most like `word`, where one looks like it at all.
+/// The candidate most similar to `word`, if one is similar enough.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -14,7 +14,7 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// From 0 to 1. One slip in a short word weighs little: `wbe` is `web`.
+/// The similarity from 0 to 1. A single typing error in a short word counts little: `wbe` is `web`.
 fn similarity(word: &str, candidate: &str) -> f64 {
     const ONE_TYPO: f64 = 0.9;
     const SHORT_CHARS: usize = 3;

@@ -7,7 +7,7 @@ use super::styled_line::StyledLine;
 
 const GAP: &str = "   ";
 
-/// Rows under headings; every column as wide as its widest cell, the last one open.
+/// Rows under headings; every column as wide as its widest cell, the last one unpadded.
 #[derive(Debug)]
 pub(crate) struct TextTable {
     headings: Vec<StyledLine>,
@@ -23,13 +23,13 @@ impl TextTable {
         }
     }
 
-    /// One more row, a cell for each heading.
+    /// Adds a row with a cell for each heading.
     pub(crate) fn push_row(&mut self, cells: Vec<StyledLine>) {
         debug_assert_eq!(cells.len(), self.headings.len());
         self.rows.push(cells);
     }
 
-    /// Cuts what is longer in this column, if there is such a one.
+    /// Shortens cells in this column, if it exists.
     pub(crate) fn shorten(&mut self, heading: &str, chars: usize) {
         let Some(column) = self.column(heading) else {
             return;
@@ -39,8 +39,9 @@ impl TextTable {
         }
     }
 
-    /// Cuts this column, if there is such a one, so that lines have at most `columns`
-    /// characters; never below `min_chars`.
+    /// Shortens this column, if it exists, so that lines have at most `columns` characters; never
+    /// below
+    /// `min_chars`.
     pub(crate) fn fit_width(&mut self, heading: &str, columns: usize, min_chars: usize) {
         let widths = self.widths();
         let gaps = GAP.len() * widths.len().saturating_sub(1);
@@ -56,14 +57,14 @@ impl TextTable {
         self.headings.iter().position(|it| *it == heading_line)
     }
 
-    /// Writes it out.
+    /// Prints the table.
     pub(crate) fn print(&self, out: &mut StdoutWriter) -> Result<(), CommandError> {
         self.lines()
             .into_iter()
             .try_for_each(|line| out.write_line(line))
     }
 
-    /// Its lines, the headings first.
+    /// The lines, the headings first.
     pub(crate) fn lines(&self) -> Vec<StyledLine> {
         let widths = self.widths();
         std::iter::once(&self.headings)
