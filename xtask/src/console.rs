@@ -1,15 +1,15 @@
-//! What people and CI read.
+//! Console output for people and CI.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Whether what was asked holds.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckResult {
-    /// It does.
+    /// It passed.
     Holds,
-    /// It does not; the reasons were said already.
+    /// It failed; the reasons were printed already.
     Fails,
 }
 
@@ -29,18 +29,18 @@ impl From<CheckResult> for ExitCode {
     }
 }
 
-/// One line to standard output. A reader that went away is not our failure.
+/// Prints one line. A reader that closed standard output is not an error.
 pub(crate) fn print_line(line: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     let _gone = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// A heading between steps.
+/// Prints a heading between steps.
 pub(crate) fn heading(title: &str) {
     print_line(format_args!("\n=== {title} ==="));
 }
 
-/// The text without terminal colours, so that it can be parsed.
+/// The text without terminal colours, to be parsed.
 pub(crate) fn strip_ansi(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut chars = line.chars();

@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Runs other programs.
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader};
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::console;
 
-/// A command in `dir` with nothing on its standard input.
+/// A command in `dir` with empty standard input.
 pub(crate) fn command(program: impl AsRef<OsStr>, dir: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(dir).stdin(Stdio::null());
@@ -28,7 +28,7 @@ pub(crate) fn display(command: &Command) -> String {
         .join(" ")
 }
 
-/// Runs it to its end with our own output streams.
+/// Runs it to its end with inherited output streams.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     console::print_line(format_args!("$ {}", display(command)));
     let status = command
@@ -40,7 +40,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What it prints, when it succeeds.
+/// Its output, if it succeeds.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -57,19 +57,19 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// How long lines may still come after a program ended, while something it left behind holds
-/// its streams.
+/// Milliseconds that lines may still arrive after a program exited, while a process that it left
+/// behind holds its streams.
 const LATE_LINES_MS: u64 = 2_000;
 
-/// What is heard of a running program.
+/// An event of a running program.
 enum ChildEvent {
     /// A line of either stream.
     Line(Vec<u8>),
-    /// Its end.
+    /// The exit of the program.
     Ended(io::Result<ExitStatus>),
 }
 
-/// Runs it, passes every line of both its streams on, and shows each to `on_line`.
+/// Runs it, prints every line of both its streams, and passes each to `on_line`.
 pub(crate) fn watch(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<ExitStatus> {
     console::print_line(format_args!("$ {}", display(command)));
     let events =
@@ -103,7 +103,7 @@ fn spawn_reader(command: &mut Command) -> io::Result<Receiver<ChildEvent>> {
     let (reader, writer) = io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     let mut child = command.spawn()?;
-    // The command holds both write ends until it is given others.
+    // The command holds both write ends until it is given other streams.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let (lines, receiver) = mpsc::sync_channel(HEARD_LINES);
     let ends = lines.clone();
@@ -112,7 +112,7 @@ fn spawn_reader(command: &mut Command) -> io::Result<Receiver<ChildEvent>> {
     Ok(receiver)
 }
 
-/// Lines read ahead of the one that is shown.
+/// The most lines that are read ahead.
 const HEARD_LINES: usize = 1_000;
 
 fn read_lines(reader: io::PipeReader, lines: &SyncSender<ChildEvent>) {

@@ -1,24 +1,24 @@
-//! Where things are.
+//! Paths of the workspace.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use cargo_metadata::{Metadata, MetadataCommand};
 
-/// Names the binary to be used instead of one built here.
+/// The environment variable with the binary to be used instead of one built here.
 const BINARY: &str = "OSTLER_BIN";
 
-/// How the binary is compiled.
+/// The build profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// With the tests, and checked at run time for overflows.
+    /// With debug assertions and overflow checks, as the tests are built.
     Dev,
     /// As it ships, and as it is measured.
     Dist,
 }
 
 impl Profile {
-    /// Where cargo puts what it builds, below the target directory.
+    /// The directory of its artifacts below the target directory.
     const fn directory(self) -> &'static str {
         match self {
             Self::Dev => "debug",
@@ -27,15 +27,15 @@ impl Profile {
     }
 }
 
-/// The workspace this binary was built from.
+/// The workspace that this program was built from.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// What cargo says of it, without third-party packages' own dependencies.
+    /// Its metadata, without dependencies of third-party packages.
     pub(crate) metadata: Metadata,
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Queries cargo.
     pub(crate) fn find() -> Result<Self> {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let metadata = MetadataCommand::new()
@@ -51,27 +51,27 @@ impl Workspace {
         self.metadata.workspace_root.as_std_path()
     }
 
-    /// Where cargo puts what it builds.
+    /// The target directory.
     pub(crate) fn target(&self) -> &Path {
         self.metadata.target_directory.as_std_path()
     }
 
-    /// Where setup puts what it installs.
+    /// The directory where setup installs tools.
     pub(crate) fn tools(&self) -> PathBuf {
         self.target().join("tools")
     }
 
-    /// The Python interpreter with the tests' packages.
+    /// The Python interpreter with the packages of the tests.
     pub(crate) fn python(&self) -> PathBuf {
         self.target().join("venv/bin/python")
     }
 
-    /// Where the MCP clients and suites from npm are.
+    /// The directory of the MCP clients and suites from npm.
     pub(crate) fn clients(&self) -> PathBuf {
         self.root().join("tests/clients")
     }
 
-    /// Whether the binary to be used was built by somebody else.
+    /// Whether `OSTLER_BIN` names the binary.
     pub(crate) fn is_binary_named(&self) -> bool {
         std::env::var_os(BINARY).is_some()
     }

@@ -1,4 +1,4 @@
-//! The floor: what the kernel and the command itself cost, without us.
+//! The baseline: what the kernel and the command itself cost without Ostler.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-/// The command of every echo measurement.
+/// The script of every echo measurement.
 pub(super) const SCRIPT: &str = "echo hi";
 
-/// `sh -c 'echo hi'` that many times, one after the other; how long each took.
+/// Runs `sh -c 'echo hi'` `count` times, one after the other; returns the duration of each.
 pub(super) fn one_by_one(count: usize) -> Result<Vec<Duration>> {
     (0..count).map(|_| run_once()).collect()
 }
 
-/// The same by several threads at once; commands per second.
+/// The same in several threads; returns commands per second.
 pub(super) fn rate(count: usize, width: usize) -> Result<f64> {
     let each = count / width;
     let begin = Instant::now();
@@ -36,7 +36,7 @@ pub(super) fn rate(count: usize, width: usize) -> Result<f64> {
     Ok(f64::from(done) / begin.elapsed().as_secs_f64())
 }
 
-/// The standard library spawns by `posix_spawn` as long as nothing special is asked.
+/// The standard library uses `posix_spawn` as long as no special option is set.
 fn run_once() -> Result<Duration> {
     let begin = Instant::now();
     let mut command = Command::new("/bin/sh");

@@ -1,4 +1,4 @@
-//! Many commands at once: what each costs while it runs, and whether anything is lost.
+//! Many commands at once: the cost of each while it runs, and whether output is lost.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use super::run::BenchContext;
 use super::ticker;
 use crate::test_env::TestEnv;
 
-/// Commands that only wait.
+/// The number of sleeping commands.
 const SLEEPING: u32 = 50;
-/// Commands that print.
+/// The number of printing commands.
 const PRINTING: u32 = 1_000;
-/// Lines each of them prints, ten a second.
+/// The number of lines of each, ten per second.
 const LINES: u32 = 300;
-/// How long they are watched, in milliseconds.
+/// The duration of the measurement in milliseconds.
 const WATCH_MS: u64 = 10_000;
 
-/// What a shim holds for itself while its command runs.
+/// The private memory of a shim while its command runs.
 pub(super) fn memory(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let ids: Vec<String> = (0..SLEEPING)
@@ -44,7 +44,7 @@ pub(super) fn memory(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     )])
 }
 
-/// A thousand commands that print ten lines a second.
+/// A thousand commands that print ten lines per second.
 pub(super) fn printing(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let ticker = std::env::current_exe()?;
@@ -55,7 +55,7 @@ pub(super) fn printing(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         .map(|_| start(&env, &words))
         .collect::<Result<_>>()?;
     let (before, begin) = (cpu_seconds(&env), Instant::now());
-    // The watched time itself: nothing is waited for.
+    // The measured time itself: no condition is waited for.
     thread::park_timeout(Duration::from_millis(WATCH_MS));
     let share = (cpu_seconds(&env) - before) / begin.elapsed().as_secs_f64() * 100.0;
     let mut lost = 0;

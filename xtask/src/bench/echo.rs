@@ -1,4 +1,4 @@
-//! `echo hi` through MCP over stdio, relay to the daemon included.
+//! `echo hi` over MCP stdio, including the connection to the daemon.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const CALLS: usize = 200;
 /// Calls of one round with several in flight.
 const FLOOD_CALLS: usize = 800;
 
-/// One in flight: median and 99th percentile against the floor.
+/// One in flight: median and 99th percentile against the baseline.
 pub(super) fn one_in_flight(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let mut mcp = McpClient::open(&env)?;
@@ -50,7 +50,7 @@ pub(super) fn one_in_flight(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     ])
 }
 
-/// Several in flight: calls per second against the floor's 8-way rate.
+/// Several in flight: calls per second against the baseline's 8-way rate.
 pub(super) fn in_flight(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let mut mcp = McpClient::open(&env)?;

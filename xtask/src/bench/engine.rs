@@ -1,4 +1,4 @@
-//! The engine alone, embedded as a library: no MCP, no socket.
+//! The engine embedded as a library: no MCP, no socket.
 
 use anyhow::Result;
 
@@ -12,8 +12,9 @@ use crate::test_env::TestEnv;
 /// Commands of one round.
 const COMMANDS: usize = 200;
 
-/// The example program of the library that runs commands and says how long each took, with
-/// that many bytes of heap touched.
+/// Starts the example program of the library that runs commands and reports the duration of each,
+/// with
+/// that many bytes of heap in use.
 pub(super) fn start_driver(
     bench: &BenchContext,
     env: &TestEnv,
@@ -27,7 +28,7 @@ pub(super) fn start_driver(
     LineProcess::start(command.current_dir(env.work()))
 }
 
-/// Start to result, with a small heap and with a gigabyte.
+/// From start to result, with a small heap and with a gigabyte.
 pub(super) fn start_to_result(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let (small_lab, large_lab) = (bench.started_env()?, bench.started_env()?);
     let mut small = start_driver(bench, &small_lab, 0)?;

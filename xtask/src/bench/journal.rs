@@ -1,4 +1,4 @@
-//! Reading a gigabyte: the last lines, and a word in it.
+//! Reading a gigabyte: the last lines, and a search.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use crate::shell;
 const LAST: u64 = 111_111_111;
 /// A number near the end, so that all of it is searched.
 const NEEDLE: &str = "110987654";
-/// Tails of one round.
+/// Tail queries of one round.
 const TAILS: usize = 20;
 
-/// tail and grep, through the library, against what people use on files.
+/// tail and grep through the library, compared with the common tools on files.
 pub(super) fn reading(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
-    // It goes on living, so that nothing is compressed meanwhile.
+    // It keeps running, so that nothing is compressed meanwhile.
     let id = start_script(&env, &format!("seq 1 {LAST}; exec sleep 300"))?;
     wait_idle(&env, &id)?;
     let dir = env.state().join("executions").join(env.info(&id)?.uuid);

@@ -1,4 +1,4 @@
-//! A program that takes one order per line and answers each with a line of durations.
+//! A program that reads one request per line and answers each with a line of durations.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use super::run::BenchContext;
 use crate::shell;
 
-/// A living one.
+/// A running one.
 #[derive(Debug)]
 pub(super) struct LineProcess {
     name: String,
@@ -34,7 +34,7 @@ impl LineProcess {
         })
     }
 
-    /// One line to it; the durations in its answer, each in nanoseconds.
+    /// Sends one line; returns the durations in the answer, each in nanoseconds.
     pub(super) fn request(&mut self, line: &str) -> Result<Vec<Duration>> {
         writeln!(self.input, "{line}")?;
         let mut reply = String::new();
@@ -46,7 +46,7 @@ impl LineProcess {
             .collect()
     }
 
-    /// Its id.
+    /// The pid.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -60,7 +60,7 @@ impl LineProcess {
     }
 }
 
-/// An example of one of our packages, built; the command that starts it.
+/// Builds an example of a workspace package; returns the command that starts it.
 pub(super) fn example(bench: &BenchContext, package: &str, name: &str) -> Result<Command> {
     let profile = bench.build(&["--package", package, "--example", name])?;
     let program = profile.join("examples").join(name);

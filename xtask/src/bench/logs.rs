@@ -1,5 +1,6 @@
-//! Long logs of real tools: how much of what failed an answer tells, against plain head and
-//! tail of the same length.
+//! Long logs of real tools: how many of the failures a result shows, compared with plain head and
+//! tail
+//! of the same length.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -19,10 +20,10 @@ use crate::shell;
 use crate::test_env::McpClient;
 use crate::workspace::Workspace;
 
-/// Makes the projects whose logs are looked at.
+/// The script that generates the projects.
 const GENERATE: &str = "crates/server/tests/fixtures/logs/generate.py";
 
-/// The logs, with the program without which there is none.
+/// The logs, each with the program that it needs.
 const KINDS: &[(&str, &str)] = &[
     ("cargo-check", "cargo"),
     ("cargo-test", "cargo"),
@@ -36,7 +37,7 @@ const KINDS: &[(&str, &str)] = &[
     ("bars", "python3"),
 ];
 
-/// Outputs that are large and nothing else: what a shell runs, and what must be told.
+/// Large outputs without failures: the shell script, and what the result must contain.
 const LARGE: &[(&str, &str, &[&str])] = &[
     ("100 MB of numbers", "seq 13000000", &["13000000"]),
     (
@@ -56,7 +57,7 @@ const LARGE: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// What the generator says of a project.
+/// The generator's description of a project.
 #[derive(Debug, Deserialize)]
 struct LogPlan {
     run: Vec<String>,
@@ -75,7 +76,7 @@ struct LogRow {
     head_and_tail: usize,
 }
 
-/// Prints, asks, compares, writes the table below `docs/bench`.
+/// Generates logs, queries, compares, and writes the table below `docs/bench`.
 pub(super) fn measure(bench: &BenchContext, machine: &Machine, only: &[String]) -> Result<PathBuf> {
     let env = bench.started_env()?;
     let mut mcp = McpClient::open(&env)?;
@@ -111,7 +112,7 @@ pub(super) fn measure(bench: &BenchContext, machine: &Machine, only: &[String]) 
     publish(bench.workspace.root(), machine, &table)
 }
 
-/// Runs the tool on a project of this kind; its log, both streams as they came.
+/// Runs the tool on a project of this kind; returns its log, both streams in arrival order.
 fn generate_log(workspace: &Workspace, dir: &Path, kind: &str) -> Result<(PathBuf, LogPlan)> {
     let project = dir.join("logs").join(kind);
     fs::create_dir_all(&project)?;
@@ -139,7 +140,7 @@ fn generate_log(workspace: &Workspace, dir: &Path, kind: &str) -> Result<(PathBu
     Ok((log, plan))
 }
 
-/// Asks for the log as an agent would, some times over, and compares.
+/// Queries the log as an agent would, several times, and compares.
 fn compare(
     bench: &BenchContext,
     mcp: &mut McpClient,
@@ -182,7 +183,7 @@ fn run_command(mcp: &mut McpClient, script: &str) -> Result<String> {
     Ok(texts.collect::<Vec<_>>().join("\n"))
 }
 
-/// What most tools answer: the first and the last characters.
+/// What most tools return: the first and the last characters.
 fn head_and_tail_of(log: &str, chars: usize) -> String {
     let half = chars / 2;
     let head: String = log.chars().take(half).collect();

@@ -1,4 +1,4 @@
-//! What the figures were taken on.
+//! The machine on which the figures were measured.
 
 use std::fmt;
 use std::fs;
@@ -9,13 +9,13 @@ use anyhow::Result;
 
 use crate::shell;
 
-/// Files made to learn what one costs.
+/// The number of files created to measure the cost of one.
 const PROBE_FILES: u32 = 500;
 
-/// One machine on one day.
+/// A description of the machine and the day.
 #[derive(Debug)]
 pub(super) struct Machine {
-    /// The day, as in the file's name.
+    /// The date, as in the file's name.
     pub(super) date: String,
     cpu: String,
     cores: usize,
@@ -27,7 +27,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// This one, with state kept in `dir`.
+    /// This machine, with state kept in `dir`.
     pub(super) fn here(root: &Path, dir: &Path) -> Result<Self> {
         let mut git = shell::command("git", root);
         let commit = shell::capture(git.args(["rev-parse", "--short", "HEAD"])).unwrap_or_default();
@@ -78,8 +78,8 @@ fn field(file: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Microseconds to make one file: on some file systems a clean-up next door makes this ten
-/// times what it was, and every other figure with it.
+/// Microseconds to create one file: on some file systems a concurrent clean-up multiplies this by
+/// ten, and every other figure with it.
 fn create_cost(dir: &Path) -> Result<f64> {
     let probe = tempfile::tempdir_in(dir)?;
     let begin = Instant::now();

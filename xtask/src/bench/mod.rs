@@ -1,5 +1,5 @@
-//! Measurements. Every figure is a ratio taken in one run against a floor, in interleaved
-//! rounds, the first of them thrown away; the table names the machine.
+//! Benchmarks. Every figure is a ratio against a baseline of the same run, measured in interleaved
+//! rounds, the first of which is discarded; the table names the machine.
 
 mod baseline;
 mod concurrency;

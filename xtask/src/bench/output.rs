@@ -1,4 +1,4 @@
-//! Much output: 100 MB against a file, a gigabyte against a bare loop.
+//! Large output: 100 MB compared with a file, a gigabyte compared with a bare loop.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -16,14 +16,14 @@ use crate::test_env::{ProcessHandle, TestEnv};
 
 /// `seq 1 LAST` prints about 100 MB.
 const LAST: u64 = 12_345_678;
-/// Bytes of the ingest measurement.
+/// The number of bytes of the ingest measurement.
 const INGEST_BYTES: u64 = 1_000_000_000;
-/// What the bare loop reads at a time, and asks of its pipe.
+/// The bytes that the bare loop reads at once, and the size of its pipe.
 const READ_BYTES: usize = 256 * 1024;
-/// How long one run may take, in milliseconds.
+/// The timeout of one run in milliseconds.
 const RUN_MS: u64 = 120_000;
 
-/// 100 MB of numbers, everything kept, against `seq > file`; and what memory it takes.
+/// 100 MB of numbers, all retained, compared with `seq > file`; and the memory that it takes.
 pub(super) fn hundred_megabytes(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let script = format!("seq 1 {LAST}");
@@ -65,8 +65,8 @@ fn to_file(env: &TestEnv, script: &str) -> Result<Duration> {
     Ok(took)
 }
 
-/// The same kept by us, from the request to the answer that it ended; and the CPU seconds of
-/// that time. Journals of ended executions are compressed, which is not a part of it.
+/// The same through Ostler, from the request to the response after its end; and the CPU seconds of
+/// that time. Journals of ended executions are compressed, which is not part of it.
 fn run_through(env: &TestEnv, script: &str) -> Result<(Duration, f64)> {
     let (before, begin) = (cpu_seconds(env), Instant::now());
     let id = start_script(env, script)?;
@@ -77,7 +77,7 @@ fn run_through(env: &TestEnv, script: &str) -> Result<(Duration, f64)> {
     Ok((took, spent))
 }
 
-/// Starts a script through REST; its id.
+/// Starts a script over REST; returns its id.
 pub(super) fn start_script(env: &TestEnv, script: &str) -> Result<String> {
     let command = json!({"argv": {"program": "/bin/sh", "args": ["-c", script]}});
     let body = json!({"command": command, "cwd": env.work()});
@@ -88,7 +88,7 @@ pub(super) fn start_script(env: &TestEnv, script: &str) -> Result<String> {
         .context("a start without an id")
 }
 
-/// Waits for an end; what is known then.
+/// Waits for the end; returns the execution.
 pub(super) fn wait_exit(env: &TestEnv, id: &str) -> Result<serde_json::Value> {
     let body = json!({"until": "exit", "at_most_ms": RUN_MS});
     let waited = env.request(
@@ -110,7 +110,7 @@ pub(super) fn wait_idle(env: &TestEnv, id: &str) -> Result<()> {
     .map(drop)
 }
 
-/// Megabytes that daemon and shim hold more after the output than before it.
+/// The growth of the daemon's and the shim's memory in megabytes.
 fn memory_growth(env: &TestEnv, script: &str) -> Result<f64> {
     let daemon = env.daemon()?;
     let before = resident_memory(&daemon)?;
@@ -127,13 +127,13 @@ fn memory_growth(env: &TestEnv, script: &str) -> Result<f64> {
     Ok(grown)
 }
 
-/// Resident megabytes.
+/// Resident memory in megabytes.
 pub(super) fn resident_memory(proc: &ProcessHandle) -> Result<f64> {
     let kilobytes = proc.status("VmRSS:").context("it is gone")?;
     Ok(kilobytes.parse::<f64>()? * 1_024.0 / 1e6)
 }
 
-/// Megabytes that only this process holds.
+/// Private memory in megabytes.
 pub(super) fn private_memory(proc: &ProcessHandle) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", proc.pid))?;
     let lines = text.lines().filter(|line| line.starts_with("Private_"));
@@ -141,7 +141,7 @@ pub(super) fn private_memory(proc: &ProcessHandle) -> Result<f64> {
     Ok(kilobytes.sum::<f64>() * 1_024.0 / 1e6)
 }
 
-/// A gigabyte of lines against a bare read/write loop, and what it costs in CPU.
+/// A gigabyte of lines compared with a bare read/write loop, and its cost in CPU seconds.
 pub(super) fn ingest(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let source = env.work().join("source");
@@ -162,7 +162,7 @@ pub(super) fn ingest(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     }
     fs::remove_file(source)?;
     Ok(vec![
-        // As speed: the bare loop's time over ours.
+        // As speed: the duration of the bare loop divided by ours.
         ReportRow::ratio(
             "ingest of 1 GB with time and line index, speed (time of the bare loop over ours)",
             (median(&bare), median(&ours)),
@@ -178,7 +178,7 @@ pub(super) fn ingest(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     ])
 }
 
-/// The producer through a pipe into a file, by nothing but read and write.
+/// The producer through a pipe into a file, by read and write only.
 fn bare_loop(env: &TestEnv, script: &str) -> Result<Duration> {
     let path = env.work().join("bare");
     let begin = Instant::now();
@@ -203,7 +203,7 @@ fn bare_loop(env: &TestEnv, script: &str) -> Result<Duration> {
     Ok(took)
 }
 
-/// CPU seconds of every daemon, keeper and shim of a lab so far.
+/// CPU seconds of every daemon, zygote and shim of an environment so far.
 pub(super) fn cpu_seconds(env: &TestEnv) -> f64 {
     let roles = ["ostler-daemon", "ostler-keeper", "ostler-shim"];
     let procs = roles.iter().flat_map(|role| env.processes_named(role));

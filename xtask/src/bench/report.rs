@@ -1,4 +1,4 @@
-//! The table.
+//! The report: a table of results.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,19 +14,19 @@ use crate::console::print_line;
 pub(super) struct ReportRow {
     /// What was measured.
     pub(super) what: String,
-    /// What was seen, with its unit.
+    /// The measured value with its unit.
     pub(super) value: String,
-    /// The floor of the same run, with its unit; empty where the promise is absolute.
+    /// The baseline of the same run with its unit; empty if the promise is absolute.
     pub(super) floor: String,
-    /// Seen over floor, or the figure the promise is about.
+    /// The value divided by the baseline, or the figure of the promise.
     pub(super) figure: f64,
-    /// The promise as specification 03 words it.
+    /// The promise in words.
     pub(super) promise: &'static str,
     /// Whether the promise was kept.
     pub(super) holds: bool,
 }
 
-/// Which side of a limit keeps a promise.
+/// The limit of a promise.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Threshold {
     /// The figure must not be larger.
@@ -45,7 +45,7 @@ impl Threshold {
 }
 
 impl ReportRow {
-    /// A figure against its floor; `unit` stands behind both.
+    /// A figure against its baseline; `unit` follows both values.
     pub(super) fn ratio(
         what: &str,
         (value, floor): (f64, f64),
@@ -81,7 +81,7 @@ impl ReportRow {
     }
 }
 
-/// Three significant digits are all a noisy machine can tell.
+/// Formats three significant digits: a noisy machine allows no more.
 fn format_value(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
@@ -92,12 +92,12 @@ fn format_value(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Says the table.
+/// Prints the table.
 pub(super) fn print(suite: &str, machine: &Machine, rows: &[ReportRow]) {
     print_line(format_args!("{}", render(suite, machine, rows)));
 }
 
-/// Says the table and writes it below `docs/bench`.
+/// Prints the table and writes it below `docs/bench`.
 pub(super) fn publish(
     root: &Path,
     suite: &str,

@@ -1,4 +1,4 @@
-//! What the daemon holds after many short commands, retention at its defaults.
+//! The memory of the daemon after many short commands, with default retention.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,26 +10,26 @@ use super::report::{ReportRow, Threshold};
 use super::run::BenchContext;
 use crate::test_env::{McpClient, ProcessHandle, TestEnv};
 
-/// Commands that do nothing.
+/// The number of commands, which do nothing.
 const COMMANDS: usize = 20_000;
-/// Of them at once.
+/// The number of concurrent commands.
 const WIDTH: usize = 8;
-/// Between two looks at a daemon that should be quiet.
+/// The interval between two measurements of a daemon that should be idle.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Looks in a row that must see the same: together longer than the engine waits before it
-/// trims its heap.
+/// Equal measurements in a row: together longer than the delay after which the engine trims its
+/// heap.
 const STABLE_POLLS: u32 = 4;
-/// How long it may take to become quiet.
+/// The time within which it must become stable.
 const STABLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// A figure without a promise.
+/// No promise.
 const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 
-/// What a process holds, in kilobytes as the kernel counts them.
+/// The memory of a process in kilobytes, as the kernel counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DaemonMemory {
-    /// Everything resident.
+    /// Resident memory.
     resident: u32,
-    /// Of that what no file stands behind: heap and stacks.
+    /// The anonymous part of it: heap and stacks.
     anonymous: u32,
 }
 
@@ -45,7 +45,7 @@ impl DaemonMemory {
         })
     }
 
-    /// Megabytes over what was held before: resident, and anonymous.
+    /// Megabytes above the memory at idle: resident, and anonymous.
     fn above(self, idle: Self) -> (f64, f64) {
         let over = |now: u32, then: u32| megabytes(now) - megabytes(then);
         (
@@ -55,7 +55,7 @@ impl DaemonMemory {
     }
 }
 
-/// The daemon idle, right after the commands, and once it is quiet.
+/// The daemon idle, right after the commands, and once it is stable.
 pub(super) fn after_commands(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let mut mcp = McpClient::open(&env)?;
@@ -88,13 +88,13 @@ pub(super) fn after_commands(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     ])
 }
 
-/// What it holds once that changes no more, or after a while.
+/// Its memory once that is stable, or after the timeout.
 fn wait_stable(daemon: &ProcessHandle) -> Result<DaemonMemory> {
     let limit = Instant::now() + STABLE_TIMEOUT;
     let mut last = DaemonMemory::read(daemon)?;
     let mut same = 1;
     while same < STABLE_POLLS && Instant::now() < limit {
-        // Nothing tells of memory given back: it is looked at now and then.
+        // No event reports freed memory: it is polled.
         thread::park_timeout(POLL_INTERVAL);
         let now = DaemonMemory::read(daemon)?;
         same = if now == last { same + 1 } else { 1 };

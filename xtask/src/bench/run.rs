@@ -1,4 +1,4 @@
-//! Which measurements there are, and in which order.
+//! Selection and order of the suites.
 
 use std::path::{Path, PathBuf};
 
@@ -52,40 +52,40 @@ enum Suite {
     Logs,
 }
 
-/// What every measurement needs to know.
+/// The context of every measurement.
 #[derive(Debug)]
 pub(super) struct BenchContext<'a> {
-    /// Where things are.
+    /// The workspace.
     pub(super) workspace: &'a Workspace,
-    /// Measured rounds.
+    /// The number of measured rounds.
     pub(super) rounds: u32,
     brief: bool,
     binary: PathBuf,
     dir: PathBuf,
 }
 
-/// What a brief run divides its counts by.
+/// The divisor of counts in a brief run.
 const BRIEF_DIVISOR: usize = 10;
 
 impl BenchContext<'_> {
-    /// A fresh lab on the file system chosen, its daemon up.
+    /// A new test environment on the chosen file system, its daemon running.
     pub(super) fn started_env(&self) -> Result<TestEnv> {
         let env = self.idle_env()?;
         env.list()?;
         Ok(env)
     }
 
-    /// A fresh lab in which nothing runs yet.
+    /// A new test environment in which nothing runs yet.
     pub(super) fn idle_env(&self) -> Result<TestEnv> {
         TestEnv::new(&self.dir, &self.binary)
     }
 
-    /// The binary that is measured.
+    /// The measured binary.
     pub(super) fn ostler(&self) -> &Path {
         &self.binary
     }
 
-    /// That many, or fewer in a brief run.
+    /// The count, or a fraction of it in a brief run.
     pub(super) fn count(&self, full: usize) -> usize {
         if self.brief {
             full.div_ceil(BRIEF_DIVISOR)
@@ -94,7 +94,7 @@ impl BenchContext<'_> {
         }
     }
 
-    /// Builds with optimisation, unless the run is brief; the profile's directory.
+    /// Builds with optimization, unless the run is brief; returns the profile's directory.
     pub(super) fn build(&self, args: &[&str]) -> Result<PathBuf> {
         let mut cargo = shell::command("cargo", self.workspace.root());
         cargo.args(["build", "--quiet"]).args(args);
@@ -128,7 +128,7 @@ const MCP: &[(&str, Measure)] = &[
     ("weights", transports::tool_list_sizes),
 ];
 
-/// Builds, measures, publishes. A missed promise is told, not failed: machines differ.
+/// Builds, measures, publishes. A missed promise is reported and is not an error: machines differ.
 pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<CheckResult> {
     let mut bench = BenchContext {
         workspace,
@@ -155,7 +155,7 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<CheckResult
     }
 }
 
-/// Measures one by one, and publishes the table.
+/// Runs the measurements one by one, and publishes the table.
 fn run_suite(
     bench: &BenchContext,
     machine: &Machine,

@@ -1,4 +1,4 @@
-//! From the start of `ostler mcp` to its first answer to `tools/list`.
+//! The time from the start of `ostler mcp` to its first response to `tools/list`.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use super::run::BenchContext;
 use super::stats::LatencySummary;
 use crate::test_env::{McpClient, TestEnv};
 
-/// Starts with a daemon already up.
+/// Starts with a running daemon.
 const WARM_STARTS: u32 = 50;
-/// Starts that bring the daemon up.
+/// Starts that start the daemon.
 const COLD_STARTS: u32 = 15;
 /// Bytes in a kilobyte.
 const KILO: f64 = 1_000.0;
 
-/// Both starts, and what the list weighs.
+/// Both starts, and the size of the list.
 pub(super) fn first_answer(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let (mut cold, mut warm) = (Vec::new(), Vec::new());

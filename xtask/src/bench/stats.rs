@@ -12,7 +12,7 @@ pub(super) struct LatencySummary {
 }
 
 impl LatencySummary {
-    /// Of at least one sample.
+    /// The summary of at least one sample.
     pub(super) fn from_samples(samples: &[Duration]) -> Self {
         let mut millis: Vec<f64> = samples
             .iter()
@@ -26,7 +26,7 @@ impl LatencySummary {
     }
 }
 
-/// The middle one of a few values.
+/// The median of a few values.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_unstable_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! A command that prints ten numbered lines a second, cheaply enough to run a thousand of.
+//! A command that prints ten numbered lines per second, cheap enough to run a thousand of.
 
 use std::io::{self, Write};
 
@@ -10,9 +10,9 @@ use rustix::time::{
 
 use crate::console::CheckResult;
 
-/// How it is called.
+/// Its verb.
 pub(super) const VERB: &str = "tick";
-/// Between two lines, in nanoseconds.
+/// The interval between two lines in nanoseconds.
 const EVERY_NS: i64 = 100_000_000;
 
 /// What it can be told.
@@ -23,7 +23,7 @@ pub(crate) struct TickArgs {
     lines: u32,
 }
 
-/// Prints them.
+/// Prints the lines.
 pub(crate) fn tick(args: &TickArgs) -> Result<CheckResult> {
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::empty())?;
     let every = Timespec {

@@ -1,4 +1,4 @@
-//! The same command through every MCP transport, and what the lists of tools weigh.
+//! The same command over every MCP transport, and the size of the tool lists.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -17,14 +17,14 @@ use crate::test_env::{HttpMcpClient, HttpServer, McpClient, ProtocolEra, TestEnv
 const CALLS: usize = 200;
 /// Calls of one round with several in flight, over all connections.
 const FLOOD_CALLS: usize = 400;
-/// Connections of the flood.
+/// The number of connections with calls in flight.
 const WIDTH: usize = 8;
 /// Bytes in a kilobyte.
 const KILO: f64 = 1_000.0;
-/// Every profile whose list is weighed.
+/// The profiles whose list is measured.
 const PROFILES: [&str; 5] = ["core", "core,command", "command", "shell", "seeds"];
 
-/// `echo hi` by `exec` over stdio, and over HTTP in both eras, one in flight.
+/// `echo hi` by `exec` over stdio, and over HTTP in both protocol eras, one in flight.
 pub(super) fn one_in_flight(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;
     let server = HttpServer::start(&env)?;
@@ -103,7 +103,7 @@ pub(super) fn in_flight(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     ])
 }
 
-/// What `tools/list` weighs, for every profile.
+/// The size of `tools/list` for every profile.
 pub(super) fn tool_list_sizes(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let measure_size = |profile: &&str| {

@@ -1,5 +1,6 @@
-//! Calls of an MCP client that are in flight while the daemon dies: each is answered, once, and
-//! with what its command really did.
+//! Calls of an MCP client that are in flight while the daemon is killed: each gets one response,
+//! with
+//! the true result of its command.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,21 +11,21 @@ use serde_json::{Value, json};
 use super::plan::{CommandPlan, Fault};
 use crate::test_env::{McpClient, TestEnv};
 
-/// How long a call asks to be waited for, in milliseconds: longer than any command of a round.
+/// The wait that a call requests, in milliseconds: longer than any command of a round.
 const WAIT_MS: u64 = 40_000;
-/// How long the answers may take after the kill, in milliseconds.
+/// The timeout for the responses after the kill, in milliseconds.
 const ANSWERED_MS: u64 = 40_000;
 
-/// A client and what it waits for.
+/// A client and its pending calls.
 #[derive(Debug)]
 pub(super) struct CallsInFlight {
     client: McpClient,
-    /// By request id.
+    /// The pending calls by request id.
     pending: HashMap<u64, CommandPlan>,
 }
 
 impl CallsInFlight {
-    /// Sends every call, and reads no answer yet.
+    /// Sends every call, without reading a response.
     pub(super) fn send(env: &TestEnv, plans: &[CommandPlan]) -> Result<Self> {
         let mut client = McpClient::open(env)?;
         let mut waiting = HashMap::new();
@@ -40,8 +41,8 @@ impl CallsInFlight {
         })
     }
 
-    /// Reads every answer, holds each against its command, and closes the session. Under a fault
-    /// that refuses starts a call may have been refused, in words of that fault.
+    /// Reads every response, compares each with its command, and closes the session. Under a fault
+    /// that prevents starts, a call may have been refused with an error of that fault.
     pub(super) fn check(mut self, fault: Option<Fault>) -> Result<()> {
         let deadline = Instant::now() + Duration::from_millis(ANSWERED_MS);
         while !self.pending.is_empty() {
@@ -68,7 +69,7 @@ fn text(message: &Value) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether the answer says that the fault keeps anything from being started.
+/// Whether the response says that the fault prevents starts.
 fn is_expected_error(fault: Option<Fault>, message: &Value) -> bool {
     let reason = match fault {
         Some(Fault::DiskFull | Fault::InodesFull) => "state directory",
@@ -84,7 +85,7 @@ fn is_expected_error(fault: Option<Fault>, message: &Value) -> bool {
     message["result"]["isError"] == true && text(message).contains(reason)
 }
 
-/// The status and the last line are the command's; a full disk may have cost the line.
+/// Compares the status and the last line with the command; a full disk may have cost the line.
 fn check_answer(plan: &CommandPlan, fault: Option<Fault>, message: &Value) -> Result<()> {
     let text = text(message);
     let status = format!("exit {}", plan.code);

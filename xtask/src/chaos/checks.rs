@@ -1,4 +1,4 @@
-//! What must hold after a kill.
+//! Invariants that must hold after a kill.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,20 @@ use anyhow::{Result, bail, ensure};
 use super::plan::CommandPlan;
 use crate::test_env::{CliInfo, TestEnv};
 
-/// How long the tree of a dead shim, or of a stopped command, may take to go, in milliseconds.
+/// The timeout for the process tree of a dead shim or of a stopped command, in milliseconds.
 const TREE_GONE_MS: u64 = 5_000;
 
-/// Whether everything must be there, or what is missing may be told instead.
+/// Whether all output must be there, or gaps may be reported instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputGuarantee {
     /// Every line, once.
     Complete,
-    /// The disk was full for a while: the first lines, each once, and that others are missing.
+    /// The disk was full for a while: the first lines, each once, and a report that others are
+    /// missing.
     CompleteOrDegraded,
 }
 
-/// A command that ran to its end in spite of the kill: every line once, its own status.
+/// Checks a command that completed in spite of the kill: every line once, and its own exit code.
 pub(super) fn check_finished(
     env: &TestEnv,
     id: &str,
@@ -55,7 +56,7 @@ pub(super) fn check_finished(
     Ok(info)
 }
 
-/// A command that ran until it was stopped: lines without a gap or a double.
+/// Checks a command that ran until it was stopped: lines without gaps or duplicates.
 pub(super) fn check_stopped(env: &TestEnv, id: &str) -> Result<CliInfo> {
     env.stop(id)?;
     let info = env.info(id)?;
@@ -68,7 +69,7 @@ pub(super) fn check_stopped(env: &TestEnv, id: &str) -> Result<CliInfo> {
     Ok(info)
 }
 
-/// A command whose shim was killed: its tree is dead, and nobody invents how it ended.
+/// Checks a command whose shim was killed: its tree is dead, and no exit code is invented.
 pub(super) fn check_lost(env: &TestEnv, id: &str, before: &CliInfo) -> Result<()> {
     let info = env.wait(id)?;
     ensure!(
@@ -81,7 +82,7 @@ pub(super) fn check_lost(env: &TestEnv, id: &str, before: &CliInfo) -> Result<()
     check_tree_gone(id, before)
 }
 
-/// No process carries the execution's id any more.
+/// Checks that no process has the execution's id in its environment any more.
 pub(super) fn check_tree_gone(id: &str, info: &CliInfo) -> Result<()> {
     let deadline = Instant::now() + Duration::from_millis(TREE_GONE_MS);
     for member in TestEnv::members(info) {
@@ -96,7 +97,7 @@ pub(super) fn check_tree_gone(id: &str, info: &CliInfo) -> Result<()> {
     Ok(())
 }
 
-/// Numbered lines from 1 on, the last of them possibly torn by the kill.
+/// Checks numbered lines from 1 on, the last of them possibly torn by the kill.
 fn check_contiguous(id: &str, output: &str) -> Result<()> {
     let whole = output.rfind('\n').map_or("", |end| &output[..=end]);
     let count = u32::try_from(whole.lines().count())?;
@@ -112,7 +113,7 @@ fn check_contiguous(id: &str, output: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where two outputs part, for people.
+/// Where two outputs differ, for people.
 fn difference(output: &str, expected: &str) -> String {
     let mut pairs = output.lines().zip(expected.lines()).enumerate();
     let (got, wanted) = (output.lines().count(), expected.lines().count());

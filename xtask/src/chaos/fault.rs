@@ -1,4 +1,4 @@
-//! Faults of the host, made and mended.
+//! Faults of the host: injection and repair.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,20 +12,21 @@ use super::plan::Fault;
 use crate::console::print_line;
 use crate::test_env::{McpClient, ProcessHandle, TestEnv};
 
-/// The size of the file system that can be filled: room for the rounds, quickly full.
+/// The mount options of the file system that can be filled: large enough for the rounds, full
+/// quickly.
 const STATE_FS_OPTIONS: &str = "size=192m,nr_inodes=60000,mode=0700";
-/// Descriptors that are left to a daemon which had far more.
+/// The number of descriptors left to the daemon, which had far more.
 const DESCRIPTORS: u64 = 64;
-/// What fills the disk.
+/// The name of the file that fills the disk.
 const FILLER: &str = "filler";
-/// The directory of what takes the inodes.
+/// The directory of the files that use up the inodes.
 const INODES: &str = "inodes";
 const PIECE_BYTES: usize = 1024 * 1024;
-/// The depth below the mount point of a hierarchy at which our cgroups lie, at most.
+/// The greatest depth of our cgroups below the mount point of a hierarchy.
 const CGROUP_DEPTH: u32 = 6;
 
-/// Gives the lab's state directory a file system of its own, where we may mount; whether it has
-/// one. Without it no round fills a disk.
+/// Mounts a separate file system at the state directory, if permitted; returns whether it did.
+/// Without it no round fills a disk.
 pub(super) fn mount_state(env: &TestEnv) -> bool {
     let state = env.path().join("state");
     let mounted = rustix::mount::mount(
@@ -41,13 +42,13 @@ pub(super) fn mount_state(env: &TestEnv) -> bool {
     mounted.is_ok()
 }
 
-/// Takes it away again. Nothing of the lab runs any more.
+/// Unmounts it. No process of the environment runs any more.
 pub(super) fn unmount_state(env: &TestEnv) -> Result<()> {
     let state = env.path().join("state");
     rustix::mount::unmount(&state, rustix::mount::UnmountFlags::empty()).context("umount")
 }
 
-/// A fault that is there until it is mended.
+/// A fault that lasts until it is repaired.
 #[derive(Debug)]
 pub(super) enum ActiveFault {
     DiskFull {
@@ -60,12 +61,12 @@ pub(super) enum ActiveFault {
         daemon: ProcessHandle,
         before: Rlimit,
     },
-    /// Nothing that we would have to mend.
+    /// A fault that needs no repair.
     Done,
 }
 
 impl ActiveFault {
-    /// Makes the fault.
+    /// Injects the fault.
     pub(super) fn inject(env: &TestEnv, fault: Fault) -> Result<Self> {
         match fault {
             Fault::DiskFull => {
@@ -107,7 +108,7 @@ impl ActiveFault {
         }
     }
 
-    /// Mends it.
+    /// Repairs the fault.
     pub(super) fn clear(self) -> Result<()> {
         match self {
             Self::DiskFull { filler } => fs::remove_file(filler).context("the filler"),
@@ -115,7 +116,7 @@ impl ActiveFault {
                 fs::remove_dir_all(filler).context("what took the inodes")
             }
             Self::FewDescriptors { daemon, before } => {
-                // It may be dead by now; the next one has limits of its own.
+                // The process may have exited; the next one has limits of its own.
                 let _gone = limit(&daemon, before);
                 Ok(())
             }
@@ -129,7 +130,7 @@ fn limit(daemon: &ProcessHandle, limits: Rlimit) -> Result<Rlimit> {
     Ok(prlimit(Some(pid), Resource::Nofile, limits)?)
 }
 
-/// Writes until nothing more fits, not even one page.
+/// Writes until not even one page fits.
 fn fill(path: &Path) -> Result<()> {
     let mut file = File::create(path).context("the filler")?;
     let mut piece = vec![0; PIECE_BYTES];
@@ -143,7 +144,7 @@ fn fill(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes empty files until there is no inode for another.
+/// Creates empty files until no inode is free.
 fn exhaust_inodes(directory: &Path) -> Result<()> {
     fs::create_dir(directory).context("the inodes")?;
     let mut created = 0_u32;
@@ -154,8 +155,8 @@ fn exhaust_inodes(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A daemon of the same user on another state directory: it has a command when it is killed, and
-/// the next one ends it.
+/// Starts a daemon of the same user on another state directory: it has a running command when it is
+/// killed, and the next one stops that.
 fn start_neighbour(env: &TestEnv) -> Result<()> {
     let binary = env.ostler(&[]).get_program().to_owned();
     let neighbour = TestEnv::new(&std::env::temp_dir(), Path::new(&binary))?;
@@ -165,7 +166,7 @@ fn start_neighbour(env: &TestEnv) -> Result<()> {
     neighbour.shut_down().context("the neighbour")
 }
 
-/// The call's command is nobody's any more: it ends with the client.
+/// The command of the call is orphaned: it ends with the client.
 fn end_input(env: &TestEnv) -> Result<()> {
     let mut client = McpClient::open(env)?;
     let arguments = json!({"command": ["sleep", "300"], "wait_ms": 60_000});
@@ -176,7 +177,8 @@ fn end_input(env: &TestEnv) -> Result<()> {
     client.close()
 }
 
-/// Removes what rmdir(2) lets go: cgroups of this lab's daemon in which no process is.
+/// Removes the cgroups of this environment's daemon that hold no process (rmdir(2) allows no
+/// others).
 fn remove_empty_cgroups(env: &TestEnv) {
     let Ok(daemon) = env.daemon() else {
         return;
@@ -197,7 +199,7 @@ fn remove_empty_cgroups(env: &TestEnv) {
     }
 }
 
-/// Depth first, ours by name only; one with a process or a child in it stays.
+/// Removes cgroups depth first, ours by name only; one with a process or a child stays.
 fn prune(dir: &Path, depth: u32) {
     let Some(depth) = depth.checked_sub(1) else {
         return;

@@ -1,6 +1,7 @@
-//! `kill -9` of the daemon, the keeper or a shim at random moments, with faults of the host around
-//! it, and then the questions: is every line there once, is the status the true one, is every call
-//! answered, is nobody left?
+//! Chaos tests: `kill -9` of the daemon, the zygote or a shim at random moments, together with
+//! faults of
+//! the host; then checks that every line is there once, every status is true, every call has a
+//! response, and no process is left.
 
 mod calls;
 mod checks;

@@ -1,70 +1,70 @@
-//! What happens in a round, decided from the seed alone, before anything runs.
+//! The plan of a round, derived from the seed alone before anything runs.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Whom a round kills.
+/// The process that a round kills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Victim {
     /// The engine.
     Daemon,
-    /// The mother of shims.
+    /// The zygote (process `ostler-keeper`), which forks shims.
     Keeper,
-    /// Both, one right after the other.
+    /// Both, in direct succession.
     DaemonAndKeeper,
-    /// The owner of one command's pipes.
+    /// The shim of one command.
     Shim,
 }
 
 /// One command of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CommandPlan {
-    /// How many lines it prints; `None` until it is stopped.
+    /// The number of lines it prints; `None` prints until it is stopped.
     pub(super) lines: Option<u32>,
-    /// The status it returns after its last line.
+    /// Its exit code.
     pub(super) code: u8,
-    /// Whether it leaves a child in a session of its own beside it.
+    /// Whether it leaves a child in a session of its own.
     pub(super) strays: bool,
     /// Whether it has a terminal instead of pipes.
     pub(super) terminal: bool,
 }
 
-/// A program in a terminal that is talked to before the kill and after it.
+/// A program in a terminal that receives input before and after the kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TerminalPlan {
-    /// Which.
+    /// The program.
     pub(super) program: TerminalProgram,
-    /// What is said, so that no other is taken for it.
+    /// A random word to type, so that the output is unambiguous.
     pub(super) word: u32,
 }
 
-/// A program that can be talked to.
+/// The programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TerminalProgram {
-    /// An editor with a text that is not saved yet.
+    /// An editor with unsaved text.
     Vim,
-    /// A shell with a variable of its own.
+    /// A shell with a variable.
     Bash,
 }
 
-/// What else goes wrong around the kill, and is over before the round is judged.
+/// A fault of the host around the kill, repaired before the round is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The file system of the state directory is full.
     DiskFull,
-    /// That file system has no inode left.
+    /// That file system has no free inode.
     InodesFull,
-    /// The runtime directory with the sockets is removed, as a logout does it.
+    /// The runtime directory with the sockets is removed, as at logout.
     RuntimeDirectoryRemoved,
-    /// Cgroup directories in which nothing runs are removed by somebody else.
+    /// Empty cgroup directories are removed by another process.
     CgroupsRemoved,
-    /// The daemon may open hardly any more descriptors (`RLIMIT_NOFILE`).
+    /// The daemon may open hardly any further descriptors (`RLIMIT_NOFILE`).
     FewDescriptors,
-    /// Another daemon of the same user, with a state directory of its own, is killed, comes again
-    /// and ends.
+    /// Another daemon of the same user, with a state directory of its own, is killed, restarted and
+    /// stopped.
     Neighbour,
-    /// An MCP client's input ends with a call in flight.
+    /// The input of an MCP client ends with a call in flight.
     InputEnds,
 }
 
@@ -79,7 +79,7 @@ impl Fault {
         Self::InputEnds,
     ];
 
-    /// Whether the disk of the state directory refuses.
+    /// Whether writes to the state directory fail.
     pub(super) const fn is_of_disk(self) -> bool {
         match self {
             Self::DiskFull | Self::InodesFull => true,
@@ -92,34 +92,34 @@ impl Fault {
     }
 }
 
-/// One round.
+/// The plan of one round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RoundPlan {
-    /// Its commands; the first is the one that may lose its shim.
+    /// Its commands; the first is the one whose shim may be killed.
     pub(super) commands: Vec<CommandPlan>,
-    /// Who is talked to across the kill.
+    /// The program that receives input across the kill.
     pub(super) dialogue: Option<TerminalPlan>,
-    /// Commands an MCP client waits for across the kill, all at once.
+    /// The commands that an MCP client waits for across the kill, all at once.
     pub(super) calls: Vec<CommandPlan>,
-    /// What goes wrong besides.
+    /// The fault of the host.
     pub(super) fault: Option<Fault>,
-    /// Who dies.
+    /// The process to kill.
     pub(super) victim: Victim,
-    /// How long after the last start (or, in a burst, after the first).
+    /// The delay after the last start (in a burst, after the first).
     pub(super) delay: Duration,
-    /// Whether the kill falls among the starts.
+    /// Whether the kill happens during the starts.
     pub(super) burst: bool,
 }
 
-/// Latest moment of a kill after a start, in milliseconds.
+/// The longest delay of a kill after a start, in milliseconds.
 const LATEST_KILL_MS: u64 = 150;
-/// Most lines of a finite command.
+/// The most lines of a finite command.
 const MOST_LINES: u32 = 600;
-/// Most calls of an MCP client in flight.
+/// The most calls of an MCP client in flight.
 const MOST_CALLS: u32 = 8;
 
 impl RoundPlan {
-    /// The next round of a sequence.
+    /// Draws the next round of a sequence.
     pub(super) fn draw(rng: &mut Rng) -> Self {
         let victim = match rng.u32(0..8) {
             0..4 => Victim::Daemon,
@@ -130,11 +130,11 @@ impl RoundPlan {
         let mut commands: Vec<CommandPlan> =
             (0..rng.u32(2..5)).map(|_| CommandPlan::draw(rng)).collect();
         if victim == Victim::Shim {
-            // The one whose shim dies must still run by then.
+            // The command whose shim is killed must still run by then.
             commands[0].lines = None;
         }
         let burst = victim != Victim::Shim && rng.u32(0..4) == 0;
-        // What is said in a burst may be said to nobody.
+        // In a burst, there may be no program to type to.
         let dialogue = (!burst && rng.u32(0..2) == 0).then(|| TerminalPlan::draw(rng));
         let calls = if !burst && rng.bool() {
             (0..rng.u32(1..=MOST_CALLS))
@@ -143,7 +143,7 @@ impl RoundPlan {
         } else {
             Vec::new()
         };
-        // Editors do not like full disks, and a shim's loss is judged by what it left on disk.
+        // Editors fail on full disks, and the loss of a shim is checked by what it left on disk.
         let quiet = burst || dialogue.is_some() || victim == Victim::Shim;
         let fault = (!quiet && rng.bool()).then(|| Fault::ALL[rng.usize(0..Fault::ALL.len())]);
         Self {
@@ -182,7 +182,7 @@ impl CommandPlan {
         }
     }
 
-    /// A command whose end somebody waits for: it has one, and pipes.
+    /// A command whose end a client waits for: it is finite, and has pipes.
     fn call(rng: &mut Rng) -> Self {
         Self {
             lines: Some(rng.u32(0..=MOST_LINES)),
@@ -192,8 +192,8 @@ impl CommandPlan {
         }
     }
 
-    /// The command as a script: numbered lines in bursts, so that kills fall between them,
-    /// within them and after them.
+    /// The command as a script: numbered lines in bursts, so that kills happen between them, within
+    /// them and after them.
     pub(super) fn script(&self) -> String {
         let stray = if self.strays {
             "setsid sleep 300 >/dev/null 2>&1 & "
@@ -211,7 +211,7 @@ impl CommandPlan {
         )
     }
 
-    /// What it prints when it runs to its end.
+    /// Its output when it completes.
     pub(super) fn output(lines: u32) -> String {
         (1..=lines).map(|line| format!("line {line}\n")).collect()
     }

@@ -1,4 +1,4 @@
-//! Rounds of killing and looking.
+//! Runs rounds of chaos.
 
 use std::path::Path;
 use std::thread;
@@ -28,16 +28,16 @@ pub(crate) struct ChaosArgs {
     seed: Option<u64>,
 }
 
-/// How long a killed process may take to be gone, in milliseconds.
+/// The timeout for a killed process to exit, in milliseconds.
 const KILLED_MS: u64 = 5_000;
 
-/// Chaos by hand.
+/// Runs chaos from the command line.
 pub(crate) fn run(workspace: &Workspace, args: &ChaosArgs) -> Result<CheckResult> {
     let tally = torture(&workspace.ostler(Profile::Dist), args.rounds, args.seed)?;
     Ok(CheckResult::from_success(tally.failed == 0))
 }
 
-/// That many rounds in one lab; how many held.
+/// Runs rounds in one environment; returns how many passed.
 pub(crate) fn torture(binary: &Path, rounds: u32, seed: Option<u64>) -> Result<TestCounts> {
     let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     print_line(format_args!("chaos: {rounds} rounds, seed {seed}"));
@@ -79,7 +79,7 @@ pub(crate) fn torture(binary: &Path, rounds: u32, seed: Option<u64>) -> Result<T
     Ok(tally)
 }
 
-/// One command that was started, or whose start the kill made uncertain.
+/// A command that was started, or whose start the kill made uncertain.
 struct StartedCommand {
     plan: CommandPlan,
     id: Result<String>,
@@ -103,7 +103,7 @@ fn run_round(env: &TestEnv, round: &RoundPlan) -> Result<()> {
     let calls = (!round.calls.is_empty()).then(|| CallsInFlight::send(env, &round.calls));
     let calls = calls.transpose()?;
     thread::park_timeout(round.delay);
-    // Found while it can still be asked.
+    // Found before the kill.
     let victims = victims(env, round.victim)?;
     let fault = round.fault.map(|fault| ActiveFault::inject(env, fault));
     let fault = fault.transpose()?;
@@ -139,10 +139,10 @@ fn start(env: &TestEnv, plan: &CommandPlan) -> Result<String> {
     env.start(&plan.script())
 }
 
-/// The kill falls among the starts: a start that was answered counts, one that was refused
-/// must have left nothing.
+/// Kills during the starts: a start with a response counts, one that was refused must have left
+/// nothing.
 fn kill_burst(env: &TestEnv, round: &RoundPlan) -> Result<()> {
-    // Somebody must be there to be killed.
+    // There must be a daemon to be killed.
     env.ostler(&["run", "--", "true"]).output()?;
     let commands = thread::scope(|scope| {
         let starts: Vec<_> = round
@@ -171,7 +171,7 @@ fn kill_burst(env: &TestEnv, round: &RoundPlan) -> Result<()> {
 }
 
 fn victims(env: &TestEnv, victim: Victim) -> Result<Vec<ProcessHandle>> {
-    // A keeper that was killed before is only replaced once more shims are wanted.
+    // A zygote that was killed earlier is only replaced once further shims are needed.
     let daemon = env.daemon().context("before the kill")?;
     let keepers = env.processes_named("ostler-keeper");
     Ok(match victim {
@@ -197,7 +197,7 @@ fn kill_shim(env: &TestEnv, id: &str) -> Result<()> {
     checks::check_lost(env, id, &info)
 }
 
-/// Asks the (possibly new) daemon for everything that was started.
+/// Checks everything that was started with the (possibly new) daemon.
 fn settle(env: &TestEnv, commands: Vec<StartedCommand>, guarantee: OutputGuarantee) -> Result<()> {
     env.list().context("ps after the kill")?;
     for StartedCommand { plan, id } in commands {
@@ -210,8 +210,8 @@ fn settle(env: &TestEnv, commands: Vec<StartedCommand>, guarantee: OutputGuarant
     remove_all(env)
 }
 
-/// A start whose answer the kill swallowed may have begun all the same: it is listed, it can
-/// be stopped, and then nothing of this lab runs.
+/// A start whose response was lost may have succeeded: it is listed and can be stopped, and then no
+/// process of this environment runs.
 fn remove_all(env: &TestEnv) -> Result<()> {
     for info in env
         .list()?

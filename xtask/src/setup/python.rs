@@ -1,5 +1,6 @@
-//! Virtual environments below the target directory: one with the packages the tests name, one
-//! with the peers of our measurements.
+//! Python virtual environments below the target directory: one with the packages of the tests, one
+//! with
+//! the peers of the benchmarks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +16,13 @@ use crate::workspace::Workspace;
 /// The packages and their versions.
 const REQUIREMENTS: &str = "tests/python/requirements.txt";
 
-/// The environment the tests run in, and for the full tier that of the peers.
+/// Installs the environment of the tests, and for the full tier that of the peers.
 pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
     let requirements = workspace.root().join(REQUIREMENTS);
     renew(workspace, &requirements, &workspace.target().join("venv"))?;
     if tier == Tier::Full {
         let requirements = workspace.root().join(PEERS).join("requirements.txt");
-        // Measurements go without a peer that cannot be installed: no test needs one.
+        // Benchmarks skip a peer that cannot be installed: no test needs one.
         if let Err(error) = renew(workspace, &requirements, &peers(workspace)) {
             print_line(format_args!(
                 "setup: {} is left out: {error:#}",
@@ -32,12 +33,12 @@ pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
     Ok(())
 }
 
-/// Where the peers are that come from PyPI.
+/// The environment of the peers from PyPI.
 pub(crate) fn peers(workspace: &Workspace) -> PathBuf {
     workspace.target().join("peers")
 }
 
-/// Makes or renews an environment when what is asked differs from what its stamp says.
+/// Creates or renews an environment if the requirements differ from its stamp.
 pub(super) fn renew(workspace: &Workspace, requirements: &Path, venv: &Path) -> Result<()> {
     let requirements_text =
         fs::read_to_string(requirements).with_context(|| requirements.display().to_string())?;

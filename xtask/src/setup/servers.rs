@@ -1,5 +1,6 @@
-//! Servers nobody here wrote, that the tests start as a developer does: from npm, PyPI and the
-//! distribution, below the target directory. A set a tier, so that the quick one stays small.
+//! Third-party servers that tests start as a developer does: from npm, PyPI and the distribution,
+//! below
+//! the target directory. One set for each tier, so that the quick one stays small.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +12,15 @@ use super::{npm, python};
 use crate::shell;
 use crate::workspace::Workspace;
 
-/// What each set is, below the repository's root.
+/// The definitions of the sets, below the repository's root.
 const SETS: &str = "tests/python/servers";
 
-/// Packages of the distribution of which only the files are wanted: installed, each would start
-/// a server of the system's own, on a well-known port. Their libraries come with what
-/// `apt.rs` installs.
+/// Packages of the distribution of which only files are used: installed, each would start a system
+/// service on a well-known port. Their libraries come with what `apt.rs` installs.
 const UNPACKED: &[(&str, &str)] = &[
     ("nginx", "usr/sbin/nginx"),
     ("redis-tools", "usr/bin/redis-check-rdb"),
-    // a link to the file before
+    // a link to the previous file
     ("redis-server", "usr/bin/redis-server"),
     ("apache2-bin", "usr/sbin/apache2"),
     ("beanstalkd", "usr/bin/beanstalkd"),
@@ -38,12 +38,12 @@ const UNPACKED: &[(&str, &str)] = &[
     ("webfs", "usr/bin/webfsd"),
 ];
 
-/// Where they are installed: a directory a set with `node_modules` and `venv`, and `debian`.
+/// The directory of the servers: one for each set with `node_modules` and `venv`, and `debian`.
 pub(crate) fn servers(workspace: &Workspace) -> PathBuf {
     workspace.target().join("servers")
 }
 
-/// Installs what the tier needs and is not there.
+/// Installs the missing servers of the tier.
 pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
     install(workspace, tier).context(
         "the servers that tests start cannot be installed; npm and pip need a network for it once",
@@ -59,7 +59,7 @@ fn install(workspace: &Workspace, tier: Tier) -> Result<()> {
     Ok(())
 }
 
-/// One set: what its lock and its requirements name.
+/// Installs one set by its lock file and its requirements.
 fn set(workspace: &Workspace, name: &str) -> Result<()> {
     let source_dir = workspace.root().join(SETS).join(name);
     let dir = servers(workspace).join(name);
@@ -68,7 +68,7 @@ fn set(workspace: &Workspace, name: &str) -> Result<()> {
         let from = source_dir.join(file);
         fs::copy(&from, dir.join(file)).with_context(|| from.display().to_string())?;
     }
-    // What these compile or fetch when they are installed, they do without.
+    // Without the steps that compile or download during installation.
     npm::renew(&dir, &["--ignore-scripts"])?;
     python::renew(
         workspace,
@@ -77,7 +77,7 @@ fn set(workspace: &Workspace, name: &str) -> Result<()> {
     )
 }
 
-/// The files of packages that are not installed.
+/// Unpacks the files of packages that are not installed.
 fn unpack(dir: &Path) -> Result<()> {
     let missing: Vec<&str> = UNPACKED
         .iter()

@@ -14,12 +14,12 @@ pub(crate) struct SetupArgs {
     pub(crate) full: bool,
 }
 
-/// Which proof is asked for (specification 03, two tiers).
+/// The tier of the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
     /// On every change.
     Quick,
-    /// Before an issue is called done.
+    /// Before an issue is closed.
     Full,
 }
 
@@ -30,7 +30,7 @@ impl Tier {
     }
 }
 
-/// Brings everything here that is missing.
+/// Installs everything that is missing.
 pub(crate) fn run(workspace: &Workspace, args: &SetupArgs) -> Result<CheckResult> {
     let tier = Tier::of(args.full);
     apt::ensure(workspace.root(), tier)?;

@@ -1,4 +1,4 @@
-//! Tools that come through cargo. Compiling one takes minutes, so only the full tier does.
+//! Cargo tools. Compiling one takes minutes, so only the full tier does.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! Clients that nobody here wrote, on every transport: the official TypeScript clients and the
-//! Inspector. The official Python client is in the step `python`.
+//! Third-party clients on every transport: the official TypeScript clients and the Inspector. The
+//! official Python client is in the step `python`.
 
 use anyhow::Result;
 
@@ -25,7 +25,7 @@ pub(super) fn run(context: StepContext<'_>) -> Result<TestCounts> {
     Ok(tally)
 }
 
-/// The closing lines of Node's runner: `# pass 12`, `# fail 0`.
+/// The summary lines of Node's test runner: `# pass 12`, `# fail 0`.
 fn parse_counts(line: &str) -> Option<TestCounts> {
     let (word, count) = line.strip_prefix("# ")?.split_once(' ')?;
     let count = count.parse().ok()?;

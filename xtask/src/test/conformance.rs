@@ -1,6 +1,7 @@
-//! The MCP conformance suites: against our router and transports with the suites' own tools on
-//! them, where nothing may fail; and against the binary as it ships, where exactly what needs
-//! such a tool fails.
+//! The MCP conformance suites: against the router and transports with the suites' own tools on
+//! them,
+//! where nothing may fail; and against the released binary, where exactly what needs such a tool
+//! fails.
 
 use std::process::Command;
 
@@ -13,13 +14,13 @@ use crate::console::print_line;
 use crate::test_env::TestEnv;
 use crate::{setup, shell};
 
-/// One way to run a suite.
+/// A conformance suite.
 struct ConformanceSuite {
     /// Its package below `node_modules`.
     package: &'static str,
-    /// What it is asked beyond the address.
+    /// Its arguments in addition to the address.
     args: &'static [&'static str],
-    /// What the binary as it ships fails, below `tests/conformance`.
+    /// The expected failures of the released binary, below `tests/conformance`.
     baseline: &'static str,
 }
 
@@ -50,7 +51,7 @@ pub(super) fn run(context: StepContext<'_>) -> Result<TestCounts> {
     Ok(tally)
 }
 
-/// Every check of every suite holds.
+/// Requires that every check of every suite passes.
 fn run_fixture_server(context: StepContext<'_>) -> Result<TestCounts> {
     let workspace = context.workspace;
     let binary = workspace.target().join("debug/examples/conformance_server");
@@ -63,7 +64,7 @@ fn run_fixture_server(context: StepContext<'_>) -> Result<TestCounts> {
     Ok(tally)
 }
 
-/// What fails is exactly what the baseline names; what it names and holds, fails.
+/// Requires exactly the failures of the baseline; a listed check that passes fails the step.
 fn run_shipped(context: StepContext<'_>) -> Result<TestCounts> {
     let workspace = context.workspace;
     let env = TestEnv::new(&std::env::temp_dir(), &context.ostler())?;
@@ -108,7 +109,7 @@ fn run_checked(command: &mut Command) -> Result<TestCounts> {
     Ok(tally)
 }
 
-/// What a run says; shown from its summary on, whole when it does not succeed.
+/// The output of a run; printed from its summary on, or completely if it fails.
 fn run_captured(command: &mut Command) -> Result<(Vec<String>, bool)> {
     print_line(format_args!("$ {}", shell::display(command)));
     let output = command.output()?;

@@ -1,15 +1,15 @@
-//! Counting what passed, from the closing lines of the tools that ran it.
+//! Counts of passed tests, parsed from the summary lines of test runners.
 
 use std::ops::AddAssign;
 
-/// How many held and how many did not.
+/// The numbers of passed and failed tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TestCounts {
-    /// Held.
+    /// Passed.
     pub(crate) passed: u64,
-    /// Did not.
+    /// Failed.
     pub(crate) failed: u64,
-    /// Of those that held: only at the second attempt.
+    /// Passed only at the second attempt; included in `passed`.
     pub(crate) flaky: u64,
 }
 
@@ -22,7 +22,7 @@ impl AddAssign for TestCounts {
 }
 
 impl TestCounts {
-    /// One thing that held or did not.
+    /// The counts of one check.
     pub(crate) fn from_success(holds: bool) -> Self {
         Self {
             passed: u64::from(holds),
@@ -31,7 +31,7 @@ impl TestCounts {
         }
     }
 
-    /// With what a second attempt at everything that failed found.
+    /// Combines the counts with those of a second attempt at everything that failed.
     pub(super) fn after_retry(self, second: Self) -> Self {
         let recovered = second.passed.min(self.failed);
         Self {
@@ -41,9 +41,11 @@ impl TestCounts {
         }
     }
 
-    /// What a line of output counts, where it is the closing line of nextest, of the standard
-    /// test harness or of pytest. Of indented lines only nextest's summary is: it indents what a
-    /// failed attempt printed, the closing line of that attempt's harness among it.
+    /// Parses a summary line of nextest, of the standard test harness or of pytest. Only nextest's
+    /// may be
+    /// indented: it indents the output of a failed attempt, which includes the summary of that
+    /// attempt's
+    /// harness.
     pub(super) fn parse_line(line: &str) -> Option<Self> {
         if let Some((head, counts)) = line.split_once(" run: ") {
             let closes = head.trim_start().starts_with("Summary [");

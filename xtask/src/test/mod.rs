@@ -1,4 +1,4 @@
-//! Everything that must hold, in one command, with one number at the end.
+//! All tests in one command, with one result at the end.
 
 mod clients;
 mod conformance;

@@ -1,4 +1,4 @@
-//! Which steps there are, and in which order.
+//! The list of steps, in order.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use super::{clients, conformance, steps, vm};
 use crate::setup::Tier;
 use crate::workspace::{Profile, Workspace};
 
-/// What a step needs to know.
+/// The context of a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StepContext<'a> {
-    /// Where things are.
+    /// The workspace.
     pub(super) workspace: &'a Workspace,
-    /// How much is asked.
+    /// The requested tier.
     pub(super) tier: Tier,
 }
 
 impl StepContext<'_> {
-    /// The binary that is tested: in the quick tier the one that the unit tests are built with,
-    /// so that nothing is compiled twice; in the full tier the one that ships.
+    /// The binary under test: in the quick tier the one that the unit tests are built with, so that
+    /// nothing is compiled twice; in the full tier the release build.
     pub(super) fn ostler(self) -> PathBuf {
         self.workspace.ostler(match self.tier {
             Tier::Quick => Profile::Dev,
@@ -29,14 +29,14 @@ impl StepContext<'_> {
     }
 }
 
-/// One step.
+/// A step.
 #[derive(Debug)]
 pub(super) struct TestStep {
-    /// Its name, for `--only` and the table.
+    /// The name, for `--only` and the table.
     pub(super) name: &'static str,
     /// The first tier that runs it.
     pub(super) tier: Tier,
-    /// Does it. `Err` is a step that could not be done at all.
+    /// Runs it. `Err` is a step that could not be run at all.
     pub(super) run: fn(StepContext<'_>) -> Result<TestCounts>,
 }
 
@@ -52,7 +52,7 @@ const fn step(
     }
 }
 
-/// Cheap checks first, so that a typing error is told within a minute.
+/// Cheap checks first, so that a typing error is reported within a minute.
 pub(super) const STEPS: &[TestStep] = &[
     step("setup", Tier::Quick, steps::setup),
     step("fmt", Tier::Quick, steps::fmt),

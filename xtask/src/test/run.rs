@@ -1,4 +1,4 @@
-//! Runs the steps, keeps going after a failure, and says the sum.
+//! Runs the steps, continues after a failure, and prints the totals.
 
 use std::time::{Duration, Instant};
 
@@ -21,14 +21,14 @@ pub(crate) struct TestRunArgs {
     only: Vec<String>,
 }
 
-/// How one step went.
+/// The result of a step.
 struct StepResult {
     name: &'static str,
     tally: TestCounts,
     duration: Duration,
 }
 
-/// Every step asked for, whatever the ones before it found.
+/// Runs every requested step, whatever the result of earlier ones.
 pub(crate) fn run(workspace: &Workspace, args: &TestRunArgs) -> Result<CheckResult> {
     let tier = Tier::of(args.full);
     let mut rows = Vec::new();
@@ -71,7 +71,7 @@ fn run_step(step: &TestStep, context: StepContext<'_>) -> StepResult {
     }
 }
 
-/// The table for people, and the one line for machines.
+/// Prints the table for people, and one line for programs.
 fn summarize(rows: &[StepResult]) -> CheckResult {
     heading("result");
     let mut sum = TestCounts::default();

@@ -1,4 +1,4 @@
-//! A server that the suites connect to: it prints its address, and ends when its standard input
+//! A server that the suites connect to: it prints its address, and exits when its standard input
 //! closes.
 
 use std::io::{BufRead as _, BufReader};
@@ -12,16 +12,16 @@ use anyhow::{Context, Result, bail};
 use crate::shell;
 use crate::test_env::ProcessHandle;
 
-/// How long a server may take to print its address, in milliseconds.
+/// The timeout for a server to print its address, in milliseconds.
 const START_TIMEOUT_MS: u64 = 30_000;
-/// How long one may take to end, in milliseconds.
+/// The timeout for it to exit, in milliseconds.
 const END_TIMEOUT_MS: u64 = 15_000;
 
 /// A running server.
 #[derive(Debug)]
 pub(super) struct TestServer {
     child: Child,
-    /// Where its MCP endpoint is.
+    /// The URL of its MCP endpoint.
     pub(super) url: String,
 }
 
@@ -35,7 +35,7 @@ impl TestServer {
             .with_context(|| format!("cannot run {shown}"))?;
         let out = child.stdout.take().context("it has no output")?;
         let (sender, address) = mpsc::sync_channel(1);
-        // Reads on after the address, so that the server never waits for a reader.
+        // Reads on after the address, so that the server never blocks on its output.
         thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
                 if let Some(url) = address_in(&line) {
@@ -52,7 +52,7 @@ impl TestServer {
         }
     }
 
-    /// Ends it in order: it has been told, or is told by the end of its input.
+    /// Ends it in order: by an earlier request, or by the end of its input.
     pub(super) fn end(mut self) -> Result<()> {
         drop(self.child.stdin.take());
         let process = ProcessHandle::open(self.child.id())?;
@@ -68,7 +68,7 @@ impl TestServer {
     }
 }
 
-/// The MCP endpoint in a line that names an address.
+/// The URL of the MCP endpoint in a line with an address.
 fn address_in(line: &str) -> Option<String> {
     let start = line.find("http://")?;
     let rest = &line[start..];

@@ -1,4 +1,4 @@
-//! What each step does.
+//! The steps.
 
 use std::process::Command;
 
@@ -10,20 +10,21 @@ use crate::console::{CheckResult, print_line};
 use crate::setup::Tier;
 use crate::{chaos, setup, shell, tidy};
 
-/// What every step compiles: with the same packages and features, cargo compiles nothing twice.
-/// No code is there only without the feature.
+/// The flags of every build: with the same packages and features, cargo compiles nothing twice. No
+/// code
+/// is disabled by the feature.
 const WORKSPACE_FLAGS: &[&str] = &[
     "--workspace",
     "--features",
     "ostler-server/conformance-fixtures",
 ];
-/// Python tests that run at a time.
+/// The number of concurrent Python tests.
 const PYTHON_WORKERS: &str = "2";
-/// More failures than this are no accident, and are not tried again.
+/// More failures than this are not accidental, and are not retried.
 const MAX_RETRIED: u64 = 10;
-/// How long each fuzz target goes on in the full tier, in seconds.
+/// The duration of each fuzz target in the full tier, in seconds.
 const FUZZ_SECONDS: &str = "600";
-/// Rounds of chaos in each tier.
+/// The number of chaos rounds in each tier.
 const CHAOS_ROUNDS: (u32, u32) = (20, 200);
 
 pub(super) fn setup(context: StepContext<'_>) -> Result<TestCounts> {
@@ -57,8 +58,9 @@ pub(super) fn clippy(context: StepContext<'_>) -> Result<TestCounts> {
     ))
 }
 
-/// Through nextest, or through cargo's own runner where nextest is not here. Tests that only
-/// the full tier runs have names that begin with `full_`.
+/// Runs the unit tests by nextest, or by cargo's own runner where nextest is not installed. Tests
+/// of the
+/// full tier have names that begin with `full_`.
 pub(super) fn unit(context: StepContext<'_>) -> Result<TestCounts> {
     let full = context.tier == Tier::Full;
     if shell::capture(&mut cargo(context, &["nextest", "--version"])).is_ok() {
@@ -76,7 +78,7 @@ pub(super) fn unit(context: StepContext<'_>) -> Result<TestCounts> {
     run_parsed(test.args(but_full.iter().filter(|_| !full)))
 }
 
-/// Each fuzz target for [`FUZZ_SECONDS`]. Quick runs of them are unit tests.
+/// Runs each fuzz target for [`FUZZ_SECONDS`]. Quick runs of them are unit tests.
 pub(super) fn fuzz(context: StepContext<'_>) -> Result<TestCounts> {
     let options = ["--no-fail-fast", "--profile", "full"];
     let targets = ["-E", "test(/(^|::)fuzz_/)"];
@@ -101,7 +103,7 @@ pub(super) fn doc(context: StepContext<'_>) -> Result<TestCounts> {
     run_counted(doc)
 }
 
-/// What the steps after it run, and what ships where that is tested.
+/// Builds what the later steps run, and the release build where that is tested.
 pub(super) fn build(context: StepContext<'_>) -> Result<TestCounts> {
     let run = ["--bin", "ostler", "--example", "conformance_server"];
     let mut tally = run_counted(cargo(
@@ -115,8 +117,9 @@ pub(super) fn build(context: StepContext<'_>) -> Result<TestCounts> {
     Ok(tally)
 }
 
-/// The binary as clients see it, through the official MCP client. Tests wait more than they work:
-/// several run at a time, a file of them in one process; then those that measure, each alone.
+/// Tests the binary as clients see it, through the official MCP client. Tests wait more than they
+/// compute: several run concurrently, the tests of a file in one process; then those that measure,
+/// each alone.
 pub(super) fn python(context: StepContext<'_>) -> Result<TestCounts> {
     let parallel = ["-n", PYTHON_WORKERS, "--dist", "loadfile"];
     let mut tally = run_with_retry(context, "not full and not serial", &parallel)?;
@@ -128,8 +131,9 @@ pub(super) fn python(context: StepContext<'_>) -> Result<TestCounts> {
     Ok(tally)
 }
 
-/// Python tests, and a second attempt, one at a time, at the few that failed: what passes then
-/// is counted as flaky.
+/// Runs Python tests, and retries the few that failed, one at a time: what passes then is counted
+/// as
+/// flaky.
 fn run_with_retry(context: StepContext<'_>, marks: &str, options: &[&str]) -> Result<TestCounts> {
     let first = run_parsed(pytest(context, marks)?.args(options))?;
     if !(1..=MAX_RETRIED).contains(&first.failed) {
@@ -140,7 +144,7 @@ fn run_with_retry(context: StepContext<'_>, marks: &str, options: &[&str]) -> Re
     Ok(first.after_retry(second))
 }
 
-/// The Python tests with these marks.
+/// The command for the Python tests with these marks.
 fn pytest(context: StepContext<'_>, marks: &str) -> Result<Command> {
     let mut pytest = shell::command(context.workspace.python(), context.workspace.root());
     pytest.args(["-m", "pytest", "tests/python", "-m", marks]);
@@ -164,7 +168,7 @@ pub(super) fn chaos(context: StepContext<'_>) -> Result<TestCounts> {
     chaos::torture(&context.ostler(), rounds, None)
 }
 
-/// Not the advisories: their database would have to be fetched.
+/// Without advisories: their database would have to be downloaded.
 pub(super) fn deny(context: StepContext<'_>) -> Result<TestCounts> {
     run_counted(cargo(
         context,
@@ -172,7 +176,7 @@ pub(super) fn deny(context: StepContext<'_>) -> Result<TestCounts> {
     ))
 }
 
-/// Cargo in the workspace, with our own tools on its path.
+/// Cargo in the workspace, with the installed tools on its path.
 pub(super) fn cargo(context: StepContext<'_>, args: &[&str]) -> Command {
     let workspace = context.workspace;
     let mut cargo = shell::command("cargo", workspace.root());
@@ -186,14 +190,14 @@ pub(super) fn cargo(context: StepContext<'_>, args: &[&str]) -> Command {
     cargo
 }
 
-/// A step that holds or does not.
+/// Runs a step that passes or fails as a whole.
 pub(super) fn run_counted(mut command: Command) -> Result<TestCounts> {
     Ok(TestCounts::from_success(
         shell::watch(&mut command, |_| {})?.success(),
     ))
 }
 
-/// A step that counts what it ran; one failure more when it ended badly without naming any.
+/// Runs a step that counts tests; adds a failure if it exits with an error without naming any.
 pub(super) fn run_parsed(command: &mut Command) -> Result<TestCounts> {
     let mut tally = TestCounts::default();
     let status = shell::watch(command, |line| {

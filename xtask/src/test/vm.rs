@@ -1,6 +1,6 @@
-//! The sandbox on another machine, emulated: a kernel with cgroups of version 2 only and an
-//! older Landlock, and the same kernel with walls taken away. No KVM: it boots in seconds
-//! without.
+//! Tests the sandbox in a virtual machine: a kernel with cgroup version 2 only and an older
+//! Landlock, and
+//! the same kernel with isolation features disabled. Without KVM: it boots in seconds.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,20 +14,20 @@ use crate::console::print_line;
 use crate::shell;
 use crate::workspace::Workspace;
 
-/// The one architecture whose kernel setup installs for this.
+/// The only architecture whose kernel setup installs for this.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
-/// Seconds until a guest is ended that does not end by itself.
+/// Seconds until a guest that does not exit is killed.
 const GUEST_WAIT_S: &str = "300";
-/// Megabytes of the guest's memory.
+/// The memory of the guest in megabytes.
 const GUEST_MEMORY_MB: &str = "768";
 
-/// One start of the guest.
+/// A boot of the guest.
 struct VmBoot {
-    /// What is special about it.
+    /// What distinguishes it.
     what: &'static str,
     /// Kernel parameters.
     parameters: &'static str,
-    /// The roles its tests run in.
+    /// The roles in which its tests run.
     roles: &'static [&'static str],
 }
 
@@ -44,13 +44,13 @@ const BOOTS: &[VmBoot] = &[
     },
 ];
 
-/// Kernel modules, below the directory of the kernel's modules.
+/// Kernel modules, below the kernel's module directory.
 const MODULES: [&str; 2] = [
     "kernel/drivers/block/brd.ko",
     "kernel/fs/overlayfs/overlay.ko",
 ];
 
-/// Files of the guest's system.
+/// Files of the guest's file system.
 const FILES: [(&str, &str); 3] = [
     (
         "etc/passwd",
@@ -87,7 +87,7 @@ fn kernel() -> Result<PathBuf> {
     newest.context("no cloud kernel in /boot; `cargo xtask setup --full` installs one")
 }
 
-/// The tests as one program without libraries.
+/// Builds the tests as one static program.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
     let mut cargo = shell::command("cargo", workspace.root());
     cargo.args(["build", "--quiet", "--package", "ostler-sandbox"]);
@@ -96,7 +96,7 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target().join(TARGET).join("debug/examples/guest"))
 }
 
-/// The guest's first file system, as the kernel unpacks it.
+/// The initramfs of the guest.
 fn image(workspace: &Workspace, kernel: &Path, program: &Path) -> Result<PathBuf> {
     let dir = workspace.target().join("guest");
     let root = dir.join("root");
@@ -123,7 +123,7 @@ fn image(workspace: &Workspace, kernel: &Path, program: &Path) -> Result<PathBuf
     Ok(image)
 }
 
-/// Every tool of it that the guest might want.
+/// Installs every applet of busybox that the guest may need.
 fn busybox(workspace: &Workspace, root: &Path) -> Result<()> {
     let mut list = shell::command("busybox", workspace.root());
     let tools = shell::capture(list.arg("--list")).context("busybox-static is not installed")?;
@@ -152,7 +152,7 @@ fn modules(kernel: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Starts it once, and counts what it says.
+/// Boots the guest once, and counts its results.
 fn boot(
     workspace: &Workspace,
     (kernel, image): (&Path, &Path),
@@ -174,7 +174,7 @@ fn boot(
     lines.into_counts(boot)
 }
 
-/// What a guest says on its console.
+/// The console output of a guest.
 #[derive(Debug, Default)]
 struct VmOutput {
     tally: TestCounts,
@@ -199,7 +199,7 @@ impl VmOutput {
         }
     }
 
-    /// A guest that did not finish proves nothing, whatever it said before.
+    /// The counts. A guest that did not finish counts as failed, whatever it printed before.
     fn into_counts(self, boot: &VmBoot) -> Result<TestCounts> {
         let Self {
             tally,

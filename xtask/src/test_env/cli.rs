@@ -1,4 +1,4 @@
-//! The command line, as a person would use it.
+//! The command line interface, as a user calls it.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -7,16 +7,16 @@ use super::env::TestEnv;
 use super::procs::{ProcessHandle, executed_below, members};
 use crate::shell;
 
-/// What the tests need of an execution's description.
+/// The fields of an execution that the tests need.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct CliInfo {
     /// The whole id, as in the environment of its processes.
     pub(crate) uuid: String,
     /// running, completed, failed, terminated or error.
     pub(crate) status: String,
-    /// The status it returned.
+    /// Its exit code.
     pub(crate) exit_code: Option<i32>,
-    /// Why it did not end well.
+    /// Why it was not successful.
     pub(crate) error_message: Option<String>,
     /// The leader's OS pid.
     pub(crate) os_pid: Option<u32>,
@@ -26,7 +26,7 @@ pub(crate) struct CliInfo {
 }
 
 impl CliInfo {
-    /// Whether it says that something of it could not be kept.
+    /// Whether it reports that something could not be kept.
     pub(crate) fn is_degraded(&self) -> bool {
         self.degraded
             .as_array()
@@ -35,13 +35,13 @@ impl CliInfo {
 }
 
 impl TestEnv {
-    /// Starts a shell script in the background; its id.
+    /// Starts a shell script in the background; returns its id.
     pub(crate) fn start(&self, script: &str) -> Result<String> {
         let stdout = shell::capture(&mut self.ostler(&["run", "-d", "--", "sh", "-c", script]))?;
         Ok(stdout.trim().to_owned())
     }
 
-    /// Starts a program in a terminal in the background; its id.
+    /// Starts a program in a terminal in the background; returns its id.
     pub(crate) fn start_in_terminal(&self, command: &[&str]) -> Result<String> {
         let words = [&["run", "-d", "-t", "--"], command].concat();
         Ok(shell::capture(&mut self.ostler(&words))?.trim().to_owned())
@@ -54,24 +54,24 @@ impl TestEnv {
         shell::capture(&mut self.ostler(&words)).map(drop)
     }
 
-    /// What is on a terminal's screen.
+    /// The screen of a terminal.
     pub(crate) fn screen(&self, id: &str) -> Result<String> {
         shell::capture(&mut self.ostler(&["screen", id]))
     }
 
-    /// Everything known of an execution.
+    /// The fields of an execution.
     pub(crate) fn info(&self, id: &str) -> Result<CliInfo> {
         let stdout = shell::capture(&mut self.ostler(&["info", "--json", id]))?;
         serde_json::from_str(&stdout).with_context(|| format!("info --json said {stdout}"))
     }
 
-    /// Every execution the command line lists.
+    /// All executions that are listed.
     pub(crate) fn list(&self) -> Result<Vec<CliInfo>> {
         let stdout = shell::capture(&mut self.ostler(&["ps", "--all", "--json"]))?;
         serde_json::from_str(&stdout).with_context(|| format!("ps --json said {stdout}"))
     }
 
-    /// What it wrote, byte for byte, with its own line ends: a terminal's are two characters.
+    /// Its output, byte for byte: a line end of a terminal is two characters.
     pub(crate) fn output(&self, id: &str) -> Result<String> {
         let raw = shell::capture(&mut self.ostler(&["logs", "--raw", id]))?;
         Ok(raw.replace("\r\n", "\n"))
@@ -82,9 +82,9 @@ impl TestEnv {
         shell::capture(&mut self.ostler(&["stop", id])).map(drop)
     }
 
-    /// Waits for its end, whatever that is.
+    /// Waits for its end, whatever the result.
     pub(crate) fn wait(&self, id: &str) -> Result<CliInfo> {
-        // The command line hands the command's own status on; only the info is asked here.
+        // The exit code is that of the command; only the fields are needed here.
         let _status = self.ostler(&["wait", id]).output()?;
         self.info(id)
     }
@@ -99,12 +99,12 @@ impl TestEnv {
         anyhow::bail!("the parent of {leader} is {shim}, no shim of this lab")
     }
 
-    /// Living processes of any execution of this lab.
+    /// Running processes of any execution in this environment.
     pub(crate) fn stray_processes(&self) -> Vec<ProcessHandle> {
         executed_below(self.path())
     }
 
-    /// Living processes of an execution's tree.
+    /// Running processes of an execution's tree.
     pub(crate) fn members(info: &CliInfo) -> Vec<ProcessHandle> {
         members(&info.uuid)
     }

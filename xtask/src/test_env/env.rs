@@ -1,4 +1,4 @@
-//! The directories, and the environment that points the binary at them.
+//! The directories, and the environment variables that point the binary at them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,10 +14,10 @@ use super::http;
 use super::procs::{ProcessHandle, of_env};
 use crate::shell;
 
-/// How long a daemon that was told to end may take, in milliseconds.
+/// The timeout for a daemon to shut down, in milliseconds.
 const SHUTDOWN_MS: u64 = 10_000;
 
-/// One installation of the binary with a state of its own.
+/// An installation of the binary with a state directory of its own.
 #[derive(Debug)]
 pub(crate) struct TestEnv {
     dir: TempDir,
@@ -25,7 +25,7 @@ pub(crate) struct TestEnv {
 }
 
 impl TestEnv {
-    /// Fresh directories below `parent`; the binary must have been built.
+    /// Creates directories below `parent`; the binary must have been built.
     pub(crate) fn new(parent: &Path, binary: &Path) -> Result<Self> {
         if !binary.exists() {
             bail!(
@@ -47,22 +47,22 @@ impl TestEnv {
         })
     }
 
-    /// Where everything of it lies.
+    /// The root of all directories.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// A directory for commands to run in.
+    /// A working directory for commands.
     pub(crate) fn work(&self) -> PathBuf {
         self.path().join("work")
     }
 
-    /// Where executions lie.
+    /// The state directory.
     pub(crate) fn state(&self) -> PathBuf {
         self.path().join("state/ostler")
     }
 
-    /// The binary, pointed at this lab, with nothing on its standard input.
+    /// The binary with this environment and empty standard input.
     pub(crate) fn ostler(&self, args: &[&str]) -> Command {
         let mut command = shell::command(&self.binary, &self.work());
         command.args(args).env_clear();
@@ -74,14 +74,14 @@ impl TestEnv {
         command.env("OSTLER_STATE_DIR", self.state());
         command.env("OSTLER_RUNTIME_DIR", self.path().join("run/ostler"));
         command.env("XDG_RUNTIME_DIR", self.path().join("run"));
-        // More than any measurement has in flight; the quota has tests of its own.
+        // More than any benchmark has in flight; the quota has tests of its own.
         command.env("OSTLER_QUOTAS_FINITE_PER_SESSION", "100");
         command.env("OSTLER_QUOTAS_OTHERS_PER_PRINCIPAL", "2000");
         command.env("XDG_CONFIG_HOME", self.path().join("config"));
         command
     }
 
-    /// One request to the daemon's own socket; its JSON answer.
+    /// Sends one request to the daemon's socket; returns its JSON response.
     pub(crate) fn request(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
         let socket = self.path().join("run/ostler/daemon.sock");
         let answer = http::request(&socket, method, path, body)?;
@@ -94,7 +94,7 @@ impl TestEnv {
         serde_json::from_str(&answer.body).context("an answer that is not JSON")
     }
 
-    /// The daemon, verified to be this lab's.
+    /// The daemon, verified to be that of this environment.
     pub(crate) fn daemon(&self) -> Result<ProcessHandle> {
         let health = self.request("GET", "/api/v1/health", None)?;
         let pid = health["pid"]
@@ -107,7 +107,7 @@ impl TestEnv {
         Ok(proc)
     }
 
-    /// Every process of the binary that belongs to this lab, by its comm name.
+    /// All processes of this environment with this comm name.
     pub(crate) fn processes_named(&self, comm: &str) -> Vec<ProcessHandle> {
         let ours = of_env(self.path());
         ours.into_iter()
@@ -115,7 +115,7 @@ impl TestEnv {
             .collect()
     }
 
-    /// Ends the daemon in order and waits until nothing of the lab runs.
+    /// Shuts the daemon down and waits until no process of the environment runs.
     pub(crate) fn shut_down(&self) -> Result<()> {
         let before = of_env(self.path());
         if self.request("POST", "/api/v1/shutdown", None).is_err() && before.is_empty() {
@@ -134,14 +134,14 @@ impl TestEnv {
         }
     }
 
-    /// Keeps the directories after the end, for whoever looks into a failure.
+    /// Keeps the directories on drop, to examine a failure.
     pub(crate) fn keep_on_drop(&mut self) {
         self.dir.disable_cleanup(true);
     }
 }
 
 impl Drop for TestEnv {
-    /// Whatever is left of this lab's processes goes with it.
+    /// Kills the remaining processes of this environment.
     fn drop(&mut self) {
         for proc in of_env(self.dir.path()) {
             proc.kill();

@@ -1,5 +1,6 @@
-//! One HTTP/1.1 request over a unix socket. No client library: the point is to be a stranger
-//! to the code under test.
+//! A minimal HTTP/1.1 client over a unix socket. No client library, to be independent of the code
+//! under
+//! test.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,15 +10,15 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// How long an answer may take, in milliseconds.
+/// The timeout of a response in milliseconds.
 const ANSWER_MS: u64 = 60_000;
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(super) struct HttpReply {
     /// The status code.
     pub(super) status: u16,
-    /// The body, its transfer coding undone.
+    /// The body, without its transfer coding.
     pub(super) body: String,
 }
 

@@ -1,5 +1,4 @@
-//! JSON-RPC over a child's standard streams, as bare as it can be: what is measured is the
-//! server.
+//! A minimal JSON-RPC client over a child's standard streams: what is measured is the server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -11,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::env::TestEnv;
 
-/// The revision that is spoken here.
+/// The protocol version.
 const REVISION: &str = "2025-06-18";
 
-/// One client with its server.
+/// A client with its server process.
 #[derive(Debug)]
 pub(crate) struct McpClient {
     child: Child,
@@ -25,17 +24,17 @@ pub(crate) struct McpClient {
 }
 
 impl McpClient {
-    /// Starts `ostler mcp` and shakes hands.
+    /// Starts `ostler mcp` and performs the handshake.
     pub(crate) fn open(env: &TestEnv) -> Result<Self> {
         Self::open_with(env, &["mcp", "--tools", "core,command"])
     }
 
-    /// The same, by this command line.
+    /// The same with these arguments.
     pub(crate) fn open_with(env: &TestEnv, arguments: &[&str]) -> Result<Self> {
         Self::spawn(&mut env.ostler(arguments))
     }
 
-    /// Starts any server that speaks over its standard streams, and shakes hands.
+    /// Starts any server on standard streams, and performs the handshake.
     pub(crate) fn spawn(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -57,13 +56,14 @@ impl McpClient {
         Ok(mcp)
     }
 
-    /// One request and its answer.
+    /// Sends one request; returns its result.
     pub(crate) fn request(&mut self, method: &str, params: &Value) -> Result<Value> {
         let id = self.send(method, params)?;
         self.wait_response(id)
     }
 
-    /// `calls` calls of one tool with `width` of them in flight; how long each took.
+    /// Makes `calls` calls of one tool with `width` of them in flight; returns the duration of
+    /// each.
     pub(crate) fn flood(
         &mut self,
         call: &Value,
@@ -89,7 +89,7 @@ impl McpClient {
         Ok(took)
     }
 
-    /// Sends one request; its id.
+    /// Sends one request; returns its id.
     pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
         self.next += 1;
         let id = self.next;
@@ -115,7 +115,7 @@ impl McpClient {
         }
     }
 
-    /// The next message that answers something.
+    /// Reads the next response.
     fn read(&mut self) -> Result<(u64, Value)> {
         loop {
             let message = self.read_message()?;
@@ -133,7 +133,7 @@ impl McpClient {
         serde_json::from_str(&self.line).context(self.line.clone())
     }
 
-    /// The same, until this moment.
+    /// The same with a deadline.
     pub(crate) fn read_until(&mut self, deadline: Instant) -> Result<(u64, Value)> {
         loop {
             if self.output.buffer().is_empty() {
@@ -155,7 +155,7 @@ impl McpClient {
         Ok(())
     }
 
-    /// Closes the session and waits for the front's end.
+    /// Closes the session and waits for the exit of the stdio proxy.
     pub(crate) fn close(mut self) -> Result<()> {
         drop(self.input);
         self.child
@@ -165,13 +165,13 @@ impl McpClient {
     }
 }
 
-/// The request a message answers, where it answers one.
+/// The id of the request that a message answers, if it is a response.
 fn response_of(message: Value) -> Option<(u64, Value)> {
     let id = message["id"].as_u64()?;
     message.get("method").is_none().then_some((id, message))
 }
 
-/// An error for an answer that is one.
+/// An error if the response is one.
 pub(super) fn check_error(message: &Value) -> Result<()> {
     let failed = message.get("error").is_some() || message["result"]["isError"] == true;
     if failed {

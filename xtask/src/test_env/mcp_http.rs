@@ -1,5 +1,5 @@
-//! MCP over Streamable HTTP on one kept connection, as bare as it can be: what is measured is
-//! the server.
+//! A minimal MCP client over Streamable HTTP on one persistent connection: what is measured is the
+//! server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,17 +12,17 @@ use serde_json::{Map, Value, json};
 use super::env::TestEnv;
 use super::mcp::check_error;
 
-/// How long an answer or the start of the server may take, in milliseconds.
+/// The timeout of a response or of the server's start, in milliseconds.
 const ANSWER_MS: u64 = 60_000;
-/// What is asked for where a client must say what it takes.
+/// The `Accept` header.
 const ACCEPT: &str = "application/json, text/event-stream";
 
 /// The two eras of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProtocolEra {
-    /// A handshake and a session.
+    /// With a handshake and a session.
     Handshake,
-    /// Every request stands alone.
+    /// Every request is independent.
     Stateless,
 }
 
@@ -39,12 +39,12 @@ impl ProtocolEra {
 #[derive(Debug)]
 pub(crate) struct HttpServer {
     child: Child,
-    /// Where it listens.
+    /// The address that it listens on.
     pub(crate) address: SocketAddr,
 }
 
 impl HttpServer {
-    /// Starts it and waits until it has said where it serves.
+    /// Starts it and waits until it has printed its address.
     pub(crate) fn start(env: &TestEnv) -> Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let port = address.port().to_string();
@@ -53,7 +53,7 @@ impl HttpServer {
         let mut child = command.spawn().context("ostler serve")?;
         let mut banner = String::new();
         let stdout = child.stdout.take().context("no standard output")?;
-        // The greeting is one piece; its first line comes when everything listens.
+        // The banner is one write; its first line comes when everything listens.
         BufReader::new(stdout).read_line(&mut banner)?;
         if banner.is_empty() {
             bail!("ostler serve ended: {:?}", child.wait()?);
@@ -64,7 +64,7 @@ impl HttpServer {
 
 impl Drop for HttpServer {
     fn drop(&mut self) {
-        // It may have ended already; it is our child, so the pid is still ours.
+        // It may have exited already; it is a child, so the pid is still valid.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -81,7 +81,7 @@ pub(crate) struct HttpMcpClient {
 }
 
 impl HttpMcpClient {
-    /// Connects, and shakes hands where the era wants it.
+    /// Connects, and performs the handshake if the era has one.
     pub(crate) fn open(address: SocketAddr, era: ProtocolEra) -> Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -102,7 +102,7 @@ impl HttpMcpClient {
         Ok(client)
     }
 
-    /// `calls` calls of one tool, one after the other; how long each took.
+    /// Makes `calls` calls of one tool, one after the other; returns the duration of each.
     pub(crate) fn one_by_one(&mut self, call: &Value, calls: usize) -> Result<Vec<Duration>> {
         let once = |_| {
             let begin = Instant::now();
@@ -112,7 +112,7 @@ impl HttpMcpClient {
         (0..calls).map(once).collect()
     }
 
-    /// One request and its result.
+    /// Sends one request; returns its result.
     pub(crate) fn request(&mut self, method: &str, mut params: Value) -> Result<Value> {
         self.next += 1;
         if let (ProtocolEra::Stateless, Some(params)) = (self.era, params.as_object_mut()) {
@@ -152,7 +152,7 @@ impl HttpMcpClient {
         self.read_response()
     }
 
-    /// The next answer's body; the connection stays.
+    /// Reads the body of the next response; the connection stays open.
     fn read_response(&mut self) -> Result<String> {
         let mut status = String::new();
         self.stream.read_line(&mut status)?;
@@ -213,7 +213,7 @@ fn meta() -> Map<String, Value> {
     named.into_iter().collect()
 }
 
-/// The message with this id, of a JSON body or of the events of a stream.
+/// The message with this id, in a JSON body or in the events of a stream.
 fn find_response(body: &str, id: u64) -> Option<Value> {
     let lines = body.lines();
     let messages = lines.map(|line| line.strip_prefix("data:").unwrap_or(line));

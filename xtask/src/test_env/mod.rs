@@ -1,5 +1,6 @@
-//! A place of its own for the real binary: temporary directories, its processes found and
-//! killed by id, its socket spoken to.
+//! A test environment for the real binary: temporary directories, its processes found and killed by
+//! pid,
+//! requests to its socket.
 
 mod cli;
 mod env;

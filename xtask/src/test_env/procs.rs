@@ -1,4 +1,4 @@
-//! Processes by id, held by a descriptor so that an id used again is never hit.
+//! Processes by pid, held by a pidfd so that a reused pid is never signalled.
 
 use std::fmt;
 use std::fs;
@@ -13,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 /// One process.
 #[derive(Debug)]
 pub(crate) struct ProcessHandle {
-    /// Its id.
+    /// The pid.
     pub(crate) pid: u32,
     handle: OwnedFd,
 }
@@ -25,7 +25,7 @@ impl fmt::Display for ProcessHandle {
 }
 
 impl ProcessHandle {
-    /// Takes hold of a living process.
+    /// Opens a running process.
     pub(crate) fn open(pid: u32) -> Result<Self> {
         let number = Pid::from_raw(i32::try_from(pid)?).context("pid 0")?;
         let handle = pidfd_open(number, PidfdFlags::empty())
@@ -33,25 +33,25 @@ impl ProcessHandle {
         Ok(Self { pid, handle })
     }
 
-    /// The kernel's short name of it; empty once it is gone.
+    /// Its comm name; empty once it has exited.
     pub(crate) fn comm(&self) -> String {
         let comm = fs::read_to_string(format!("/proc/{}/comm", self.pid));
         comm.unwrap_or_default().trim_end().to_owned()
     }
 
-    /// Its parent's id.
+    /// The pid of its parent.
     pub(crate) fn parent(&self) -> Option<u32> {
         self.status("PPid:")?.parse().ok()
     }
 
-    /// One field of its status, without its unit.
+    /// One field of its status (proc(5)), without the unit.
     pub(crate) fn status(&self, field: &str) -> Option<String> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix(field))?;
         line.split_whitespace().next().map(str::to_owned)
     }
 
-    /// Seconds its threads have been on a processor; 0 once it is gone.
+    /// The CPU seconds of its threads; 0 once it has exited.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", self.pid)) else {
             return 0.0;
@@ -70,12 +70,12 @@ impl ProcessHandle {
         belongs(self.pid, dir)
     }
 
-    /// Ends it at once. A process that is gone already is no error.
+    /// Kills it. A process that has exited is not an error.
     pub(crate) fn kill(&self) {
         let _gone = pidfd_send_signal(&self.handle, Signal::KILL);
     }
 
-    /// Waits until it is gone; false when it was not by the deadline.
+    /// Waits until it has exited; false if it has not by the deadline.
     pub(crate) fn wait_gone(&self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         let left = Timespec {
@@ -87,7 +87,7 @@ impl ProcessHandle {
     }
 }
 
-/// Every living process.
+/// The pids of all running processes.
 pub(crate) fn all_pids() -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -98,7 +98,7 @@ pub(crate) fn all_pids() -> Vec<u32> {
         .collect()
 }
 
-/// Every process of the binary itself (daemon, keeper, shims, fronts) that belongs to a lab.
+/// All processes of the binary itself (daemon, zygote, shims, stdio proxies) of an environment.
 pub(super) fn of_env(dir: &Path) -> Vec<ProcessHandle> {
     let handles = all_pids()
         .into_iter()
@@ -109,7 +109,7 @@ pub(super) fn of_env(dir: &Path) -> Vec<ProcessHandle> {
         .collect()
 }
 
-/// Living processes with this execution's id in their environment.
+/// Running processes with this execution's id in their environment.
 pub(crate) fn members(execution: &str) -> Vec<ProcessHandle> {
     let mark = format!("OSTLER_EXECUTION={execution}");
     let marked = |pid: &u32| {
@@ -126,7 +126,7 @@ pub(crate) fn members(execution: &str) -> Vec<ProcessHandle> {
         .collect()
 }
 
-/// Living processes of any execution whose environment names this directory.
+/// Running processes of any execution whose environment names this directory.
 pub(super) fn executed_below(dir: &Path) -> Vec<ProcessHandle> {
     let dir = dir.as_os_str().as_encoded_bytes();
     let executed = |pid: &u32| {

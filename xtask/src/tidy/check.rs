@@ -1,4 +1,4 @@
-//! All rules over the whole repository.
+//! Applies all rules to the repository.
 
 use anyhow::Result;
 
@@ -18,7 +18,7 @@ use crate::workspace::Workspace;
 #[derive(Debug, clap::Args)]
 pub(crate) struct TidyArgs {}
 
-/// Says every finding; fails on any failure.
+/// Prints every finding; fails on any failure.
 pub(crate) fn run(workspace: &Workspace, _: &TidyArgs) -> Result<CheckResult> {
     let mut findings = crate_deps::check(&workspace.metadata);
     findings.extend(paths::check(workspace.root())?);

@@ -1,10 +1,10 @@
-//! The arrows between crates (specification 01 §2), and which third-party crate lives where.
+//! Dependencies between crates, and the crates that may use a third-party crate.
 
 use cargo_metadata::{Dependency, DependencyKind, Metadata, Package};
 
 use super::diagnostic::Diagnostic;
 
-/// `(crate, the workspace crates it may use)`.
+/// `(crate, the workspace crates that it may use)`.
 const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ("ostler-model", &[]),
     ("ostler-sandbox", &["ostler-model"]),
@@ -71,7 +71,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Arrows for tests only, besides those above and the test kit: `(crate, crates, why)`.
+/// Dependencies for tests only, besides those above and the test kit: `(crate, crates, why)`.
 const ALLOWED_DEV_DEPS: &[(&str, &[&str], &str)] = &[
     (
         "ostler-server",
@@ -85,7 +85,7 @@ const ALLOWED_DEV_DEPS: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// The crate with helper programs and the scripted place; never a normal dependency.
+/// Crates with helper programs and the fake backend; never a normal dependency.
 const FOR_TESTS: [&str; 2] = ["ostler-fuzz", "ostler-testkit"];
 
 /// `(third-party crate, the only crates that may depend on it)`.
@@ -106,10 +106,10 @@ const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
     ("ostler-process", &["hyper", "axum"]),
 ];
 
-/// All the third-party crates the nouns may use: serialisation, errors, time, identifiers.
+/// The only third-party crates of the model: serialization, errors, time, identifiers.
 const MODEL_MAY_USE: &[&str] = &["serde", "thiserror", "jiff", "uuid", "base64"];
 
-/// Every arrow of the workspace against the list.
+/// Checks every dependency of the workspace against the lists.
 pub(super) fn check(metadata: &Metadata) -> Vec<Diagnostic> {
     let packages = metadata.workspace_packages();
     let ours: Vec<&str> = packages
@@ -145,7 +145,7 @@ fn check_package(package: &Package, ours: &[&str]) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// What is wrong with an arrow between two of our crates.
+/// The error in a dependency between two workspace crates.
 pub(super) fn check_internal(
     from: &str,
     to: &str,
@@ -170,7 +170,7 @@ pub(super) fn check_internal(
     ))
 }
 
-/// What is wrong with an arrow to a third-party crate.
+/// The error in a dependency on a third-party crate.
 pub(super) fn check_external(from: &str, to: &str, kind: DependencyKind) -> Option<String> {
     if kind == DependencyKind::Development {
         return None;
@@ -207,7 +207,7 @@ fn join_names(names: &[&str]) -> String {
     }
 }
 
-/// The arrows that may leave a crate; for the tests of this module.
+/// The allowed dependencies of a crate; for the tests of this module.
 #[cfg(test)]
 pub(super) fn allowed(name: &str) -> &'static [&'static str] {
     ALLOWED_DEPS

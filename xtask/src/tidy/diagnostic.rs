@@ -1,8 +1,8 @@
-//! What a rule found.
+//! The diagnostics of rules.
 
 use std::fmt;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Severity {
     /// Listed; does not fail.
@@ -11,21 +11,21 @@ pub(crate) enum Severity {
     Failure,
 }
 
-/// One breach of one rule at one place.
+/// One violation of one rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Diagnostic {
-    /// How bad.
+    /// The severity.
     pub(crate) severity: Severity,
-    /// The file, from the repository's root, or a crate's name.
+    /// The file, relative to the repository's root, or the name of a crate.
     pub(crate) path: String,
-    /// The line, from 1; 0 for the whole.
+    /// The line, from 1; 0 for the whole file.
     pub(crate) line: usize,
     /// What is wrong and what is allowed.
     pub(crate) message: String,
 }
 
 impl Diagnostic {
-    /// A breach that fails.
+    /// A violation that fails.
     pub(crate) fn failure(place: &str, line: usize, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Failure,
@@ -35,7 +35,7 @@ impl Diagnostic {
         }
     }
 
-    /// A breach that is only listed.
+    /// A violation that is only listed.
     pub(crate) fn warning(place: &str, line: usize, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,

@@ -1,4 +1,4 @@
-//! Calls and words that belong to certain rooms, or to none (specification 01 §5).
+//! Forbidden calls and words, and the crates that may use them.
 
 use syn::UseTree;
 use syn::spanned::Spanned;
@@ -7,15 +7,15 @@ use syn::visit::{self, Visit};
 use super::diagnostic::Diagnostic;
 use super::source::{SourceFile, SourceToken};
 
-/// A word sequence and where it may stand.
+/// A sequence of words and where it is allowed.
 struct ForbiddenRule {
     /// The words, in order; `*` stands for any one.
     words: &'static [&'static str],
-    /// The same as a path in a `use`, where it can be imported.
+    /// The same as a path in a `use` declaration, if it can be imported.
     import: Option<&'static str>,
-    /// Crates where it may stand.
+    /// Crates where it is allowed.
     allowed_crates: &'static [&'static str],
-    /// Whether tests may use it everywhere.
+    /// Whether all tests may use it.
     in_tests: bool,
     /// What to do instead.
     advice: &'static str,
@@ -108,7 +108,7 @@ const RULES: &[ForbiddenRule] = &[
     rule(&["rusqlite"], "only catalog knows SQL").only_in(&["ostler-catalog"]),
 ];
 
-/// Everything that stands where it may not.
+/// Finds all forbidden words in a file.
 pub(super) fn check(source: &SourceFile) -> Vec<Diagnostic> {
     let mut findings: Vec<Diagnostic> = RULES
         .iter()
@@ -148,8 +148,8 @@ fn finding(source: &SourceFile, rule: &ForbiddenRule, line: usize) -> Diagnostic
     Diagnostic::failure(&source.place, line, format!("`{what}`: {}", rule.advice))
 }
 
-/// Imports of what the rules forbid, and of the scripted place by tests that claim to go
-/// through the public interface.
+/// Finds imports of what the rules forbid, and of the fake backend by tests of the public
+/// interface.
 fn import_violations(source: &SourceFile) -> Vec<Diagnostic> {
     let mut imports = ImportVisitor(Vec::new());
     imports.visit_file(&source.syntax);
@@ -169,13 +169,13 @@ fn import_violations(source: &SourceFile) -> Vec<Diagnostic> {
     findings
 }
 
-/// Whether an imported path is this one or something in it.
+/// Whether an imported path is this one or an item in it.
 fn is_import_of(path: &str, wanted: &str) -> bool {
     path.strip_prefix(wanted)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// Every path that `use` brings in, with its line.
+/// Collects every path that `use` declarations import, with its line.
 struct ImportVisitor(Vec<(String, usize)>);
 
 impl ImportVisitor {

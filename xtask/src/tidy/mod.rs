@@ -1,5 +1,6 @@
-//! The rules of the house that neither rustc nor clippy know: which crate may use which, how
-//! large things may grow, and which calls belong to which room.
+//! Project rules that neither rustc nor clippy check: dependencies between crates, sizes of files
+//! and
+//! functions, and calls that only certain crates may make.
 
 mod banned_words;
 mod check;

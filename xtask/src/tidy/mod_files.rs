@@ -1,4 +1,4 @@
-//! `lib.rs` and `mod.rs` are maps: documentation, modules, re-exports, and nothing else.
+//! `lib.rs` and `mod.rs` hold documentation, modules, re-exports, and nothing else.
 
 use syn::Item;
 use syn::spanned::Spanned;
@@ -6,10 +6,10 @@ use syn::spanned::Spanned;
 use super::diagnostic::Diagnostic;
 use super::source::{SourceFile, attributes, marks_test};
 
-/// Crates where `unsafe` may be written at all.
+/// Crates where `unsafe` is allowed.
 const UNSAFE_HOMES: &[&str] = &["ostler-process", "ostler-sandbox"];
 
-/// The map rule and the crate-wide ban on `unsafe`.
+/// Checks this rule and the crate-wide ban on `unsafe`.
 pub(super) fn check(source: &SourceFile) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     if matches!(source.name(), "lib.rs" | "mod.rs") && !source.is_below("tests") {

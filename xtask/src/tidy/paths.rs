@@ -1,4 +1,4 @@
-//! Nothing checked in names a place on somebody's machine.
+//! No file in the repository may name a path of a developer's machine.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use anyhow::Result;
 use super::diagnostic::Diagnostic;
 use super::source::files_below;
 
-/// What is text here.
+/// Endings of text files.
 const TEXT: &[&str] = &[
     "rs", "toml", "md", "py", "sh", "yml", "yaml", "json", "ts", "tsx", "html", "css", "txt",
 ];
 
-/// Directories of a developer's own below the home directory.
+/// A developer's own directories below the home directory.
 const OWN: &[&str] = &[".cargo", ".rustup", ".cache", ".local/share", ".config"];
 
-/// Every line of every text file against this machine's own places.
+/// Checks every line of every text file against the paths of this machine.
 pub(super) fn check(root: &Path) -> Result<Vec<Diagnostic>> {
     let places = own_places(root, std::env::var_os("HOME").map(PathBuf::from).as_deref());
     let mut findings = Vec::new();
@@ -29,9 +29,9 @@ pub(super) fn check(root: &Path) -> Result<Vec<Diagnostic>> {
     Ok(findings)
 }
 
-/// The paths that only exist here.
+/// The paths that exist on this machine only.
 pub(super) fn own_places(root: &Path, home: Option<&Path>) -> Vec<String> {
-    // A checkout directly below `/` has too short a name to look for.
+    // The path of a checkout directly below `/` is too short to search for.
     let checkout = (root.components().count() > 2).then(|| root.to_string_lossy().into_owned());
     let of_home = home
         .into_iter()
@@ -42,7 +42,7 @@ pub(super) fn own_places(root: &Path, home: Option<&Path>) -> Vec<String> {
         .collect()
 }
 
-/// The lines of a text that name one of these places.
+/// Checks the lines of a text for these paths.
 pub(super) fn check_text(place: &str, text: &str, own: &[String]) -> Vec<Diagnostic> {
     let named = |line: &str| own.iter().any(|path| line.contains(path.as_str()));
     let lines = text.lines().enumerate().filter(|(_, line)| named(line));

@@ -22,23 +22,23 @@ const ORIGINS: [&str; 6] = [
     "service mode",
     "specification",
 ];
-/// The table of the steps of `cargo xtask test`.
+/// The file with the list of steps of `cargo xtask test`.
 const PLAN: &str = "xtask/src/test/plan.rs";
-/// The code of the benchmarks.
+/// The directory of the benchmarks.
 const BENCHMARKS: &str = "xtask/src/bench/";
-/// The results of the benchmarks.
+/// The directory of the results of the benchmarks.
 const RESULTS: &str = "docs/bench/";
 
-/// Texts of files by their paths from the repository's root.
+/// Contents of files by their paths relative to the repository's root.
 pub(super) type Texts = BTreeMap<String, String>;
 
-/// Every row of the file in the repository, against the tests that are there.
+/// Checks every row of the file in the repository against the existing tests.
 pub(super) fn check(root: &Path) -> Result<Vec<Diagnostic>> {
     let text = fs::read_to_string(root.join(PLACE)).with_context(|| PLACE.to_owned())?;
     Ok(check_text(&text, &texts(root, &text)?))
 }
 
-/// The files that the rows name; what cannot be read is left out.
+/// The files that the rows name; a file that cannot be read is left out.
 fn texts(root: &Path, text: &str) -> Result<Texts> {
     let mut paths: BTreeSet<String> = references(text)
         .filter_map(|reference| Some(reference.split_once("::")?.0.to_owned()))
@@ -57,7 +57,7 @@ fn texts(root: &Path, text: &str) -> Result<Texts> {
     Ok(paths.into_iter().filter_map(read).collect())
 }
 
-/// The breaches in this text, where `texts` are the files that its rows may name.
+/// Checks this text, where `texts` are the files that its rows may name.
 pub(super) fn check_text(text: &str, texts: &Texts) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut ids = BTreeSet::new();
@@ -69,7 +69,7 @@ pub(super) fn check_text(text: &str, texts: &Texts) -> Vec<Diagnostic> {
     findings
 }
 
-/// The rows of all tables but their heads, each with its line from 1.
+/// The rows of all tables without their heads, each with its line from 1.
 fn rows(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let cells: Vec<&str> = line
@@ -84,14 +84,14 @@ fn rows(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     })
 }
 
-/// Every reference of every row.
+/// All references of all rows.
 fn references(text: &str) -> impl Iterator<Item = &str> {
     rows(text)
         .filter_map(|(_, cells)| cells.get(4).copied())
         .flat_map(code_spans)
 }
 
-/// What stands between backticks.
+/// The text between backticks.
 fn code_spans(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
@@ -155,7 +155,7 @@ fn is_partly(status: &str) -> bool {
         .is_some_and(|missing| !missing.is_empty())
 }
 
-/// Why a reference leads to no test.
+/// Why a reference names no test.
 fn missing(reference: &str, texts: &Texts) -> Option<String> {
     if let Some(step) = reference.strip_prefix("step ") {
         let entry = format!("step(\"{step}\"");
@@ -215,7 +215,7 @@ fn is_function(line: &str, name: &str) -> bool {
     line.starts_with(&format!("fn {name}("))
 }
 
-/// Whether the attributes above a function make it a test that is not ignored.
+/// Whether the attributes of a function make it a test that is not ignored.
 fn is_test_attribute(above: &[&str]) -> bool {
     let attributes = above
         .iter()
@@ -229,7 +229,7 @@ fn is_test_attribute(above: &[&str]) -> bool {
     attributes.iter().any(is_test) && !attributes.iter().any(|line| line.starts_with("#[ignore"))
 }
 
-/// Whether a line of a test program with a harness of its own lists this test.
+/// Whether a line of a test program with its own harness lists this test.
 fn is_listed(line: &str, name: &str) -> bool {
     let is_path = |line: &str| {
         let of_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';

@@ -1,4 +1,4 @@
-//! How large files and functions may grow (specification 01 §5, 03 Beauty).
+//! Limits on the sizes of files and functions.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use syn::visit::{self, Visit};
 use super::diagnostic::Diagnostic;
 use super::source::{SourceFile, TestScope};
 
-/// Lines of a file without its tests: listed above the first, failing above the second.
+/// Lines of a file without its tests: listed above the first number, failing above the second.
 pub(super) const FILE_LINES: (usize, usize) = (500, 800);
 /// Lines of a function's body without blank and comment lines: listed, failing.
 pub(super) const FUNCTION_LINES: (usize, usize) = (70, 100);
-/// Parameters of a function, its receiver included; more want a struct.
+/// Parameters of a function, including its receiver; more should be a struct.
 pub(super) const PARAMETERS: usize = 5;
-/// What production functions should keep to: median, 95th percentile.
+/// The goal for production functions: median, 95th percentile.
 pub(super) const FUNCTION_AIM: (usize, usize) = (10, 50);
 
-/// Data tables, exempt from the file limit by name.
+/// Data tables that are exempt from the file limit.
 const TABLES: &[&str] = &[];
 
-/// Lengths of what is not a test.
+/// Sizes of code that is not a test.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
     /// Of files.
@@ -30,7 +30,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Measures one file and says what is too large in it.
+    /// Measures one file and reports what is too large in it.
     pub(super) fn measure(&mut self, source: &SourceFile) -> Vec<Diagnostic> {
         let mut findings = Vec::new();
         if let TestScope::Lines(tests) = &source.tests {
@@ -81,10 +81,10 @@ fn too_long(
     })
 }
 
-/// Walks every function of a file.
+/// Visits every function of a file.
 struct FunctionVisitor<'a> {
     source: &'a SourceFile,
-    /// Lines with code on them.
+    /// Lines with code.
     code: BTreeSet<usize>,
     lengths: Vec<usize>,
     findings: Vec<Diagnostic>,
@@ -98,7 +98,7 @@ impl FunctionVisitor<'_> {
             block.brace_token.span.close(),
         );
         if self.source.is_test(line) {
-            // A test may be as long as the story or the table it tells.
+            // A test may be as long as its scenario or its table.
             return;
         }
         self.lengths.push(lines);
@@ -118,7 +118,7 @@ impl FunctionVisitor<'_> {
         }
     }
 
-    /// Lines with code strictly between two braces.
+    /// The number of lines with code strictly between two braces.
     fn code_between(&self, open: Span, close: Span) -> usize {
         let (first, last) = (open.start().line + 1, close.start().line);
         if first > last {
@@ -139,7 +139,7 @@ impl<'ast> Visit<'ast> for FunctionVisitor<'_> {
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
         for member in &item.items {
             if let syn::ImplItem::Fn(method) = member {
-                // A trait's implementation cannot choose its parameters.
+                // The implementation of a trait cannot choose its parameters.
                 if item.trait_.is_none() {
                     self.parameters(&method.sig);
                 }

@@ -1,4 +1,4 @@
-//! Rust files as the rules see them: which crate, which part is tests, which words stand where.
+//! Rust source files for the rules: crate, test code, and tokens by line.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -11,17 +11,17 @@ use syn::spanned::Spanned;
 /// One file.
 #[derive(Debug)]
 pub(super) struct SourceFile {
-    /// From the repository's root.
+    /// The path relative to the repository's root.
     pub(super) place: String,
-    /// The crate's name.
+    /// The name of the crate.
     pub(super) krate: String,
-    /// As it stands.
+    /// The text.
     pub(super) text: String,
-    /// As rustc reads it.
+    /// The syntax tree.
     pub(super) syntax: syn::File,
-    /// Every word and sign outside comments, flat.
+    /// All tokens outside comments, flat.
     pub(super) words: Vec<SourceToken>,
-    /// What of it only tests see.
+    /// Which parts of it are test code.
     pub(super) tests: TestScope,
 }
 
@@ -53,10 +53,10 @@ impl SourcePackage {
     }
 }
 
-/// Which lines of a file only tests see.
+/// The test code of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TestScope {
-    /// All of them.
+    /// The whole file.
     Whole,
     /// These ranges of lines.
     Lines(Vec<RangeInclusive<usize>>),
@@ -65,9 +65,9 @@ pub(super) enum TestScope {
 /// One token; a literal's content is never a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceToken {
-    /// Its text; `""` for any literal.
+    /// The text; `""` for any literal.
     pub(super) text: String,
-    /// Its line, from 1.
+    /// The line, from 1.
     pub(super) line: usize,
 }
 
@@ -83,7 +83,7 @@ impl SourceFile {
         Self::parse(&place, krate, text)
     }
 
-    /// A file from its text.
+    /// Parses a file from its text.
     pub(super) fn parse(place: &str, krate: &str, text: String) -> Result<Self> {
         let syntax = syn::parse_file(&text).with_context(|| format!("{place} is not Rust"))?;
         let stream: TokenStream = text
@@ -106,7 +106,7 @@ impl SourceFile {
         })
     }
 
-    /// Whether only tests see this line.
+    /// Whether this line is test code.
     pub(super) fn is_test(&self, line: usize) -> bool {
         match &self.tests {
             TestScope::Whole => true,
@@ -114,18 +114,18 @@ impl SourceFile {
         }
     }
 
-    /// Whether it lies in a directory of this name below its crate.
+    /// Whether it is in a directory of this name below its crate.
     pub(super) fn is_below(&self, directory: &str) -> bool {
         Path::new(&self.place).iter().any(|part| part == directory)
     }
 
-    /// Its last path component.
+    /// The last component of its path.
     pub(super) fn name(&self) -> &str {
         self.place.rsplit('/').next().unwrap_or(&self.place)
     }
 }
 
-/// Files that hold nothing but tests, measurements or examples, by where they lie.
+/// Whether a file holds only tests, benchmarks or examples, by its path.
 fn is_test_file(place: &str) -> bool {
     let path = Path::new(place);
     let by_directory = ["tests", "benches", "examples", "testing"];
@@ -147,7 +147,7 @@ fn test_lines(items: &[syn::Item]) -> Vec<RangeInclusive<usize>> {
         .collect()
 }
 
-/// Whether an attribute makes its item a test's.
+/// Whether an attribute marks its item as test code.
 pub(super) fn marks_test(attribute: &syn::Attribute) -> bool {
     if attribute.path().is_ident("cfg") {
         return attribute
@@ -161,7 +161,7 @@ pub(super) fn marks_test(attribute: &syn::Attribute) -> bool {
         .is_some_and(|segment| segment.ident == "test")
 }
 
-/// The attributes of any item.
+/// The attributes of an item.
 pub(super) fn attributes(item: &syn::Item) -> &[syn::Attribute] {
     use syn::Item;
     match item {
@@ -227,11 +227,10 @@ const fn brackets(delimiter: proc_macro2::Delimiter) -> (&'static str, &'static 
     }
 }
 
-/// Directories nobody writes by hand.
+/// Directories of generated or installed files.
 const NOT_OURS: &[&str] = &["target", "node_modules", "__pycache__", ".git", ".tools"];
 
-/// Every file below a directory with one of these endings, sorted; all files where none is
-/// given.
+/// All files below a directory with one of these endings, sorted; all files where none is given.
 pub(super) fn files_below(dir: &Path, endings: &[&str]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     collect(dir, endings, &mut found)?;

@@ -1,4 +1,4 @@
-//! Snippets that each rule must turn down, and their neighbours that it must let pass.
+//! Snippets that each rule must reject, and similar ones that it must accept.
 
 use std::path::Path;
 
@@ -267,7 +267,7 @@ fn paths_of_this_machine_are_found() {
     assert!(paths::check_text("a.rs", "/home/agent/project /srv/secret", &own).is_empty());
 }
 
-/// The breaches of one row in a table of requirements, among a few files with tests.
+/// The violations of one row in a table of requirements, with a few files with tests.
 fn requirement(row: &str) -> Vec<String> {
     let texts = [
         (

@@ -1,4 +1,4 @@
-//! The transactional workspace: what a start under an overlay costs, and its commit.
+//! The overlay of a workspace: the cost of a start with one, and of its commit.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::super::report::{ReportRow, Threshold};
 use super::super::run::BenchContext;
 use super::super::stats::LatencySummary;
 
-/// Files that are committed.
+/// The number of files that are committed.
 const FILES: usize = 10_000;
-/// How the example program calls what is measured; the last is the floor.
+/// The names of the measurements in the example program; the last is the baseline.
 const KINDS: [&str; 4] = ["prepare", "changes", "commit", "copy"];
 
 /// Ten thousand files, half of them new and half changed.

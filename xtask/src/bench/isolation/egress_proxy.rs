@@ -1,4 +1,4 @@
-//! The proxy of an allow list, beside plain loopback in the same run.
+//! The egress proxy of an allow list, compared with plain loopback in the same run.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -9,9 +9,9 @@ use super::super::run::BenchContext;
 use super::super::stats::median;
 use crate::shell;
 
-/// Each run moves gigabytes: a few are enough.
+/// The number of runs; each transfers gigabytes.
 const RUNS: u32 = 3;
-/// Where the example program's answer has the same figure without and with the gate.
+/// The fields of the example program's result with the same figure without and with the proxy.
 const PATHS: [(&str, &str, &str); 3] = [
     ("gigabytes_per_s", "bytes through the gate", "GB/s"),
     ("connections_per_s", "connections through the gate", "/s"),
@@ -22,7 +22,7 @@ const PATHS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Bytes and connections, and how long the gate takes to be there.
+/// Throughput, connections, and the start time of the proxy.
 pub(super) fn throughput(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let runs: Result<Vec<Value>> = (0..RUNS.min(bench.rounds).max(1))
         .map(|_| run(bench))

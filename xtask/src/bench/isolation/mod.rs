@@ -1,5 +1,4 @@
-//! What walls cost: a start at each level, the proxy of an allow list, and the commit of an
-//! overlay.
+//! The cost of isolation: a start at each level, the egress proxy, and the commit of an overlay.
 
 mod commits;
 mod egress_proxy;

@@ -1,4 +1,4 @@
-//! From the wish for `true` to its end, at each level.
+//! The time from the request for `true` to its end, at each level.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::test_env::McpClient;
 
 /// Starts of each kind in one round.
 const STARTS: usize = 50;
-/// How the sandbox's example program calls them; the first is the floor.
+/// The names of the measurements in the sandbox's example program; the first is the baseline.
 const KINDS: [&str; 5] = ["bare", "basic", "medium", "high", "bwrap"];
-/// Levels through the daemon; the first is what the others are measured against.
+/// The levels through the daemon; the first is the baseline.
 const LEVELS: [&str; 3] = ["basic", "medium", "high"];
-/// Nothing is promised: the figure is there to be seen.
+/// No promise: the figure is informative.
 const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 
-/// The sandbox as a library: everything a level needs is made anew for every start.
+/// The sandbox as a library: everything that a level needs is created for every start.
 pub(super) fn by_the_sandbox(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;
     let mut command = line_process::example(bench, "ostler-sandbox", "starts")?;
@@ -61,7 +61,7 @@ pub(super) fn by_the_sandbox(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     Ok(rows)
 }
 
-/// The same wish of an MCP client on stdio, through the daemon, journal and all.
+/// The same request of an MCP client on stdio, through the daemon, with its journal.
 pub(super) fn over_mcp(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let mut mcp = McpClient::open(&env)?;
@@ -91,8 +91,8 @@ pub(super) fn over_mcp(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     Ok(rows)
 }
 
-/// Every kind once in each round, so that a noisy minute touches them all; the first round is
-/// thrown away.
+/// Runs every kind once in each round, so that noise affects all of them; the first round is
+/// discarded.
 fn interleaved<const N: usize>(
     rounds: u32,
     kinds: [&str; N],

@@ -1,9 +1,9 @@
-//! Which measurements there are, in order.
+//! The list of measurements, in order.
 
 use super::super::run::Measure;
 use super::{commits, egress_proxy, start_latency};
 
-/// Every measurement by its name.
+/// Every measurement with its name.
 pub(in crate::bench) const ALL: &[(&str, Measure)] = &[
     ("starts", start_latency::by_the_sandbox),
     ("starts-mcp", start_latency::over_mcp),

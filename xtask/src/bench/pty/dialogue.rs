@@ -1,5 +1,6 @@
-//! What an agent does with a shell: it types a line and waits for what that prints, in one call
-//! or in two, over MCP; beside a peer that does the same.
+//! A dialogue of an agent with a shell: it types a line and waits for the output, in one call or in
+//! two,
+//! over MCP; compared with a peer that does the same.
 
 use std::time::{Duration, Instant};
 
@@ -16,22 +17,24 @@ use crate::test_env::{McpClient, TestEnv};
 
 /// Lines of one round.
 const LINES: u32 = 50;
-/// The shell: the same in every terminal, its settings too (the peer's terminal is raw). It has
-/// no prompt: with one, what is printed would not stand on a line of its own whenever a line
-/// was typed before its prompt.
+/// The shell, the same in every terminal, with the same settings (the peer's terminal is raw). It
+/// has
+/// no prompt: with one, output would not begin on a line of its own whenever a line was typed
+/// before
+/// the prompt.
 const SHELL: [&str; 3] = [
     "/bin/sh",
     "-c",
     "stty sane; echo ready; PS1= exec /bin/sh -i",
 ];
-/// What it prints once it can be typed to.
+/// The line that it prints once it reads input.
 const READY: &str = "ready";
-/// How long an answer may take, in milliseconds.
+/// The timeout of an answer in milliseconds.
 const ANSWER_MS: u64 = 30_000;
-/// A figure without a promise.
+/// No promise.
 const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 
-/// Somebody to type lines to.
+/// A terminal that accepts lines.
 trait LineTerminal {
     /// Types a line and waits until a line matches the pattern.
     fn exchange(&mut self, line: &str, pattern: &str) -> Result<()>;
@@ -50,12 +53,12 @@ struct PtyMcpTerminal {
     single_call: bool,
 }
 
-/// A bare terminal, read until the line is there.
+/// A raw terminal, read until the line appears.
 struct BareTerminal {
     raw: RawPty,
 }
 
-/// A line typed and its answer waited for, p50 and p99.
+/// From a typed line to its answer, p50 and p99.
 pub(super) fn to_the_answer(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let mut bare = BareTerminal::start(&env)?;
@@ -143,12 +146,12 @@ fn rows(
     rows
 }
 
-/// Types so many lines, numbered from `first` on; how long each answer took.
+/// Types lines, numbered from `first` on; returns the duration of each exchange.
 fn run_dialogue(terminal: &mut dyn LineTerminal, first: u32, lines: u32) -> Result<Vec<Duration>> {
     let mut took = Vec::new();
     for number in first..first + lines {
         let line = format!("echo token-{number}\n");
-        // Not the echo of what was typed.
+        // Must not match the echo of what was typed.
         let pattern = format!(r"(?m)^token-{number}\r?$");
         let begin = Instant::now();
         terminal.exchange(&line, &pattern)?;
@@ -185,7 +188,7 @@ impl LineTerminal for OstlerTerminal {
 }
 
 impl PtyMcpTerminal {
-    /// None where setup did not install it.
+    /// None if setup did not install it.
     fn start(bench: &BenchContext, env: &TestEnv) -> Result<Option<Self>> {
         let Some(mut command) = peers::pty_mcp(bench, env) else {
             return Ok(None);
@@ -256,7 +259,7 @@ impl BareTerminal {
 impl LineTerminal for BareTerminal {
     fn exchange(&mut self, line: &str, _: &str) -> Result<()> {
         let word = line.trim().trim_start_matches("echo ");
-        // As the line itself: behind an end of line, before another one.
+        // The line itself: after a line end, before another one.
         let answer = format!("\n{word}\r\n");
         self.raw.write(line.as_bytes())?;
         self.read_to(&answer)

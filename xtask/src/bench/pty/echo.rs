@@ -1,4 +1,4 @@
-//! One character typed, and its echo.
+//! The latency of one typed character's echo.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -16,22 +16,22 @@ use crate::test_env::{McpClient, TestEnv};
 const CHARACTERS: usize = 2_000;
 /// Characters of one round over MCP.
 const CALLS: usize = 500;
-/// A figure without a promise.
+/// No promise.
 const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 
-/// The example of the library that answers orders about terminals.
+/// The example program of the library that serves requests about terminals.
 pub(super) fn start_library(bench: &BenchContext, env: &TestEnv) -> Result<LineProcess> {
     let mut command = line_process::example(bench, "ostler", "terminals")?;
     command
         .arg(bench.ostler())
         .arg(env.path().join("embedded"))
-        // Nobody's own settings.
+        // Without the user's own settings.
         .env("HOME", env.path().join("home"))
         .current_dir(env.work());
     LineProcess::start(&mut command)
 }
 
-/// The engine as a library against the bare terminal and the peer.
+/// The engine as a library, compared with the raw terminal and the peer.
 pub(super) fn in_process(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;
     let mut raw = RawPty::start(&mut shell::command("cat", &env.work()), true)?;
@@ -148,7 +148,7 @@ pub(super) fn over_mcp(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     ])
 }
 
-/// A session that echoes, begun over MCP; the call that types one character into it.
+/// Starts a session that echoes over MCP; returns the call that types one character into it.
 fn typing_call(env: &TestEnv, mcp: &mut McpClient) -> Result<Value> {
     let script = "stty raw -echo; echo ready; exec cat";
     let start = json!({"command": ["/bin/sh", "-c", script], "cwd": env.work()});

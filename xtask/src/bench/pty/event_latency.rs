@@ -1,4 +1,4 @@
-//! How late output is: from a program's write to whoever listens.
+//! The latency of output: from a program's write to its listeners.
 
 use std::process::Command;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::raw_pty::RawPty;
 use super::timestamps;
 use crate::shell;
 
-/// How often lines come, in words, in milliseconds, and lines of one round: slower than what
-/// is told of output is gathered (5 ms), and faster.
+/// Intervals between lines in words and in milliseconds, and lines of one round: longer and shorter
+/// than the interval at which output events are coalesced (5 ms).
 const PACES: [(&str, u32, usize); 2] = [
     ("a line now and then (20 ms)", 20, 150),
     ("a line every 3 ms", 3, 500),
 ];
 
-/// From the write to the library's event, against a bare read of the terminal.
+/// From the write to the library's event, compared with a bare read of the terminal.
 pub(super) fn to_the_event(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;
     let mut library = start_library(bench, &env)?;

@@ -1,4 +1,4 @@
-//! Terminal sessions: each figure beside a bare terminal, and the peers that are here.
+//! Terminal sessions: each figure compared with a raw terminal, and with installed peers.
 
 mod dialogue;
 mod echo;

@@ -1,4 +1,4 @@
-//! How fast a screen is folded from bytes.
+//! The throughput at which a screen is folded from bytes.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::super::report::{ReportRow, Threshold};
 use super::super::run::BenchContext;
 use super::super::stats::median;
 
-/// Bytes of one stream.
+/// The size of one stream in bytes.
 const BYTES: usize = 16_000_000;
 /// Bytes in a megabyte.
 const MEGA: f64 = 1e6;
-/// The streams there are, by the names the example knows them by.
+/// The kinds of streams, by their names in the example program.
 const KINDS: [(&str, &str); 4] = [
     ("log", "plain lines"),
     ("colour", "coloured lines"),
@@ -21,7 +21,7 @@ const KINDS: [(&str, &str); 4] = [
     ("wide", "wide characters and emoji"),
 ];
 
-/// Our screen against the emulator alone.
+/// `Screen` compared with the emulator alone.
 pub(super) fn throughput(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let root = bench.workspace.root().to_owned();
     let mut command = line_process::example(bench, "ostler-terminal", "parse")?;

@@ -1,5 +1,5 @@
-//! The peers: node-pty, the terminal of editors and of most tools written for Node; and pty-mcp,
-//! an MCP server for terminals.
+//! The peers: node-pty, the terminal library of editors and of most tools written for Node; and
+//! pty-mcp, an MCP server for terminals.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use super::super::run::BenchContext;
 use crate::test_env::TestEnv;
 use crate::{console, setup, shell};
 
-/// The host of node-pty, if setup could build it; the reason is said where not.
+/// The host program of node-pty, if setup could build it; otherwise the reason is printed.
 pub(super) fn open(bench: &BenchContext) -> Result<Option<LineProcess>> {
     let dir = bench.workspace.root().join(setup::PEERS);
     if !dir
@@ -23,12 +23,12 @@ pub(super) fn open(bench: &BenchContext) -> Result<Option<LineProcess>> {
         ));
         return Ok(None);
     }
-    // Any Node will do here, unlike for the clients.
+    // Any version of Node works here, unlike for the clients.
     let node = setup::node(bench.workspace).unwrap_or_else(|_| PathBuf::from("node"));
     LineProcess::start(shell::command(node, &dir).arg("node-pty.mjs")).map(Some)
 }
 
-/// The command that starts pty-mcp, if setup has installed it; the reason is said where not.
+/// The command that starts pty-mcp, if setup has installed it; otherwise the reason is printed.
 pub(super) fn pty_mcp(bench: &BenchContext, env: &TestEnv) -> Option<Command> {
     let program = setup::python_peers(bench.workspace).join("bin/pty-mcp");
     if !program.exists() {
@@ -39,7 +39,7 @@ pub(super) fn pty_mcp(bench: &BenchContext, env: &TestEnv) -> Option<Command> {
     }
     let mut command = shell::command(program, &env.work());
     let state = env.path().join("pty-mcp");
-    // What it logs while it starts is no part of a table.
+    // What it logs while it starts is not part of a table.
     command
         .env("PTY_MCP_TMUX_CAPTURE_DIR", state)
         .stderr(Stdio::null());

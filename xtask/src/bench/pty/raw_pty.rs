@@ -1,4 +1,4 @@
-//! The floor: a program on a bare terminal, read and written without anything between.
+//! The baseline: a program on a pseudo-terminal, read and written directly.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,10 +11,10 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-/// What one read takes at most.
+/// The size of one read in bytes.
 const READ_BYTES: usize = 4_096;
 
-/// A program with a terminal as its streams.
+/// A program with a pseudo-terminal as its streams.
 #[derive(Debug)]
 pub(super) struct RawPty {
     child: Child,
@@ -22,7 +22,7 @@ pub(super) struct RawPty {
 }
 
 impl RawPty {
-    /// Starts it; `raw` switches echo and line editing off first.
+    /// Starts it; `raw` turns echo and line editing off first.
     pub(super) fn start(command: &mut Command, raw: bool) -> Result<Self> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags)?;
@@ -41,7 +41,7 @@ impl RawPty {
             .stdout(Stdio::from(terminal.try_clone()?))
             .stderr(Stdio::from(terminal));
         let child = command.spawn().context("a program on a bare terminal")?;
-        // The command holds the terminal's other side open until it is given something else.
+        // The command holds the other side of the terminal open until it is given other streams.
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -52,7 +52,7 @@ impl RawPty {
         })
     }
 
-    /// Types one byte and reads it back, that many times.
+    /// Types one byte and reads it back, `count` times.
     pub(super) fn echo(&mut self, count: usize) -> Result<Vec<Duration>> {
         let mut took = Vec::with_capacity(count);
         let mut buffer = [0; READ_BYTES];
@@ -66,18 +66,18 @@ impl RawPty {
         Ok(took)
     }
 
-    /// Types this.
+    /// Writes input.
     pub(super) fn write(&mut self, keys: &[u8]) -> Result<()> {
         self.master.write_all(keys)?;
         Ok(())
     }
 
-    /// The next output; empty once nobody holds the terminal's other side.
+    /// Reads the next output; empty once no process holds the other side of the terminal.
     pub(super) fn read(&mut self) -> Result<Vec<u8>> {
         let mut buffer = vec![0; READ_BYTES];
         let read = match self.master.read(&mut buffer) {
             Ok(read) => read,
-            // The kernel's way to say that the other side is closed.
+            // The kernel reports a closed other side by this error.
             Err(error) if error.raw_os_error() == Some(EIO) => 0,
             Err(error) => return Err(error.into()),
         };

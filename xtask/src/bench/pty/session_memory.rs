@@ -1,4 +1,4 @@
-//! Many sessions at once: what they hold, and that every one answers.
+//! Many sessions at once: their memory, and whether each responds.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -9,18 +9,18 @@ use super::super::run::BenchContext;
 use super::peers;
 use crate::test_env::{ProcessHandle, TestEnv};
 
-/// The number document 002 asks for.
+/// A number of sessions that must work.
 const FIFTY: usize = 50;
-/// The number we aim for.
+/// A number of sessions to aim for.
 const THOUSAND: usize = 1_000;
-/// What a session is told, and prints when it has read it.
+/// The word that each session receives, and prints when it has read it.
 const WORD: &str = "pineapple";
-/// How long an answer may take, in milliseconds.
+/// The timeout of an answer in milliseconds.
 const ANSWER_MS: u64 = 60_000;
-/// A figure without a promise.
+/// No promise.
 const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 
-/// Fifty shells, their screens read, beside the peer's host with fifty.
+/// Fifty shells, their screens read, compared with the peer's host program with fifty.
 pub(super) fn fifty(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let seen = measure(bench, FIFTY)?;
     let mut rows = vec![ReportRow::absolute(
@@ -30,7 +30,7 @@ pub(super) fn fifty(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         (Threshold::AtMost(25.0), "≤ 25 MB"),
     )];
     if let Some(mut peer) = peers::open(bench)? {
-        // It is idle once it has done something.
+        // It is idle once it has served a request.
         peer.request("echo 1")?;
         let host = ProcessHandle::open(peer.pid())?;
         let before = resident_memory(&host)?;
@@ -74,13 +74,13 @@ pub(super) fn thousand(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     ])
 }
 
-/// What many sessions came to.
+/// The result for many sessions.
 struct SessionMemory {
-    /// Everything of ours, over idle.
+    /// The memory of all Ostler processes above idle, in megabytes.
     megabytes: f64,
-    /// The daemon, over idle.
+    /// The memory of the daemon above idle, in megabytes.
     daemon: f64,
-    /// How many did not answer.
+    /// The number of sessions that did not respond.
     unresponsive: f64,
 }
 
@@ -110,7 +110,7 @@ fn measure(bench: &BenchContext, count: usize) -> Result<SessionMemory> {
     Ok(memory)
 }
 
-/// Resident memory of the daemon and of the keeper, and what each shim has for itself.
+/// The resident memory of the daemon and the zygote, and the private memory of each shim.
 fn total_memory(env: &TestEnv) -> Result<f64> {
     let mut megabytes = resident_memory(&env.daemon()?)?;
     for role in ["ostler-keeper", "ostler-shim"] {
@@ -129,7 +129,7 @@ fn start(env: &TestEnv) -> Result<String> {
     id.context("a start without an id")
 }
 
-/// Types into it, waits for the answer, and reads the screen.
+/// Types into a session, waits for the answer, and reads the screen.
 fn is_responsive(env: &TestEnv, id: &str) -> Result<bool> {
     let text = format!("echo {WORD} | tr a-z A-Z");
     let keys = json!({"pieces": [{"text": text}, {"key": "enter"}]});

@@ -1,4 +1,4 @@
-//! Shells: to the first prompt, and from a command to its exit status.
+//! Shells: the time to the first prompt, and from a command to its exit status.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,12 @@ use crate::test_env::TestEnv;
 const SHELLS: usize = 20;
 /// Commands of one round.
 const COMMANDS: usize = 100;
-/// The prompt looked for.
+/// The prompt to wait for.
 const PROMPT: &str = "ready";
-/// A figure without a promise.
+/// No promise.
 const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 
-/// Start to prompt against a bare terminal, and a command in a living shell against the same.
+/// From start to prompt, and a command in a running shell, compared with a raw terminal.
 pub(super) fn to_the_prompt(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;
     let mut library = start_library(bench, &env)?;

@@ -1,9 +1,9 @@
-//! Which measurements there are, in order.
+//! The list of measurements, in order.
 
 use super::super::run::Measure;
 use super::{dialogue, echo, event_latency, parse, session_memory, shell};
 
-/// Every measurement by its name.
+/// Every measurement with its name.
 pub(in crate::bench) const ALL: &[(&str, Measure)] = &[
     ("echo", echo::in_process),
     ("echo-mcp", echo::over_mcp),

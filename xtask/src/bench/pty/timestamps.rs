@@ -1,4 +1,4 @@
-//! A program that prints the monotonic clock, line by line.
+//! A program that prints the monotonic clock on each line.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rustix::time::{
 
 use crate::console::CheckResult;
 
-/// How it is called.
+/// Its verb.
 pub(super) const VERB: &str = "stamp";
 /// What it can be told.
 #[derive(Debug, clap::Args)]
@@ -24,12 +24,12 @@ pub(crate) struct StampArgs {
     every_ms: i64,
 }
 
-/// Prints them.
+/// Prints the lines.
 pub(crate) fn stamp(args: &StampArgs) -> Result<CheckResult> {
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::empty())?;
     let every = Timespec {
         tv_sec: 0,
-        // At most 999, or the kernel refuses.
+        // At most 999, as the kernel requires.
         tv_nsec: args.every_ms * 1_000_000,
     };
     let spec = Itimerspec {
@@ -41,14 +41,14 @@ pub(crate) fn stamp(args: &StampArgs) -> Result<CheckResult> {
     let mut expirations = [0; 8];
     for _ in 0..args.lines {
         rustix::io::read(&timer, &mut expirations)?;
-        // One write: whoever reads never sees half of it.
+        // In one write, so that no reader gets a part of a line.
         out.write_all(format!("{}\n", now()?.as_nanos()).as_bytes())?;
         out.flush()?;
     }
     Ok(CheckResult::Holds)
 }
 
-/// The monotonic clock.
+/// Reads the monotonic clock.
 pub(super) fn now() -> Result<Duration> {
     let now = clock_gettime(ClockId::Monotonic);
     Ok(Duration::new(
@@ -57,7 +57,7 @@ pub(super) fn now() -> Result<Duration> {
     ))
 }
 
-/// How long ago a line of it was printed.
+/// The age of one of its lines.
 pub(super) fn age(line: &[u8], now: Duration) -> Result<Duration> {
     let line = std::str::from_utf8(line)?.trim();
     let stamp = line

@@ -1,4 +1,4 @@
-//! What it costs to see that a command is a server, or that it is none.
+//! The cost of detecting that a command is a server, or that it is none.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use crate::test_env::TestEnv;
 
 /// Requests of one round.
 const REQUESTS: usize = 200;
-/// Nothing is promised: the figure is there to be seen.
+/// No promise: the figure is informative.
 const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
-/// What is asked about.
+/// The commands.
 const COMMANDS: [(&str, &str); 3] = [
     ("a server by its name", "uvicorn app:app --reload"),
     (
@@ -25,7 +25,7 @@ const COMMANDS: [(&str, &str); 3] = [
     ("no server", "grep -rn 'next dev' src | sort | head"),
 ];
 
-/// Through REST; the floor is the same road to an answer that needs no work.
+/// Over REST; the baseline is a request that needs no work.
 pub(super) fn of_commands(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let package = json!({"scripts": {"dev": "PORT=3000 npx vite --host"}});

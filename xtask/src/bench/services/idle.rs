@@ -1,4 +1,4 @@
-//! What a hundred services cost that are ready and do nothing.
+//! The cost of a hundred services that are ready and idle.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use super::super::report::{ReportRow, Threshold};
 use super::super::run::BenchContext;
 use super::listen;
 
-/// Services.
+/// The number of services.
 const SERVICES: usize = 100;
-/// How long they are watched, in milliseconds.
+/// The duration of the measurement in milliseconds.
 const WATCH_MS: u64 = 20_000;
-/// How long the looks before `ready` have to die away, in milliseconds.
+/// The time after `ready` for probes to cease, in milliseconds.
 const SETTLE_MS: u64 = 3_000;
-/// Nothing is promised; more than this would be a mistake.
+/// No promise; more than this would be an error.
 const ALLOWED: (Threshold, &str) = (Threshold::AtMost(5.0), "≤ 5 % (aim)");
 
-/// Daemon and shims, the services themselves left out.
+/// CPU time of the daemon and the shims, without the services themselves.
 pub(super) fn a_hundred(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let count = listen::count(bench, SERVICES);
@@ -31,7 +31,7 @@ pub(super) fn a_hundred(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     for id in started? {
         listen::is_ready(&env, &id)?;
     }
-    // The watched time itself: nothing is waited for.
+    // The measured time itself: no condition is waited for.
     thread::park_timeout(Duration::from_millis(SETTLE_MS));
     let (before, begin) = (cpu_seconds(&env), Instant::now());
     thread::park_timeout(Duration::from_millis(WATCH_MS));

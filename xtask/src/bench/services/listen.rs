@@ -1,4 +1,4 @@
-//! A server that says when its port was open, cheaply enough to run a hundred of.
+//! A server that reports when its port was open, cheap enough to run a hundred of.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -10,18 +10,18 @@ use super::super::run::BenchContext;
 use crate::console::CheckResult;
 use crate::test_env::TestEnv;
 
-/// How it is called.
+/// Its verb.
 const VERB: &str = "listen";
-/// How long a service of it may take to become ready, in milliseconds.
+/// The timeout for a service of it to become ready, in milliseconds.
 const READY_MS: u64 = 30_000;
-/// What is read of a request.
+/// The most bytes that are read of a request.
 const REQUEST_BYTES: usize = 4 * 1024;
 
 /// What it can be told.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListenArgs {}
 
-/// Listens on a free port, says when, and answers every request alike.
+/// Listens on a free port, prints the time, and answers every request with the same response.
 pub(crate) fn listen(_args: &ListenArgs) -> Result<CheckResult> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let opened = jiff::Timestamp::now();
@@ -31,14 +31,14 @@ pub(crate) fn listen(_args: &ListenArgs) -> Result<CheckResult> {
     for stream in listener.incoming() {
         let mut stream = stream?;
         let mut request = [0; REQUEST_BYTES];
-        // Whoever hangs up early is not missed.
+        // A client that hangs up early is ignored.
         let _read = stream.read(&mut request);
         let _written = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     }
     Ok(CheckResult::Holds)
 }
 
-/// Starts one as a service, and waits until it is ready where that is asked for; its whole id.
+/// Starts one as a service, and optionally waits until it is ready; returns its whole id.
 pub(super) fn serve(env: &TestEnv, name: &str, wait: bool) -> Result<String> {
     let program = std::env::current_exe()?;
     let program = program.to_str().context("a path that is not UTF-8")?;
@@ -73,7 +73,7 @@ pub(super) fn stop(env: &TestEnv, name: &str) -> Result<()> {
         .map(drop)
 }
 
-/// How many there are in a run.
+/// The number of services in a run.
 pub(super) fn count(bench: &BenchContext, full: usize) -> usize {
     bench.count(full).max(1)
 }

@@ -1,5 +1,5 @@
-//! What services cost: the way from a listening socket to `ready`, a look at the sockets, a
-//! hundred that are idle, and recognising one.
+//! The cost of services: from a listening socket to `ready`, a scan of the sockets, a hundred idle
+//! services, and detection.
 
 mod detection;
 mod idle;

@@ -1,5 +1,4 @@
-//! From the moment a port is open to the event that says `ready`, both by the clock of the
-//! same machine.
+//! The time from an open port to the event `ready`, both by the clock of the same machine.
 
 use std::fs;
 use std::time::Duration;
@@ -13,10 +12,10 @@ use super::super::stats::LatencySummary;
 use super::listen;
 use crate::test_env::TestEnv;
 
-/// Services of one run, one after the other.
+/// The number of services of one run, one after the other.
 const SERVICES: usize = 100;
 
-/// With nothing else going on.
+/// On an otherwise idle machine.
 pub(super) fn from_the_socket(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.started_env()?;
     let mut took = Vec::new();

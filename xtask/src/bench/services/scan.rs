@@ -1,4 +1,4 @@
-//! One look at the listening sockets of a tree, with none and with thousands on the host.
+//! One scan of the listening sockets of a process tree, with none and with thousands on the host.
 
 use anyhow::Result;
 
@@ -7,14 +7,14 @@ use super::super::report::{ReportRow, Threshold};
 use super::super::run::BenchContext;
 use super::super::stats::LatencySummary;
 
-/// Sockets of others that listen on the host.
+/// The number of other listening sockets on the host.
 const SOCKETS: [u32; 3] = [0, 1_000, 10_000];
-/// Looks of one round.
+/// Scans of one round.
 const SCANS: usize = 50;
-/// Nothing is promised: the figure is there to be seen.
+/// No promise: the figure is informative.
 const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 
-/// By the place alone; the floor reads the kernel's tables as text and finds nothing in them.
+/// By the backend alone; the baseline parses the kernel's tables in text form and finds nothing.
 pub(super) fn of_a_tree(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;
     let mut command = line_process::example(bench, "ostler-process", "looks")?;

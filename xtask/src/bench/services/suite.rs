@@ -1,9 +1,9 @@
-//! What is measured.
+//! The list of measurements, in order.
 
 use super::super::run::Measure;
 use super::{detection, idle, ready, scan};
 
-/// Every measurement, by name.
+/// Every measurement with its name.
 pub(in crate::bench) const ALL: &[(&str, Measure)] = &[
     ("ready", ready::from_the_socket),
     ("scan", scan::of_a_tree),
