@@ -96,8 +96,8 @@ impl CommandError {
     /// The exit code of the process.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::Failure { code, exit, .. } => exit.unwrap_or(code.row().exit),
-            Self::Disconnected(_) => ErrorCode::Initialization.row().exit,
+            Self::Failure { code, exit, .. } => exit.unwrap_or(code.info().exit),
+            Self::Disconnected(_) => ErrorCode::Initialization.info().exit,
             Self::BrokenPipe => EXIT_BROKEN_PIPE,
         }
     }

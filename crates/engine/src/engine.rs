@@ -171,17 +171,19 @@ impl Engine {
     #[must_use]
     pub fn running_count(&self, caller: &Caller) -> u64 {
         let running = self.inner.registry.running();
-        running.filter(|entry| caller.sees(&entry.owner())).count() as u64
+        running
+            .filter(|entry| caller.can_access(&entry.owner()))
+            .count() as u64
     }
 
     /// What the caller sees and the filter lets through, newest first.
     #[must_use]
     pub fn list(&self, caller: &Caller, filter: &ListFilter) -> Vec<ExecutionInfo> {
         let entries = self.inner.registry.all_with(|summary| {
-            caller.sees(&summary.owner) && filter.status.is_none_or(|it| summary.status == it)
+            caller.can_access(&summary.owner) && filter.status.is_none_or(|it| summary.status == it)
         });
         let visible = entries
-            .filter(|entry| caller.sees(&entry.owner()))
+            .filter(|entry| caller.can_access(&entry.owner()))
             .filter(|entry| {
                 filter
                     .labels
@@ -203,11 +205,11 @@ impl Engine {
         limit: usize,
     ) -> Vec<ExecutionInfo> {
         let entries = self.inner.registry.all_with(|summary| {
-            caller.sees(&summary.owner) && before.is_none_or(|before| summary.id < before)
+            caller.can_access(&summary.owner) && before.is_none_or(|before| summary.id < before)
         });
         let visible = entries
             .filter(|entry| before.is_none_or(|before| entry.id < before))
-            .filter(|entry| caller.sees(&entry.owner()));
+            .filter(|entry| caller.can_access(&entry.owner()));
         visible.take(limit).map(|entry| entry.info()).collect()
     }
 

@@ -47,7 +47,7 @@ impl EventFeedQuery {
         let entry = &record.entry;
         self.since.is_none_or(|since| entry.at >= since)
             && (self.execution.is_none() || self.execution == entry.execution)
-            && caller.sees(&entry.by)
+            && caller.can_access(&entry.by)
     }
 }
 

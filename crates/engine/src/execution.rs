@@ -405,7 +405,7 @@ impl ExecutionHandle {
 
     /// Output went into memory for want of disk.
     pub(crate) fn set_memory(&self, memory: OwnedFd) {
-        self.memory.put(memory);
+        self.memory.set(memory);
         self.publish_retain_from(&self.lossless_offsets());
     }
 
@@ -421,9 +421,7 @@ impl ExecutionHandle {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if reader.is_none() && !self.is_finished() && !open_files::is_scarce() {
-            *reader = Journal::open(&self.dir)
-                .ok()
-                .map(Journal::keeping_files_open);
+            *reader = Journal::open(&self.dir).ok().map(Journal::with_open_files);
             return reader.is_some();
         }
         false

@@ -230,8 +230,8 @@ impl Registry {
             (entry, inner.by_short_id.contains_key(&id.short_bits()))
         };
         let principal = &caller.owner.principal;
-        let own =
-            entry.filter(|it| caller.sees(&it.owner()) && it.spec.owner.principal == *principal);
+        let own = entry
+            .filter(|it| caller.can_access(&it.owner()) && it.spec.owner.principal == *principal);
         match own {
             Some(entry) => (IdHolder::Own, Some(entry)),
             None if taken => (IdHolder::Other, None),
@@ -366,7 +366,7 @@ impl Registry {
             id.and_then(|id| self.load_full(&mut inner, id))
         };
         entry
-            .filter(|entry| caller.sees(&entry.owner()))
+            .filter(|entry| caller.can_access(&entry.owner()))
             .ok_or(Error::NotFound)
     }
 
@@ -449,7 +449,7 @@ impl RegistryInner {
             StoredEntry::Full(entry) => Some(entry),
             StoredEntry::Summary(_) => None,
         });
-        let visible = entries.filter(|entry| caller.sees(&entry.owner()));
+        let visible = entries.filter(|entry| caller.can_access(&entry.owner()));
         visible.take(HOLDERS_LISTED_MAX).map(quota_holder).collect()
     }
 }

@@ -70,7 +70,7 @@ pub struct StartRequest {
     /// [`QUEUE_WAIT_MS`](crate::QUEUE_WAIT_MS), which is also the most. Zero refuses at once.
     pub queue_timeout: Option<Duration>,
     /// Present where the command is an integrated shell; made by
-    /// [`Engine::shell_request`](crate::Engine::shell_request).
+    /// [`MatchEngine::shell_request`](crate::MatchEngine::shell_request).
     pub shell: Option<ShellSession>,
     /// Whether who starts it reads its output with [`OutputFollower::lossless_offsets`](crate::OutputFollower) from
     /// the beginning: on a full disk the command waits for that reader, for a limited time

@@ -172,7 +172,7 @@ impl Default for IsolationSettings {
             read: Vec::new(),
             write: Vec::new(),
             hide: Vec::new(),
-            protect: autorun::protected().map(ByteString::from).collect(),
+            protect: autorun::protected_paths().map(ByteString::from).collect(),
             home_visible: texts(&HOME_VISIBLE),
             allow_degraded: Vec::new(),
             limits: Limits::default(),

@@ -55,10 +55,10 @@ impl StartGuard {
         self.execution.origin.queue_wait
     }
 
-    /// Waits as [`Engine::wait`](crate::Engine::wait) does.
+    /// Waits as [`MatchEngine::wait`](crate::MatchEngine::wait) does.
     ///
     /// # Errors
-    /// As [`Engine::wait`](crate::Engine::wait).
+    /// As [`MatchEngine::wait`](crate::MatchEngine::wait).
     pub async fn wait(
         &self,
         until: &WaitFor,
@@ -214,7 +214,7 @@ pub(crate) async fn start_with_permit(
             origin: StartOrigin {
                 client_chose_id: chosen_id.is_some(),
                 queue_wait: permit.queue_wait,
-                warns_of_host: admitted.spec.policy.lacks_of_host()
+                warns_of_host: admitted.spec.policy.lacks_host_wide()
                     && !core.host_warned.swap(true, Ordering::Relaxed),
             },
             lossless_reader,
@@ -307,7 +307,7 @@ async fn admit(
     let capabilities = match &sandbox {
         Some(confinement) => {
             let missing = core.backend.probe_filesystems(confinement).await;
-            Some(core.capabilities.clone().lacking(missing))
+            Some(core.capabilities.clone().without(missing))
         }
         None => None,
     };

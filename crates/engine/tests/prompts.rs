@@ -8,7 +8,7 @@ use ostler_engine::{
     Engine, ExecutionInfo, InteractionOutcome, Prompt, Question, Settings, StartRequest,
     StdinRequest, StopRequest, WaitEnd, WaitFor,
 };
-use ostler_journal::{LineQuery, StreamSet, Unfinished};
+use ostler_journal::{LineQuery, OpenLineMode, StreamSet};
 use ostler_model::{Caller, Event, Owner, Principal, Scope, SessionName, TermSize};
 use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
@@ -93,7 +93,7 @@ impl PromptFixture {
     fn output(&self, id: &str) -> String {
         let query = LineQuery {
             streams: StreamSet::OUTPUT,
-            unfinished: Unfinished::Preview,
+            unfinished: OpenLineMode::Preview,
             ..LineQuery::default()
         };
         let journal = self.engine.journal(&test_caller(), id).expect("known");

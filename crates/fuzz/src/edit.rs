@@ -10,7 +10,7 @@ const EDITS: usize = 8;
 /// The most bytes that one mutation inserts, removes or copies.
 const EDIT_BYTES: usize = 64;
 /// Bytes with a meaning in most formats: ends of ranges, lengths, separators.
-const TELLING: [u8; 14] = [
+const INTERESTING_BYTES: [u8; 14] = [
     0x00, 0x01, 0x7f, 0x80, 0xff, b'\n', b'\r', 0x1b, b'"', b'\\', b'{', b'[', b'(', b'$',
 ];
 
@@ -43,55 +43,60 @@ pub(crate) fn inputs(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
-    let byte = || prop_oneof![any::<u8>(), proptest::sample::select(&TELLING[..])];
+    let byte = || {
+        prop_oneof![
+            any::<u8>(),
+            proptest::sample::select(&INTERESTING_BYTES[..])
+        ]
+    };
     let length = || 1..=EDIT_BYTES;
     let bytes = proptest::collection::vec(byte(), length());
-    let place = any::<Index>;
+    let index = any::<Index>;
     prop_oneof![
-        (place(), 0..8u8).prop_map(|(at, bit)| Edit::Flip(at, bit)),
-        (place(), byte()).prop_map(|(at, byte)| Edit::Set(at, byte)),
-        (place(), bytes).prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
-        (place(), length()).prop_map(|(at, length)| Edit::Remove(at, length)),
-        (place(), length(), place()).prop_map(|(at, length, to)| Edit::Copy(at, length, to)),
-        (place(), place(), place()).prop_map(|(at, seed, from)| Edit::Splice(at, seed, from)),
-        place().prop_map(Edit::Cut),
+        (index(), 0..8u8).prop_map(|(at, bit)| Edit::Flip(at, bit)),
+        (index(), byte()).prop_map(|(at, byte)| Edit::Set(at, byte)),
+        (index(), bytes).prop_map(|(at, bytes)| Edit::Insert(at, bytes)),
+        (index(), length()).prop_map(|(at, length)| Edit::Remove(at, length)),
+        (index(), length(), index()).prop_map(|(at, length, to)| Edit::Copy(at, length, to)),
+        (index(), index(), index()).prop_map(|(at, seed, from)| Edit::Splice(at, seed, from)),
+        index().prop_map(Edit::Cut),
     ]
 }
 
 fn apply(bytes: &mut Vec<u8>, edit: &Edit, seeds: &[Vec<u8>]) {
     let length = bytes.len();
-    let place = |at: &Index| at.index(length + 1);
+    let position = |at: &Index| at.index(length + 1);
     let span = |at: usize, count: usize| at..(at + count).min(length);
     match edit {
         Edit::Flip(at, bit) => {
-            if let Some(byte) = bytes.get_mut(place(at)) {
+            if let Some(byte) = bytes.get_mut(position(at)) {
                 *byte ^= 1 << bit;
             }
         }
         Edit::Set(at, value) => {
-            if let Some(byte) = bytes.get_mut(place(at)) {
+            if let Some(byte) = bytes.get_mut(position(at)) {
                 *byte = *value;
             }
         }
         Edit::Insert(at, inserted) => {
-            let at = place(at);
+            let at = position(at);
             bytes.splice(at..at, inserted.iter().copied());
         }
         Edit::Remove(at, count) => {
-            let span = span(place(at), *count);
+            let span = span(position(at), *count);
             bytes.drain(span);
         }
         Edit::Copy(at, count, to) => {
-            let to = place(to);
-            let copied = bytes[span(place(at), *count)].to_vec();
+            let to = position(to);
+            let copied = bytes[span(position(at), *count)].to_vec();
             bytes.splice(to..to, copied);
         }
         Edit::Splice(at, seed, from) => {
-            let at = place(at);
+            let at = position(at);
             let seed = seed.get(seeds);
             bytes.truncate(at);
             bytes.extend_from_slice(&seed[from.index(seed.len() + 1)..]);
         }
-        Edit::Cut(at) => bytes.truncate(place(at)),
+        Edit::Cut(at) => bytes.truncate(position(at)),
     }
 }

@@ -17,19 +17,19 @@ pub const SECONDS_VARIABLE: &str = "OSTLER_FUZZ_SECONDS";
 /// clock.
 const CASES: u32 = 512;
 
-/// Checks every seed, those of the corpus and the `made` ones, and mutated ones.
+/// Checks every seed, those of the corpus and the `generated` ones, and mutated ones.
 ///
 /// # Panics
 /// When the check panics for an input, or there is no seed.
 #[expect(clippy::panic, reason = "tests call it")]
-pub fn fuzz(corpus: &Path, made: Vec<Vec<u8>>, check: impl Fn(&[u8])) {
-    let mut seeds = read(corpus);
-    let named = |(at, seed)| (PathBuf::from(format!("made {at}")), seed);
-    seeds.extend(made.into_iter().enumerate().map(named));
+pub fn fuzz(corpus: &Path, generated: Vec<Vec<u8>>, check: impl Fn(&[u8])) {
+    let mut seeds = read_corpus(corpus);
+    let with_path = |(at, seed)| (PathBuf::from(format!("made {at}")), seed);
+    seeds.extend(generated.into_iter().enumerate().map(with_path));
     assert!(!seeds.is_empty(), "{}: no seeds", corpus.display());
     for (path, seed) in &seeds {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(seed))) {
-            announce(path);
+            report_failing_seed(path);
             resume_unwind(panic);
         }
     }
@@ -38,46 +38,46 @@ pub fn fuzz(corpus: &Path, made: Vec<Vec<u8>>, check: impl Fn(&[u8])) {
     let seconds = std::env::var(SECONDS_VARIABLE).ok();
     let seconds = seconds.and_then(|seconds| seconds.parse().ok());
     let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    let last = corpus.with_extension("last");
-    let checked = |input: Vec<u8>| {
+    let last_input = corpus.with_extension("last");
+    let run_check = |input: Vec<u8>| {
         // Foreign code may abort the process: its input is stored before.
         if until.is_some() {
-            let _kept = fs::write(&last, &input);
+            let _ignored = fs::write(&last_input, &input);
         }
         check(&input);
         Ok::<(), TestCaseError>(())
     };
     loop {
-        match runner(until.is_some()).run(&inputs, checked) {
+        match runner(until.is_some()).run(&inputs, run_check) {
             Ok(()) => {}
             Err(TestError::Abort(reason)) => panic!("no inputs: {reason}"),
             Err(TestError::Fail(reason, input)) => {
-                let path = keep(corpus, &input);
+                let path = save_failing_input(corpus, &input);
                 panic!("{}: {reason}", path.display());
             }
         }
         if until.is_none_or(|until| Instant::now() >= until) {
             // There is none in the quick tier.
-            let _removed = fs::remove_file(&last);
+            let _removed = fs::remove_file(&last_input);
             return;
         }
     }
 }
 
-fn runner(anew: bool) -> TestRunner {
+fn runner(is_random: bool) -> TestRunner {
     let config = Config {
         cases: CASES,
         failure_persistence: None,
         ..Config::default()
     };
-    if anew {
+    if is_random {
         return TestRunner::new(config);
     }
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     TestRunner::new_with_rng(config, rng)
 }
 
-fn read(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+fn read_corpus(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = fs::read_dir(corpus).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort();
@@ -89,12 +89,12 @@ fn read(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// Adds a failing input to the corpus, so that it is checked from now on.
-fn keep(corpus: &Path, input: &[u8]) -> PathBuf {
+fn save_failing_input(corpus: &Path, input: &[u8]) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     input.hash(&mut hasher);
     let path = corpus.join(format!("found-{:016x}", hasher.finish()));
     // Where the corpus cannot be written to, the failure is reported all the same.
-    let _kept = fs::create_dir_all(corpus).and_then(|()| fs::write(&path, input));
+    let _ignored = fs::create_dir_all(corpus).and_then(|()| fs::write(&path, input));
     path
 }
 
@@ -102,7 +102,7 @@ fn keep(corpus: &Path, input: &[u8]) -> PathBuf {
     clippy::print_stderr,
     reason = "the panic itself does not name the seed"
 )]
-fn announce(path: &Path) {
+fn report_failing_seed(path: &Path) {
     eprintln!("the seed {} fails", path.display());
 }
 
@@ -117,7 +117,7 @@ mod tests {
         let check = |input: &[u8]| assert!(!input.contains(&0), "a zero");
         let failed = catch_unwind(|| fuzz(&corpus, seeds(), check));
         assert!(failed.is_err(), "found");
-        let kept = read(&corpus);
+        let kept = read_corpus(&corpus);
         let found = kept.iter().find(|(_, input)| input.contains(&0));
         let (_, found) = found.expect("kept");
         assert!(found.len() <= 18, "small: {found:?}");

@@ -21,7 +21,7 @@ const FRAMES_MAX: usize = 64 * 1024;
 
 /// A compressed segment, opened for reading.
 #[derive(Debug)]
-pub(crate) struct Frames {
+pub(crate) struct FrameReader {
     file: File,
     frames: Vec<Frame>,
     /// The number and content of the frame decoded last.
@@ -32,28 +32,30 @@ pub(crate) struct Frames {
 struct Frame {
     /// The offset of the frame in the file.
     at: u64,
-    packed: usize,
+    compressed_len: usize,
     /// The offset of the frame's content in the segment.
     from: u64,
     len: usize,
 }
 
-impl Frames {
+impl FrameReader {
     pub(crate) fn open(file: File) -> io::Result<Self> {
         let size = file.metadata()?.len();
         let mut footer = [0; FOOTER_BYTES];
-        let footer_at = size.checked_sub(FOOTER_BYTES as u64).ok_or_else(damaged)?;
+        let footer_at = size
+            .checked_sub(FOOTER_BYTES as u64)
+            .ok_or_else(invalid_data)?;
         file.read_exact_at(&mut footer, footer_at)?;
         let count = u32_at(&footer, 0) as usize;
         if u32_at(&footer, 5) != FOOTER_MAGIC || count > FRAMES_MAX {
-            return Err(damaged());
+            return Err(invalid_data());
         }
         let mut table = vec![0; count * ENTRY_BYTES];
         let table_at = footer_at.checked_sub(table.len() as u64);
-        file.read_exact_at(&mut table, table_at.ok_or_else(damaged)?)?;
+        file.read_exact_at(&mut table, table_at.ok_or_else(invalid_data)?)?;
         Ok(Self {
             file,
-            frames: frames(&table),
+            frames: parse_frames(&table),
             decoded: RefCell::new(None),
         })
     }
@@ -87,21 +89,24 @@ impl Frames {
     }
 
     fn decode(&self, frame: &Frame) -> io::Result<Vec<u8>> {
-        let mut packed = vec![0; frame.packed];
+        let mut packed = vec![0; frame.compressed_len];
         self.file.read_exact_at(&mut packed, frame.at)?;
         zstd::bulk::decompress(&packed, frame.len)
     }
 }
 
-fn frames(table: &[u8]) -> Vec<Frame> {
+fn parse_frames(table: &[u8]) -> Vec<Frame> {
     let mut frames: Vec<Frame> = Vec::with_capacity(table.len() / ENTRY_BYTES);
     for entry in table.chunks_exact(ENTRY_BYTES) {
         let (at, from) = frames.last().map_or((0, 0), |last| {
-            (last.at + last.packed as u64, last.from + last.len as u64)
+            (
+                last.at + last.compressed_len as u64,
+                last.from + last.len as u64,
+            )
         });
         frames.push(Frame {
             at,
-            packed: (u32_at(entry, 0) as usize).min(2 * FRAME_BYTES),
+            compressed_len: (u32_at(entry, 0) as usize).min(2 * FRAME_BYTES),
             from,
             len: (u32_at(entry, 4) as usize).min(FRAME_BYTES),
         });
@@ -110,7 +115,7 @@ fn frames(table: &[u8]) -> Vec<Frame> {
 }
 
 /// Writes `segment` compressed to `out`.
-pub(crate) fn pack(segment: &File, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn compress_segment(segment: &File, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Vec::new();
     let mut buffer = vec![0; FRAME_BYTES];
     let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
@@ -122,26 +127,26 @@ pub(crate) fn pack(segment: &File, out: &mut dyn Write) -> io::Result<()> {
         }
         let packed = compressor.compress(&buffer[..filled])?;
         out.write_all(&packed)?;
-        table.extend_from_slice(&length(packed.len())?);
-        table.extend_from_slice(&length(filled)?);
+        table.extend_from_slice(&encode_len(packed.len())?);
+        table.extend_from_slice(&encode_len(filled)?);
         at += filled as u64;
     }
-    let count = length(table.len() / ENTRY_BYTES)?;
+    let count = encode_len(table.len() / ENTRY_BYTES)?;
     out.write_all(&TABLE_MAGIC.to_le_bytes())?;
-    out.write_all(&length(table.len() + FOOTER_BYTES)?)?;
+    out.write_all(&encode_len(table.len() + FOOTER_BYTES)?)?;
     out.write_all(&table)?;
     out.write_all(&count)?;
     out.write_all(&[0])?;
     out.write_all(&FOOTER_MAGIC.to_le_bytes())
 }
 
-fn length(len: usize) -> io::Result<[u8; 4]> {
+fn encode_len(len: usize) -> io::Result<[u8; 4]> {
     u32::try_from(len)
         .map(u32::to_le_bytes)
-        .map_err(|_| damaged())
+        .map_err(|_| invalid_data())
 }
 
-fn damaged() -> io::Error {
+fn invalid_data() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "no compressed segment")
 }
 
@@ -163,8 +168,8 @@ mod tests {
         plain.write_all(&bytes).unwrap();
         plain.rewind().unwrap();
         let mut packed = tempfile::tempfile().unwrap();
-        pack(&plain, &mut packed).unwrap();
-        let frames = Frames::open(packed).unwrap();
+        compress_segment(&plain, &mut packed).unwrap();
+        let frames = FrameReader::open(packed).unwrap();
         for (at, len) in [
             (0, 10),
             (262_140, 10),

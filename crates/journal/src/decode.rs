@@ -45,13 +45,13 @@ const ALIASES: [(&str, &str); 16] = [
 ///
 /// # Errors
 /// When no encoding has this label.
-pub fn encoding_named(label: &str) -> Result<Encoding, UnknownEncoding> {
-    let plain = label.trim().to_ascii_lowercase();
-    if plain == "auto" {
+pub fn encoding_for_label(label: &str) -> Result<Encoding, UnknownEncoding> {
+    let label_lower = label.trim().to_ascii_lowercase();
+    if label_lower == "auto" {
         return Ok(Encoding::AUTO);
     }
-    let alias = ALIASES.iter().find(|(alias, _)| *alias == plain);
-    let name = alias.map_or(plain.as_str(), |(_, name)| name);
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == label_lower);
+    let name = alias.map_or(label_lower.as_str(), |(_, name)| name);
     encoding_rs::Encoding::for_label_no_replacement(name.as_bytes())
         .map(|found| Encoding(Some(found)))
         .ok_or_else(|| UnknownEncoding(label.to_owned()))
@@ -84,7 +84,7 @@ impl Encoding {
     }
 
     /// Whether these bytes decode to the same text as in UTF-8.
-    pub(crate) fn keeps(self, bytes: &[u8]) -> bool {
+    pub(crate) fn is_utf8_identical(self, bytes: &[u8]) -> bool {
         self.is_ascii_compatible() && bytes.is_ascii()
     }
 
@@ -121,10 +121,10 @@ fn detect(sample: &[u8]) -> &'static encoding_rs::Encoding {
 /// from the first other byte on, up to [`DETECT_BYTES`] are held back until the encoding is
 /// detected, so that the text does not depend on the splits.
 pub struct Decoder {
-    state: State,
+    state: DecoderState,
 }
 
-enum State {
+enum DecoderState {
     /// ASCII only so far; these bytes wait for the detection.
     Undecided(Vec<u8>),
     Decided(encoding_rs::Decoder),
@@ -142,8 +142,8 @@ impl Decoder {
     #[must_use]
     pub fn new(encoding: Encoding) -> Self {
         let state = match encoding.0 {
-            None => State::Undecided(Vec::new()),
-            Some(encoding) => State::Decided(encoding.new_decoder_with_bom_removal()),
+            None => DecoderState::Undecided(Vec::new()),
+            Some(encoding) => DecoderState::Decided(encoding.new_decoder_with_bom_removal()),
         };
         Self { state }
     }
@@ -151,22 +151,22 @@ impl Decoder {
     /// The text that is complete after these bytes; an incomplete character is held back.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         match &mut self.state {
-            State::Decided(decoder) => convert(decoder, bytes, false),
-            State::Finished => String::new(),
-            State::Undecided(held) => {
+            DecoderState::Decided(decoder) => decode_chunk(decoder, bytes, false),
+            DecoderState::Finished => String::new(),
+            DecoderState::Undecided(pending) => {
                 let mut text = String::new();
                 let mut bytes = bytes;
-                if held.is_empty() {
-                    let plain = bytes.iter().position(|&byte| !is_plain(byte));
-                    let (ascii, rest) = bytes.split_at(plain.unwrap_or(bytes.len()));
+                if pending.is_empty() {
+                    let first_non_ascii = bytes.iter().position(|&byte| !is_plain_ascii(byte));
+                    let (ascii, rest) = bytes.split_at(first_non_ascii.unwrap_or(bytes.len()));
                     text.extend(ascii.iter().map(|&byte| char::from(byte)));
                     bytes = rest;
                 }
-                let room = DETECT_BYTES - held.len();
-                held.extend_from_slice(&bytes[..room.min(bytes.len())]);
-                if held.len() == DETECT_BYTES {
-                    let rest = bytes[room.min(bytes.len())..].to_vec();
-                    text.push_str(&self.decide());
+                let remaining = DETECT_BYTES - pending.len();
+                pending.extend_from_slice(&bytes[..remaining.min(bytes.len())]);
+                if pending.len() == DETECT_BYTES {
+                    let rest = bytes[remaining.min(bytes.len())..].to_vec();
+                    text.push_str(&self.detect_and_decode());
                     text.push_str(&self.push(&rest));
                 }
                 text
@@ -177,39 +177,39 @@ impl Decoder {
     /// The remaining text; an incomplete character becomes U+FFFD. No call may follow.
     pub fn finish(&mut self) -> String {
         let mut text = match &self.state {
-            State::Undecided(_) => self.decide(),
-            State::Decided(_) | State::Finished => String::new(),
+            DecoderState::Undecided(_) => self.detect_and_decode(),
+            DecoderState::Decided(_) | DecoderState::Finished => String::new(),
         };
-        if let State::Decided(decoder) = &mut self.state {
-            text.push_str(&convert(decoder, &[], true));
+        if let DecoderState::Decided(decoder) = &mut self.state {
+            text.push_str(&decode_chunk(decoder, &[], true));
         }
-        self.state = State::Finished;
+        self.state = DecoderState::Finished;
         text
     }
 
-    fn decide(&mut self) -> String {
-        let State::Undecided(held) = &mut self.state else {
+    fn detect_and_decode(&mut self) -> String {
+        let DecoderState::Undecided(pending) = &mut self.state else {
             return String::new();
         };
-        let held = std::mem::take(held);
-        let mut decoder = detect(&held).new_decoder_without_bom_handling();
-        let text = convert(&mut decoder, &held, false);
-        self.state = State::Decided(decoder);
+        let sample = std::mem::take(pending);
+        let mut decoder = detect(&sample).new_decoder_without_bom_handling();
+        let text = decode_chunk(&mut decoder, &sample, false);
+        self.state = DecoderState::Decided(decoder);
         text
     }
 }
 
 /// Whether the byte is ASCII with the same meaning in every encoding that may be detected.
-const fn is_plain(byte: u8) -> bool {
+const fn is_plain_ascii(byte: u8) -> bool {
     const ESCAPE: u8 = 0x1b;
     byte < 0x80 && byte != ESCAPE
 }
 
-fn convert(decoder: &mut encoding_rs::Decoder, bytes: &[u8], last: bool) -> String {
-    let most = decoder
+fn decode_chunk(decoder: &mut encoding_rs::Decoder, bytes: &[u8], last: bool) -> String {
+    let capacity = decoder
         .max_utf8_buffer_length(bytes.len())
         .unwrap_or(bytes.len());
-    let mut text = String::with_capacity(most);
+    let mut text = String::with_capacity(capacity);
     let mut rest = bytes;
     loop {
         let (result, read, _) = decoder.decode_to_string(rest, &mut text, last);
@@ -248,7 +248,7 @@ mod tests {
             "iso-2022-jp",
             "auto",
         ] {
-            let encoding = encoding_named(label).unwrap();
+            let encoding = encoding_for_label(label).unwrap();
             let bytes = if label == "auto" {
                 TEXT.as_bytes().to_vec()
             } else {
@@ -267,7 +267,7 @@ mod tests {
             }
         }
         for label in ["utf-8", "gb18030", "utf-16le"] {
-            let encoding = encoding_named(label).unwrap();
+            let encoding = encoding_for_label(label).unwrap();
             assert_eq!(encoding.decode(&encoded(encoding)), TEXT);
         }
     }
@@ -293,11 +293,11 @@ mod tests {
             ("Shift_JIS", "Shift_JIS"),
             ("auto", "auto"),
         ] {
-            assert_eq!(encoding_named(label).unwrap().name(), name);
+            assert_eq!(encoding_for_label(label).unwrap().name(), name);
         }
         for label in ["", "utf-9", "klingon", "iso-2022-kr"] {
             assert!(
-                encoding_named(label)
+                encoding_for_label(label)
                     .unwrap_err()
                     .to_string()
                     .contains("auto")

@@ -12,7 +12,7 @@ const CHECK_NS: u64 = 5_000_000;
 
 /// The fill level of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fill {
+pub(crate) struct RingFill {
     /// Bytes ever written to the ring.
     pub(crate) written: u64,
     /// Whether bytes were overwritten.
@@ -27,31 +27,31 @@ pub(crate) struct DiskChecks {
     written: u64,
     at_ns: i64,
     /// The disk reported room and then refused a write, as some quotas do.
-    doubted: bool,
+    is_distrusted: bool,
 }
 
 impl DiskChecks {
     /// Whether a check is due.
-    pub(crate) const fn is_due(self, fill: Fill, at_ns: i64) -> bool {
-        let much = fill.written.saturating_sub(self.written) >= CHECK_BYTES;
-        let first = fill.overwrites && !fill.has_lost;
-        let later = fill.overwrites && at_ns.abs_diff(self.at_ns) >= CHECK_NS;
-        much || first || later
+    pub(crate) const fn is_due(self, fill: RingFill, at_ns: i64) -> bool {
+        let is_large = fill.written.saturating_sub(self.written) >= CHECK_BYTES;
+        let is_first_loss = fill.overwrites && !fill.has_lost;
+        let is_overdue = fill.overwrites && at_ns.abs_diff(self.at_ns) >= CHECK_NS;
+        is_large || is_first_loss || is_overdue
     }
 
     /// Records a check and its result; returns whether to try a return to disk.
-    pub(crate) const fn record(&mut self, fill: Fill, at_ns: i64, has_room: bool) -> bool {
+    pub(crate) const fn record(&mut self, fill: RingFill, at_ns: i64, has_room: bool) -> bool {
         self.written = fill.written;
         self.at_ns = at_ns;
-        let tries = has_room && !self.doubted;
-        self.doubted = self.doubted && has_room;
-        tries
+        let should_try = has_room && !self.is_distrusted;
+        self.is_distrusted = self.is_distrusted && has_room;
+        should_try
     }
 
     /// Records that the disk refused although it had reported room: further reports of room are
     /// ignored until it reported none. Scheduled attempts go on meanwhile.
-    pub(crate) const fn refused(&mut self) {
-        self.doubted = true;
+    pub(crate) const fn record_refusal(&mut self) {
+        self.is_distrusted = true;
     }
 }
 
@@ -59,8 +59,8 @@ impl DiskChecks {
 mod tests {
     use super::*;
 
-    const fn fill(written: u64, has_lost: bool, overwrites: bool) -> Fill {
-        Fill {
+    const fn fill(written: u64, has_lost: bool, overwrites: bool) -> RingFill {
+        RingFill {
             written,
             has_lost,
             overwrites,
@@ -101,7 +101,7 @@ mod tests {
         let mut checks = DiskChecks::default();
         let at = fill(CHECK_BYTES, false, false);
         assert!(checks.record(at, 0, true), "it tries");
-        checks.refused();
+        checks.record_refusal();
         assert!(!checks.record(at, 0, true));
         assert!(!checks.record(at, 0, true));
         assert!(!checks.record(at, 0, false), "a disk that was only full");

@@ -90,7 +90,7 @@ impl WriteError {
     }
 
     /// Whether the name was already taken.
-    pub(crate) fn is_taken(&self) -> bool {
+    pub(crate) fn is_already_exists(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
     }
 

@@ -20,7 +20,7 @@ const EVENTS_MODE: u32 = 0o600;
 
 /// The header line of a JSON lines file.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Header<'a> {
+pub(crate) struct EventsHeader<'a> {
     pub(crate) format: std::borrow::Cow<'a, str>,
     pub(crate) version: u8,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Header<'a> {
 pub struct EventWriter {
     path: PathBuf,
     /// The file before the first write.
-    opened: Option<File>,
+    file: Option<File>,
     bytes: u64,
     line: Vec<u8>,
 }
@@ -61,7 +61,7 @@ impl EventWriter {
         }
         let mut writer = Self {
             path,
-            opened: Some(file),
+            file: Some(file),
             bytes: valid as u64,
             line: Vec::new(),
         };
@@ -81,16 +81,16 @@ impl EventWriter {
         if records.is_empty() {
             return Ok(());
         }
-        let kept = self.line.len();
+        let pending_len = self.line.len();
         for record in records {
             if let Err(error) = serde_json::to_writer(&mut self.line, record) {
-                self.line.truncate(kept);
+                self.line.truncate(pending_len);
                 return Err(error.into());
             }
             self.line.push(b'\n');
         }
         if let Err((action, error)) = self.write() {
-            self.line.truncate(kept);
+            self.line.truncate(pending_len);
             return Err(WriteError::io(action, EVENTS_FILE, error));
         }
         self.bytes += self.line.len() as u64;
@@ -101,7 +101,7 @@ impl EventWriter {
 
 impl EventWriter {
     fn write(&mut self) -> Result<(), (&'static str, io::Error)> {
-        let mut file = match self.opened.take() {
+        let mut file = match self.file.take() {
             Some(file) => file,
             None => OpenOptions::new()
                 .append(true)
@@ -140,8 +140,8 @@ fn read(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn header() -> Header<'static> {
-    Header {
+fn header() -> EventsHeader<'static> {
+    EventsHeader {
         format: FORMAT.into(),
         version: EVENTS_VERSION,
     }
@@ -153,7 +153,7 @@ fn parse(text: &[u8]) -> Result<(Vec<EventRecord>, usize), ReadError> {
     let Some(first) = lines.next().filter(|line| line.ends_with(b"\n")) else {
         return Ok((Vec::new(), 0));
     };
-    match serde_json::from_slice::<Header<'_>>(first) {
+    match serde_json::from_slice::<EventsHeader<'_>>(first) {
         Ok(header) if header.format == FORMAT && header.version > EVENTS_VERSION => {
             return Err(ReadError::Version {
                 file: EVENTS_FILE.to_owned(),

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::memory_ring::MEMORY_BYTES;
-use crate::query::{ByteQuery, Chunk, LineQuery, StreamSet, Unfinished};
-use crate::refusal::{claim_room, leave_room};
+use crate::query::{ByteQuery, Chunk, LineQuery, OpenLineMode, StreamSet};
+use crate::test_disk::{claim_room, leave_room};
 use crate::{Journal, MemorySlot};
 
 #[path = "fallback_room_tests.rs"]
@@ -195,7 +195,7 @@ impl Lab {
 
     /// Appends as the shim does.
     fn append_piece(&mut self, stream: StreamName, piece: &[u8]) {
-        if let Some(missing) = self.writer.return_where_room(self.at_ns, piece.len()) {
+        if let Some(missing) = self.writer.try_return_to_disk(self.at_ns, piece.len()) {
             self.check_loss(missing.iter().map(|gap| gap.to - gap.from).sum());
             self.missing.extend(missing);
         }
@@ -217,7 +217,7 @@ impl Lab {
     fn put_memory(&self) {
         let memory = self.writer.memory().expect("a memory segment");
         let file = memory.as_fd().try_clone_to_owned().expect("a descriptor");
-        self.slot.put(file);
+        self.slot.set(file);
     }
 
     fn look(&mut self) {
@@ -235,7 +235,7 @@ impl Lab {
             self.lost.push(Gap { from, to: end });
             self.slot.clear();
         }
-        self.writer.end_is_recorded();
+        self.writer.remove_extent_file();
         let handle = std::fs::File::open(self.dir.path()).expect("it opens");
         let (writer, error) = FallbackWriter::resume_after(handle.as_fd(), self.limits, end);
         assert!(error.is_none(), "{error:?}");
@@ -268,7 +268,7 @@ impl Lab {
             .read(&ByteQuery {
                 streams: StreamSet::ALL,
                 max_bytes: 50_000,
-                ..ByteQuery::from(self.next)
+                ..ByteQuery::starting_at(self.next)
             })
             .expect("a page");
         assert_eq!(page.damaged, None);
@@ -321,7 +321,7 @@ impl Lab {
         let mut found = vec![false; self.appended.len()];
         let mut query = ByteQuery {
             streams: StreamSet::ALL,
-            ..ByteQuery::from(Cursor::START)
+            ..ByteQuery::starting_at(Cursor::START)
         };
         loop {
             let page = journal.read(&query).expect("a page");
@@ -350,7 +350,7 @@ impl Lab {
     fn check_lines(&self, journal: &Journal) {
         let query = LineQuery {
             streams: StreamSet::ALL,
-            unfinished: Unfinished::Final,
+            unfinished: OpenLineMode::Final,
             ..LineQuery::default()
         };
         let page = journal.lines(&query).expect("a page");
@@ -458,9 +458,9 @@ fn what_nothing_takes_is_a_gap_too() {
     lab.append(100, 10, false);
     leave_room(Some(0));
     lab.append(10, 10, false);
-    if let Some(away) = &mut lab.writer.away {
+    if let Some(away) = &mut lab.writer.memory_output {
         away.memory = None;
-        away.beyond = 10;
+        away.dropped_bytes = 10;
     }
     lab.slot.clear();
     lab.append(40, 10, false);

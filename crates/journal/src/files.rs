@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::index::{HEADER_BYTES, Header, StreamCounters};
+use crate::index::{HEADER_BYTES, IndexHeader, StreamCounters};
 use crate::reach;
 
 /// The suffix of segments.
@@ -24,7 +24,7 @@ pub(crate) const FLOOR: &str = "output.floor";
 const PREFIX: &str = "output.";
 
 /// The name of one file of a segment.
-pub(crate) fn name(number: u32, suffix: &str) -> String {
+pub(crate) fn segment_file_name(number: u32, suffix: &str) -> String {
     format!("{PREFIX}{number}.{suffix}")
 }
 
@@ -55,8 +55,8 @@ impl NameBuffer {
 impl std::fmt::Write for NameBuffer {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let end = self.len + text.len();
-        let room = self.bytes.get_mut(self.len..end).ok_or(std::fmt::Error)?;
-        room.copy_from_slice(text.as_bytes());
+        let target = self.bytes.get_mut(self.len..end).ok_or(std::fmt::Error)?;
+        target.copy_from_slice(text.as_bytes());
         self.len = end;
         Ok(())
     }
@@ -95,7 +95,7 @@ pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<SegmentListing> {
         } else if name == reach::REACH {
             listing.has_reach = true;
         } else if let Some((number, suffix)) = parse(name) {
-            listing.note(number, suffix);
+            listing.add(number, suffix);
         }
     }
     listing.segments.sort_unstable();
@@ -105,13 +105,13 @@ pub(crate) fn list(dir: BorrowedFd<'_>) -> io::Result<SegmentListing> {
 impl SegmentListing {
     /// Whether it holds this segment uncompressed.
     pub(crate) fn has_raw(&self, number: u32) -> bool {
-        let known = self.segments.iter().find(|one| one.number == number);
-        known.is_some_and(|one| one.has_index && one.has_segment && !one.has_compressed)
+        let entry = self.segments.iter().find(|entry| entry.number == number);
+        entry.is_some_and(|one| one.has_index && one.has_segment && !one.has_compressed)
     }
 
-    fn note(&mut self, number: u32, suffix: &str) {
-        let known = self.segments.iter().position(|one| one.number == number);
-        let place = known.unwrap_or_else(|| {
+    fn add(&mut self, number: u32, suffix: &str) {
+        let existing = self.segments.iter().position(|one| one.number == number);
+        let index = existing.unwrap_or_else(|| {
             self.segments.push(SegmentEntry {
                 number,
                 has_index: false,
@@ -120,19 +120,19 @@ impl SegmentListing {
             });
             self.segments.len() - 1
         });
-        let one = &mut self.segments[place];
+        let one = &mut self.segments[index];
         one.has_index |= suffix == INDEX;
         one.has_segment |= suffix == SEGMENT;
         one.has_compressed |= suffix == COMPRESSED;
     }
 }
 
-/// Parses a number and suffix out of a name, spelled exactly as [`name`] does.
+/// Parses a number and suffix out of a name, spelled exactly as [`segment_file_name`] does.
 fn parse(file: &str) -> Option<(u32, &str)> {
     let (digits, suffix) = file.strip_prefix(PREFIX)?.split_once('.')?;
     let number = digits.parse().ok()?;
-    let ours = [SEGMENT, INDEX, COMPRESSED].contains(&suffix);
-    (ours && name(number, suffix) == file).then_some((number, suffix))
+    let is_known_suffix = [SEGMENT, INDEX, COMPRESSED].contains(&suffix);
+    (is_known_suffix && segment_file_name(number, suffix) == file).then_some((number, suffix))
 }
 
 /// Opens a file of a segment for reading; none where it does not exist any more.
@@ -158,7 +158,7 @@ fn open_named(dir: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<Opti
 pub(crate) fn write(mut file: &File, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
     #[cfg(test)]
-    let bytes = crate::refusal::allow(file, bytes)?;
+    let bytes = crate::test_disk::allow(file, bytes)?;
     file.write_all(bytes)
 }
 
@@ -202,11 +202,11 @@ pub(crate) fn read_floor(dir: BorrowedFd<'_>) -> io::Result<TruncationPoint> {
     };
     let mut raw = [0; HEADER_BYTES];
     let filled = read_at(&file, &mut raw, 0)?;
-    let header = Header::decode(&raw[..filled]);
+    let header = IndexHeader::decode(&raw[..filled]);
     Ok(
         header.map_or(TruncationPoint::default(), |header| TruncationPoint {
             offset: header.base,
-            tallies: header.tallies,
+            tallies: header.counters,
         }),
     )
 }
@@ -214,16 +214,16 @@ pub(crate) fn read_floor(dir: BorrowedFd<'_>) -> io::Result<TruncationPoint> {
 /// Replaces the truncation point atomically.
 pub(crate) fn write_floor(dir: BorrowedFd<'_>, floor: TruncationPoint) -> io::Result<()> {
     use std::io::Write;
-    const FRESH: &str = "output.floor.new";
-    let header = Header {
+    const TEMP_NAME: &str = "output.floor.new";
+    let header = IndexHeader {
         number: 0,
         base: floor.offset,
-        tallies: floor.tallies,
+        counters: floor.tallies,
     };
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(dir, FRESH, flags, Mode::from_raw_mode(0o600))?;
+    let file = rustix::fs::openat(dir, TEMP_NAME, flags, Mode::from_raw_mode(0o600))?;
     File::from(file).write_all(&header.encode())?;
-    rustix::fs::renameat(dir, FRESH, dir, FLOOR)?;
+    rustix::fs::renameat(dir, TEMP_NAME, dir, FLOOR)?;
     Ok(())
 }
 
@@ -237,7 +237,7 @@ pub(crate) fn open_dir(dir: &std::path::Path) -> io::Result<std::os::fd::OwnedFd
 pub(crate) fn remove(dir: BorrowedFd<'_>, number: u32, suffix: &str) -> io::Result<bool> {
     match rustix::fs::unlinkat(
         dir.as_fd(),
-        name(number, suffix),
+        segment_file_name(number, suffix),
         rustix::fs::AtFlags::empty(),
     ) {
         Ok(()) => Ok(true),

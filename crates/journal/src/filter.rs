@@ -10,7 +10,7 @@ use crate::snapshot::JournalSnapshot;
 use ostler_model::StreamName;
 
 /// The number of bytes of a line to buffer: for the result, or to match a pattern against.
-pub(crate) fn keep(query: &LineQuery) -> usize {
+pub(crate) fn kept_line_bytes(query: &LineQuery) -> usize {
     let returned = usize::try_from(query.max_line_bytes).unwrap_or(usize::MAX);
     if query.grep.is_some() {
         MATCH_BYTES.max(returned)
@@ -28,7 +28,7 @@ pub(crate) fn nanoseconds(at: ostler_model::Timestamp) -> i64 {
 }
 
 /// Whether a line's time is in the requested range.
-pub(crate) fn in_time(query: &LineQuery, line: &ScannedLine<'_>) -> bool {
+pub(crate) fn is_in_time_range(query: &LineQuery, line: &ScannedLine<'_>) -> bool {
     query
         .since
         .is_none_or(|since| nanoseconds(since) <= line.at_ns)
@@ -38,10 +38,10 @@ pub(crate) fn in_time(query: &LineQuery, line: &ScannedLine<'_>) -> bool {
 }
 
 /// The matches of a line: the line itself, or in content mode each non-empty match.
-pub(crate) fn matches(
+pub(crate) fn find_matches(
     query: &LineQuery,
     line: &ScannedLine<'_>,
-    watch: &BudgetedMatcher,
+    matcher: &BudgetedMatcher,
 ) -> Result<Vec<std::ops::Range<usize>>, SegmentError> {
     let (GrepMode::Content, Some(pattern)) = (query.grep_mode, &query.grep) else {
         return Ok(std::iter::once(0..line.text.len()).collect());
@@ -49,7 +49,7 @@ pub(crate) fn matches(
     let mut found = Vec::new();
     let mut from = 0;
     while from <= line.text.len() {
-        let next = watch
+        let next = matcher
             .find_at(pattern, line.text, from)
             .map_err(|error| SegmentError::Read(error.into()))?;
         let Some(range) = next else { break };
@@ -63,7 +63,7 @@ pub(crate) fn matches(
 }
 
 /// Counts matches.
-pub(crate) struct Counter<'q> {
+pub(crate) struct MatchCounter<'q> {
     pub(crate) query: &'q LineQuery,
     pub(crate) watch: BudgetedMatcher,
     pub(crate) count: u64,
@@ -74,11 +74,11 @@ pub(crate) struct Counter<'q> {
     pub(crate) ends: Option<Vec<(u64, u64)>>,
 }
 
-impl<'q> Counter<'q> {
-    pub(crate) fn new(query: &'q LineQuery, watch: BudgetedMatcher) -> Self {
+impl<'q> MatchCounter<'q> {
+    pub(crate) fn new(query: &'q LineQuery, matcher: BudgetedMatcher) -> Self {
         Self {
             query,
-            watch,
+            watch: matcher,
             count: 0,
             last: 0,
             stop_at: None,
@@ -87,15 +87,15 @@ impl<'q> Counter<'q> {
     }
 }
 
-impl LineVisitor for Counter<'_> {
-    fn line(&mut self, line: &ScannedLine<'_>) -> Result<ScanControl, SegmentError> {
-        if !in_time(self.query, line) {
+impl LineVisitor for MatchCounter<'_> {
+    fn visit_line(&mut self, line: &ScannedLine<'_>) -> Result<ScanControl, SegmentError> {
+        if !is_in_time_range(self.query, line) {
             return Ok(ScanControl::Continue);
         }
         if self.stop_at.is_some_and(|most| self.count >= most) {
             return Ok(ScanControl::Stop);
         }
-        let matches = matches(self.query, line, &self.watch)?.len() as u64;
+        let matches = find_matches(self.query, line, &self.watch)?.len() as u64;
         self.count += matches;
         self.last = line.end;
         if let Some(ends) = self.ends.as_mut().filter(|_| matches > 0) {
@@ -107,40 +107,40 @@ impl LineVisitor for Counter<'_> {
 
 /// Counts lines that end in `from..line_range.until`, by the index alone.
 pub(crate) fn count_lines(
-    view: &JournalSnapshot<'_>,
+    snapshot: &JournalSnapshot<'_>,
     bounds: &LineRange,
     from: u64,
     query: &LineQuery,
 ) -> Result<u64, SegmentError> {
     let mut count = 0;
-    let sum = |tallies: &StreamCounters| -> u64 {
+    let newlines = |tallies: &StreamCounters| -> u64 {
         query
             .streams
             .iter()
             .map(|stream| tallies[usize::from(stream_code(stream))].newlines)
             .sum()
     };
-    let first = view.locate(from)?.slot;
-    let last = view.locate(bounds.until)?.slot;
+    let first = snapshot.locate(from)?.slot;
+    let last = snapshot.locate(bounds.until)?.slot;
     for slot in first..=last {
-        let Some(segment) = view.sound_segment(slot)? else {
+        let Some(segment) = snapshot.valid_segment(slot)? else {
             break;
         };
         let begin = if slot == first {
-            sum(&view.tallies_at(slot, from)?)
+            newlines(&snapshot.counters_at(slot, from)?)
         } else {
-            sum(&segment.tallies)
+            newlines(&segment.counters)
         };
         let until = if slot == last {
             bounds.until
         } else {
             segment.end()?
         };
-        let end = match slot < last && view.adjoins(slot + 1) {
-            true => view
-                .sound_segment(slot + 1)?
-                .map_or(begin, |next| sum(&next.tallies)),
-            false => sum(&view.tallies_at(slot, until)?),
+        let end = match slot < last && snapshot.is_adjacent(slot + 1) {
+            true => snapshot
+                .valid_segment(slot + 1)?
+                .map_or(begin, |next| newlines(&next.counters)),
+            false => newlines(&snapshot.counters_at(slot, until)?),
         };
         count += end.saturating_sub(begin);
     }
@@ -149,12 +149,12 @@ pub(crate) fn count_lines(
 
 /// Counts lines that are open at the end.
 pub(crate) fn count_open_lines(
-    view: &JournalSnapshot<'_>,
+    snapshot: &JournalSnapshot<'_>,
     bounds: &LineRange,
     query: &LineQuery,
 ) -> Result<u64, SegmentError> {
-    let last = view.locate(bounds.until)?.slot;
-    let tallies = view.tallies_at(last, bounds.until)?;
+    let last = snapshot.locate(bounds.until)?.slot;
+    let tallies = snapshot.counters_at(last, bounds.until)?;
     let open = |stream: &StreamName| tallies[usize::from(stream_code(*stream))].open;
     Ok(query.streams.iter().filter(open).count() as u64)
 }

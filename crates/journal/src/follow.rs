@@ -21,22 +21,22 @@ pub struct JournalEnd {
 #[derive(Debug)]
 pub struct JournalFollower {
     journal: Journal,
-    marks: watch::Receiver<JournalEnd>,
+    end_rx: watch::Receiver<JournalEnd>,
     query: ByteQuery,
     /// Whether everything was read: the files are not read again before there is more.
-    level: bool,
+    caught_up: bool,
     done: bool,
 }
 
 impl JournalFollower {
-    /// Follows what the command prints from `from` on.
+    /// Follows what the command prints from `starting_at` on.
     #[must_use]
-    pub const fn new(journal: Journal, from: Cursor, marks: watch::Receiver<JournalEnd>) -> Self {
+    pub const fn new(journal: Journal, from: Cursor, end_rx: watch::Receiver<JournalEnd>) -> Self {
         Self {
             journal,
-            marks,
-            query: ByteQuery::from(from),
-            level: false,
+            end_rx,
+            query: ByteQuery::starting_at(from),
+            caught_up: false,
             done: false,
         }
     }
@@ -73,22 +73,22 @@ impl JournalFollower {
     /// When the files cannot be read.
     pub async fn next(&mut self) -> Result<Option<BytePage>, ReadError> {
         while !self.done {
-            if self.level && !self.woken().await {
+            if self.caught_up && !self.wait_for_more().await {
                 self.done = true;
                 break;
             }
             // The end is taken before reading: the bytes before it are on disk then.
-            let mark = *self.marks.borrow_and_update();
+            let journal_end = *self.end_rx.borrow_and_update();
             let mut page = self.journal.read(&self.query)?;
-            self.done = page.damaged.is_some() || (mark.finished && !page.more);
+            self.done = page.damaged.is_some() || (journal_end.finished && !page.more);
             if self.done && page.chunks.is_empty() {
-                end_with_gap(&mut page, mark.end);
-            } else if self.done && page.next.offset < mark.end {
+                append_final_gap(&mut page, journal_end.end);
+            } else if self.done && page.next.offset < journal_end.end {
                 // The gap comes in a page of its own, after these chunks.
                 self.done = false;
             }
             self.query.from = page.next;
-            self.level = !page.more && !mark.finished;
+            self.caught_up = !page.more && !journal_end.finished;
             if !page.chunks.is_empty() || page.gap.is_some() {
                 return Ok(Some(page));
             }
@@ -97,17 +97,17 @@ impl JournalFollower {
     }
 
     /// Waits until there is more after the cursor; false when nobody observes the writer any more.
-    async fn woken(&mut self) -> bool {
+    async fn wait_for_more(&mut self) -> bool {
         let offset = self.query.from.offset;
-        let reached = self
-            .marks
+        let result = self
+            .end_rx
             .wait_for(|mark| mark.finished || mark.end > offset);
-        reached.await.is_ok()
+        result.await.is_ok()
     }
 }
 
 /// Reports bytes that the writer counted and no file holds, at the end of a finished journal.
-fn end_with_gap(page: &mut BytePage, end: u64) {
+fn append_final_gap(page: &mut BytePage, end: u64) {
     if page.next.offset < end {
         let from = page.gap.map_or(page.next.offset, |gap| gap.from);
         page.gap = Some(Gap { from, to: end });

@@ -17,10 +17,10 @@ pub(crate) const VERSION: u8 = 1;
 pub(crate) const CHUNK_BYTES: usize = 1024 * 1024;
 
 const MAGIC: [u8; 7] = *b"OSTLIDX";
-const RECORD_SUMMED: usize = RECORD_BYTES - 4;
-const HEADER_SUMMED: usize = HEADER_BYTES - 4;
+const RECORD_CHECKSUM_AT: usize = RECORD_BYTES - 4;
+const HEADER_CHECKSUM_AT: usize = HEADER_BYTES - 4;
 const LINE_MASK: u64 = (1 << 56) - 1;
-const FRESH: u8 = 0x10;
+const BEGINS_LINE: u8 = 0x10;
 const STREAM_MASK: u8 = 0x0f;
 
 /// The counters of one stream before some position in the journal.
@@ -39,18 +39,18 @@ pub(crate) type StreamCounters = [StreamCounter; 4];
 
 /// The header of an index file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct IndexHeader {
     /// The number of the segment, as in its name.
     pub(crate) number: u32,
     /// The journal offset of the segment's first byte.
     pub(crate) base: u64,
     /// The counters before the segment.
-    pub(crate) tallies: StreamCounters,
+    pub(crate) counters: StreamCounters,
 }
 
 /// Why bytes are not a valid header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeaderError {
+pub(crate) enum IndexHeaderError {
     /// Too short, of another format or damaged.
     Damaged,
     /// Of an unknown version.
@@ -71,7 +71,7 @@ pub(crate) struct IndexRecord {
     /// Its stream.
     pub(crate) stream: StreamName,
     /// Whether its first byte begins a line.
-    pub(crate) fresh: bool,
+    pub(crate) begins_line: bool,
 }
 
 impl StreamCounter {
@@ -84,45 +84,45 @@ impl StreamCounter {
     }
 }
 
-impl Header {
+impl IndexHeader {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut raw = [0; HEADER_BYTES];
         raw[..7].copy_from_slice(&MAGIC);
         raw[7] = VERSION;
         raw[8..12].copy_from_slice(&self.number.to_le_bytes());
         raw[16..24].copy_from_slice(&self.base.to_le_bytes());
-        for (place, tally) in self.tallies.iter().enumerate() {
-            let at = 24 + place * 16;
-            raw[at..at + 8].copy_from_slice(&tally.bytes.to_le_bytes());
-            raw[at + 8..at + 16].copy_from_slice(&tally.newlines.to_le_bytes());
-            raw[12] |= u8::from(tally.open) << place;
+        for (code, counter) in self.counters.iter().enumerate() {
+            let at = 24 + code * 16;
+            raw[at..at + 8].copy_from_slice(&counter.bytes.to_le_bytes());
+            raw[at + 8..at + 16].copy_from_slice(&counter.newlines.to_le_bytes());
+            raw[12] |= u8::from(counter.open) << code;
         }
-        let sum = crc32fast::hash(&raw[..HEADER_SUMMED]);
-        raw[HEADER_SUMMED..].copy_from_slice(&sum.to_le_bytes());
+        let sum = crc32fast::hash(&raw[..HEADER_CHECKSUM_AT]);
+        raw[HEADER_CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
         raw
     }
 
-    pub(crate) fn decode(raw: &[u8]) -> Result<Self, HeaderError> {
-        let raw: &[u8; HEADER_BYTES] = raw.try_into().map_err(|_| HeaderError::Damaged)?;
+    pub(crate) fn decode(raw: &[u8]) -> Result<Self, IndexHeaderError> {
+        let raw: &[u8; HEADER_BYTES] = raw.try_into().map_err(|_| IndexHeaderError::Damaged)?;
         if raw[..7] != MAGIC {
-            return Err(HeaderError::Damaged);
+            return Err(IndexHeaderError::Damaged);
         }
         if raw[7] != VERSION {
-            return Err(HeaderError::Version(raw[7]));
+            return Err(IndexHeaderError::Version(raw[7]));
         }
-        if crc32fast::hash(&raw[..HEADER_SUMMED]) != u32_at(raw, HEADER_SUMMED) {
-            return Err(HeaderError::Damaged);
+        if crc32fast::hash(&raw[..HEADER_CHECKSUM_AT]) != u32_at(raw, HEADER_CHECKSUM_AT) {
+            return Err(IndexHeaderError::Damaged);
         }
-        let mut tallies = StreamCounters::default();
-        for (place, tally) in tallies.iter_mut().enumerate() {
-            tally.bytes = u64_at(raw, 24 + place * 16);
-            tally.newlines = u64_at(raw, 32 + place * 16);
-            tally.open = raw[12] & (1 << place) != 0;
+        let mut counters = StreamCounters::default();
+        for (code, counter) in counters.iter_mut().enumerate() {
+            counter.bytes = u64_at(raw, 24 + code * 16);
+            counter.newlines = u64_at(raw, 32 + code * 16);
+            counter.open = raw[12] & (1 << code) != 0;
         }
         Ok(Self {
             number: u32_at(raw, 8),
             base: u64_at(raw, 16),
-            tallies,
+            counters,
         })
     }
 }
@@ -140,9 +140,9 @@ impl IndexRecord {
         raw[8..16].copy_from_slice(&self.offset.to_le_bytes());
         raw[16..20].copy_from_slice(&self.len.to_le_bytes());
         raw[20..28].copy_from_slice(&(self.line & LINE_MASK).to_le_bytes());
-        raw[27] = stream_code(self.stream) | if self.fresh { FRESH } else { 0 };
+        raw[27] = stream_code(self.stream) | if self.begins_line { BEGINS_LINE } else { 0 };
         let sum = checksum(&raw, chunk);
-        raw[RECORD_SUMMED..].copy_from_slice(&sum.to_le_bytes());
+        raw[RECORD_CHECKSUM_AT..].copy_from_slice(&sum.to_le_bytes());
         raw
     }
 
@@ -151,7 +151,7 @@ impl IndexRecord {
         let tag = raw[27];
         let stream = *STREAMS.get(usize::from(tag & STREAM_MASK))?;
         let len = u32_at(raw, 16);
-        if tag & !(STREAM_MASK | FRESH) != 0 || len == 0 || len as usize > CHUNK_BYTES {
+        if tag & !(STREAM_MASK | BEGINS_LINE) != 0 || len == 0 || len as usize > CHUNK_BYTES {
             return None;
         }
         Some(Self {
@@ -160,19 +160,19 @@ impl IndexRecord {
             len,
             line: u64_at(raw, 20) & LINE_MASK,
             stream,
-            fresh: tag & FRESH != 0,
+            begins_line: tag & BEGINS_LINE != 0,
         })
     }
 
     /// Verifies the checksum of a record and its chunk.
     pub(crate) fn is_intact(raw: &[u8; RECORD_BYTES], chunk: &[u8]) -> bool {
-        checksum(raw, chunk) == u32_at(raw, RECORD_SUMMED)
+        checksum(raw, chunk) == u32_at(raw, RECORD_CHECKSUM_AT)
     }
 }
 
 fn checksum(raw: &[u8; RECORD_BYTES], chunk: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
-    sum.update(&raw[..RECORD_SUMMED]);
+    sum.update(&raw[..RECORD_CHECKSUM_AT]);
     sum.update(chunk);
     sum.finalize()
 }
@@ -197,11 +197,11 @@ mod tests {
     proptest! {
         #[test]
         fn records_survive_the_round_trip(
-            at_ns: i64, offset: u64, line in 0..=LINE_MASK, stream in 0usize..4, fresh: bool,
+            at_ns: i64, offset: u64, line in 0..=LINE_MASK, stream in 0usize..4, begins_line: bool,
             chunk in prop::collection::vec(any::<u8>(), 1..300), flip in 0usize..(RECORD_BYTES * 8),
         ) {
             let len = u32::try_from(chunk.len()).unwrap();
-            let record = IndexRecord { at_ns, offset, len, line, stream: STREAMS[stream], fresh };
+            let record = IndexRecord { at_ns, offset, len, line, stream: STREAMS[stream], begins_line };
             let mut raw = record.encode(&chunk);
             prop_assert_eq!(IndexRecord::decode(&raw), Some(record));
             prop_assert!(IndexRecord::is_intact(&raw, &chunk));
@@ -211,12 +211,12 @@ mod tests {
 
         #[test]
         fn headers_survive_the_round_trip(number: u32, base: u64, counts: [(u64, u64, bool); 4], flip in 0usize..(HEADER_BYTES * 8)) {
-            let tallies = counts.map(|(bytes, newlines, open)| StreamCounter { bytes, newlines, open });
-            let header = Header { number, base, tallies };
+            let counters = counts.map(|(bytes, newlines, open)| StreamCounter { bytes, newlines, open });
+            let header = IndexHeader { number, base, counters };
             let mut raw = header.encode();
-            prop_assert_eq!(Header::decode(&raw), Ok(header));
+            prop_assert_eq!(IndexHeader::decode(&raw), Ok(header));
             raw[flip / 8] ^= 1 << (flip % 8);
-            prop_assert!(Header::decode(&raw).is_err());
+            prop_assert!(IndexHeader::decode(&raw).is_err());
         }
     }
 

@@ -13,7 +13,7 @@ use crate::memory_ring::MemorySlot;
 use crate::open_files::OpenFiles;
 use crate::query::{BytePage, ByteQuery, Gap, LinePage, LineQuery, TrimmedRange, stream_code};
 use crate::segment::SegmentError;
-use crate::snapshot::{JournalSnapshot, with_view};
+use crate::snapshot::{JournalSnapshot, with_snapshot};
 use crate::{files, lines, read, retention};
 
 /// A cheap handle to the journal of one execution. Readers need no lock: they tolerate a writer,
@@ -22,7 +22,7 @@ use crate::{files, lines, read, retention};
 pub struct Journal {
     dir: Arc<OwnedFd>,
     memory: MemorySlot,
-    open: Option<Arc<OpenFiles>>,
+    open_files: Option<Arc<OpenFiles>>,
 }
 
 /// How much one stream printed.
@@ -39,7 +39,7 @@ pub struct StreamStats {
 /// The size of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// The share of each stream, in the order stdout, stderr, pty, stdin; see [`Stats::of`].
+    /// The share of each stream, in the order stdout, stderr, pty, stdin; see [`Stats::for_stream`].
     pub streams: [StreamStats; 4],
     /// The valid end as an offset.
     pub end: u64,
@@ -56,7 +56,7 @@ pub struct Stats {
 impl Stats {
     /// The share of one stream.
     #[must_use]
-    pub const fn of(&self, stream: StreamName) -> StreamStats {
+    pub const fn for_stream(&self, stream: StreamName) -> StreamStats {
         self.streams[stream_code(stream) as usize]
     }
 }
@@ -67,18 +67,18 @@ impl Journal {
     /// # Errors
     /// When the directory does not exist.
     pub fn open(dir: &Path) -> Result<Self, ReadError> {
-        let shown = || dir.display().to_string();
+        let path = || dir.display().to_string();
         let opened = files::open_dir(dir).map_err(|error| {
             let kind = error.kind();
             if kind == ErrorKind::NotFound || kind == ErrorKind::NotADirectory {
-                return ReadError::Missing { dir: shown() };
+                return ReadError::Missing { dir: path() };
             }
-            ReadError::io("open", shown(), error)
+            ReadError::io("open", path(), error)
         })?;
         Ok(Self {
             dir: Arc::new(opened),
             memory: MemorySlot::default(),
-            open: None,
+            open_files: None,
         })
     }
 
@@ -87,9 +87,9 @@ impl Journal {
     /// the
     /// last clone is dropped. Results are those of the files as they are all the same.
     #[must_use]
-    pub fn keeping_files_open(self) -> Self {
+    pub fn with_open_files(self) -> Self {
         Self {
-            open: Some(Arc::default()),
+            open_files: Some(Arc::default()),
             ..self
         }
     }
@@ -97,7 +97,7 @@ impl Journal {
     /// Closes the files kept open; the next call opens them anew. To be called after output was
     /// dropped: the space of a file is freed only once no process has it open.
     pub fn close_files(&self) {
-        if let Some(open) = &self.open {
+        if let Some(open) = &self.open_files {
             open.close();
         }
     }
@@ -107,7 +107,7 @@ impl Journal {
     #[must_use]
     pub fn with_memory(self, memory: OwnedFd) -> Self {
         let slot = MemorySlot::default();
-        slot.put(memory);
+        slot.set(memory);
         self.with_memory_slot(slot)
     }
 
@@ -121,7 +121,7 @@ impl Journal {
     }
 
     /// The valid end as an offset. The newest records are verified; damage further back is found
-    /// when it is read, and reported as `damaged` in the result.
+    /// when it is read, and reported as `invalid_data` in the result.
     ///
     /// # Errors
     /// When the files cannot be read.
@@ -174,12 +174,12 @@ impl Journal {
     /// A line belongs to one stream. It is *in* a page when its last byte is at or after the page's
     /// beginning; within a page, lines are in the order of their first bytes. So a line that other
     /// streams' bytes split in two is returned whole, once, in the page in which it ends, and
-    /// continuing at `next` yields each terminated line exactly once, also while the writer is in
+    /// continuing at `next_record` yields each terminated line exactly once, also while the writer is in
     /// the
     /// middle of one.
     ///
-    /// A last line without a newline is returned as [`unfinished`](crate::query::Unfinished) says:
-    /// not before it ends, as a preview that is repeated later, or finally; after that `next` is
+    /// A last line without a newline is returned as [`unfinished`](crate::query::OpenLineMode) says:
+    /// not before it ends, as a preview that is repeated later, or finally; after that `next_record` is
     /// one
     /// beyond the end, so that a further call yields nothing. Where bytes are gone, the lines they
     /// cut
@@ -207,10 +207,10 @@ impl Journal {
 
     fn view<T>(
         &self,
-        answer: impl Fn(&JournalSnapshot<'_>) -> Result<T, SegmentError>,
+        query: impl Fn(&JournalSnapshot<'_>) -> Result<T, SegmentError>,
     ) -> Result<T, ReadError> {
-        let (memory, open) = (self.memory.get(), self.open.as_deref());
-        with_view(&self.dir, memory.as_deref(), open, answer)
+        let (memory, open) = (self.memory.get(), self.open_files.as_deref());
+        with_snapshot(&self.dir, memory.as_deref(), open, query)
     }
 }
 
@@ -238,24 +238,24 @@ fn stats(view: &JournalSnapshot<'_>) -> Result<Stats, SegmentError> {
         ..Stats::default()
     };
     for slot in 0..view.len() {
-        if let Some(segment) = view.sound_segment(slot)? {
+        if let Some(segment) = view.valid_segment(slot)? {
             stats.kept_bytes += segment.end()?.saturating_sub(segment.base.max(view.floor));
         }
     }
     stats.dropped_bytes = stats.end.saturating_sub(stats.kept_bytes);
-    let tallies = view.as_floor()?.tallies;
-    for (stream, tally) in stats.streams.iter_mut().zip(tallies) {
+    let counters = view.as_floor()?.tallies;
+    for (stream, counter) in stats.streams.iter_mut().zip(counters) {
         *stream = StreamStats {
-            bytes: tally.bytes,
-            newlines: tally.newlines,
-            open_line: tally.open,
+            bytes: counter.bytes,
+            newlines: counter.newlines,
+            open_line: counter.open,
         };
     }
     if let Some(last) = view.len().checked_sub(1)
-        && let Some(segment) = view.sound_segment(last)?
-        && let Some(place) = segment.count.checked_sub(1)
+        && let Some(segment) = view.valid_segment(last)?
+        && let Some(index) = segment.count.checked_sub(1)
     {
-        let newest = segment.record(place)?;
+        let newest = segment.record(index)?;
         stats.last_at = newest.map(|record| read::timestamp(record.at_ns));
     }
     Ok(stats)

@@ -37,21 +37,21 @@ pub mod query;
 mod reach;
 mod read;
 mod record_iter;
-mod recover;
-#[cfg(test)]
-mod refusal;
+mod repair;
 mod restore;
 pub mod retention;
 mod scan;
 mod segment;
 mod snapshot;
 mod tail;
+#[cfg(test)]
+mod test_disk;
 pub mod writer;
 
-pub use decode::{Decoder, Encoding, UnknownEncoding, encoding_named};
+pub use decode::{Decoder, Encoding, UnknownEncoding, encoding_for_label};
 pub use error::{ReadError, WriteError};
 pub use events::{EVENTS_FILE, EventWriter, read_events};
-pub use export::{Format, Subject, export};
+pub use export::{ExportSubject, Format, export};
 pub use fallback::FallbackWriter;
 pub use follow::{JournalEnd, JournalFollower};
 pub use journal::{Journal, Stats, StreamStats};
@@ -60,7 +60,7 @@ pub use memory_ring::{MemorySegment, MemorySlot};
 pub use mirror::Mirror;
 pub use pattern::{BudgetExceeded, Pattern, PatternError};
 pub use query::{
-    BytePage, ByteQuery, Chunk, Gap, GrepMode, JournalLine, LinePage, LineQuery, StreamSet,
-    TrimmedRange, Unfinished,
+    BytePage, ByteQuery, Chunk, Gap, GrepMode, JournalLine, LinePage, LineQuery, OpenLineMode,
+    StreamSet, TrimmedRange,
 };
 pub use writer::{OutputWriter, SegmentLimits};

@@ -1,11 +1,11 @@
 //! The range in which lines are searched: position, time, head and tail.
 
-use crate::filter::{Counter, keep, nanoseconds};
+use crate::filter::{MatchCounter, kept_line_bytes, nanoseconds};
 use crate::line_start;
 use crate::pattern::BudgetedMatcher;
-use crate::query::{Gap, LineQuery, StreamSet, Unfinished};
+use crate::query::{Gap, LineQuery, OpenLineMode, StreamSet};
 use crate::record_iter::{BackwardRecords, RecordBlock};
-use crate::scan::{LineScanner, ScanRange, Stop};
+use crate::scan::{LineScanner, ScanEnd, ScanRange};
 use crate::segment::SegmentError;
 use crate::snapshot::{JournalSnapshot, RecordPosition};
 
@@ -25,48 +25,53 @@ pub(crate) struct LineRange {
     /// The number of matches at the beginning of the range to skip.
     pub(crate) skip: u64,
     /// The number of matches in open lines that the head allows.
-    pub(crate) open_most: u64,
+    pub(crate) open_limit: u64,
 }
 
 impl LineRange {
-    pub(crate) fn of(view: &JournalSnapshot<'_>, query: &LineQuery) -> Result<Self, SegmentError> {
-        let start = view.start()?;
-        let asked = query.from.map_or(0, |cursor| cursor.offset);
+    pub(crate) fn resolve(
+        snapshot: &JournalSnapshot<'_>,
+        query: &LineQuery,
+    ) -> Result<Self, SegmentError> {
+        let start = snapshot.start()?;
+        let requested = query.from.map_or(0, |cursor| cursor.offset);
         let until = query
             .until_cursor
-            .map_or(view.end, |cursor| cursor.offset.min(view.end));
+            .map_or(snapshot.end, |cursor| cursor.offset.min(snapshot.end));
         let to_end = query
             .until_cursor
-            .is_none_or(|cursor| cursor.offset >= view.end);
+            .is_none_or(|cursor| cursor.offset >= snapshot.end);
         let mut bounds = Self {
-            from: asked,
+            from: requested,
             until,
             gap: None,
             to_end,
-            end: asked.max(until),
-            show_open: to_end && asked <= view.end && query.unfinished != Unfinished::Hide,
+            end: requested.max(until),
+            show_open: to_end
+                && requested <= snapshot.end
+                && query.unfinished != OpenLineMode::Hide,
             skip: 0,
-            open_most: u64::MAX,
+            open_limit: u64::MAX,
         };
-        if asked < start {
-            bounds.enter_gap(asked, start);
+        if requested < start {
+            bounds.enter_gap(requested, start);
         }
         if let Some(since) = query.since {
-            let begin = offset_at(view, nanoseconds(since))?;
+            let begin = offset_at(snapshot, nanoseconds(since))?;
             bounds.from = bounds.from.max(begin);
         }
         if let Some(until) = query.until {
-            bounds.end_before(view, query, nanoseconds(until).saturating_add(1))?;
+            bounds.end_before(snapshot, query, nanoseconds(until).saturating_add(1))?;
         }
         Ok(bounds)
     }
 
     /// Excludes everything that ends at or after `end`.
-    fn end_at(&mut self, view: &JournalSnapshot<'_>, end: u64) {
+    fn end_at(&mut self, snapshot: &JournalSnapshot<'_>, end: u64) {
         if end < self.until {
             self.until = end;
             self.end = self.end.min(end);
-            self.to_end = end >= view.end;
+            self.to_end = end >= snapshot.end;
             self.show_open &= self.to_end;
         }
     }
@@ -75,17 +80,19 @@ impl LineRange {
     /// page builder must read on to its end.
     fn end_before(
         &mut self,
-        view: &JournalSnapshot<'_>,
+        snapshot: &JournalSnapshot<'_>,
         query: &LineQuery,
         at_ns: i64,
     ) -> Result<(), SegmentError> {
-        let end = offset_at(view, at_ns)?;
+        let end = offset_at(snapshot, at_ns)?;
         for stream in query.streams.iter() {
-            if end < view.end && line_start::open_before(view, end, stream, 0)?.is_some() {
+            if end < snapshot.end
+                && line_start::open_line_before(snapshot, end, stream, 0)?.is_some()
+            {
                 return Ok(());
             }
         }
-        self.end_at(view, end.max(self.from));
+        self.end_at(snapshot, end.max(self.from));
         Ok(())
     }
 
@@ -95,7 +102,7 @@ impl LineRange {
         self.from = self.from.max(to);
     }
 
-    pub(crate) const fn range<'q>(&self, query: &'q LineQuery, keep: usize) -> ScanRange<'q> {
+    pub(crate) const fn scan_range<'q>(&self, query: &'q LineQuery, keep: usize) -> ScanRange<'q> {
         ScanRange {
             from: self.from,
             until: self.until,
@@ -108,65 +115,69 @@ impl LineRange {
     /// Moves the end after the first `head` matches.
     pub(crate) fn seek_head(
         &mut self,
-        view: &JournalSnapshot<'_>,
+        snapshot: &JournalSnapshot<'_>,
         query: &LineQuery,
         head: u64,
-        watch: &BudgetedMatcher,
+        matcher: &BudgetedMatcher,
     ) -> Result<(), SegmentError> {
-        let mut counter = Counter::new(query, watch.clone());
+        let mut counter = MatchCounter::new(query, matcher.clone());
         counter.stop_at = Some(head);
-        let mut scan = LineScanner::new(view, self.range(query, keep(query)), watch);
-        if scan.run(&mut counter)? == Stop::Sink {
-            self.end_at(view, counter.last.max(self.from));
+        let mut scan = LineScanner::new(
+            snapshot,
+            self.scan_range(query, kept_line_bytes(query)),
+            matcher,
+        );
+        if scan.run(&mut counter)? == ScanEnd::Visitor {
+            self.end_at(snapshot, counter.last.max(self.from));
         }
-        self.open_most = head.saturating_sub(counter.count);
+        self.open_limit = head.saturating_sub(counter.count);
         Ok(())
     }
 
     /// Moves the beginning so that `tail` matches follow.
     pub(crate) fn seek_tail(
         &mut self,
-        view: &JournalSnapshot<'_>,
+        snapshot: &JournalSnapshot<'_>,
         query: &LineQuery,
         tail: u64,
-        watch: &BudgetedMatcher,
+        matcher: &BudgetedMatcher,
     ) -> Result<(), SegmentError> {
         let open = if self.show_open {
-            self.count_open(view, query, watch)?
+            self.count_open(snapshot, query, matcher)?
         } else {
             0
         };
-        let wanted = tail.saturating_sub(open);
+        let closed_lines = tail.saturating_sub(open);
         self.skip = open.saturating_sub(tail);
-        let plain = query.grep.is_none() && query.since.is_none() && query.until.is_none();
-        let mut back = BackwardRecords::new(view, after(view, self.until)?);
+        let is_unfiltered = query.grep.is_none() && query.since.is_none() && query.until.is_none();
+        let mut backward = BackwardRecords::new(snapshot, position_before(snapshot, self.until)?);
         let mut block = RecordBlock::default();
-        let mut left = wanted;
+        let mut remaining = closed_lines;
         let mut upper = self.until;
         while upper > self.from {
-            if !back.step(&mut block)? {
-                self.stop_tail_at(upper);
+            if !backward.previous_block(&mut block)? {
+                self.start_tail_at(upper);
                 return Ok(());
             }
-            let lower = block.base().max(self.from);
+            let lower = block.first_offset().max(self.from);
             let part = Self {
                 from: lower,
                 until: upper,
                 ..*self
             };
-            let found = if plain {
-                nth_newline_back(&block, &part, query.streams, left)
+            let result = if is_unfiltered {
+                nth_newline_back(&block, &part, query.streams, remaining)
             } else {
-                nth_match_back(view, query, &part, left, watch)?
+                nth_match_back(snapshot, query, &part, remaining, matcher)?
             };
-            match found {
-                Found::At(from, skip) => {
+            match result {
+                SeekResult::At(from, skip) => {
                     self.from = from;
                     self.skip += skip;
                     self.gap = None;
                     return Ok(());
                 }
-                Found::Fewer(count) => left -= count,
+                SeekResult::Fewer(count) => remaining -= count,
             }
             upper = lower;
         }
@@ -174,7 +185,7 @@ impl LineRange {
     }
 
     /// Ends the tail at a gap or at damage.
-    fn stop_tail_at(&mut self, from: u64) {
+    fn start_tail_at(&mut self, from: u64) {
         if from > self.from {
             self.enter_gap(self.from, from);
         }
@@ -182,68 +193,75 @@ impl LineRange {
 
     fn count_open(
         &self,
-        view: &JournalSnapshot<'_>,
+        snapshot: &JournalSnapshot<'_>,
         query: &LineQuery,
-        watch: &BudgetedMatcher,
+        matcher: &BudgetedMatcher,
     ) -> Result<u64, SegmentError> {
         let at_end = Self {
             from: self.until,
             ..*self
         };
-        let mut counter = Counter::new(query, watch.clone());
-        let mut scan = LineScanner::new(view, at_end.range(query, keep(query)), watch);
+        let mut counter = MatchCounter::new(query, matcher.clone());
+        let mut scan = LineScanner::new(
+            snapshot,
+            at_end.scan_range(query, kept_line_bytes(query)),
+            matcher,
+        );
         scan.find_open()?;
         scan.flush(&mut counter)?;
-        Ok(counter.count.min(self.open_most))
+        Ok(counter.count.min(self.open_limit))
     }
 }
 
 /// The offset of the first record read at or after this time; the end where there is none.
-fn offset_at(view: &JournalSnapshot<'_>, at_ns: i64) -> Result<u64, SegmentError> {
-    if view.len() == 0 {
-        return Ok(view.end);
+fn offset_at(snapshot: &JournalSnapshot<'_>, at_ns: i64) -> Result<u64, SegmentError> {
+    if snapshot.len() == 0 {
+        return Ok(snapshot.end);
     }
-    let place = view.locate_time(at_ns)?;
-    let record = match view.sound_segment(place.slot)? {
-        Some(segment) => segment.record(place.record)?,
+    let position = snapshot.locate_time(at_ns)?;
+    let record = match snapshot.valid_segment(position.slot)? {
+        Some(segment) => segment.record(position.record)?,
         None => None,
     };
-    Ok(record.map_or(view.end, |record| record.offset.max(view.floor)))
+    Ok(record.map_or(snapshot.end, |record| record.offset.max(snapshot.floor)))
 }
 
 /// The position after the last record that begins before `offset`.
-fn after(view: &JournalSnapshot<'_>, offset: u64) -> Result<RecordPosition, SegmentError> {
-    let place = view.locate(offset)?;
-    let inside = match view.len() {
+fn position_before(
+    snapshot: &JournalSnapshot<'_>,
+    offset: u64,
+) -> Result<RecordPosition, SegmentError> {
+    let position = snapshot.locate(offset)?;
+    let inside = match snapshot.len() {
         0 => false,
-        _ => match view.sound_segment(place.slot)? {
+        _ => match snapshot.valid_segment(position.slot)? {
             Some(segment) => segment
-                .record(place.record)?
+                .record(position.record)?
                 .is_some_and(|record| record.offset < offset),
             None => false,
         },
     };
     Ok(RecordPosition {
-        record: place.record + u64::from(inside),
-        ..place
+        record: position.record + u64::from(inside),
+        ..position
     })
 }
 
 /// The result of a backward search in one block.
-enum Found {
+enum SeekResult {
     /// The wanted matches and this many more before them end at or after this offset.
     At(u64, u64),
     /// There are only this many matches.
     Fewer(u64),
 }
 
-/// Searches backward for the newline before the last `wanted` ones.
+/// Searches backward for the newline before the last `closed_lines` ones.
 fn nth_newline_back(
     block: &RecordBlock,
     part: &LineRange,
     streams: StreamSet,
-    wanted: u64,
-) -> Found {
+    target: u64,
+) -> SeekResult {
     let mut count = 0;
     for run in block
         .runs()
@@ -251,41 +269,46 @@ fn nth_newline_back(
         .filter(|run| streams.contains(run.stream))
     {
         let base = run.records[0].offset;
-        let from = crate::record_iter::within(base, part.from).min(run.bytes.len());
-        let until = crate::record_iter::within(base, part.until).min(run.bytes.len());
+        let from = crate::record_iter::relative_offset(base, part.from).min(run.bytes.len());
+        let until = crate::record_iter::relative_offset(base, part.until).min(run.bytes.len());
         for newline in memchr::memrchr_iter(b'\n', run.bytes.get(from..until).unwrap_or_default()) {
-            if count == wanted {
-                return Found::At(base + (from + newline) as u64 + 1, 0);
+            if count == target {
+                return SeekResult::At(base + (from + newline) as u64 + 1, 0);
             }
             count += 1;
         }
     }
-    Found::Fewer(count)
+    SeekResult::Fewer(count)
 }
 
-/// Searches backward for the end of the match before the last `wanted` ones.
+/// Searches backward for the end of the match before the last `closed_lines` ones.
 fn nth_match_back(
-    view: &JournalSnapshot<'_>,
+    snapshot: &JournalSnapshot<'_>,
     query: &LineQuery,
-    part: &LineRange,
-    wanted: u64,
-    watch: &BudgetedMatcher,
-) -> Result<Found, SegmentError> {
-    let mut counter = Counter::new(query, watch.clone());
+    subrange: &LineRange,
+    target: u64,
+    matcher: &BudgetedMatcher,
+) -> Result<SeekResult, SegmentError> {
+    let mut counter = MatchCounter::new(query, matcher.clone());
     counter.ends = Some(Vec::new());
-    LineScanner::new(view, part.range(query, keep(query)), watch).run(&mut counter)?;
+    LineScanner::new(
+        snapshot,
+        subrange.scan_range(query, kept_line_bytes(query)),
+        matcher,
+    )
+    .run(&mut counter)?;
     let ends = counter.ends.unwrap_or_default();
     let total = counter.count;
-    let mut kept = 0;
+    let mut counted = 0;
     for (end, matches) in ends.iter().rev() {
-        if kept + matches > wanted {
-            return Ok(if kept < wanted {
-                Found::At(end - 1, kept + matches - wanted)
+        if counted + matches > target {
+            return Ok(if counted < target {
+                SeekResult::At(end - 1, counted + matches - target)
             } else {
-                Found::At(*end, 0)
+                SeekResult::At(*end, 0)
             });
         }
-        kept += matches;
+        counted += matches;
     }
-    Ok(Found::Fewer(total))
+    Ok(SeekResult::Fewer(total))
 }

@@ -14,21 +14,21 @@ const STEP_RECORDS: u64 = 256;
 
 /// The line that continues into `record`, without the bytes of `record` itself. Where the
 /// beginning of the line is gone, it begins with the oldest byte kept.
-pub(crate) fn line_into(
-    view: &JournalSnapshot<'_>,
+pub(crate) fn line_continuing_into(
+    snapshot: &JournalSnapshot<'_>,
     place: RecordPosition,
     record: &IndexRecord,
     keep: usize,
 ) -> Result<OpenLine, SegmentError> {
-    let places = chunks_of_line(view, place, record.stream, record.line)?;
+    let chunks = chunks_of_line(snapshot, place, record.stream, record.line)?;
     let mut line = OpenLine {
         offset: record.offset,
         at_ns: record.at_ns,
         number: record.line + 1,
         ..OpenLine::default()
     };
-    for (slot, place) in places.into_iter().rev() {
-        let segment = view.segment(slot)?;
+    for (slot, place) in chunks.into_iter().rev() {
+        let segment = snapshot.segment(slot)?;
         if line.len > 0 && line.kept.len() >= keep {
             // Enough is buffered: of the rest only the length matters, and the index has it.
             if let Some(record) = segment.record(place)? {
@@ -37,7 +37,7 @@ pub(crate) fn line_into(
             }
             continue;
         }
-        let Some((record, bytes)) = segment.chunk(view.dir(), place)? else {
+        let Some((record, bytes)) = segment.chunk(snapshot.dir(), place)? else {
             // Damaged: the bytes before it do not belong to those after it.
             line.kept.clear();
             line.len = 0;
@@ -58,26 +58,26 @@ pub(crate) fn line_into(
 }
 
 /// The line of `stream` that is open at `offset`, if there is one.
-pub(crate) fn open_before(
-    view: &JournalSnapshot<'_>,
+pub(crate) fn open_line_before(
+    snapshot: &JournalSnapshot<'_>,
     offset: u64,
     stream: StreamName,
     keep: usize,
 ) -> Result<Option<OpenLine>, SegmentError> {
-    let place = view.locate(offset)?;
-    let mut walk = BackwardCursor::new(view, place, stream);
-    let Some((slot, at, record)) = walk.step()? else {
+    let position = snapshot.locate(offset)?;
+    let mut cursor = BackwardCursor::new(snapshot, position, stream);
+    let Some((slot, at, record)) = cursor.previous()? else {
         return Ok(None);
     };
-    let Some((_, bytes)) = view.segment(slot)?.chunk(view.dir(), at)? else {
+    let Some((_, bytes)) = snapshot.segment(slot)?.chunk(snapshot.dir(), at)? else {
         return Ok(None);
     };
     let from = memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1);
     if from == bytes.len() {
         return Ok(None);
     }
-    let mut line = if from == 0 && !record.fresh {
-        line_into(view, RecordPosition { slot, record: at }, &record, keep)?
+    let mut line = if from == 0 && !record.begins_line {
+        line_continuing_into(snapshot, RecordPosition { slot, record: at }, &record, keep)?
     } else {
         let before = memchr::memchr_iter(b'\n', &bytes[..from]).count() as u64;
         OpenLine {
@@ -91,28 +91,28 @@ pub(crate) fn open_before(
     Ok(Some(line))
 }
 
-/// The chunks before `place` that hold parts of the line with `newlines` newlines before it, newest
+/// The chunks before `position` that hold parts of the line with `newlines` newlines before it, newest
 /// first.
 fn chunks_of_line(
-    view: &JournalSnapshot<'_>,
+    snapshot: &JournalSnapshot<'_>,
     place: RecordPosition,
     stream: StreamName,
     newlines: u64,
 ) -> Result<Vec<(usize, u64)>, SegmentError> {
-    let mut places = Vec::new();
-    let mut walk = BackwardCursor::new(view, place, stream);
-    while let Some((slot, at, record)) = walk.step()? {
-        places.push((slot, at));
-        if record.fresh || record.line != newlines {
+    let mut chunks = Vec::new();
+    let mut cursor = BackwardCursor::new(snapshot, place, stream);
+    while let Some((slot, at, record)) = cursor.previous()? {
+        chunks.push((slot, at));
+        if record.begins_line || record.line != newlines {
             break;
         }
     }
-    Ok(places)
+    Ok(chunks)
 }
 
 /// Iterates backward over the records of one stream, as long as a line of it may continue.
 struct BackwardCursor<'v, 'd> {
-    view: &'v JournalSnapshot<'d>,
+    snapshot: &'v JournalSnapshot<'d>,
     stream: StreamName,
     place: RecordPosition,
     window: Vec<RawRecord>,
@@ -120,9 +120,13 @@ struct BackwardCursor<'v, 'd> {
 }
 
 impl<'v, 'd> BackwardCursor<'v, 'd> {
-    const fn new(view: &'v JournalSnapshot<'d>, place: RecordPosition, stream: StreamName) -> Self {
+    const fn new(
+        snapshot: &'v JournalSnapshot<'d>,
+        place: RecordPosition,
+        stream: StreamName,
+    ) -> Self {
         Self {
-            view,
+            snapshot,
             stream,
             place,
             window: Vec::new(),
@@ -135,21 +139,21 @@ impl<'v, 'd> BackwardCursor<'v, 'd> {
 
     /// The next older record of the stream; none at the beginning of the kept output, at a gap, at
     /// damage, or where the index says that no line is open.
-    fn step(&mut self) -> Result<Option<(usize, u64, IndexRecord)>, SegmentError> {
+    fn previous(&mut self) -> Result<Option<(usize, u64, IndexRecord)>, SegmentError> {
         loop {
             while self.place.record == 0 {
-                if !self.enter()? {
+                if !self.enter_previous_segment()? {
                     return Ok(None);
                 }
             }
-            let Some(segment) = self.view.sound_segment(self.place.slot)? else {
+            let Some(segment) = self.snapshot.valid_segment(self.place.slot)? else {
                 return Ok(None);
             };
             self.place.record -= 1;
             let Some(record) = self.record(segment)? else {
                 return Ok(None);
             };
-            if record.end() <= self.view.floor {
+            if record.end() <= self.snapshot.floor {
                 return Ok(None);
             }
             if record.stream == self.stream {
@@ -158,22 +162,22 @@ impl<'v, 'd> BackwardCursor<'v, 'd> {
         }
     }
 
-    fn enter(&mut self) -> Result<bool, SegmentError> {
+    fn enter_previous_segment(&mut self) -> Result<bool, SegmentError> {
         let slot = self.place.slot;
         if slot == 0 {
             return Ok(false);
         }
-        if slot < self.view.len() {
+        if slot < self.snapshot.len() {
             let code = usize::from(stream_code(self.stream));
             let open = self
-                .view
-                .sound_segment(slot)?
-                .is_some_and(|segment| segment.tallies[code].open);
-            if !open || !self.view.adjoins(slot) {
+                .snapshot
+                .valid_segment(slot)?
+                .is_some_and(|segment| segment.counters[code].open);
+            if !open || !self.snapshot.is_adjacent(slot) {
                 return Ok(false);
             }
         }
-        let Some(segment) = self.view.sound_segment(slot - 1)? else {
+        let Some(segment) = self.snapshot.valid_segment(slot - 1)? else {
             return Ok(false);
         };
         self.place = RecordPosition {
@@ -184,18 +188,19 @@ impl<'v, 'd> BackwardCursor<'v, 'd> {
     }
 
     fn record(&mut self, segment: &OutputSegment) -> Result<Option<IndexRecord>, SegmentError> {
-        let wanted = self.place.record;
-        let known = self.window_at.slot == self.place.slot && self.window_at.record <= wanted;
-        if !known || wanted - self.window_at.record >= self.window.len() as u64 {
-            let from = (wanted + 1).saturating_sub(STEP_RECORDS);
-            let most = usize::try_from(wanted + 1 - from).unwrap_or(1);
-            segment.records(from, &mut self.window, most)?;
+        let record_number = self.place.record;
+        let is_in_window =
+            self.window_at.slot == self.place.slot && self.window_at.record <= record_number;
+        if !is_in_window || record_number - self.window_at.record >= self.window.len() as u64 {
+            let from = (record_number + 1).saturating_sub(STEP_RECORDS);
+            let count = usize::try_from(record_number + 1 - from).unwrap_or(1);
+            segment.records(from, &mut self.window, count)?;
             self.window_at = RecordPosition {
                 slot: self.place.slot,
                 record: from,
             };
         }
-        let skip = usize::try_from(wanted - self.window_at.record).unwrap_or(usize::MAX);
+        let skip = usize::try_from(record_number - self.window_at.record).unwrap_or(usize::MAX);
         Ok(self.window.get(skip).and_then(IndexRecord::decode))
     }
 }

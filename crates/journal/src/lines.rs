@@ -9,18 +9,18 @@ use crate::snapshot::JournalSnapshot;
 
 /// Answers a query on one snapshot.
 pub(crate) fn page(
-    view: &JournalSnapshot<'_>,
+    snapshot: &JournalSnapshot<'_>,
     query: &LineQuery,
 ) -> Result<LinePage, SegmentError> {
     let budget = query.grep.as_ref().map(Pattern::budget);
-    let watch = BudgetedMatcher::new(query.budget.or(budget).unwrap_or_default());
-    let mut bounds = LineRange::of(view, query)?;
+    let matcher = BudgetedMatcher::new(query.budget.or(budget).unwrap_or_default());
+    let mut range = LineRange::resolve(snapshot, query)?;
     if let Some(head) = query.head.filter(|_| query.tail.is_some()) {
-        bounds.seek_head(view, query, head, &watch)?;
+        range.seek_head(snapshot, query, head, &matcher)?;
     }
     if let Some(tail) = query.tail {
-        bounds.seek_tail(view, query, tail, &watch)?;
+        range.seek_tail(snapshot, query, tail, &matcher)?;
     }
-    let sink = LinePageBuilder::new(query, &bounds, watch.clone());
-    sink.build(view, &bounds, &watch)
+    let builder = LinePageBuilder::new(query, &range, matcher.clone());
+    builder.build(snapshot, &range, &matcher)
 }

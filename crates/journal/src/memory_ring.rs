@@ -9,10 +9,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ostler_model::StreamName;
 use rustix::fs::MemfdFlags;
 
-use crate::disk_checks::Fill;
+use crate::disk_checks::RingFill;
 use crate::error::WriteError;
 use crate::files;
-use crate::index::{self, Header, IndexRecord, RECORD_BYTES, StreamCounter, StreamCounters};
+use crate::index::{self, IndexHeader, IndexRecord, RECORD_BYTES, StreamCounter, StreamCounters};
 use crate::query::stream_code;
 use crate::tail::RawRecord;
 use crate::writer::{OutputWriter, WriteProgress};
@@ -20,7 +20,7 @@ use crate::writer::{OutputWriter, WriteProgress};
 /// The size of the memory file in bytes, header included.
 pub const MEMORY_BYTES: u64 = 1024 * 1024;
 /// The most bytes that one record of the ring covers.
-const PIECE_BYTES: usize = 64 * 1024;
+const RING_CHUNK_BYTES: usize = 64 * 1024;
 
 const FILE: &str = "the memory segment";
 const HEADER_BYTES: u64 = 64;
@@ -62,7 +62,7 @@ impl MemorySegment {
     /// # Errors
     /// When the kernel refuses the memory.
     pub fn after(writer: &OutputWriter) -> Result<Self, WriteError> {
-        Self::begin(writer.progress()).map_err(refused)
+        Self::create(writer.progress()).map_err(append_error)
     }
 
     /// Begins at `offset`, where the stream counters are unknown.
@@ -71,10 +71,10 @@ impl MemorySegment {
             end: offset,
             ..WriteProgress::default()
         };
-        Self::begin(progress).map_err(refused)
+        Self::create(progress).map_err(append_error)
     }
 
-    fn begin(progress: WriteProgress) -> io::Result<Self> {
+    fn create(progress: WriteProgress) -> io::Result<Self> {
         let file = rustix::fs::memfd_create("ostler-output", MemfdFlags::CLOEXEC)?;
         let file = File::from(file);
         file.set_len(MEMORY_BYTES)?;
@@ -83,7 +83,7 @@ impl MemorySegment {
         header[7] = VERSION;
         header[8..16].copy_from_slice(&progress.end.to_le_bytes());
         file.write_all_at(&header, 0)?;
-        file.write_all_at(&state(0, progress.tallies).encode(), STATE_AT)?;
+        file.write_all_at(&state_header(0, progress.counters).encode(), STATE_AT)?;
         Ok(Self {
             file,
             base: progress.end,
@@ -104,8 +104,9 @@ impl MemorySegment {
         stream: StreamName,
         bytes: &[u8],
     ) -> Result<u64, WriteError> {
-        for piece in bytes.chunks(PIECE_BYTES) {
-            self.append_piece(at_ns, stream, piece).map_err(refused)?;
+        for chunk in bytes.chunks(RING_CHUNK_BYTES) {
+            self.append_chunk(at_ns, stream, chunk)
+                .map_err(append_error)?;
         }
         Ok(self.progress.end)
     }
@@ -123,9 +124,13 @@ impl MemorySegment {
     }
 
     /// A copy of its content; none where it is empty.
-    pub(crate) fn contents(&self) -> Result<Option<Snapshot>, WriteError> {
-        let memory = self.file.try_clone().map(OwnedFd::from).map_err(refused)?;
-        Snapshot::take(&memory).map_err(refused)
+    pub(crate) fn snapshot(&self) -> Result<Option<RingSnapshot>, WriteError> {
+        let memory = self
+            .file
+            .try_clone()
+            .map(OwnedFd::from)
+            .map_err(append_error)?;
+        RingSnapshot::read(&memory).map_err(append_error)
     }
 
     pub(crate) const fn progress(&self) -> WriteProgress {
@@ -139,10 +144,10 @@ impl MemorySegment {
     }
 
     /// The fill level before `bytes` more are appended.
-    pub(crate) const fn fill(&self, bytes: u64) -> Fill {
-        let records = bytes.div_ceil(PIECE_BYTES as u64);
+    pub(crate) const fn fill(&self, bytes: u64) -> RingFill {
+        let records = bytes.div_ceil(RING_CHUNK_BYTES as u64);
         let end = self.head + bytes + records * RECORD_BYTES as u64;
-        Fill {
+        RingFill {
             written: self.head,
             has_lost: self.tail > 0,
             overwrites: end - self.tail > RING_BYTES,
@@ -150,7 +155,7 @@ impl MemorySegment {
     }
 
     /// The number of bytes of the records it holds and of their chunks.
-    pub(crate) const fn held_bytes(&self) -> u64 {
+    pub(crate) const fn buffered_bytes(&self) -> u64 {
         self.head - self.tail
     }
 
@@ -160,15 +165,15 @@ impl MemorySegment {
         self.file.as_fd()
     }
 
-    fn append_piece(&mut self, at_ns: i64, stream: StreamName, piece: &[u8]) -> io::Result<()> {
-        let (record, after) = self.progress.next(at_ns, stream, piece);
+    fn append_chunk(&mut self, at_ns: i64, stream: StreamName, piece: &[u8]) -> io::Result<()> {
+        let (record, after) = self.progress.next_record(at_ns, stream, piece);
         let raw = record.encode(piece);
         let end = self.head + (raw.len() + piece.len()) as u64;
-        self.make_room(end)?;
+        self.evict_oldest(end)?;
         self.write_ring(self.head, &raw)?;
         self.write_ring(self.head + raw.len() as u64, piece)?;
         self.file
-            .write_all_at(&state(end, after.tallies).encode(), STATE_AT)?;
+            .write_all_at(&state_header(end, after.counters).encode(), STATE_AT)?;
         self.file.write_all_at(&end.to_le_bytes(), HEAD_AT)?;
         self.head = end;
         self.progress = after;
@@ -176,7 +181,7 @@ impl MemorySegment {
     }
 
     /// Drops the oldest records until `end` fits.
-    fn make_room(&mut self, end: u64) -> io::Result<()> {
+    fn evict_oldest(&mut self, end: u64) -> io::Result<()> {
         let before = self.tail;
         while end - self.tail > RING_BYTES && self.tail < self.head {
             let mut raw = [0; RECORD_BYTES];
@@ -211,7 +216,7 @@ impl MemorySegment {
     }
 }
 
-fn refused(error: io::Error) -> WriteError {
+fn append_error(error: io::Error) -> WriteError {
     WriteError::io("append to", FILE, error)
 }
 
@@ -222,7 +227,7 @@ pub struct MemorySlot(Arc<RwLock<Option<Arc<OwnedFd>>>>);
 
 impl MemorySlot {
     /// Puts a memory segment in, and replaces an earlier one.
-    pub fn put(&self, memory: OwnedFd) {
+    pub fn set(&self, memory: OwnedFd) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(memory));
     }
 
@@ -243,54 +248,54 @@ impl MemorySlot {
 
 /// The content of a memory segment at one instant.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct RingSnapshot {
     records: Vec<RawRecord>,
     bytes: Vec<u8>,
     base: u64,
     end: u64,
     /// The stream counters at the end, where they are known.
-    at_end: Option<StreamCounters>,
+    counters_at_end: Option<StreamCounters>,
 }
 
-impl Snapshot {
+impl RingSnapshot {
     /// Copies the ring; none where it holds nothing valid.
-    pub(crate) fn take(memory: &OwnedFd) -> io::Result<Option<Self>> {
+    pub(crate) fn read(memory: &OwnedFd) -> io::Result<Option<Self>> {
         let file = File::from(memory.try_clone()?);
-        let Some((_, marked)) = marks(&file)? else {
+        let Some((_, marked_head)) = read_bounds(&file)? else {
             return Ok(None);
         };
         // The head that the state names: everything before it is written and counted there.
         let state = read_state(&file)?;
-        let head = state.as_ref().map_or(marked, |state| state.base);
+        let head = state.as_ref().map_or(marked_head, |state| state.base);
         let mut ring = vec![0; usize::try_from(RING_BYTES).unwrap_or(0)];
         let filled = files::read_at(&file, &mut ring, HEADER_BYTES)?;
-        let Some((tail, _)) = marks(&file)?.filter(|_| filled == ring.len()) else {
+        let Some((tail, _)) = read_bounds(&file)?.filter(|_| filled == ring.len()) else {
             return Ok(None);
         };
         // What was overwritten during the copy is before the tail as it is now.
-        let tallies = state.map(|state| state.tallies);
+        let tallies = state.map(|state| state.counters);
         Ok(Self::parse(&ring, (tail, head), tallies))
     }
 
-    /// Parses the valid records between tail and head; `at_head` has the counters at the head.
+    /// Parses the valid records between tail and head; `counters_at_head` has the counters at the head.
     fn parse(
         ring: &[u8],
         (tail, head): (u64, u64),
-        at_head: Option<StreamCounters>,
+        counters_at_head: Option<StreamCounters>,
     ) -> Option<Self> {
         let mut records = Vec::new();
         let mut bytes = Vec::new();
         let mut decoded: Vec<IndexRecord> = Vec::new();
         let mut position = tail;
         while position < head && head - position <= RING_BYTES {
-            let raw = unwind(ring, position, RECORD_BYTES);
+            let raw = read_wrapped(ring, position, RECORD_BYTES);
             let Some((raw, record)) = RawRecord::try_from(raw.as_slice())
                 .ok()
                 .and_then(|raw| IndexRecord::decode(&raw).map(|record| (raw, record)))
             else {
                 break;
             };
-            let chunk = unwind(ring, position + RECORD_BYTES as u64, record.len as usize);
+            let chunk = read_wrapped(ring, position + RECORD_BYTES as u64, record.len as usize);
             let follows = decoded
                 .last()
                 .is_none_or(|last| last.end() == record.offset);
@@ -306,7 +311,7 @@ impl Snapshot {
         Some(Self {
             base: first.offset,
             end: last.end(),
-            at_end: at_head.filter(|_| position == head),
+            counters_at_end: counters_at_head.filter(|_| position == head),
             records,
             bytes,
         })
@@ -323,29 +328,29 @@ impl Snapshot {
     /// The stream counters before the first record. Where those at the end are unknown, the records
     /// give the number of lines; the number of bytes is unknown.
     pub(crate) fn tallies(&self) -> StreamCounters {
-        let mut tallies = self.at_end.unwrap_or_default();
+        let mut tallies = self.counters_at_end.unwrap_or_default();
         for record in self.records.iter().rev().filter_map(IndexRecord::decode) {
             let tally = &mut tallies[usize::from(stream_code(record.stream))];
             *tally = StreamCounter {
                 bytes: tally.bytes.saturating_sub(u64::from(record.len)),
                 newlines: record.line,
-                open: !record.fresh,
+                open: !record.begins_line,
             };
         }
         tallies
     }
 
     /// Without the records that end at or before `offset`; none where no other is left.
-    pub(crate) fn from(mut self, offset: u64) -> Option<Self> {
+    pub(crate) fn without_before(mut self, offset: u64) -> Option<Self> {
         let ends_before =
             |raw: &RawRecord| IndexRecord::decode(raw).is_some_and(|record| record.end() <= offset);
-        let gone = self
+        let dropped = self
             .records
             .iter()
             .take_while(|raw| ends_before(raw))
             .count();
-        let first = self.records.get(gone).and_then(IndexRecord::decode)?;
-        self.records.drain(..gone);
+        let first = self.records.get(dropped).and_then(IndexRecord::decode)?;
+        self.records.drain(..dropped);
         let bytes = usize::try_from(first.offset - self.base).unwrap_or(self.bytes.len());
         self.bytes.drain(..bytes);
         self.base = first.offset;
@@ -361,22 +366,22 @@ impl Snapshot {
     }
 }
 
-const fn state(head: u64, tallies: StreamCounters) -> Header {
-    Header {
+const fn state_header(head: u64, tallies: StreamCounters) -> IndexHeader {
+    IndexHeader {
         number: 0,
         base: head,
-        tallies,
+        counters: tallies,
     }
 }
 
 /// Reads a head and the stream counters there; none in a file of an older writer.
-fn read_state(file: &File) -> io::Result<Option<Header>> {
+fn read_state(file: &File) -> io::Result<Option<IndexHeader>> {
     let mut raw = [0; index::HEADER_BYTES];
     for _ in 0..STATE_READS {
         if files::read_at(file, &mut raw, STATE_AT)? < raw.len() {
             return Ok(None);
         }
-        if let Ok(state) = Header::decode(&raw) {
+        if let Ok(state) = IndexHeader::decode(&raw) {
             return Ok(Some(state));
         }
     }
@@ -384,10 +389,10 @@ fn read_state(file: &File) -> io::Result<Option<Header>> {
 }
 
 /// Reads the tail and the head, if this is a memory segment.
-fn marks(file: &File) -> io::Result<Option<(u64, u64)>> {
+fn read_bounds(file: &File) -> io::Result<Option<(u64, u64)>> {
     let mut header = [0; HEADER_LEN];
-    let whole = files::read_at(file, &mut header, 0)? == HEADER_LEN;
-    if !whole || header[..7] != MAGIC || header[7] != VERSION {
+    let is_complete = files::read_at(file, &mut header, 0)? == HEADER_LEN;
+    if !is_complete || header[..7] != MAGIC || header[7] != VERSION {
         return Ok(None);
     }
     let [.., tail, head] =
@@ -396,7 +401,7 @@ fn marks(file: &File) -> io::Result<Option<(u64, u64)>> {
 }
 
 /// Copies a part of the ring, which may wrap around, into contiguous memory.
-fn unwind(ring: &[u8], position: u64, len: usize) -> Vec<u8> {
+fn read_wrapped(ring: &[u8], position: u64, len: usize) -> Vec<u8> {
     let at = usize::try_from(position % RING_BYTES).unwrap_or(0);
     let first = len.min(ring.len() - at);
     let mut bytes = ring[at..at + first].to_vec();

@@ -9,7 +9,8 @@ use ostler_model::Cursor;
 use serde::{Deserialize, Serialize};
 
 use crate::export::{
-    AvroSink, EntrySink, ExportEntry, ExportError, Format, JsonlSink, Merge, Subject, YamlSink,
+    AvroSink, EntryMerge, EntrySink, ExportEntry, ExportError, ExportSubject, Format, JsonlSink,
+    YamlSink,
 };
 use crate::journal::Journal;
 
@@ -25,12 +26,12 @@ pub struct Mirror {
     dir: PathBuf,
     journal: Journal,
     file: File,
-    position: Position,
+    position: MirrorPosition,
 }
 
 /// What was copied, and the length of the copy then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Position {
+struct MirrorPosition {
     format: Format,
     cursor: Cursor,
     bytes: u64,
@@ -54,14 +55,16 @@ impl Mirror {
             .append(true)
             .create(true)
             .open(dir.join(name))?;
-        let fresh = Position {
+        let initial = MirrorPosition {
             format,
             cursor: Cursor::START,
             bytes: 0,
         };
-        let saved = read_position(dir)?.filter(|saved| saved.format == format);
+        let saved_position = read_position(dir)?.filter(|saved| saved.format == format);
         let length = file.metadata()?.len();
-        let position = saved.filter(|saved| saved.bytes <= length).unwrap_or(fresh);
+        let position = saved_position
+            .filter(|saved| saved.bytes <= length)
+            .unwrap_or(initial);
         file.set_len(position.bytes)?;
         Ok(Self {
             dir: dir.to_owned(),
@@ -71,17 +74,17 @@ impl Mirror {
         })
     }
 
-    /// Copies what is new. Returns the bytes of output copied. `subject.events` holds all events so
+    /// Copies what is new. Returns the bytes of output copied. `subject.emit_events` holds all events so
     /// far; those copied before are skipped.
     ///
     /// # Errors
     /// When the journal cannot be read or the copy cannot be written; what was saved before stays,
     /// and
     /// the next call tries again.
-    pub fn advance(&mut self, subject: &Subject<'_>) -> Result<u64, ExportError> {
+    pub fn advance(&mut self, subject: &ExportSubject<'_>) -> Result<u64, ExportError> {
         // What a failed call left is cut first.
         self.file.set_len(self.position.bytes)?;
-        let mut merge = Merge::new(&self.journal, subject, self.position.cursor);
+        let mut merge = EntryMerge::new(&self.journal, subject, self.position.cursor);
         let mut out = BufWriter::new(&self.file);
         match self.position.format {
             Format::Yaml => copy(&mut YamlSink(&mut out), self.position, subject, &mut merge)?,
@@ -89,7 +92,7 @@ impl Mirror {
             Format::Avro => {
                 let mut sink = match self.position.bytes {
                     0 => AvroSink::begin(&mut out)?,
-                    bytes => AvroSink::append(&mut out, marker(&self.file, bytes)?)?,
+                    bytes => AvroSink::append(&mut out, read_marker(&self.file, bytes)?)?,
                 };
                 copy(&mut sink, self.position, subject, &mut merge)?;
                 sink.finish()?;
@@ -106,15 +109,15 @@ impl Mirror {
     }
 
     fn save(&mut self, cursor: Cursor) -> Result<(), ExportError> {
-        let position = Position {
+        let position = MirrorPosition {
             cursor,
             bytes: self.file.metadata()?.len(),
             ..self.position
         };
         if position != self.position {
-            let fresh = self.dir.join("mirror.position.new");
-            std::fs::write(&fresh, serde_json::to_vec(&position)?)?;
-            std::fs::rename(&fresh, self.dir.join(POSITION_FILE))?;
+            let temp_path = self.dir.join("mirror.position.new");
+            std::fs::write(&temp_path, serde_json::to_vec(&position)?)?;
+            std::fs::rename(&temp_path, self.dir.join(POSITION_FILE))?;
             self.position = position;
         }
         Ok(())
@@ -123,9 +126,9 @@ impl Mirror {
 
 fn copy(
     sink: &mut dyn EntrySink,
-    position: Position,
-    subject: &Subject<'_>,
-    merge: &mut Merge<'_>,
+    position: MirrorPosition,
+    subject: &ExportSubject<'_>,
+    merge: &mut EntryMerge<'_>,
 ) -> Result<(), ExportError> {
     if position.bytes == 0 {
         sink.entry(&ExportEntry::Execution {
@@ -136,7 +139,7 @@ fn copy(
     merge.run(sink)
 }
 
-fn marker(file: &File, bytes: u64) -> io::Result<[u8; MARKER_BYTES]> {
+fn read_marker(file: &File, bytes: u64) -> io::Result<[u8; MARKER_BYTES]> {
     let mut marker = [0; MARKER_BYTES];
     file.read_exact_at(&mut marker, bytes.saturating_sub(MARKER_BYTES as u64))?;
     Ok(marker)
@@ -144,7 +147,7 @@ fn marker(file: &File, bytes: u64) -> io::Result<[u8; MARKER_BYTES]> {
 
 /// Reads the saved position; none where there is none, or where it is invalid: then the copy
 /// starts anew.
-fn read_position(dir: &Path) -> io::Result<Option<Position>> {
+fn read_position(dir: &Path) -> io::Result<Option<MirrorPosition>> {
     match std::fs::read(dir.join(POSITION_FILE)) {
         Ok(text) => Ok(serde_json::from_slice(&text).ok()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

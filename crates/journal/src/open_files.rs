@@ -20,12 +20,12 @@ const RACY_MS: u64 = 20;
 
 /// The kept files.
 #[derive(Debug, Default)]
-pub(crate) struct OpenFiles(Mutex<Option<Known>>);
+pub(crate) struct OpenFiles(Mutex<Option<CachedListing>>);
 
 /// A directory listing, and the newest segment.
 #[derive(Debug)]
-struct Known {
-    changed: Changed,
+struct CachedListing {
+    mtime: DirMtime,
     listing: SegmentListing,
     floor: TruncationPoint,
     last: Option<SharedSegment>,
@@ -33,13 +33,13 @@ struct Known {
 
 /// The change time of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Changed {
+struct DirMtime {
     seconds: i64,
     nanoseconds: u64,
 }
 
-impl Changed {
-    fn of(dir: &OwnedFd) -> std::io::Result<Self> {
+impl DirMtime {
+    fn read(dir: &OwnedFd) -> std::io::Result<Self> {
         let stat = rustix::fs::fstat(dir)?;
         Ok(Self {
             seconds: stat.st_mtime,
@@ -48,7 +48,7 @@ impl Changed {
     }
 
     /// Whether a later change would have another change time.
-    fn is_past(self) -> bool {
+    fn is_settled(self) -> bool {
         let seconds = u64::try_from(self.seconds).unwrap_or_default();
         let at = Duration::from_secs(seconds) + Duration::from_nanos(self.nanoseconds);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -57,7 +57,7 @@ impl Changed {
 }
 
 impl OpenFiles {
-    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+    fn lock(&self) -> MutexGuard<'_, Option<CachedListing>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,22 +67,22 @@ impl OpenFiles {
     }
 
     /// The directory listing, and its newest segment where that is open.
-    pub(crate) fn look(
+    pub(crate) fn refresh(
         &self,
         dir: &OwnedFd,
     ) -> Result<(SegmentListing, TruncationPoint, Option<SharedSegment>), SegmentError> {
-        let failed = |error| ReadError::io("look at", "the execution's directory", error);
-        let changed = Changed::of(dir).map_err(failed)?;
-        let mut known = self.lock();
-        if let Some(known) = known.as_ref().filter(|known| known.changed == changed) {
+        let to_error = |error| ReadError::io("look at", "the execution's directory", error);
+        let mtime = DirMtime::read(dir).map_err(to_error)?;
+        let mut cache = self.lock();
+        if let Some(known) = cache.as_ref().filter(|known| known.mtime == mtime) {
             return Ok((known.listing.clone(), known.floor, known.last.clone()));
         }
         let (listing, floor) = list(dir)?;
-        let last = known.take().and_then(|known| known.last);
+        let last = cache.take().and_then(|known| known.last);
         let last = last.filter(|last| listing.has_raw(last.number()));
-        if changed.is_past() {
-            *known = Some(Known {
-                changed,
+        if mtime.is_settled() {
+            *cache = Some(CachedListing {
+                mtime,
                 listing: listing.clone(),
                 floor,
                 last: last.clone(),
@@ -92,7 +92,7 @@ impl OpenFiles {
     }
 
     /// Keeps a segment open, where the directory listing is known.
-    pub(crate) fn keep(&self, last: SharedSegment) {
+    pub(crate) fn cache_segment(&self, last: SharedSegment) {
         if let Some(known) = self.lock().as_mut()
             && known.listing.has_raw(last.number())
         {
@@ -104,10 +104,10 @@ impl OpenFiles {
 /// Lists a directory.
 pub(crate) fn list(dir: &OwnedFd) -> Result<(SegmentListing, TruncationPoint), SegmentError> {
     use std::os::fd::AsFd;
-    let failed = |error| ReadError::io("list", "the execution's directory", error);
-    let listing = files::list(dir.as_fd()).map_err(failed)?;
+    let to_error = |error| ReadError::io("list", "the execution's directory", error);
+    let listing = files::list(dir.as_fd()).map_err(to_error)?;
     let floor = if listing.has_floor {
-        files::read_floor(dir.as_fd()).map_err(failed)?
+        files::read_floor(dir.as_fd()).map_err(to_error)?
     } else {
         TruncationPoint::default()
     };

@@ -4,40 +4,42 @@ use std::ops::Range;
 
 use ostler_model::Cursor;
 
-use crate::filter::{count_lines, count_open_lines, in_time, keep, matches};
+use crate::filter::{
+    count_lines, count_open_lines, find_matches, is_in_time_range, kept_line_bytes,
+};
 use crate::line_range::LineRange;
 use crate::pattern::BudgetedMatcher;
-use crate::query::{Gap, GrepMode, JournalLine, LinePage, LineQuery, Unfinished};
+use crate::query::{Gap, GrepMode, JournalLine, LinePage, LineQuery, OpenLineMode};
 use crate::read::timestamp;
-use crate::scan::{LineScanner, LineVisitor, ScanControl, ScannedLine, Stop};
+use crate::scan::{LineScanner, LineVisitor, ScanControl, ScanEnd, ScannedLine};
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
 
 /// Adds lines to a page, and counts those beyond its budgets.
 pub(crate) struct LinePageBuilder<'q> {
     query: &'q LineQuery,
-    watch: BudgetedMatcher,
+    matcher: BudgetedMatcher,
     lines: Vec<JournalLine>,
     bytes: u64,
     /// The number of matches that may still be added or counted.
-    head_left: u64,
+    head_remaining: u64,
     omitted: u64,
     /// The offset where the page was cut.
     cut: Option<u64>,
     /// The end of the last line added, or the beginning of the range.
-    taken: u64,
+    consumed_to: u64,
     /// Whether lines beyond the page are counted by reading them.
-    reads_on: bool,
+    counts_by_reading: bool,
     /// The number of matches still to be skipped.
     skip: u64,
     /// The number of matches in open lines that may still be added.
-    open_left: u64,
+    open_remaining: u64,
     /// The number of open lines added. They come last, all or none: no cursor lies between them.
-    open_taken: u64,
+    open_added: u64,
 }
 
 impl<'q> LinePageBuilder<'q> {
-    pub(crate) fn new(query: &'q LineQuery, bounds: &LineRange, watch: BudgetedMatcher) -> Self {
+    pub(crate) fn new(query: &'q LineQuery, range: &LineRange, matcher: BudgetedMatcher) -> Self {
         // With head and tail, the range already ends with the head.
         let head = query.head.filter(|_| query.tail.is_none());
         let filtered = query.grep.is_some()
@@ -46,63 +48,67 @@ impl<'q> LinePageBuilder<'q> {
             || head.is_some();
         Self {
             query,
-            watch,
+            matcher,
             lines: Vec::new(),
             bytes: 0,
-            head_left: head.unwrap_or(u64::MAX),
+            head_remaining: head.unwrap_or(u64::MAX),
             omitted: 0,
             cut: None,
-            taken: bounds.from,
-            reads_on: query.count_omitted && filtered,
-            skip: bounds.skip,
-            open_left: bounds.open_most,
-            open_taken: 0,
+            consumed_to: range.from,
+            counts_by_reading: query.count_omitted && filtered,
+            skip: range.skip,
+            open_remaining: range.open_limit,
+            open_added: 0,
         }
     }
 
     pub(crate) fn build(
         mut self,
-        view: &JournalSnapshot<'_>,
-        bounds: &LineRange,
-        watch: &BudgetedMatcher,
+        snapshot: &JournalSnapshot<'_>,
+        range: &LineRange,
+        matcher: &BudgetedMatcher,
     ) -> Result<LinePage, SegmentError> {
         let mut page = LinePage {
             lines: Vec::new(),
             next: Cursor {
-                offset: bounds.end,
+                offset: range.end,
                 event: self.query.from.unwrap_or_default().event,
             },
-            gap: bounds.gap,
+            gap: range.gap,
             omitted_lines: 0,
             more: false,
             damaged: None,
         };
-        let mut at = *bounds;
-        if let Some(first) = self.first_gap(view, &at)? {
-            at.enter_gap(first.from, first.to);
-            page.gap = at.gap;
+        let mut current_range = *range;
+        if let Some(first) = self.leading_gap(snapshot, &current_range)? {
+            current_range.enter_gap(first.from, first.to);
+            page.gap = current_range.gap;
         }
         loop {
-            let mut scan = LineScanner::new(view, at.range(self.query, keep(self.query)), watch);
+            let mut scan = LineScanner::new(
+                snapshot,
+                current_range.scan_range(self.query, kept_line_bytes(self.query)),
+                matcher,
+            );
             match scan.run(&mut self)? {
-                Stop::End => {
-                    self.finish(&mut scan, bounds, &mut page)?;
+                ScanEnd::End => {
+                    self.visit_open_lines(&mut scan, range, &mut page)?;
                     break;
                 }
-                Stop::Sink => {
-                    page.next.offset = self.taken;
+                ScanEnd::Visitor => {
+                    page.next.offset = self.consumed_to;
                     break;
                 }
-                Stop::Damaged(offset) => {
+                ScanEnd::Damaged(offset) => {
                     page.damaged = Some(offset);
-                    page.next.offset = offset.max(at.from);
-                    if self.query.unfinished != Unfinished::Hide {
+                    page.next.offset = offset.max(current_range.from);
+                    if self.query.unfinished != OpenLineMode::Hide {
                         scan.flush(&mut self)?;
                     }
                     break;
                 }
-                Stop::Gap(gap) => {
-                    at.from = gap.to;
+                ScanEnd::Gap(gap) => {
+                    current_range.from = gap.to;
                     if self.cut.is_none() && self.lines.is_empty() {
                         // Nothing came before: the page may begin after the gap.
                         page.gap = Some(Gap {
@@ -116,72 +122,72 @@ impl<'q> LinePageBuilder<'q> {
                         page.more = true;
                         break;
                     }
-                    if !self.reads_on {
+                    if !self.counts_by_reading {
                         break;
                     }
                 }
             }
         }
-        self.close(view, bounds, page)
+        self.finish_page(snapshot, range, page)
     }
 
     /// Handles a gap right at the beginning.
-    fn first_gap(
+    fn leading_gap(
         &self,
-        view: &JournalSnapshot<'_>,
-        bounds: &LineRange,
+        snapshot: &JournalSnapshot<'_>,
+        range: &LineRange,
     ) -> Result<Option<Gap>, SegmentError> {
-        if bounds.from >= bounds.until || view.len() == 0 {
+        if range.from >= range.until || snapshot.len() == 0 {
             return Ok(None);
         }
-        let place = view.locate(bounds.from)?;
-        let Some(segment) = view.sound_segment(place.slot)? else {
+        let position = snapshot.locate(range.from)?;
+        let Some(segment) = snapshot.valid_segment(position.slot)? else {
             return Ok(None);
         };
-        let first = segment.record(place.record)?;
+        let first = segment.record(position.record)?;
         Ok(first
-            .filter(|record| record.offset > bounds.from)
+            .filter(|record| record.offset > range.from)
             .map(|record| Gap {
-                from: bounds.from,
+                from: range.from,
                 to: record.offset,
             }))
     }
 
     /// Adds open lines after the range was read.
-    fn finish(
+    fn visit_open_lines(
         &mut self,
         scan: &mut LineScanner<'_, '_, '_>,
-        bounds: &LineRange,
+        range: &LineRange,
         page: &mut LinePage,
     ) -> Result<(), SegmentError> {
-        if !bounds.show_open {
+        if !range.show_open {
             return Ok(());
         }
         scan.find_open()?;
-        let shown = self.lines.len();
+        let before = self.lines.len();
         scan.flush(self)?;
-        let given = self.lines.len() > shown;
-        if self.cut.is_none() && self.query.unfinished == Unfinished::Final {
+        let has_open_lines = self.lines.len() > before;
+        if self.cut.is_none() && self.query.unfinished == OpenLineMode::Final {
             // One beyond the bytes: the open lines were returned finally.
-            page.next.offset = bounds.until + u64::from(given);
+            page.next.offset = range.until + u64::from(has_open_lines);
         }
         Ok(())
     }
 
-    fn close(
+    fn finish_page(
         mut self,
-        view: &JournalSnapshot<'_>,
-        bounds: &LineRange,
+        snapshot: &JournalSnapshot<'_>,
+        range: &LineRange,
         mut page: LinePage,
     ) -> Result<LinePage, SegmentError> {
         if let Some(cut) = self.cut {
             page.next.offset = cut;
             page.more = true;
-            if self.query.count_omitted && !self.reads_on {
-                self.omitted += count_lines(view, bounds, cut, self.query)?;
-                if bounds.show_open {
-                    let open = count_open_lines(view, bounds, self.query)?;
-                    self.omitted += open.min(self.open_left);
+            if self.query.count_omitted && !self.counts_by_reading {
+                self.omitted += count_lines(snapshot, range, cut, self.query)?;
+                if range.show_open {
+                    let open = count_open_lines(snapshot, range, self.query)?;
+                    self.omitted += open.min(self.open_remaining);
                 }
             }
         }
@@ -195,28 +201,36 @@ impl<'q> LinePageBuilder<'q> {
     const fn is_full(&self, bytes: u64) -> bool {
         let lines = self.lines.len() as u64;
         lines > 0
-            && self.open_taken == 0
+            && self.open_added == 0
             && (lines >= self.query.max_lines || self.bytes + bytes > self.query.max_bytes)
     }
 
-    fn take(&mut self, line: &ScannedLine<'_>, range: &Range<usize>) -> Result<(), SegmentError> {
+    fn push_line(
+        &mut self,
+        line: &ScannedLine<'_>,
+        range: &Range<usize>,
+    ) -> Result<(), SegmentError> {
         let content = self.query.grep.is_some() && self.query.grep_mode == GrepMode::Content;
-        let whole = if content {
+        let full_len = if content {
             range.len() as u64
         } else {
             line.len
         };
-        let most = usize::try_from(self.query.max_line_bytes).unwrap_or(usize::MAX);
-        let from = if content { 0 } else { self.window(line, most)? };
+        let max_bytes = usize::try_from(self.query.max_line_bytes).unwrap_or(usize::MAX);
+        let from = if content {
+            0
+        } else {
+            self.clip_start(line, max_bytes)?
+        };
         let text = &line.text[range.clone()][from..];
-        let bytes = text[..text.len().min(most)].to_vec();
+        let bytes = text[..text.len().min(max_bytes)].to_vec();
         self.bytes += bytes.len() as u64;
         self.lines.push(JournalLine {
             at: timestamp(line.at_ns),
             stream: line.stream,
             offset: line.offset,
             number: line.number,
-            clipped: whole - bytes.len() as u64,
+            clipped: full_len - bytes.len() as u64,
             skipped: from as u64,
             bytes,
             terminated: line.terminated,
@@ -224,34 +238,34 @@ impl<'q> LinePageBuilder<'q> {
         Ok(())
     }
 
-    /// The beginning of the `most` bytes around the first match of a longer line.
-    fn window(&self, line: &ScannedLine<'_>, most: usize) -> Result<usize, SegmentError> {
+    /// The beginning of the `max_bytes` bytes around the first match of a longer line.
+    fn clip_start(&self, line: &ScannedLine<'_>, max_bytes: usize) -> Result<usize, SegmentError> {
         let Some(pattern) = self.query.grep.as_ref() else {
             return Ok(0);
         };
-        if !self.query.around_match || line.text.len() <= most {
+        if !self.query.around_match || line.text.len() <= max_bytes {
             return Ok(0);
         }
-        let found = self.watch.find_at(pattern, line.text, 0);
+        let found = self.matcher.find_at(pattern, line.text, 0);
         let found = found.map_err(|error| SegmentError::Read(error.into()))?;
-        let context = |found: Range<usize>| most.saturating_sub(found.len()) / 2;
+        let context = |found: Range<usize>| max_bytes.saturating_sub(found.len()) / 2;
         let from = found.map_or(0, |it| it.start.saturating_sub(context(it)));
-        Ok(from.min(line.text.len() - most))
+        Ok(from.min(line.text.len() - max_bytes))
     }
 }
 
 impl LineVisitor for LinePageBuilder<'_> {
-    fn line(&mut self, line: &ScannedLine<'_>) -> Result<ScanControl, SegmentError> {
-        if !in_time(self.query, line) {
+    fn visit_line(&mut self, line: &ScannedLine<'_>) -> Result<ScanControl, SegmentError> {
+        if !is_in_time_range(self.query, line) {
             return Ok(ScanControl::Continue);
         }
-        if self.head_left == 0 {
+        if self.head_remaining == 0 {
             return Ok(ScanControl::Stop);
         }
-        let mut matches = matches(self.query, line, &self.watch)?;
+        let mut matches = find_matches(self.query, line, &self.matcher)?;
         if !line.terminated {
-            matches.truncate(usize::try_from(self.open_left).unwrap_or(usize::MAX));
-            self.open_left -= matches.len() as u64;
+            matches.truncate(usize::try_from(self.open_remaining).unwrap_or(usize::MAX));
+            self.open_remaining -= matches.len() as u64;
         }
         let skipped = usize::try_from(self.skip)
             .unwrap_or(usize::MAX)
@@ -263,34 +277,34 @@ impl LineVisitor for LinePageBuilder<'_> {
             && !matches.is_empty()
             && self.is_full(first.min(self.query.max_line_bytes))
         {
-            self.cut = Some(self.taken);
-            if !self.reads_on {
+            self.cut = Some(self.consumed_to);
+            if !self.counts_by_reading {
                 return Ok(ScanControl::Stop);
             }
         }
         for range in &matches {
-            if self.head_left == 0 {
+            if self.head_remaining == 0 {
                 break;
             }
-            self.head_left -= 1;
+            self.head_remaining -= 1;
             if self.cut.is_some()
                 || self.is_full((range.len() as u64).min(self.query.max_line_bytes))
             {
                 self.omitted += 1;
             } else {
-                self.take(line, range)?;
+                self.push_line(line, range)?;
             }
         }
         if !line.terminated {
-            self.open_taken += u64::from(self.cut.is_none());
+            self.open_added += u64::from(self.cut.is_none());
         } else if self.cut.is_none() {
-            self.taken = line.end;
+            self.consumed_to = line.end;
         }
         Ok(ScanControl::Continue)
     }
 
-    fn block(&mut self, _at_ns: i64) -> ScanControl {
-        if self.head_left == 0 {
+    fn visit_block(&mut self, _at_ns: i64) -> ScanControl {
+        if self.head_remaining == 0 {
             ScanControl::Stop
         } else {
             ScanControl::Continue

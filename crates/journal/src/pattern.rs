@@ -32,21 +32,21 @@ pub const PATTERN_CHARS: usize = 10_000;
 /// A compiled pattern; cheap to clone. Unicode mode is on; the bytes searched need not be UTF-8.
 #[derive(Debug, Clone)]
 pub struct Pattern {
-    inner: Arc<Inner>,
+    inner: Arc<CompiledPattern>,
     /// The encoding from which lines are decoded before they are matched; none for UTF-8.
     encoding: Option<Encoding>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct CompiledPattern {
     source: String,
-    engine: Engine,
+    engine: MatchEngine,
     /// Compiled when blocks are first searched: waiting for a pattern may never need it.
     prefilter: OnceLock<Option<Prefilter>>,
 }
 
 #[derive(Debug)]
-enum Engine {
+enum MatchEngine {
     Linear(Box<Linear>),
     Backtracking(Box<Backtracking>),
 }
@@ -88,12 +88,12 @@ impl Pattern {
                 position,
             });
         }
-        let engine = match parse(perl, Anchors::Text) {
-            Ok(parsed) => Engine::Linear(Box::new(Linear::new(parsed)?)),
-            Err(refusal) => Engine::Backtracking(Box::new(Backtracking::new(perl, refusal)?)),
+        let engine = match parse(perl, AnchorMode::Text) {
+            Ok(parsed) => MatchEngine::Linear(Box::new(Linear::new(parsed)?)),
+            Err(refusal) => MatchEngine::Backtracking(Box::new(Backtracking::new(perl, refusal)?)),
         };
         Ok(Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(CompiledPattern {
                 source: perl.to_owned(),
                 engine,
                 prefilter: OnceLock::new(),
@@ -104,7 +104,7 @@ impl Pattern {
 
     /// The same pattern, matched against the text of lines decoded from this encoding.
     #[must_use]
-    pub fn over(mut self, encoding: Encoding) -> Self {
+    pub fn with_encoding(mut self, encoding: Encoding) -> Self {
         self.encoding = (encoding != Encoding::UTF_8).then_some(encoding);
         self
     }
@@ -119,8 +119,8 @@ impl Pattern {
     #[must_use]
     pub fn budget(&self) -> Duration {
         Duration::from_millis(match self.inner.engine {
-            Engine::Linear(_) => PATTERN_BUDGET_MS,
-            Engine::Backtracking(_) => BACKTRACKING_BUDGET_MS,
+            MatchEngine::Linear(_) => PATTERN_BUDGET_MS,
+            MatchEngine::Backtracking(_) => BACKTRACKING_BUDGET_MS,
         })
     }
 
@@ -128,8 +128,8 @@ impl Pattern {
     #[must_use]
     pub fn is_quick(&self, bytes: usize) -> bool {
         match &self.inner.engine {
-            Engine::Linear(linear) => linear.is_quick(bytes),
-            Engine::Backtracking(_) => false,
+            MatchEngine::Linear(linear) => linear.is_quick(bytes),
+            MatchEngine::Backtracking(_) => false,
         }
     }
 
@@ -167,22 +167,23 @@ impl Pattern {
 
     pub(crate) fn prefilter(&self) -> Option<&Prefilter> {
         match &self.inner.engine {
-            Engine::Linear(linear) if self.encoding.is_none() && linear.is_small() => {
+            MatchEngine::Linear(linear) if self.encoding.is_none() && linear.is_small() => {
                 self.inner.prefilter()
             }
-            Engine::Linear(_) | Engine::Backtracking(_) => None,
+            MatchEngine::Linear(_) | MatchEngine::Backtracking(_) => None,
         }
     }
 
     /// The encoding from which a line must be decoded first, if any.
-    fn decoding(&self, line: &[u8]) -> Option<Encoding> {
-        self.encoding.filter(|encoding| !encoding.keeps(line))
+    fn decoding_for(&self, line: &[u8]) -> Option<Encoding> {
+        self.encoding
+            .filter(|encoding| !encoding.is_utf8_identical(line))
     }
 }
 
-impl Inner {
+impl CompiledPattern {
     fn prefilter(&self) -> Option<&Prefilter> {
-        let parsed = || parse(&self.source, Anchors::Lines).ok();
+        let parsed = || parse(&self.source, AnchorMode::Lines).ok();
         let compiled = || Prefilter::new(&self.source, &parsed()?);
         self.prefilter.get_or_init(compiled).as_ref()
     }
@@ -207,8 +208,8 @@ impl Prefilter {
 
     /// The offset in the first line that may match. `block` begins with a line.
     pub(crate) fn candidate(&self, block: &[u8]) -> Option<usize> {
-        let hit = self.0.find_candidate_line(block).ok().flatten()?;
-        Some(match hit {
+        let candidate = self.0.find_candidate_line(block).ok().flatten()?;
+        Some(match candidate {
             LineMatchKind::Confirmed(place) | LineMatchKind::Candidate(place) => place,
         })
     }
@@ -232,14 +233,16 @@ impl BudgetedMatcher {
     }
 
     pub(crate) fn is_match(&self, pattern: &Pattern, line: &[u8]) -> Result<bool, BudgetExceeded> {
-        let decoded = pattern.decoding(line).map(|encoding| encoding.decode(line));
+        let decoded = pattern
+            .decoding_for(line)
+            .map(|encoding| encoding.decode(line));
         let text = decoded.as_ref().map_or(line, String::as_bytes);
         match &pattern.inner.engine {
-            Engine::Linear(linear) => self.timed(|deadline| {
+            MatchEngine::Linear(linear) => self.run_timed(|deadline| {
                 let found = linear.find(text, 0, true, deadline);
                 found.map(|found| found.is_some()).ok()
             }),
-            Engine::Backtracking(backtracking) => self.timed(|deadline| {
+            MatchEngine::Backtracking(backtracking) => self.run_timed(|deadline| {
                 let found = backtracking.find(text, 0, deadline);
                 found.map(|found| found.is_some()).ok()
             }),
@@ -253,7 +256,7 @@ impl BudgetedMatcher {
         lines: &[u8],
     ) -> Result<Option<usize>, BudgetExceeded> {
         match pattern.prefilter() {
-            Some(filter) => self.timed(|_deadline| Some(filter.candidate(lines))),
+            Some(filter) => self.run_timed(|_deadline| Some(filter.candidate(lines))),
             None => Ok(Some(0)),
         }
     }
@@ -265,7 +268,7 @@ impl BudgetedMatcher {
         line: &[u8],
         from: usize,
     ) -> Result<Option<Range<usize>>, BudgetExceeded> {
-        let Some(encoding) = pattern.decoding(line) else {
+        let Some(encoding) = pattern.decoding_for(line) else {
             return self.find_text(pattern, line, from);
         };
         let text = encoding.decode(line);
@@ -282,78 +285,78 @@ impl BudgetedMatcher {
         from: usize,
     ) -> Result<Option<Range<usize>>, BudgetExceeded> {
         match &pattern.inner.engine {
-            Engine::Linear(linear) => {
-                self.timed(|deadline| linear.find(text, from, false, deadline).ok())
+            MatchEngine::Linear(linear) => {
+                self.run_timed(|deadline| linear.find(text, from, false, deadline).ok())
             }
-            Engine::Backtracking(backtracking) => {
-                self.timed(|deadline| backtracking.find(text, from, deadline).ok())
+            MatchEngine::Backtracking(backtracking) => {
+                self.run_timed(|deadline| backtracking.find(text, from, deadline).ok())
             }
         }
     }
 
     /// Runs a search with a deadline and subtracts its time; `search` returns none where it did not
     /// end.
-    fn timed<T>(&self, search: impl FnOnce(Instant) -> Option<T>) -> Result<T, BudgetExceeded> {
+    fn run_timed<T>(&self, search: impl FnOnce(Instant) -> Option<T>) -> Result<T, BudgetExceeded> {
         let exceeded = BudgetExceeded {
             budget: self.budget,
         };
-        let left = self.budget.saturating_sub(self.used.get());
-        if left.is_zero() {
+        let remaining = self.budget.saturating_sub(self.used.get());
+        if remaining.is_zero() {
             return Err(exceeded);
         }
-        let begun = Instant::now();
-        let answer = search(begun + left);
-        self.used.set(self.used.get() + begun.elapsed());
-        answer.ok_or(exceeded)
+        let started = Instant::now();
+        let result = search(started + remaining);
+        self.used.set(self.used.get() + started.elapsed());
+        result.ok_or(exceeded)
     }
 }
 
 /// Why the linear engine refused a pattern.
 #[derive(Debug)]
-struct Refusal {
+struct LinearRejection {
     error: PatternError,
     /// Whether the pattern needs backtracking.
-    backtracks: bool,
+    needs_backtracking: bool,
 }
 
 /// What `^` and `$` match; `\A` and `\z` always match at the ends of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Anchors {
+enum AnchorMode {
     Text,
     Lines,
 }
 
-fn parse(perl: &str, anchors: Anchors) -> Result<Hir, Refusal> {
+fn parse(perl: &str, anchors: AnchorMode) -> Result<Hir, LinearRejection> {
     use regex_syntax::ast::ErrorKind;
     let mut parser = regex_syntax::ParserBuilder::new()
         .utf8(false)
-        .multi_line(anchors == Anchors::Lines)
+        .multi_line(anchors == AnchorMode::Lines)
         .build();
     parser.parse(perl).map_err(|error| match error {
-        regex_syntax::Error::Parse(error) => Refusal {
-            backtracks: matches!(
+        regex_syntax::Error::Parse(error) => LinearRejection {
+            needs_backtracking: matches!(
                 error.kind(),
                 ErrorKind::UnsupportedLookAround
                     | ErrorKind::UnsupportedBackreference
                     | ErrorKind::EscapeUnrecognized
                     | ErrorKind::FlagUnrecognized
             ),
-            error: refused(error.kind(), error.span().start.offset),
+            error: pattern_error(error.kind(), error.span().start.offset),
         },
-        regex_syntax::Error::Translate(error) => Refusal {
-            backtracks: false,
-            error: refused(error.kind(), error.span().start.offset),
+        regex_syntax::Error::Translate(error) => LinearRejection {
+            needs_backtracking: false,
+            error: pattern_error(error.kind(), error.span().start.offset),
         },
-        other => Refusal {
-            backtracks: false,
-            error: refused(other, 0),
+        other => LinearRejection {
+            needs_backtracking: false,
+            error: pattern_error(other, 0),
         },
     })
 }
 
-fn refused(what: impl std::fmt::Display, position: usize) -> PatternError {
+fn pattern_error(message: impl std::fmt::Display, position: usize) -> PatternError {
     PatternError {
-        message: what.to_string(),
+        message: message.to_string(),
         position,
     }
 }
@@ -368,7 +371,7 @@ mod tests {
 
     #[test]
     fn lines_in_other_encodings_are_matched_as_the_text_they_show() {
-        let gbk = crate::decode::encoding_named("gbk").unwrap();
+        let gbk = crate::decode::encoding_for_label("gbk").unwrap();
         let line = b"\xc7\xb0\xc2\xd2\xc2\xeb\xba\xf3 ascii";
         for (pattern, place) in [("乱码", 2..6), ("(?<=前)乱.", 2..6), ("asc", 9..12)] {
             let pattern = Pattern::new(pattern).unwrap();
@@ -376,7 +379,7 @@ mod tests {
                 pattern.find(line).unwrap().is_some(),
                 pattern.as_str() == "asc"
             );
-            let pattern = pattern.over(gbk);
+            let pattern = pattern.with_encoding(gbk);
             assert_eq!(pattern.find(line).unwrap(), Some(place));
             assert!(pattern.prefilter().is_none());
         }
@@ -397,7 +400,7 @@ mod tests {
     fn only_what_must_backtrack_does() {
         let is_linear = |pattern| {
             let pattern = Pattern::new(pattern).unwrap();
-            matches!(pattern.inner.engine, Engine::Linear(_))
+            matches!(pattern.inner.engine, MatchEngine::Linear(_))
         };
         assert!(is_linear(r"^\s*error: (.*)$"));
         assert!(!is_linear(r"(?=a)b"));

@@ -100,9 +100,9 @@ pub struct ByteQuery {
 }
 
 impl ByteQuery {
-    /// A query for all output from `from` on, in pages of [`PAGE_BYTES`].
+    /// A query for all output from `starting_at` on, in pages of [`PAGE_BYTES`].
     #[must_use]
-    pub const fn from(from: Cursor) -> Self {
+    pub const fn starting_at(from: Cursor) -> Self {
         Self {
             from,
             until: None,
@@ -166,7 +166,7 @@ pub enum GrepMode {
 
 /// How to treat the last line of a stream if it has no newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Unfinished {
+pub enum OpenLineMode {
     /// Leave it out until it ends: right while the execution runs.
     #[default]
     Hide,
@@ -202,7 +202,7 @@ pub struct LineQuery {
     /// Only the last lines, this many.
     pub tail: Option<u64>,
     /// How to treat a last line without a newline.
-    pub unfinished: Unfinished,
+    pub unfinished: OpenLineMode,
     /// Whether lines beyond the budgets are counted; otherwise `omitted_lines` stays 0 and only
     /// `more` reports them.
     pub count_omitted: bool,
@@ -231,7 +231,7 @@ impl Default for LineQuery {
             grep_mode: GrepMode::Line,
             head: None,
             tail: None,
-            unfinished: Unfinished::Hide,
+            unfinished: OpenLineMode::Hide,
             count_omitted: true,
             max_lines: PAGE_LINES,
             max_bytes: PAGE_BYTES,

@@ -27,7 +27,7 @@ impl MemoryExtent {
     /// Records that output reaches to `end`, before any reader learns of it. Where the disk does
     /// not
     /// even accept an empty file, nothing is recorded.
-    pub(crate) fn raise(&mut self, dir: BorrowedFd<'_>, end: u64) {
+    pub(crate) fn extend_to(&mut self, dir: BorrowedFd<'_>, end: u64) {
         let units = end.div_ceil(UNIT_BYTES);
         if units <= self.units {
             return;
@@ -39,7 +39,7 @@ impl MemoryExtent {
             self.file = file.ok().map(File::from);
         }
         if let Some(file) = &self.file {
-            let _unsaid = file.set_len(units);
+            let _ignored = file.set_len(units);
         }
     }
 }
@@ -54,7 +54,7 @@ pub(crate) fn read(dir: BorrowedFd<'_>) -> u64 {
 /// Removes the file: what was in memory is on disk, or its end is recorded elsewhere.
 pub(crate) fn remove(dir: BorrowedFd<'_>) {
     // If it stays, the gap before the next attempt is longer, and nothing else.
-    let _left = rustix::fs::unlinkat(dir, REACH, AtFlags::empty());
+    let _ignored = rustix::fs::unlinkat(dir, REACH, AtFlags::empty());
 }
 
 #[cfg(test)]
@@ -71,10 +71,10 @@ mod tests {
         assert_eq!(read(dir), 0);
         let mut reach = MemoryExtent::default();
         for end in [1, 100_000, 262_144, 262_145, 10_000_000_000] {
-            reach.raise(dir, end);
+            reach.extend_to(dir, end);
             assert!((end..end + UNIT_BYTES).contains(&read(dir)), "{end}");
         }
-        reach.raise(dir, 5);
+        reach.extend_to(dir, 5);
         assert!(read(dir) >= 10_000_000_000, "never less");
         remove(dir);
         remove(dir);

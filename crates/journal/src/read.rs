@@ -4,7 +4,7 @@ use ostler_model::{Cursor, Timestamp};
 
 use crate::index::IndexRecord;
 use crate::query::{BytePage, ByteQuery, Chunk, Gap};
-use crate::record_iter::{ForwardRecords, RecordBlock, RecordStep, within};
+use crate::record_iter::{ForwardRecords, RecordBlock, RecordStep, relative_offset};
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
 
@@ -15,14 +15,14 @@ pub(crate) fn timestamp(at_ns: i64) -> Timestamp {
 
 /// Answers a query on one snapshot.
 pub(crate) fn page(
-    view: &JournalSnapshot<'_>,
+    snapshot: &JournalSnapshot<'_>,
     query: &ByteQuery,
 ) -> Result<BytePage, SegmentError> {
-    let until = query.until.unwrap_or(u64::MAX).min(view.end);
-    let mut reader = Reader {
+    let until = query.until.unwrap_or(u64::MAX).min(snapshot.end);
+    let mut reader = BytePageReader {
         query,
         until,
-        left: query.max_bytes.max(1),
+        remaining: query.max_bytes.max(1),
         page: BytePage {
             chunks: Vec::new(),
             next: query.from,
@@ -31,37 +31,37 @@ pub(crate) fn page(
             damaged: None,
         },
     };
-    let from = query.from.offset.max(view.floor);
+    let from = query.from.offset.max(snapshot.floor);
     if from > query.from.offset && from <= until {
-        reader.gap(Gap {
+        reader.skip_gap(Gap {
             from: query.from.offset,
             to: from,
         });
     }
     if from < until {
-        reader.run(view)?;
+        reader.run(snapshot)?;
     }
     let mut page = reader.page;
     page.more = page.damaged.is_none() && page.next.offset < until;
     Ok(page)
 }
 
-struct Reader<'q> {
+struct BytePageReader<'q> {
     query: &'q ByteQuery,
     until: u64,
-    left: u64,
+    remaining: u64,
     page: BytePage,
 }
 
-impl Reader<'_> {
-    fn run(&mut self, view: &JournalSnapshot<'_>) -> Result<(), SegmentError> {
+impl BytePageReader<'_> {
+    fn run(&mut self, snapshot: &JournalSnapshot<'_>) -> Result<(), SegmentError> {
         let from = self.page.next.offset;
-        let mut forward = ForwardRecords::new(view, view.locate(from)?);
+        let mut forward = ForwardRecords::new(snapshot, snapshot.locate(from)?);
         let mut block = RecordBlock::default();
         loop {
-            match forward.step(&mut block)? {
+            match forward.next_block(&mut block)? {
                 RecordStep::Block => {
-                    if !self.take(&block) {
+                    if !self.append_block(&block) {
                         return Ok(());
                     }
                 }
@@ -69,7 +69,7 @@ impl Reader<'_> {
                     if !self.page.chunks.is_empty() {
                         return Ok(());
                     }
-                    self.gap(gap);
+                    self.skip_gap(gap);
                 }
                 RecordStep::Damaged(at) => {
                     self.page.damaged = Some(at.max(self.page.next.offset));
@@ -81,41 +81,42 @@ impl Reader<'_> {
     }
 
     /// Continues after a gap.
-    fn gap(&mut self, gap: Gap) {
-        let from = self.page.gap.map_or(gap.from, |known| known.from);
+    fn skip_gap(&mut self, gap: Gap) {
+        let from = self.page.gap.map_or(gap.from, |earlier| earlier.from);
         self.page.gap = Some(Gap { from, to: gap.to });
         self.page.next.offset = gap.to;
     }
 
     /// Adds what belongs on the page; false once it is full.
-    fn take(&mut self, block: &RecordBlock) -> bool {
+    fn append_block(&mut self, block: &RecordBlock) -> bool {
         let next = self.page.next.offset;
-        if block.base() > next {
+        if block.first_offset() > next {
             // The requested position is in a gap.
-            self.gap(Gap {
+            self.skip_gap(Gap {
                 from: next,
-                to: block.base(),
+                to: block.first_offset(),
             });
         }
         for record in &block.records {
             if record.end() <= self.page.next.offset {
                 continue;
             }
-            if record.offset >= self.until || self.left == 0 {
+            if record.offset >= self.until || self.remaining == 0 {
                 return false;
             }
-            self.take_record(block, record);
+            self.append_record(block, record);
         }
-        self.left > 0 && self.page.next.offset < self.until
+        self.remaining > 0 && self.page.next.offset < self.until
     }
 
-    fn take_record(&mut self, block: &RecordBlock, record: &IndexRecord) {
+    fn append_record(&mut self, block: &RecordBlock, record: &IndexRecord) {
         let from = self.page.next.offset.max(record.offset);
         let mut to = record.end().min(self.until);
         if self.query.streams.contains(record.stream) {
-            to = to.min(from.saturating_add(self.left));
-            self.left -= to - from;
-            let range = within(block.base(), from)..within(block.base(), to);
+            to = to.min(from.saturating_add(self.remaining));
+            self.remaining -= to - from;
+            let range = relative_offset(block.first_offset(), from)
+                ..relative_offset(block.first_offset(), to);
             self.page.chunks.push(Chunk {
                 at: timestamp(record.at_ns),
                 stream: record.stream,

@@ -17,7 +17,7 @@ const BLOCK_RECORDS: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct RecordBlock {
     /// The position of the first record.
-    pub(crate) place: RecordPosition,
+    pub(crate) position: RecordPosition,
     /// The records, without gaps between them, all intact.
     pub(crate) records: Vec<IndexRecord>,
     /// Their bytes.
@@ -29,7 +29,7 @@ pub(crate) struct RecordBlock {
 pub(crate) struct RecordRun<'b> {
     pub(crate) stream: StreamName,
     /// The position of its first record.
-    pub(crate) place: RecordPosition,
+    pub(crate) position: RecordPosition,
     pub(crate) records: &'b [IndexRecord],
     pub(crate) bytes: &'b [u8],
 }
@@ -48,7 +48,7 @@ pub(crate) enum RecordStep {
 }
 
 impl RecordBlock {
-    pub(crate) fn base(&self) -> u64 {
+    pub(crate) fn first_offset(&self) -> u64 {
         self.records.first().map_or(0, |record| record.offset)
     }
 
@@ -58,25 +58,25 @@ impl RecordBlock {
 
     /// Splits the block into runs of one stream.
     pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = RecordRun<'_>> {
-        let base = self.base();
-        let mut first = 0;
+        let base = self.first_offset();
+        let mut next_record = 0;
         let groups = self
             .records
             .chunk_by(|one, next| one.stream == next.stream)
             .map(move |records| {
-                let place = first;
-                first += records.len() as u64;
-                (place, records)
+                let first_record = next_record;
+                next_record += records.len() as u64;
+                (first_record, records)
             });
         let runs: Vec<RecordRun<'_>> = groups
             .map(|(first, records)| {
-                let from = within(base, records[0].offset);
-                let to = within(base, records[records.len() - 1].end());
+                let from = relative_offset(base, records[0].offset);
+                let to = relative_offset(base, records[records.len() - 1].end());
                 RecordRun {
                     stream: records[0].stream,
-                    place: RecordPosition {
-                        slot: self.place.slot,
-                        record: self.place.record + first,
+                    position: RecordPosition {
+                        slot: self.position.slot,
+                        record: self.position.record + first,
                     },
                     records,
                     bytes: &self.bytes[from..to],
@@ -91,7 +91,7 @@ impl RecordBlock {
     /// number.
     fn fill(
         &mut self,
-        view: &JournalSnapshot<'_>,
+        snapshot: &JournalSnapshot<'_>,
         segment: &OutputSegment,
         raw: &[RawRecord],
     ) -> Result<usize, SegmentError> {
@@ -110,35 +110,36 @@ impl RecordBlock {
             }
             self.records.push(record);
         }
-        let span = within(self.base(), self.end());
-        segment.bytes(view.dir(), (self.base(), span), &mut self.bytes)?;
-        self.cut_at_damage(raw);
+        let span = relative_offset(self.first_offset(), self.end());
+        segment.bytes(snapshot.dir(), (self.first_offset(), span), &mut self.bytes)?;
+        self.truncate_at_damage(raw);
         Ok(self.records.len())
     }
 
-    fn cut_at_damage(&mut self, raw: &[RawRecord]) {
-        let base = self.base();
+    fn truncate_at_damage(&mut self, raw: &[RawRecord]) {
+        let base = self.first_offset();
         let intact = self.records.iter().zip(raw).take_while(|(record, raw)| {
             let bytes = self
                 .bytes
-                .get(within(base, record.offset)..within(base, record.end()));
+                .get(relative_offset(base, record.offset)..relative_offset(base, record.end()));
             bytes.is_some_and(|bytes| IndexRecord::is_intact(raw, bytes))
         });
         let count = intact.count();
         self.records.truncate(count);
-        self.bytes.truncate(within(base, self.end().max(base)));
+        self.bytes
+            .truncate(relative_offset(base, self.end().max(base)));
     }
 }
 
 /// Converts an offset to an index into a block's bytes.
-pub(crate) fn within(base: u64, offset: u64) -> usize {
+pub(crate) fn relative_offset(base: u64, offset: u64) -> usize {
     usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX)
 }
 
 /// Iterates forward from a position.
 #[derive(Debug)]
 pub(crate) struct ForwardRecords<'v, 'd> {
-    view: &'v JournalSnapshot<'d>,
+    snapshot: &'v JournalSnapshot<'d>,
     next: RecordPosition,
     /// The offset that the next record must have; none at the beginning.
     expected: Option<u64>,
@@ -148,9 +149,9 @@ pub(crate) struct ForwardRecords<'v, 'd> {
 }
 
 impl<'v, 'd> ForwardRecords<'v, 'd> {
-    pub(crate) fn new(view: &'v JournalSnapshot<'d>, from: RecordPosition) -> Self {
+    pub(crate) fn new(snapshot: &'v JournalSnapshot<'d>, from: RecordPosition) -> Self {
         Self {
-            view,
+            snapshot,
             next: from,
             expected: None,
             damaged: false,
@@ -160,17 +161,20 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
     }
 
     /// Fills `block` with what comes next.
-    pub(crate) fn step(&mut self, block: &mut RecordBlock) -> Result<RecordStep, SegmentError> {
+    pub(crate) fn next_block(
+        &mut self,
+        block: &mut RecordBlock,
+    ) -> Result<RecordStep, SegmentError> {
         loop {
             if self.damaged {
                 return Ok(RecordStep::Damaged(
-                    self.expected.unwrap_or(self.view.floor),
+                    self.expected.unwrap_or(self.snapshot.floor),
                 ));
             }
-            if self.next.slot >= self.view.len() {
+            if self.next.slot >= self.snapshot.len() {
                 return Ok(RecordStep::End);
             }
-            let Some(segment) = self.view.sound_segment(self.next.slot)? else {
+            let Some(segment) = self.snapshot.valid_segment(self.next.slot)? else {
                 self.damaged = true;
                 continue;
             };
@@ -181,7 +185,7 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
                 };
                 continue;
             }
-            if let Some(step) = self.enter(segment)? {
+            if let Some(step) = self.enter_segment(segment)? {
                 return Ok(step);
             }
             if self.damaged {
@@ -192,14 +196,17 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
     }
 
     /// Moves to a segment: reports a gap, or damage where it should adjoin the one before.
-    fn enter(&mut self, segment: &OutputSegment) -> Result<Option<RecordStep>, SegmentError> {
+    fn enter_segment(
+        &mut self,
+        segment: &OutputSegment,
+    ) -> Result<Option<RecordStep>, SegmentError> {
         let Some(expected) = self.expected.filter(|_| self.next.record == 0) else {
             return Ok(None);
         };
         if segment.base == expected {
             return Ok(None);
         }
-        if segment.base < expected || self.view.adjoins(self.next.slot) {
+        if segment.base < expected || self.snapshot.is_adjacent(self.next.slot) {
             self.damaged = true;
             return Ok(None);
         }
@@ -216,16 +223,18 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
         block: &mut RecordBlock,
     ) -> Result<RecordStep, SegmentError> {
         let skip = self.window_skip(segment)?;
-        block.place = self.next;
-        let filled = block.fill(self.view, segment, &self.window[skip..])?;
+        block.position = self.next;
+        let filled = block.fill(self.snapshot, segment, &self.window[skip..])?;
         let fits = self
             .expected
-            .is_none_or(|expected| block.base() == expected);
+            .is_none_or(|expected| block.first_offset() == expected);
         if filled == 0 || !fits {
             // The position is known only if a record before it was read.
-            self.expected = self.expected.or(Some(segment.base.max(self.view.floor)));
+            self.expected = self
+                .expected
+                .or(Some(segment.base.max(self.snapshot.floor)));
             self.damaged = true;
-            return self.step(block);
+            return self.next_block(block);
         }
         self.next.record += filled as u64;
         self.expected = Some(block.end());
@@ -251,7 +260,7 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
 /// `floor`.
 #[derive(Debug)]
 pub(crate) struct BackwardRecords<'v, 'd> {
-    view: &'v JournalSnapshot<'d>,
+    snapshot: &'v JournalSnapshot<'d>,
     /// The position after the next record.
     before: RecordPosition,
     /// The offset at which that record must end; none at the beginning.
@@ -259,53 +268,53 @@ pub(crate) struct BackwardRecords<'v, 'd> {
 }
 
 impl<'v, 'd> BackwardRecords<'v, 'd> {
-    pub(crate) const fn new(view: &'v JournalSnapshot<'d>, before: RecordPosition) -> Self {
+    pub(crate) const fn new(snapshot: &'v JournalSnapshot<'d>, before: RecordPosition) -> Self {
         Self {
-            view,
+            snapshot,
             before,
             expected: None,
         }
     }
 
     /// Fills `block` with what comes before; false where nothing readable does.
-    pub(crate) fn step(&mut self, block: &mut RecordBlock) -> Result<bool, SegmentError> {
+    pub(crate) fn previous_block(&mut self, block: &mut RecordBlock) -> Result<bool, SegmentError> {
         while self.before.record == 0 {
-            if self.before.slot == 0 || !self.enter()? {
+            if self.before.slot == 0 || !self.enter_previous_segment()? {
                 return Ok(false);
             }
         }
-        if self.expected.is_some_and(|end| end <= self.view.floor) {
+        if self.expected.is_some_and(|end| end <= self.snapshot.floor) {
             return Ok(false);
         }
-        let Some(segment) = self.view.sound_segment(self.before.slot)? else {
+        let Some(segment) = self.snapshot.valid_segment(self.before.slot)? else {
             return Ok(false);
         };
-        let first = self.first(segment)?;
+        let first = self.first_in_block(segment)?;
         let count = self.before.record - first;
         let mut raw = Vec::new();
-        segment.records(first, &mut raw, within(0, count))?;
-        block.place = RecordPosition {
+        segment.records(first, &mut raw, relative_offset(0, count))?;
+        block.position = RecordPosition {
             slot: self.before.slot,
             record: first,
         };
-        let filled = block.fill(self.view, segment, &raw)?;
+        let filled = block.fill(self.snapshot, segment, &raw)?;
         let fits = self.expected.is_none_or(|end| block.end() == end);
         if filled as u64 != count || !fits {
             return Ok(false);
         }
-        self.before = block.place;
-        self.expected = Some(block.base());
+        self.before = block.position;
+        self.expected = Some(block.first_offset());
         Ok(true)
     }
 
     /// Moves to the previous segment, if it adjoins.
-    fn enter(&mut self) -> Result<bool, SegmentError> {
+    fn enter_previous_segment(&mut self) -> Result<bool, SegmentError> {
         // The slot may be the position after the last segment.
-        if self.before.slot < self.view.len() && !self.view.adjoins(self.before.slot) {
+        if self.before.slot < self.snapshot.len() && !self.snapshot.is_adjacent(self.before.slot) {
             return Ok(false);
         }
         let slot = self.before.slot - 1;
-        let Some(segment) = self.view.sound_segment(slot)? else {
+        let Some(segment) = self.snapshot.valid_segment(slot)? else {
             return Ok(false);
         };
         self.before = RecordPosition {
@@ -316,10 +325,10 @@ impl<'v, 'd> BackwardRecords<'v, 'd> {
     }
 
     /// The first record of the block that ends at `before`: as many as fit, at least one.
-    fn first(&self, segment: &OutputSegment) -> Result<u64, SegmentError> {
+    fn first_in_block(&self, segment: &OutputSegment) -> Result<u64, SegmentError> {
         let from = self.before.record.saturating_sub(BLOCK_RECORDS as u64);
         let mut raw = Vec::new();
-        segment.records(from, &mut raw, within(from, self.before.record))?;
+        segment.records(from, &mut raw, relative_offset(from, self.before.record))?;
         let mut first = self.before.record;
         let mut bytes = 0;
         for raw in raw.iter().rev() {
@@ -328,7 +337,7 @@ impl<'v, 'd> BackwardRecords<'v, 'd> {
             };
             bytes += u64::from(record.len);
             let some = first < self.before.record;
-            if some && (bytes > BLOCK_BYTES || record.end() <= self.view.floor) {
+            if some && (bytes > BLOCK_BYTES || record.end() <= self.snapshot.floor) {
                 break;
             }
             first -= 1;

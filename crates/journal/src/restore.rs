@@ -12,16 +12,16 @@ use rustix::io::Errno;
 
 use crate::error::WriteError;
 use crate::files::{self, TruncationPoint};
-use crate::index::{HEADER_BYTES, Header, RECORD_BYTES};
-use crate::memory_ring::{MemorySegment, Snapshot};
+use crate::index::{HEADER_BYTES, IndexHeader, RECORD_BYTES};
+use crate::memory_ring::{MemorySegment, RingSnapshot};
 use crate::query::Gap;
-use crate::writer::{self, OpenSegment, OutputWriter, WriteProgress};
+use crate::writer::{self, ActiveSegment, OutputWriter, WriteProgress};
 
 /// Bytes of disk space that stay free when output returns to disk.
 const RESERVE_BYTES: u64 = 128 * 1024;
 
 /// Output that no disk will ever hold, in the order of its offsets.
-pub(crate) type Missing = Vec<Gap>;
+pub(crate) type MissingRanges = Vec<Gap>;
 
 impl OutputWriter {
     /// Writes what `memory_ring` holds before `end` to disk and continues there; returns the gaps.
@@ -32,26 +32,26 @@ impl OutputWriter {
         &mut self,
         memory: Option<&MemorySegment>,
         end: u64,
-    ) -> Result<Missing, WriteError> {
+    ) -> Result<MissingRanges, WriteError> {
         let floor = files::read_floor(self.dir())
             .map_err(|error| WriteError::io("read", files::FLOOR, error))?;
-        let held = match memory {
-            Some(memory) => memory.contents()?,
+        let ring = match memory {
+            Some(memory) => memory.snapshot()?,
             None => None,
         };
         let from = self.progress();
-        if let Some(held) = &held {
-            self.ask_for_room(held)?;
+        if let Some(ring) = &ring {
+            self.check_free_space(ring)?;
         }
         // What was cleared meanwhile is not written any more.
-        let held = held.and_then(|held| held.from(floor.offset));
-        let (mut progress, open) = match &held {
-            Some(held) => {
-                let number = from.next_number + u32::from(held.base() > from.end);
-                let open = write_out(self.dir(), number, held)?;
+        let ring = ring.and_then(|held| held.without_before(floor.offset));
+        let (mut progress, open) = match &ring {
+            Some(ring) => {
+                let number = from.next_number + u32::from(ring.base() > from.end);
+                let open = write_segment(self.dir(), number, ring)?;
                 let after = WriteProgress {
                     next_number: number + 1,
-                    end: held.end(),
+                    end: ring.end(),
                     ..from
                 };
                 (after, Some(open))
@@ -60,14 +60,14 @@ impl OutputWriter {
         };
         if let Some(memory) = memory {
             progress.at_ns = memory.progress().at_ns;
-            progress.tallies = memory.progress().tallies;
+            progress.counters = memory.progress().counters;
         }
-        let is_apart = end > progress.end;
-        let missing = missing(from.end, held.as_ref(), (end, floor));
+        let leaves_gap = end > progress.end;
+        let missing = missing_ranges(from.end, ring.as_ref(), (end, floor));
         // A segment number is left out, so that the missing bytes read as a gap.
-        progress.next_number += u32::from(is_apart);
+        progress.next_number += u32::from(leaves_gap);
         progress.end = end;
-        self.go_on(progress, open.filter(|_| !is_apart));
+        self.resume_at(progress, open.filter(|_| !leaves_gap));
         Ok(missing)
     }
 }
@@ -75,8 +75,8 @@ impl OutputWriter {
 impl OutputWriter {
     /// Where a disk reports too little room, nothing is tried: the rest is for the exit record, and
     /// for whoever frees space.
-    fn ask_for_room(&self, held: &Snapshot) -> Result<(), WriteError> {
-        let needed = held.bytes().len() + held.records().len() * RECORD_BYTES;
+    fn check_free_space(&self, ring: &RingSnapshot) -> Result<(), WriteError> {
+        let needed = ring.bytes().len() + ring.records().len() * RECORD_BYTES;
         match self.free_bytes() {
             Ok(free) if free < needed as u64 + RESERVE_BYTES => Err(WriteError::io(
                 "write memory back to",
@@ -89,9 +89,9 @@ impl OutputWriter {
     }
 
     /// Whether the disk reports that this many bytes fit.
-    pub(crate) fn says_room(&self, bytes: u64) -> bool {
+    pub(crate) fn reports_room(&self, bytes: u64) -> bool {
         #[cfg(test)]
-        if let Some(room) = crate::refusal::claimed_room() {
+        if let Some(room) = crate::test_disk::claimed_room() {
             return room >= bytes;
         }
         self.free_bytes()
@@ -104,11 +104,15 @@ impl OutputWriter {
     }
 }
 
-/// The ranges between `from` and `end` that are neither on disk nor held; cleared output is not
+/// The ranges between `without_before` and `end` that are neither on disk nor held; cleared output is not
 /// missing.
-fn missing(from: u64, held: Option<&Snapshot>, (end, floor): (u64, TruncationPoint)) -> Missing {
-    let gaps = match held {
-        Some(held) => [(from, held.base()), (held.end(), end)],
+fn missing_ranges(
+    from: u64,
+    ring: Option<&RingSnapshot>,
+    (end, floor): (u64, TruncationPoint),
+) -> MissingRanges {
+    let gaps = match ring {
+        Some(ring) => [(from, ring.base()), (ring.end(), end)],
         None => [(from, end), (end, end)],
     };
     let gaps = gaps.into_iter().map(|(from, to)| Gap {
@@ -119,9 +123,16 @@ fn missing(from: u64, held: Option<&Snapshot>, (end, floor): (u64, TruncationPoi
 }
 
 /// Writes one segment as a whole, or nothing.
-fn write_out(dir: BorrowedFd<'_>, number: u32, held: &Snapshot) -> Result<OpenSegment, WriteError> {
-    let written = write_files(dir, number, held);
-    if written.as_ref().is_err_and(|error| !error.is_taken()) {
+fn write_segment(
+    dir: BorrowedFd<'_>,
+    number: u32,
+    ring: &RingSnapshot,
+) -> Result<ActiveSegment, WriteError> {
+    let written = write_files(dir, number, ring);
+    if written
+        .as_ref()
+        .is_err_and(|error| !error.is_already_exists())
+    {
         // Without an index, a file that cannot be removed is not a segment.
         drop(files::remove(dir, number, files::NEW_INDEX));
         drop(files::remove(dir, number, files::SEGMENT));
@@ -132,34 +143,40 @@ fn write_out(dir: BorrowedFd<'_>, number: u32, held: &Snapshot) -> Result<OpenSe
 fn write_files(
     dir: BorrowedFd<'_>,
     number: u32,
-    held: &Snapshot,
-) -> Result<OpenSegment, WriteError> {
-    let header = Header {
+    ring: &RingSnapshot,
+) -> Result<ActiveSegment, WriteError> {
+    let header = IndexHeader {
         number,
-        base: held.base(),
-        tallies: held.tallies(),
+        base: ring.base(),
+        counters: ring.tallies(),
     };
-    let mut index = Vec::with_capacity(HEADER_BYTES + held.records().len() * RECORD_BYTES);
+    let mut index = Vec::with_capacity(HEADER_BYTES + ring.records().len() * RECORD_BYTES);
     index.extend_from_slice(&header.encode());
-    index.extend_from_slice(held.records().as_flattened());
+    index.extend_from_slice(ring.records().as_flattened());
     let segment_file = writer::create(dir, number, files::SEGMENT)?;
-    write(&segment_file, held.bytes(), (number, files::SEGMENT))?;
+    write(&segment_file, ring.bytes(), (number, files::SEGMENT))?;
     let index_file = create_new_index(dir, number)?;
     write(&index_file, &index, (number, files::NEW_INDEX))?;
-    files::rename(dir, number, (files::NEW_INDEX, files::INDEX))
-        .map_err(|error| WriteError::io("rename", files::name(number, files::NEW_INDEX), error))?;
-    Ok(OpenSegment {
+    files::rename(dir, number, (files::NEW_INDEX, files::INDEX)).map_err(|error| {
+        WriteError::io(
+            "rename",
+            files::segment_file_name(number, files::NEW_INDEX),
+            error,
+        )
+    })?;
+    Ok(ActiveSegment {
         segment: segment_file,
         index: index_file,
         number,
-        base: held.base(),
+        base: ring.base(),
         index_bytes: index.len() as u64,
     })
 }
 
 fn write(file: &File, bytes: &[u8], (number, suffix): (u32, &str)) -> Result<(), WriteError> {
-    files::write(file, bytes)
-        .map_err(|error| WriteError::io("append to", files::name(number, suffix), error))
+    files::write(file, bytes).map_err(|error| {
+        WriteError::io("append to", files::segment_file_name(number, suffix), error)
+    })
 }
 
 /// No reader opens a file of this name: what an earlier attempt left is overwritten.
@@ -168,7 +185,11 @@ fn create_new_index(dir: BorrowedFd<'_>, number: u32) -> Result<File, WriteError
     let path = name.write(number, files::NEW_INDEX);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(dir, path, flags, Mode::from_raw_mode(0o600));
-    opened
-        .map(File::from)
-        .map_err(|error| WriteError::io("create", files::name(number, files::NEW_INDEX), error))
+    opened.map(File::from).map_err(|error| {
+        WriteError::io(
+            "create",
+            files::segment_file_name(number, files::NEW_INDEX),
+            error,
+        )
+    })
 }

@@ -15,7 +15,7 @@ use crate::error::{ReadError, WriteError};
 use crate::files::{self, SegmentEntry, TruncationPoint};
 use crate::query::TrimmedRange;
 use crate::segment::OutputSegment;
-use crate::snapshot::with_view;
+use crate::snapshot::with_snapshot;
 
 const DIRECTORY: &str = "the execution's directory";
 
@@ -81,22 +81,22 @@ pub struct SegmentExtent {
 
 /// The executions that must be dropped, oldest end first, so that the rest fits.
 #[must_use]
-pub fn plan(holdings: &[ExecutionDiskUsage], policy: StatePolicy) -> Vec<ExecutionId> {
-    let mut bytes: u64 = holdings.iter().map(|one| one.bytes).sum();
-    let mut inodes: u64 = holdings.iter().map(|one| one.inodes).sum();
-    let mut ended: Vec<(Timestamp, &ExecutionDiskUsage)> = holdings
+pub fn plan(usages: &[ExecutionDiskUsage], policy: StatePolicy) -> Vec<ExecutionId> {
+    let mut bytes: u64 = usages.iter().map(|one| one.bytes).sum();
+    let mut inodes: u64 = usages.iter().map(|one| one.inodes).sum();
+    let mut ended: Vec<(Timestamp, &ExecutionDiskUsage)> = usages
         .iter()
         .filter_map(|one| one.ended_at.map(|at| (at, one)))
         .collect();
     ended.sort_by_key(|(at, one)| (*at, one.id));
     let mut dropped = Vec::new();
-    for (_, one) in ended {
+    for (_, execution) in ended {
         if bytes <= policy.max_bytes && inodes <= policy.max_inodes {
             break;
         }
-        bytes -= one.bytes;
-        inodes -= one.inodes;
-        dropped.push(one.id);
+        bytes -= execution.bytes;
+        inodes -= execution.inodes;
+        dropped.push(execution.id);
     }
     dropped
 }
@@ -109,8 +109,8 @@ pub fn plan_output(segments: &[SegmentExtent], policy: OutputPolicy) -> Vec<Segm
         return Vec::new();
     };
     let tail = newest.to.saturating_sub(policy.tail_bytes);
-    let beyond = |one: &&SegmentExtent| one.from >= policy.head_bytes && one.to <= tail;
-    older.iter().filter(beyond).copied().collect()
+    let is_excess = |one: &&SegmentExtent| one.from >= policy.head_bytes && one.to <= tail;
+    older.iter().filter(is_excess).copied().collect()
 }
 
 /// The default policy on the disk that holds `state_dir`: the smaller of [`STATE_BYTES`] and
@@ -159,7 +159,7 @@ pub fn measure(dir: &Path) -> Result<(u64, u64), ReadError> {
 /// # Errors
 /// When segments cannot be listed.
 pub fn excess(dir: &Path, policy: OutputPolicy) -> Result<Option<TrimmedRange>, WriteError> {
-    Ok(range(&beyond(&open_dir(dir)?, policy)?))
+    Ok(trimmed_range(&excess_segments(&open_dir(dir)?, policy)?))
 }
 
 /// Applies the policy to one execution's output, also while it runs; returns the range dropped.
@@ -168,19 +168,22 @@ pub fn excess(dir: &Path, policy: OutputPolicy) -> Result<Option<TrimmedRange>, 
 /// When segments cannot be listed or removed.
 pub fn trim(dir: &Path, policy: OutputPolicy) -> Result<Option<TrimmedRange>, WriteError> {
     let handle = open_dir(dir)?;
-    let dropped = beyond(&handle, policy)?;
+    let dropped = excess_segments(&handle, policy)?;
     for one in &dropped {
         discard(handle.as_fd(), one.number)?;
     }
-    Ok(range(&dropped))
+    Ok(trimmed_range(&dropped))
 }
 
-fn beyond(handle: &OwnedFd, policy: OutputPolicy) -> Result<Vec<SegmentExtent>, WriteError> {
-    let segments = with_view(handle, None, None, |view| view.extents())?;
+fn excess_segments(
+    handle: &OwnedFd,
+    policy: OutputPolicy,
+) -> Result<Vec<SegmentExtent>, WriteError> {
+    let segments = with_snapshot(handle, None, None, |view| view.extents())?;
     Ok(plan_output(&segments, policy))
 }
 
-fn range(dropped: &[SegmentExtent]) -> Option<TrimmedRange> {
+fn trimmed_range(dropped: &[SegmentExtent]) -> Option<TrimmedRange> {
     let (first, last) = dropped.first().zip(dropped.last())?;
     Some(TrimmedRange {
         from: first.from,
@@ -195,18 +198,18 @@ fn range(dropped: &[SegmentExtent]) -> Option<TrimmedRange> {
 pub fn compress(dir: &Path) -> Result<u64, WriteError> {
     let handle = open_dir(dir)?;
     let listing = files::list(handle.as_fd()).map_err(|error| failed("list", DIRECTORY, error))?;
-    let mut won = 0;
+    let mut saved = 0;
     for one in listing.segments.iter().filter(|one| one.has_segment) {
-        won += compress_segment(dir, one.number)?;
+        saved += compress_segment(dir, one.number)?;
     }
-    Ok(won)
+    Ok(saved)
 }
 
 /// The size in bytes below which compression saves no block.
 const COMPRESS_MIN_BYTES: u64 = 4096;
 
 fn compress_segment(dir: &Path, number: u32) -> Result<u64, WriteError> {
-    let name = files::name(number, files::SEGMENT);
+    let name = files::segment_file_name(number, files::SEGMENT);
     let segment = File::open(dir.join(&name)).map_err(|error| failed("open", &name, error))?;
     let before = segment
         .metadata()
@@ -215,26 +218,27 @@ fn compress_segment(dir: &Path, number: u32) -> Result<u64, WriteError> {
     if before < COMPRESS_MIN_BYTES {
         return Ok(0);
     }
-    let packed_name = files::name(number, files::COMPRESSED);
-    let fresh = dir.join(format!("{packed_name}.new"));
-    let packed = pack_file(&segment, &fresh).map_err(|error| failed("write", &packed_name, error));
-    let after = match packed {
+    let compressed_name = files::segment_file_name(number, files::COMPRESSED);
+    let temp_path = dir.join(format!("{compressed_name}.new"));
+    let compressed = compress_file(&segment, &temp_path)
+        .map_err(|error| failed("write", &compressed_name, error));
+    let after = match compressed {
         Ok(after) if after < before => after,
         other => {
             // Nothing was saved, or there is no room: the new file is removed, the segment stays.
-            drop(std::fs::remove_file(&fresh));
+            drop(std::fs::remove_file(&temp_path));
             return other.map(|_| 0);
         }
     };
-    std::fs::rename(&fresh, dir.join(&packed_name))
-        .map_err(|error| failed("rename", &packed_name, error))?;
+    std::fs::rename(&temp_path, dir.join(&compressed_name))
+        .map_err(|error| failed("rename", &compressed_name, error))?;
     std::fs::remove_file(dir.join(&name)).map_err(|error| failed("remove", &name, error))?;
     Ok(before - after)
 }
 
-fn pack_file(segment: &File, fresh: &Path) -> io::Result<u64> {
+fn compress_file(segment: &File, fresh: &Path) -> io::Result<u64> {
     let mut out = BufWriter::new(File::create(fresh)?);
-    compress::pack(segment, &mut out)?;
+    compress::compress_segment(segment, &mut out)?;
     let out = out.into_inner().map_err(io::IntoInnerError::into_error)?;
     Ok(out.metadata()?.len())
 }
@@ -257,27 +261,27 @@ pub fn remove(dir: &Path) -> Result<(), WriteError> {
 pub(crate) fn clear_below(dir: BorrowedFd<'_>, floor: TruncationPoint) -> Result<(), WriteError> {
     files::write_floor(dir, floor).map_err(|error| failed("write", files::FLOOR, error))?;
     let listing = files::list(dir).map_err(|error| failed("list", DIRECTORY, error))?;
-    let mut newer_base = None;
+    let mut next_base = None;
     for one in listing.segments.iter().rev() {
         let Ok(segment) = OutputSegment::open(dir, *one) else {
             continue;
         };
-        match newer_base {
+        match next_base {
             Some(base) if base <= floor.offset => discard(dir, one.number)?,
-            Some(_) | None => punch(dir, *one, floor.offset.saturating_sub(segment.base))?,
+            Some(_) | None => punch_hole(dir, *one, floor.offset.saturating_sub(segment.base))?,
         }
-        newer_base = Some(segment.base);
+        next_base = Some(segment.base);
     }
     Ok(())
 }
 
 /// Frees the first `bytes` of a segment on disk (fallocate(2)). The writer may have the file open,
 /// so it stays; a compressed one has no writer.
-fn punch(dir: BorrowedFd<'_>, listed: SegmentEntry, bytes: u64) -> Result<(), WriteError> {
-    let name = files::name(listed.number, files::SEGMENT);
-    let file = files::open(dir, listed.number, files::SEGMENT, OFlags::WRONLY);
+fn punch_hole(dir: BorrowedFd<'_>, entry: SegmentEntry, bytes: u64) -> Result<(), WriteError> {
+    let name = files::segment_file_name(entry.number, files::SEGMENT);
+    let file = files::open(dir, entry.number, files::SEGMENT, OFlags::WRONLY);
     let Some(file) = file.map_err(|error| failed("open", &name, error))? else {
-        let removed = files::remove(dir, listed.number, files::COMPRESSED);
+        let removed = files::remove(dir, entry.number, files::COMPRESSED);
         return removed
             .map(drop)
             .map_err(|error| failed("remove", &name, error));
@@ -318,7 +322,7 @@ fn overwrite(file: &File, bytes: u64) -> io::Result<()> {
 fn discard(dir: BorrowedFd<'_>, number: u32) -> Result<(), WriteError> {
     for suffix in [files::INDEX, files::SEGMENT, files::COMPRESSED] {
         files::remove(dir, number, suffix)
-            .map_err(|error| failed("remove", &files::name(number, suffix), error))?;
+            .map_err(|error| failed("remove", &files::segment_file_name(number, suffix), error))?;
     }
     Ok(())
 }

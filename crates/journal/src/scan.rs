@@ -10,7 +10,7 @@ use crate::index::IndexRecord;
 use crate::line_start;
 use crate::pattern::{BudgetedMatcher, Pattern};
 use crate::query::{Gap, STREAMS, StreamSet, stream_code};
-use crate::record_iter::{ForwardRecords, RecordBlock, RecordRun, RecordStep, within};
+use crate::record_iter::{ForwardRecords, RecordBlock, RecordRun, RecordStep, relative_offset};
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
 
@@ -44,17 +44,17 @@ pub(crate) enum ScanControl {
 
 /// Receives lines.
 pub(crate) trait LineVisitor {
-    fn line(&mut self, line: &ScannedLine<'_>) -> Result<ScanControl, SegmentError>;
+    fn visit_line(&mut self, line: &ScannedLine<'_>) -> Result<ScanControl, SegmentError>;
 
     /// Called before each block; `at_ns` is the time of its first record.
-    fn block(&mut self, _at_ns: i64) -> ScanControl {
+    fn visit_block(&mut self, _at_ns: i64) -> ScanControl {
         ScanControl::Continue
     }
 }
 
 /// Why a scan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum ScanEnd {
     /// The range was read; lines may be open.
     End,
     /// Bytes are gone here; open lines were passed on as they are.
@@ -62,7 +62,7 @@ pub(crate) enum Stop {
     /// Nothing from this offset on can be read.
     Damaged(u64),
     /// The visitor ended the scan.
-    Sink,
+    Visitor,
 }
 
 /// A line whose end was not found yet.
@@ -93,55 +93,58 @@ pub(crate) struct ScanRange<'p> {
 
 /// A scan in progress.
 pub(crate) struct LineScanner<'v, 'd, 'p> {
-    view: &'v JournalSnapshot<'d>,
+    snapshot: &'v JournalSnapshot<'d>,
     range: ScanRange<'p>,
-    watch: &'p BudgetedMatcher,
+    matcher: &'p BudgetedMatcher,
     open: [Option<OpenLine>; STREAMS.len()],
-    known: [bool; STREAMS.len()],
+    is_resolved: [bool; STREAMS.len()],
 }
 
 impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
     pub(crate) fn new(
-        view: &'v JournalSnapshot<'d>,
+        snapshot: &'v JournalSnapshot<'d>,
         range: ScanRange<'p>,
-        watch: &'p BudgetedMatcher,
+        matcher: &'p BudgetedMatcher,
     ) -> Self {
         Self {
-            view,
+            snapshot,
             range,
-            watch,
+            matcher,
             open: [const { None }; STREAMS.len()],
-            known: [false; STREAMS.len()],
+            is_resolved: [false; STREAMS.len()],
         }
     }
 
-    /// Passes every line to `sink`.
-    pub(crate) fn run(&mut self, sink: &mut dyn LineVisitor) -> Result<Stop, SegmentError> {
+    /// Passes every line to `visitor`.
+    pub(crate) fn run(&mut self, visitor: &mut dyn LineVisitor) -> Result<ScanEnd, SegmentError> {
         if self.range.from >= self.range.until {
-            return Ok(Stop::End);
+            return Ok(ScanEnd::End);
         }
-        let mut forward = ForwardRecords::new(self.view, self.view.locate(self.range.from)?);
+        let mut forward =
+            ForwardRecords::new(self.snapshot, self.snapshot.locate(self.range.from)?);
         let mut block = RecordBlock::default();
         loop {
-            match forward.step(&mut block)? {
-                RecordStep::Block if block.base() >= self.range.until => return Ok(Stop::End),
+            match forward.next_block(&mut block)? {
+                RecordStep::Block if block.first_offset() >= self.range.until => {
+                    return Ok(ScanEnd::End);
+                }
                 RecordStep::Block => {
-                    if self.block(&block, sink)? == ScanControl::Stop {
-                        return Ok(Stop::Sink);
+                    if self.block(&block, visitor)? == ScanControl::Stop {
+                        return Ok(ScanEnd::Visitor);
                     }
                 }
-                RecordStep::Gap(gap) if gap.from >= self.range.until => return Ok(Stop::End),
+                RecordStep::Gap(gap) if gap.from >= self.range.until => return Ok(ScanEnd::End),
                 RecordStep::Gap(gap) => {
-                    let flow = self.flush(sink)?;
+                    let flow = self.flush(visitor)?;
                     let stop = if flow == ScanControl::Stop {
-                        Stop::Sink
+                        ScanEnd::Visitor
                     } else {
-                        Stop::Gap(gap)
+                        ScanEnd::Gap(gap)
                     };
                     return Ok(stop);
                 }
-                RecordStep::Damaged(at) => return Ok(Stop::Damaged(at)),
-                RecordStep::End => return Ok(Stop::End),
+                RecordStep::Damaged(at) => return Ok(ScanEnd::Damaged(at)),
+                RecordStep::End => return Ok(ScanEnd::End),
             }
         }
     }
@@ -149,7 +152,7 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
     /// Passes on the open lines, in the order in which they began.
     pub(crate) fn flush(
         &mut self,
-        sink: &mut dyn LineVisitor,
+        visitor: &mut dyn LineVisitor,
     ) -> Result<ScanControl, SegmentError> {
         let mut open: Vec<(StreamName, OpenLine)> = Vec::new();
         for stream in self.range.streams.iter() {
@@ -158,8 +161,8 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
         }
         open.sort_by_key(|(_, line)| line.offset);
         for (stream, line) in open {
-            let seen = line.seen(stream, line.end, false);
-            if self.wanted(seen.text)? && sink.line(&seen)? == ScanControl::Stop {
+            let scanned = line.to_scanned(stream, line.end, false);
+            if self.is_match(scanned.text)? && visitor.visit_line(&scanned)? == ScanControl::Stop {
                 return Ok(ScanControl::Stop);
             }
         }
@@ -170,10 +173,14 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
     pub(crate) fn find_open(&mut self) -> Result<(), SegmentError> {
         for stream in self.range.streams.iter() {
             let code = usize::from(stream_code(stream));
-            if !self.known[code] {
-                self.known[code] = true;
-                self.open[code] =
-                    line_start::open_before(self.view, self.range.until, stream, self.range.keep)?;
+            if !self.is_resolved[code] {
+                self.is_resolved[code] = true;
+                self.open[code] = line_start::open_line_before(
+                    self.snapshot,
+                    self.range.until,
+                    stream,
+                    self.range.keep,
+                )?;
             }
         }
         Ok(())
@@ -181,21 +188,21 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
 
     fn block(
         &mut self,
-        block: &RecordBlock,
-        sink: &mut dyn LineVisitor,
+        scan_block: &RecordBlock,
+        visitor: &mut dyn LineVisitor,
     ) -> Result<ScanControl, SegmentError> {
-        if sink.block(block.records[0].at_ns) == ScanControl::Stop {
+        if visitor.visit_block(scan_block.records[0].at_ns) == ScanControl::Stop {
             return Ok(ScanControl::Stop);
         }
-        for run in block.runs() {
+        for run in scan_block.runs() {
             let first = run.records[0].offset;
             if first >= self.range.until {
                 break;
             }
             if self.range.streams.contains(run.stream) {
-                let room = within(first, self.range.until);
-                let bytes = &run.bytes[..run.bytes.len().min(room)];
-                if self.feed(RecordRun { bytes, ..run }, sink)? == ScanControl::Stop {
+                let limit = relative_offset(first, self.range.until);
+                let bytes = &run.bytes[..run.bytes.len().min(limit)];
+                if self.scan_run(RecordRun { bytes, ..run }, visitor)? == ScanControl::Stop {
                     return Ok(ScanControl::Stop);
                 }
             }
@@ -204,17 +211,17 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
     }
 
     /// Processes a run of one stream.
-    fn feed(
+    fn scan_run(
         &mut self,
         run: RecordRun<'_>,
-        sink: &mut dyn LineVisitor,
+        visitor: &mut dyn LineVisitor,
     ) -> Result<ScanControl, SegmentError> {
         let code = usize::from(stream_code(run.stream));
-        if !self.known[code] {
-            self.known[code] = true;
+        if !self.is_resolved[code] {
+            self.is_resolved[code] = true;
             self.open[code] = self.line_before(&run)?;
         }
-        let mut lines = Lines::new(run);
+        let mut lines = RunLines::new(run);
         if let Some(mut open) = self.open[code].take() {
             let Some(newline) = memchr::memchr(b'\n', run.bytes) else {
                 open.extend(run.bytes, lines.base, self.range.keep);
@@ -223,17 +230,17 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
             };
             open.extend(&run.bytes[..newline], lines.base, self.range.keep);
             let end = lines.base + newline as u64 + 1;
-            let seen = open.seen(run.stream, end, true);
+            let scanned = open.to_scanned(run.stream, end, true);
             lines.skip_to(newline + 1, open.number + 1);
             if end > self.range.from
-                && self.wanted(seen.text)?
-                && sink.line(&seen)? == ScanControl::Stop
+                && self.is_match(scanned.text)?
+                && visitor.visit_line(&scanned)? == ScanControl::Stop
             {
                 return Ok(ScanControl::Stop);
             }
         }
         let last = memchr::memrchr(b'\n', run.bytes).map_or(0, |newline| newline + 1);
-        if last > lines.at && self.whole_lines(&mut lines, last, sink)? == ScanControl::Stop {
+        if last > lines.at && self.whole_lines(&mut lines, last, visitor)? == ScanControl::Stop {
             return Ok(ScanControl::Stop);
         }
         let from = last.max(lines.at);
@@ -258,12 +265,12 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
     /// Processes the lines that begin and end inside the run, up to `last`.
     fn whole_lines(
         &mut self,
-        lines: &mut Lines<'_>,
+        lines: &mut RunLines<'_>,
         last: usize,
-        sink: &mut dyn LineVisitor,
+        visitor: &mut dyn LineVisitor,
     ) -> Result<ScanControl, SegmentError> {
         // Only the run that holds the beginning of the range can end lines before it.
-        let skip = within(lines.base, self.range.from);
+        let skip = relative_offset(lines.base, self.range.from);
         if skip > lines.at && skip > 0 {
             let before = memchr::memrchr(b'\n', &lines.run.bytes[..skip.min(last)]);
             lines.at = lines.at.max(before.map_or(0, |newline| newline + 1));
@@ -273,9 +280,9 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
                 break;
             };
             let text = &lines.run.bytes[from..newline];
-            if self.wanted(text)? {
+            if self.is_match(text)? {
                 let (record, number) = lines.locate(from);
-                let seen = ScannedLine {
+                let scanned = ScannedLine {
                     stream: lines.run.stream,
                     offset: lines.base + from as u64,
                     at_ns: record.at_ns,
@@ -285,7 +292,7 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
                     end: lines.base + newline as u64 + 1,
                     terminated: true,
                 };
-                if sink.line(&seen)? == ScanControl::Stop {
+                if visitor.visit_line(&scanned)? == ScanControl::Stop {
                     return Ok(ScanControl::Stop);
                 }
             }
@@ -298,30 +305,30 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
     /// The next line that may match: the offsets of its first byte and of its newline.
     fn candidate(
         &self,
-        lines: &Lines<'_>,
+        lines: &RunLines<'_>,
         last: usize,
     ) -> Result<Option<(usize, usize)>, SegmentError> {
         let bytes = lines.run.bytes;
-        let hit = match self.range.pattern {
-            Some(pattern) => self.watch.candidate(pattern, &bytes[lines.at..last]),
+        let candidate = match self.range.pattern {
+            Some(pattern) => self.matcher.candidate(pattern, &bytes[lines.at..last]),
             None => Ok(Some(0)),
         };
-        let Some(hit) = hit.map_err(|error| SegmentError::Read(error.into()))? else {
+        let Some(candidate) = candidate.map_err(|error| SegmentError::Read(error.into()))? else {
             return Ok(None);
         };
         // A match at the very end belongs to the last line.
-        let hit = (lines.at + hit).min(last - 1);
-        let from = memchr::memrchr(b'\n', &bytes[lines.at..hit]);
+        let candidate = (lines.at + candidate).min(last - 1);
+        let from = memchr::memrchr(b'\n', &bytes[lines.at..candidate]);
         let from = from.map_or(lines.at, |newline| lines.at + newline + 1);
-        let newline = memchr::memchr(b'\n', &bytes[hit..last]);
-        Ok(newline.map(|newline| (from, hit + newline)))
+        let newline = memchr::memchr(b'\n', &bytes[candidate..last]);
+        Ok(newline.map(|newline| (from, candidate + newline)))
     }
 
-    fn wanted(&mut self, text: &[u8]) -> Result<bool, SegmentError> {
+    fn is_match(&mut self, text: &[u8]) -> Result<bool, SegmentError> {
         let Some(pattern) = self.range.pattern else {
             return Ok(true);
         };
-        self.watch
+        self.matcher
             .is_match(pattern, text)
             .map_err(|error| SegmentError::Read(error.into()))
     }
@@ -329,26 +336,27 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
     /// The line that was open when the run began.
     fn line_before(&self, run: &RecordRun<'_>) -> Result<Option<OpenLine>, SegmentError> {
         let first = &run.records[0];
-        if first.fresh {
+        if first.begins_line {
             return Ok(None);
         }
-        line_start::line_into(self.view, run.place, first, self.range.keep).map(Some)
+        line_start::line_continuing_into(self.snapshot, run.position, first, self.range.keep)
+            .map(Some)
     }
 }
 
 impl OpenLine {
     /// Appends bytes that begin at `offset`.
     pub(crate) fn extend(&mut self, bytes: &[u8], offset: u64, keep: usize) {
-        let room = keep.saturating_sub(self.kept.len()).min(bytes.len());
+        let remaining = keep.saturating_sub(self.kept.len()).min(bytes.len());
         // Bytes after a clipped part must not be joined to it.
         if self.kept.len() as u64 == self.len {
-            self.kept.extend_from_slice(&bytes[..room]);
+            self.kept.extend_from_slice(&bytes[..remaining]);
         }
         self.len += bytes.len() as u64;
         self.end = offset + bytes.len() as u64;
     }
 
-    fn seen(&self, stream: StreamName, end: u64, terminated: bool) -> ScannedLine<'_> {
+    fn to_scanned(&self, stream: StreamName, end: u64, terminated: bool) -> ScannedLine<'_> {
         ScannedLine {
             stream,
             offset: self.offset,
@@ -363,7 +371,7 @@ impl OpenLine {
 }
 
 /// Locates the lines of a run, with their numbers and times.
-struct Lines<'b> {
+struct RunLines<'b> {
     run: RecordRun<'b>,
     base: u64,
     /// The index of the next line's first byte.
@@ -374,7 +382,7 @@ struct Lines<'b> {
     record: usize,
 }
 
-impl<'b> Lines<'b> {
+impl<'b> RunLines<'b> {
     fn new(run: RecordRun<'b>) -> Self {
         Self {
             run,
@@ -398,7 +406,7 @@ impl<'b> Lines<'b> {
         let ahead = records[self.record..].partition_point(|record| record.end() <= offset);
         self.record = (self.record + ahead).min(records.len() - 1);
         let record = &records[self.record];
-        let start = within(self.base, record.offset);
+        let start = relative_offset(self.base, record.offset);
         if start > self.counted.0 {
             self.counted = (start, record.line + 1);
         }

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::OFlags;
 
-use crate::compress::Frames;
+use crate::compress::FrameReader;
 use crate::error::ReadError;
 use crate::files::{self, SegmentEntry};
 use crate::index::{
-    CHUNK_BYTES, HEADER_BYTES, Header, HeaderError, IndexRecord, RECORD_BYTES, StreamCounters,
-    VERSION,
+    CHUNK_BYTES, HEADER_BYTES, IndexHeader, IndexHeaderError, IndexRecord, RECORD_BYTES,
+    StreamCounters, VERSION,
 };
-use crate::memory_ring::Snapshot;
-use crate::record_iter::within;
-use crate::tail::{self, RawRecord, TAIL_BYTES, TAIL_RECORDS, TailReader};
+use crate::memory_ring::RingSnapshot;
+use crate::record_iter::relative_offset;
+use crate::tail::{self, RawRecord, SegmentTail, TAIL_BYTES, TAIL_RECORDS};
 
 /// The most new records read after the last known one; with more, the end is read anew.
 const NEW_RECORDS: usize = 64;
@@ -28,63 +28,69 @@ pub(crate) struct OutputSegment {
     pub(crate) number: u32,
     pub(crate) base: u64,
     /// The counters before its first byte.
-    pub(crate) tallies: StreamCounters,
+    pub(crate) counters: StreamCounters,
     /// The number of records to be trusted, as far as the file's length goes.
     pub(crate) count: u64,
     /// The last of them with its number, once it was read.
     newest: Option<(u64, IndexRecord)>,
-    source: Source,
+    source: SegmentSource,
 }
 
 #[derive(Debug)]
-enum Source {
+enum SegmentSource {
     Disk {
         shared: SharedSegment,
         /// Its content, where it is compressed.
-        framed: OnceCell<Frames>,
+        compressed: OnceCell<FrameReader>,
     },
-    Memory(Snapshot),
+    Memory(RingSnapshot),
 }
 
 /// A segment on disk and its open files, which several snapshots can share.
 #[derive(Debug, Clone)]
-pub(crate) struct SharedSegment(Arc<OpenSegment>);
+pub(crate) struct SharedSegment(Arc<SegmentFiles>);
 
 #[derive(Debug)]
-struct OpenSegment {
+struct SegmentFiles {
     number: u32,
     base: u64,
-    tallies: StreamCounters,
+    counters: StreamCounters,
     index: File,
     /// The file of its bytes, once it was read, unless it is compressed.
     raw: OnceLock<File>,
     /// Its end, once it was read again.
-    tail: Mutex<TailReader>,
+    tail: Mutex<SegmentTail>,
 }
 
 impl SharedSegment {
-    fn open(dir: BorrowedFd<'_>, listed: SegmentEntry) -> Result<Self, SegmentError> {
-        let number = listed.number;
-        let failed = |error| ReadError::io("read", files::name(number, files::INDEX), error);
+    fn open(dir: BorrowedFd<'_>, entry: SegmentEntry) -> Result<Self, SegmentError> {
+        let number = entry.number;
+        let failed = |error| {
+            ReadError::io(
+                "read",
+                files::segment_file_name(number, files::INDEX),
+                error,
+            )
+        };
         let index = files::open(dir, number, files::INDEX, OFlags::RDONLY).map_err(failed)?;
         let index = index.ok_or(SegmentError::Stale)?;
         let mut raw = [0; HEADER_BYTES];
         let filled = files::read_at(&index, &mut raw, 0).map_err(failed)?;
-        let header = match Header::decode(&raw[..filled]) {
+        let header = match IndexHeader::decode(&raw[..filled]) {
             Ok(header) if header.number == number => header,
-            Ok(_) | Err(HeaderError::Damaged) => return Err(SegmentError::Damaged),
-            Err(HeaderError::Version(found)) => {
+            Ok(_) | Err(IndexHeaderError::Damaged) => return Err(SegmentError::Damaged),
+            Err(IndexHeaderError::Version(found)) => {
                 return Err(SegmentError::Read(ReadError::Version {
-                    file: files::name(number, files::INDEX),
-                    found,
+                    file: files::segment_file_name(number, files::INDEX),
+                    found: found,
                     known: VERSION,
                 }));
             }
         };
-        let open = OpenSegment {
+        let open = SegmentFiles {
             number,
             base: header.base,
-            tallies: header.tallies,
+            counters: header.counters,
             index,
             raw: OnceLock::new(),
             tail: Mutex::default(),
@@ -99,33 +105,37 @@ impl SharedSegment {
     /// The segment as it is now, its end verified. What was verified before is in memory; only what
     /// is new is read, and one more record: the last one known, which shows whether the files were
     /// truncated meanwhile.
-    pub(crate) fn look(
+    pub(crate) fn refresh(
         &self,
         dir: BorrowedFd<'_>,
         floor: u64,
     ) -> Result<OutputSegment, SegmentError> {
         let mut tail = self.tail();
-        if !self.read_on(dir, &mut tail)? {
+        if !self.read_new_records(dir, &mut tail)? {
             tail.clear();
             let count = self.0.count()?;
             self.read_end(dir, &mut tail, (count, floor))?;
         }
         if let Some((last, raw)) = tail.last() {
             let newest = IndexRecord::decode(&raw).map(|record| (last, record));
-            return Ok(self.with(last + 1, newest));
+            return Ok(self.build_segment(last + 1, newest));
         }
         drop(tail);
         let mut segment = self.segment()?;
-        segment.settle(dir, floor)?;
+        segment.find_valid_end(dir, floor)?;
         Ok(segment)
     }
 
-    fn tail(&self) -> MutexGuard<'_, TailReader> {
+    fn tail(&self) -> MutexGuard<'_, SegmentTail> {
         self.0.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads what is new into the tail; false where the tail cannot be continued.
-    fn read_on(&self, dir: BorrowedFd<'_>, tail: &mut TailReader) -> Result<bool, SegmentError> {
+    fn read_new_records(
+        &self,
+        dir: BorrowedFd<'_>,
+        tail: &mut SegmentTail,
+    ) -> Result<bool, SegmentError> {
         let Some((last, known)) = tail.last() else {
             return Ok(false);
         };
@@ -134,7 +144,7 @@ impl SharedSegment {
         let Some((first, new)) = raw.split_first().filter(|_| raw.len() < NEW_RECORDS) else {
             return Ok(false);
         };
-        Ok(*first == known && self.take(dir, tail, (last + 1, new))?)
+        Ok(*first == known && self.load_records(dir, tail, (last + 1, new))?)
     }
 
     /// Reads as much of the segment's end into an empty tail as it holds; nothing where the newest
@@ -142,27 +152,28 @@ impl SharedSegment {
     fn read_end(
         &self,
         dir: BorrowedFd<'_>,
-        tail: &mut TailReader,
+        tail: &mut SegmentTail,
         (count, floor): (u64, u64),
     ) -> Result<(), SegmentError> {
         let begin = count.saturating_sub(TAIL_RECORDS as u64 / 2);
         let mut raw = Vec::new();
-        self.0.records(begin, &mut raw, within(begin, count))?;
+        self.0
+            .records(begin, &mut raw, relative_offset(begin, count))?;
         let is_kept =
             |raw: &RawRecord| IndexRecord::decode(raw).is_some_and(|it| it.offset >= floor);
         let cleared = raw.iter().rposition(|raw| !is_kept(raw));
         let readable = &raw[cleared.map_or(0, |at| at + 1)..];
-        let fit = tail::fitting(readable, TAIL_RECORDS, TAIL_BYTES / 2);
-        for some in [fit, 1] {
+        let fitting = tail::count_fitting(readable, TAIL_RECORDS, TAIL_BYTES / 2);
+        for record_count in [fitting, 1] {
             let Some(from) = raw
                 .len()
-                .checked_sub(some)
-                .filter(|_| some <= readable.len())
+                .checked_sub(record_count)
+                .filter(|_| record_count <= readable.len())
             else {
                 return Ok(());
             };
             if self.follows(begin, &raw, from)
-                && self.take(dir, tail, (begin + from as u64, &raw[from..]))?
+                && self.load_records(dir, tail, (begin + from as u64, &raw[from..]))?
             {
                 return Ok(());
             }
@@ -183,16 +194,16 @@ impl SharedSegment {
     }
 
     /// Adds records with their bytes to the tail; false where they are invalid.
-    fn take(
+    fn load_records(
         &self,
         dir: BorrowedFd<'_>,
-        tail: &mut TailReader,
+        tail: &mut SegmentTail,
         (first, records): (u64, &[RawRecord]),
     ) -> Result<bool, SegmentError> {
         let decoded = |raw: Option<&RawRecord>| raw.and_then(IndexRecord::decode);
         let mut bytes = Vec::new();
         if let Some((begin, last)) = decoded(records.first()).zip(decoded(records.last())) {
-            let len = within(begin.offset, last.end());
+            let len = relative_offset(begin.offset, last.end());
             let is_small = len
                 <= if records.len() > 1 {
                     TAIL_BYTES
@@ -207,28 +218,28 @@ impl SharedSegment {
         Ok(tail.extend(first, records, &bytes))
     }
 
-    fn with(&self, count: u64, newest: Option<(u64, IndexRecord)>) -> OutputSegment {
+    fn build_segment(&self, count: u64, newest: Option<(u64, IndexRecord)>) -> OutputSegment {
         let open = &self.0;
         OutputSegment {
             number: open.number,
             base: open.base,
-            tallies: open.tallies,
+            counters: open.counters,
             count,
             newest,
-            source: Source::Disk {
+            source: SegmentSource::Disk {
                 shared: self.clone(),
-                framed: OnceCell::new(),
+                compressed: OnceCell::new(),
             },
         }
     }
 
     /// The segment as far as its index reaches now.
     fn segment(&self) -> Result<OutputSegment, SegmentError> {
-        Ok(self.with(self.0.count()?, None))
+        Ok(self.build_segment(self.0.count()?, None))
     }
 }
 
-impl OpenSegment {
+impl SegmentFiles {
     /// The number of whole records in the index.
     fn count(&self) -> Result<u64, SegmentError> {
         let read = self.index.metadata();
@@ -237,15 +248,15 @@ impl OpenSegment {
         Ok(records / RECORD_BYTES as u64)
     }
 
-    /// Replaces `buffer` with records of the index; fewer than `most` where it ends.
+    /// Replaces `buffer` with records of the index; fewer than `max_records` where it ends.
     fn records(
         &self,
         first: u64,
         buffer: &mut Vec<RawRecord>,
-        most: usize,
+        max_records: usize,
     ) -> Result<(), SegmentError> {
         buffer.clear();
-        buffer.resize(most, [0; RECORD_BYTES]);
+        buffer.resize(max_records, [0; RECORD_BYTES]);
         let at = HEADER_BYTES as u64 + first * RECORD_BYTES as u64;
         let filled = files::read_at(&self.index, buffer.as_flattened_mut(), at);
         let filled = filled.map_err(|error| self.failed(files::INDEX, error))?;
@@ -279,7 +290,7 @@ impl OpenSegment {
     fn failed(&self, suffix: &str, error: io::Error) -> SegmentError {
         SegmentError::Read(ReadError::io(
             "read",
-            files::name(self.number, suffix),
+            files::segment_file_name(self.number, suffix),
             error,
         ))
     }
@@ -303,37 +314,37 @@ impl From<ReadError> for SegmentError {
 }
 
 impl OutputSegment {
-    pub(crate) fn open(dir: BorrowedFd<'_>, listed: SegmentEntry) -> Result<Self, SegmentError> {
-        SharedSegment::open(dir, listed)?.segment()
+    pub(crate) fn open(dir: BorrowedFd<'_>, entry: SegmentEntry) -> Result<Self, SegmentError> {
+        SharedSegment::open(dir, entry)?.segment()
     }
 
     /// Opens a segment and cuts it to its valid part. Its end is in memory then, which most queries
     /// read.
-    pub(crate) fn open_settled(
+    pub(crate) fn open_at_valid_end(
         dir: BorrowedFd<'_>,
-        listed: SegmentEntry,
+        entry: SegmentEntry,
         floor: u64,
     ) -> Result<Self, SegmentError> {
-        SharedSegment::open(dir, listed)?.look(dir, floor)
+        SharedSegment::open(dir, entry)?.refresh(dir, floor)
     }
 
     /// Its files, to keep them open; none for a segment in memory.
     pub(crate) fn shared(&self) -> Option<&SharedSegment> {
         match &self.source {
-            Source::Disk { shared, .. } => Some(shared),
-            Source::Memory(_) => None,
+            SegmentSource::Disk { shared, .. } => Some(shared),
+            SegmentSource::Memory(_) => None,
         }
     }
 
     /// The memory segment after the last segment of a journal.
-    pub(crate) fn memory(number: u32, tallies: StreamCounters, snapshot: Snapshot) -> Self {
+    pub(crate) fn memory(number: u32, tallies: StreamCounters, snapshot: RingSnapshot) -> Self {
         Self {
             number,
             base: snapshot.base(),
-            tallies,
+            counters: tallies,
             count: snapshot.records().len() as u64,
             newest: None,
-            source: Source::Memory(snapshot),
+            source: SegmentSource::Memory(snapshot),
         }
     }
 
@@ -342,21 +353,21 @@ impl OutputSegment {
         &self,
         first: u64,
         buffer: &mut Vec<RawRecord>,
-        most: usize,
+        max_records: usize,
     ) -> Result<(), SegmentError> {
         let left = usize::try_from(self.count.saturating_sub(first)).unwrap_or(usize::MAX);
-        let wanted = most.min(left);
+        let count = max_records.min(left);
         buffer.clear();
         match &self.source {
-            Source::Disk { shared, .. } => {
-                if !shared.tail().records(first, wanted, buffer) {
-                    shared.0.records(first, buffer, wanted)?;
+            SegmentSource::Disk { shared, .. } => {
+                if !shared.tail().records(first, count, buffer) {
+                    shared.0.records(first, buffer, count)?;
                 }
             }
-            Source::Memory(snapshot) => {
+            SegmentSource::Memory(snapshot) => {
                 let from = usize::try_from(first).unwrap_or(usize::MAX);
                 let records = snapshot.records().get(from..).unwrap_or_default();
-                buffer.extend_from_slice(&records[..wanted.min(records.len())]);
+                buffer.extend_from_slice(&records[..count.min(records.len())]);
             }
         }
         Ok(())
@@ -379,14 +390,17 @@ impl OutputSegment {
     ) -> Result<(), SegmentError> {
         let at = from.saturating_sub(self.base);
         match &self.source {
-            Source::Memory(snapshot) => {
+            SegmentSource::Memory(snapshot) => {
                 let at = usize::try_from(at).unwrap_or(usize::MAX);
                 let bytes = snapshot.bytes().get(at..).unwrap_or_default();
                 buffer.clear();
                 buffer.extend_from_slice(&bytes[..len.min(bytes.len())]);
                 Ok(())
             }
-            Source::Disk { shared, framed } => {
+            SegmentSource::Disk {
+                shared,
+                compressed: framed,
+            } => {
                 let is_read = framed.get().is_none()
                     && (shared.tail().bytes(from, len, buffer)
                         || shared.0.bytes(dir, (from, len), buffer)?);
@@ -431,26 +445,30 @@ impl OutputSegment {
     fn open_frames<'f>(
         &self,
         dir: BorrowedFd<'_>,
-        framed: &'f OnceCell<Frames>,
-    ) -> Result<&'f Frames, SegmentError> {
+        framed: &'f OnceCell<FrameReader>,
+    ) -> Result<&'f FrameReader, SegmentError> {
         let failed = |error| self.failed(files::COMPRESSED, error);
         let file = files::open(dir, self.number, files::COMPRESSED, OFlags::RDONLY);
         let file = file.map_err(failed)?.ok_or(SegmentError::Stale)?;
-        let frames = Frames::open(file).map_err(failed)?;
+        let frames = FrameReader::open(file).map_err(failed)?;
         Ok(framed.get_or_init(|| frames))
     }
 
     fn failed(&self, suffix: &str, error: io::Error) -> SegmentError {
         SegmentError::Read(ReadError::io(
             "read",
-            files::name(self.number, suffix),
+            files::segment_file_name(self.number, suffix),
             error,
         ))
     }
 
     /// Cuts `count` to the records that follow from each other and pass their checksums; reads
     /// only the last one when that is valid.
-    pub(crate) fn settle(&mut self, dir: BorrowedFd<'_>, floor: u64) -> Result<(), SegmentError> {
+    pub(crate) fn find_valid_end(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        floor: u64,
+    ) -> Result<(), SegmentError> {
         if self.count == 0 {
             return Ok(());
         }

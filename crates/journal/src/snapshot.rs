@@ -6,14 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::error::ReadError;
 use crate::files::{SegmentEntry, TruncationPoint};
 use crate::index::{IndexRecord, StreamCounters};
-use crate::memory_ring::Snapshot;
+use crate::memory_ring::RingSnapshot;
 use crate::open_files::{self, OpenFiles};
 use crate::query::{STREAMS, stream_code};
 use crate::retention::SegmentExtent;
 use crate::segment::{OutputSegment, SegmentError, SharedSegment};
 
 /// How often a snapshot is retried when files are removed during a read.
-const STALE_TRIES: usize = 16;
+const STALE_RETRIES: usize = 16;
 
 /// The position of one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -29,90 +29,90 @@ pub(crate) struct RecordPosition {
 #[derive(Debug)]
 pub(crate) struct JournalSnapshot<'d> {
     dir: &'d OwnedFd,
-    slots: Vec<Slot>,
+    slots: Vec<SegmentSlot>,
     /// The truncation point: everything below was cleared.
     pub(crate) floor: u64,
-    floor_tallies: StreamCounters,
+    floor_counters: StreamCounters,
     /// The valid end as an offset.
     pub(crate) end: u64,
 }
 
 #[derive(Debug)]
-struct Slot {
-    listed: SegmentEntry,
+struct SegmentSlot {
+    entry: SegmentEntry,
     segment: OnceCell<OutputSegment>,
 }
 
 /// Runs `read` on a new snapshot, and again if files are removed during it.
-pub(crate) fn with_view<T>(
+pub(crate) fn with_snapshot<T>(
     dir: &OwnedFd,
     memory: Option<&OwnedFd>,
     open: Option<&OpenFiles>,
     read: impl Fn(&JournalSnapshot<'_>) -> Result<T, SegmentError>,
 ) -> Result<T, ReadError> {
-    for _ in 0..STALE_TRIES {
-        match JournalSnapshot::take(dir, memory, open).and_then(|view| read(&view)) {
+    for _ in 0..STALE_RETRIES {
+        match JournalSnapshot::open(dir, memory, open).and_then(|view| read(&view)) {
             Ok(answer) => return Ok(answer),
             Err(SegmentError::Read(error)) => return Err(error),
             Err(SegmentError::Stale | SegmentError::Damaged) => {}
         }
     }
-    let gone = std::io::Error::from(std::io::ErrorKind::NotFound);
-    Err(ReadError::io("read", "output segments", gone))
+    let not_found = std::io::Error::from(std::io::ErrorKind::NotFound);
+    Err(ReadError::io("read", "output segments", not_found))
 }
 
 impl<'d> JournalSnapshot<'d> {
-    pub(crate) fn take(
+    pub(crate) fn open(
         dir: &'d OwnedFd,
         memory: Option<&OwnedFd>,
         open: Option<&OpenFiles>,
     ) -> Result<Self, SegmentError> {
         // Before the directory is listed: what memory holds now is later on disk completely or not
         // at all, and what was written to disk before is there then.
-        let held = match memory {
-            Some(memory) => Snapshot::take(memory)
+        let ring = match memory {
+            Some(memory) => RingSnapshot::read(memory)
                 .map_err(|error| ReadError::io("read", "the memory segment", error))?,
             None => None,
         };
         let (listing, floor, last) = match open {
-            Some(open) => open.look(dir)?,
+            Some(open) => open.refresh(dir)?,
             None => {
                 let (listing, floor) = open_files::list(dir)?;
                 (listing, floor, None)
             }
         };
         let slots = listing.segments.into_iter().filter(|one| one.has_index);
-        let slots = slots.map(|listed| Slot {
-            listed,
+        let slots = slots.map(|listed| SegmentSlot {
+            entry: listed,
             segment: OnceCell::new(),
         });
-        let mut view = JournalSnapshot {
+        let mut snapshot = JournalSnapshot {
             dir,
             slots: slots.collect(),
             floor: floor.offset,
-            floor_tallies: floor.tallies,
+            floor_counters: floor.tallies,
             end: floor.offset,
         };
-        view.settle(last.as_ref())?;
+        snapshot.find_valid_end(last.as_ref())?;
         if let Some(open) = open {
-            let slot = view.slots.last().and_then(|slot| slot.segment.get());
+            let slot = snapshot.slots.last().and_then(|slot| slot.segment.get());
             if let Some(shared) = slot.and_then(OutputSegment::shared) {
-                open.keep(shared.clone());
+                open.cache_segment(shared.clone());
             }
         }
-        if let Some(held) = held {
-            view.attach(held)?;
+        if let Some(held) = ring {
+            snapshot.attach(held)?;
         }
-        Ok(view)
+        Ok(snapshot)
     }
 
     /// Finds the valid end: segments without a valid record at the end are skipped.
-    fn settle(&mut self, open: Option<&SharedSegment>) -> Result<(), SegmentError> {
+    fn find_valid_end(&mut self, open: Option<&SharedSegment>) -> Result<(), SegmentError> {
         while let Some(slot) = self.slots.last_mut() {
-            let number = slot.listed.number;
+            let number = slot.entry.number;
             let opened = match open.filter(|open| open.number() == number) {
-                Some(open) => open.look(self.dir.as_fd(), self.floor),
-                None => OutputSegment::open_settled(self.dir.as_fd(), slot.listed, self.floor),
+                Some(open) => open.refresh(self.dir.as_fd(), self.floor),
+                None => OutputSegment::open_at_valid_end(self.dir.as_fd(), slot.entry, self.floor),
             };
             match opened {
                 Ok(segment) => {
@@ -124,7 +124,7 @@ impl<'d> JournalSnapshot<'d> {
                     }
                 }
                 Err(SegmentError::Damaged) => {}
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             }
             self.slots.pop();
         }
@@ -132,8 +132,8 @@ impl<'d> JournalSnapshot<'d> {
     }
 
     /// Adds the memory segment after the last one, unless the disk has its content by now.
-    fn attach(&mut self, snapshot: Snapshot) -> Result<(), SegmentError> {
-        let last = self.slots.last().map_or(0, |slot| slot.listed.number);
+    fn attach(&mut self, snapshot: RingSnapshot) -> Result<(), SegmentError> {
+        let last = self.slots.last().map_or(0, |slot| slot.entry.number);
         let disk_end = match self.len().checked_sub(1) {
             Some(last) => self.segment(last)?.end()?,
             None => 0,
@@ -143,16 +143,16 @@ impl<'d> JournalSnapshot<'d> {
         }
         // A number apart, so that what was overwritten in between reads as a gap.
         let number = last + if snapshot.base() == disk_end { 1 } else { 2 };
-        let tallies = snapshot.tallies();
+        let counters = snapshot.tallies();
         self.end = self.end.max(snapshot.end());
-        let listed = SegmentEntry {
+        let entry = SegmentEntry {
             number,
             has_index: true,
             has_segment: true,
             has_compressed: false,
         };
-        let segment = OnceCell::from(OutputSegment::memory(number, tallies, snapshot));
-        self.slots.push(Slot { listed, segment });
+        let segment = OnceCell::from(OutputSegment::memory(number, counters, snapshot));
+        self.slots.push(SegmentSlot { entry, segment });
         Ok(())
     }
 
@@ -170,36 +170,36 @@ impl<'d> JournalSnapshot<'d> {
         if let Some(segment) = slot.segment.get() {
             return Ok(segment);
         }
-        let segment = OutputSegment::open(self.dir.as_fd(), slot.listed)?;
+        let segment = OutputSegment::open(self.dir.as_fd(), slot.entry)?;
         Ok(slot.segment.get_or_init(|| segment))
     }
 
     /// As [`segment`](Self::segment), none where its index has no valid header.
-    pub(crate) fn sound_segment(
+    pub(crate) fn valid_segment(
         &self,
         slot: usize,
     ) -> Result<Option<&OutputSegment>, SegmentError> {
         match self.segment(slot) {
             Ok(segment) => Ok(Some(segment)),
             Err(SegmentError::Damaged) => Ok(None),
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         }
     }
 
     /// Whether the segment in `slot` directly follows the one before it.
-    pub(crate) fn adjoins(&self, slot: usize) -> bool {
-        slot > 0 && self.slots[slot].listed.number == self.slots[slot - 1].listed.number + 1
+    pub(crate) fn is_adjacent(&self, slot: usize) -> bool {
+        slot > 0 && self.slots[slot].entry.number == self.slots[slot - 1].entry.number + 1
     }
 
     /// The end as a truncation point: what it would be if all were cleared now.
     pub(crate) fn as_floor(&self) -> Result<TruncationPoint, SegmentError> {
-        let tallies = match self.len().checked_sub(1) {
-            Some(last) => self.tallies_at(last, self.end)?,
-            None => self.floor_tallies,
+        let counters = match self.len().checked_sub(1) {
+            Some(last) => self.counters_at(last, self.end)?,
+            None => self.floor_counters,
         };
         Ok(TruncationPoint {
             offset: self.end,
-            tallies,
+            tallies: counters,
         })
     }
 
@@ -207,7 +207,7 @@ impl<'d> JournalSnapshot<'d> {
     pub(crate) fn extents(&self) -> Result<Vec<SegmentExtent>, SegmentError> {
         let mut extents = Vec::with_capacity(self.len());
         for slot in 0..self.len() {
-            if let Some(segment) = self.sound_segment(slot)? {
+            if let Some(segment) = self.valid_segment(slot)? {
                 extents.push(SegmentExtent {
                     number: segment.number,
                     from: segment.base,
@@ -221,7 +221,7 @@ impl<'d> JournalSnapshot<'d> {
     /// The offset of the oldest byte kept.
     pub(crate) fn start(&self) -> Result<u64, SegmentError> {
         for slot in 0..self.len() {
-            if let Some(segment) = self.sound_segment(slot)? {
+            if let Some(segment) = self.valid_segment(slot)? {
                 return Ok(segment.base.max(self.floor).min(self.end));
             }
         }
@@ -235,10 +235,10 @@ impl<'d> JournalSnapshot<'d> {
             return Ok(RecordPosition { slot: 0, record: 0 });
         }
         let slot = self.last_slot(|segment| Ok(segment.base <= offset))?;
-        let Some(segment) = self.sound_segment(slot)? else {
+        let Some(segment) = self.valid_segment(slot)? else {
             return Ok(RecordPosition { slot, record: 0 });
         };
-        let record = search(segment, |record| record.end() <= offset)?;
+        let record = partition_records(segment, |record| record.end() <= offset)?;
         Ok(self.normalize(RecordPosition { slot, record }, segment.count))
     }
 
@@ -247,36 +247,36 @@ impl<'d> JournalSnapshot<'d> {
         if self.len() == 0 {
             return Ok(RecordPosition { slot: 0, record: 0 });
         }
-        let before = |segment: &OutputSegment| {
+        let is_before = |segment: &OutputSegment| {
             let first = segment.record(0)?;
             Ok(first.is_none_or(|record| record.at_ns < at_ns))
         };
-        let slot = self.last_slot(before)?;
-        let Some(segment) = self.sound_segment(slot)? else {
+        let slot = self.last_slot(is_before)?;
+        let Some(segment) = self.valid_segment(slot)? else {
             return Ok(RecordPosition { slot, record: 0 });
         };
-        let record = search(segment, |record| record.at_ns < at_ns)?;
+        let record = partition_records(segment, |record| record.at_ns < at_ns)?;
         Ok(self.normalize(RecordPosition { slot, record }, segment.count))
     }
 
-    /// The last slot for which `before` holds; 0 where there is none. It must hold for a prefix of
+    /// The last slot for which `is_before` holds; 0 where there is none. It must hold for a prefix of
     /// the slots. Slots without a valid header count as after.
     fn last_slot(
         &self,
-        before: impl Fn(&OutputSegment) -> Result<bool, SegmentError>,
+        is_before: impl Fn(&OutputSegment) -> Result<bool, SegmentError>,
     ) -> Result<usize, SegmentError> {
         let (mut low, mut high) = (0, self.len());
         // Most queries read the end, and the last segment is open already.
         if let Some(last) = high.checked_sub(1)
-            && let Some(segment) = self.sound_segment(last)?
-            && before(segment)?
+            && let Some(segment) = self.valid_segment(last)?
+            && is_before(segment)?
         {
             return Ok(last);
         }
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            let holds = match self.sound_segment(middle)? {
-                Some(segment) => before(segment)?,
+            let holds = match self.valid_segment(middle)? {
+                Some(segment) => is_before(segment)?,
                 None => false,
             };
             if holds {
@@ -289,31 +289,31 @@ impl<'d> JournalSnapshot<'d> {
     }
 
     /// Moves the position after a segment's last record to the next segment's first.
-    fn normalize(&self, place: RecordPosition, count: u64) -> RecordPosition {
-        if place.record == count && place.slot + 1 < self.len() {
+    fn normalize(&self, position: RecordPosition, count: u64) -> RecordPosition {
+        if position.record == count && position.slot + 1 < self.len() {
             return RecordPosition {
-                slot: place.slot + 1,
+                slot: position.slot + 1,
                 record: 0,
             };
         }
-        place
+        position
     }
 
     /// The stream counters before `offset`, which is in the segment of `slot` or at its end.
     /// Damaged
     /// chunks count as without newlines.
-    pub(crate) fn tallies_at(
+    pub(crate) fn counters_at(
         &self,
         slot: usize,
         offset: u64,
     ) -> Result<StreamCounters, SegmentError> {
-        match self.sound_segment(slot)? {
+        match self.valid_segment(slot)? {
             Some(segment) => {
                 let floor = TruncationPoint {
                     offset: self.floor,
-                    tallies: self.floor_tallies,
+                    tallies: self.floor_counters,
                 };
-                tallies_of(self.dir(), segment, offset, floor)
+                counters_in_segment(self.dir(), segment, offset, floor)
             }
             None => Ok(StreamCounters::default()),
         }
@@ -321,23 +321,23 @@ impl<'d> JournalSnapshot<'d> {
 }
 
 /// The stream counters before `offset`, by one segment alone.
-pub(crate) fn tallies_of(
+pub(crate) fn counters_in_segment(
     dir: BorrowedFd<'_>,
     segment: &OutputSegment,
     offset: u64,
     floor: TruncationPoint,
 ) -> Result<StreamCounters, SegmentError> {
     let cleared = floor.offset >= segment.base;
-    let mut tallies = if cleared {
+    let mut counters = if cleared {
         floor.tallies
     } else {
-        segment.tallies
+        segment.counters
     };
     let mut newest = [None; STREAMS.len()];
     let mut raw = Vec::new();
-    let mut place = 0;
-    'records: while place < segment.count {
-        segment.records(place, &mut raw, RECORDS_STEP)?;
+    let mut index = 0;
+    'records: while index < segment.count {
+        segment.records(index, &mut raw, RECORDS_STEP)?;
         if raw.is_empty() {
             break;
         }
@@ -347,37 +347,39 @@ pub(crate) fn tallies_of(
             };
             if record.end() > floor.offset {
                 let code = usize::from(stream_code(record.stream));
-                tallies[code].bytes += u64::from(record.len).min(offset - record.offset);
-                newest[code] = Some(place);
+                counters[code].bytes += u64::from(record.len).min(offset - record.offset);
+                newest[code] = Some(index);
             }
-            place += 1;
+            index += 1;
         }
     }
-    for (tally, place) in tallies.iter_mut().zip(newest) {
+    for (counter, place) in counters.iter_mut().zip(newest) {
         let Some(place) = place else { continue };
         let Some((record, bytes)) = segment.chunk(dir, place)? else {
             continue;
         };
         let within = usize::try_from(offset - record.offset).unwrap_or(usize::MAX);
         let bytes = &bytes[..within.min(bytes.len())];
-        tally.newlines = record.line + memchr::memchr_iter(b'\n', bytes).count() as u64;
-        tally.open = bytes.last().is_some_and(|&last| last != b'\n');
+        counter.newlines = record.line + memchr::memchr_iter(b'\n', bytes).count() as u64;
+        counter.open = bytes.last().is_some_and(|&last| last != b'\n');
     }
-    Ok(tallies)
+    Ok(counters)
 }
 
 /// The number of records read in one step.
 const RECORDS_STEP: usize = 1024;
 
-/// The first record of a segment for which `before` does not hold; it must hold for a prefix.
+/// The first record of a segment for which `is_before` does not hold; it must hold for a prefix.
 /// Invalid records count as after. Searches back from the end first, in growing steps: most queries
 /// are about what came last.
-fn search(
+fn partition_records(
     segment: &OutputSegment,
-    before: impl Fn(&IndexRecord) -> bool,
+    is_before: impl Fn(&IndexRecord) -> bool,
 ) -> Result<u64, SegmentError> {
     let holds = |place| -> Result<bool, SegmentError> {
-        Ok(segment.record(place)?.is_some_and(|record| before(&record)))
+        Ok(segment
+            .record(place)?
+            .is_some_and(|record| is_before(&record)))
     };
     let (mut low, mut high, mut step) = (0, segment.count, 1);
     while low < high && step <= high {

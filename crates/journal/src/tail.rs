@@ -13,7 +13,7 @@ pub(crate) const TAIL_RECORDS: usize = 1_024;
 
 /// The newest records of a segment with their bytes: contiguous and intact.
 #[derive(Debug, Default)]
-pub(crate) struct TailReader {
+pub(crate) struct SegmentTail {
     /// The number of its first record.
     first: u64,
     /// The journal offset of its first byte.
@@ -22,7 +22,7 @@ pub(crate) struct TailReader {
     bytes: Vec<u8>,
 }
 
-impl TailReader {
+impl SegmentTail {
     /// The number of its last record, and that record.
     pub(crate) fn last(&self) -> Option<(u64, RawRecord)> {
         let last = self.records.last()?;
@@ -45,17 +45,17 @@ impl TailReader {
     /// other
     /// or are not intact.
     pub(crate) fn extend(&mut self, first: u64, records: &[RawRecord], bytes: &[u8]) -> bool {
-        let begin = match (self.last(), records.first().and_then(IndexRecord::decode)) {
+        let start_offset = match (self.last(), records.first().and_then(IndexRecord::decode)) {
             (_, None) => return records.is_empty() && bytes.is_empty(),
             (Some((last, _)), Some(_)) if last + 1 != first => return false,
             (Some(_), Some(_)) => self.end(),
             (None, Some(record)) => record.offset,
         };
-        if !are_intact(begin, records, bytes) {
+        if !are_intact(start_offset, records, bytes) {
             return false;
         }
         if self.records.is_empty() {
-            (self.first, self.base) = (first, begin);
+            (self.first, self.base) = (first, start_offset);
         }
         self.records.extend_from_slice(records);
         self.bytes.extend_from_slice(bytes);
@@ -95,23 +95,23 @@ impl TailReader {
         if self.records.len() <= TAIL_RECORDS && self.bytes.len() <= TAIL_BYTES {
             return;
         }
-        let kept = fitting(&self.records, TAIL_RECORDS / 2, TAIL_BYTES / 2);
-        let gone = self.records.len() - kept;
-        let bytes: usize = self.records[..gone].iter().map(length).sum();
-        self.records.drain(..gone);
+        let kept_records = count_fitting(&self.records, TAIL_RECORDS / 2, TAIL_BYTES / 2);
+        let dropped = self.records.len() - kept_records;
+        let bytes: usize = self.records[..dropped].iter().map(length).sum();
+        self.records.drain(..dropped);
         self.bytes.drain(..bytes);
-        self.first += gone as u64;
+        self.first += dropped as u64;
         self.base += bytes as u64;
         self.bytes.shrink_to(TAIL_BYTES);
     }
 }
 
 /// The number of records at the end of these that fit; at least one where there is one.
-pub(crate) fn fitting(records: &[RawRecord], most: usize, most_bytes: usize) -> usize {
+pub(crate) fn count_fitting(records: &[RawRecord], max_records: usize, max_bytes: usize) -> usize {
     let mut bytes = 0;
-    let fit = records.iter().rev().take(most).take_while(|record| {
+    let fit = records.iter().rev().take(max_records).take_while(|record| {
         bytes += length(record);
-        bytes <= most_bytes
+        bytes <= max_bytes
     });
     fit.count().max(usize::from(!records.is_empty()))
 }
@@ -121,19 +121,19 @@ fn length(record: &RawRecord) -> usize {
 }
 
 /// Whether these records cover exactly these bytes, which begin at an offset.
-fn are_intact(begin: u64, records: &[RawRecord], bytes: &[u8]) -> bool {
-    let (mut offset, mut rest) = (begin, bytes);
+fn are_intact(start_offset: u64, records: &[RawRecord], bytes: &[u8]) -> bool {
+    let (mut offset, mut rest) = (start_offset, bytes);
     for raw in records {
         let Some(record) = IndexRecord::decode(raw).filter(|record| record.offset == offset) else {
             return false;
         };
-        let Some((chunk, behind)) = rest.split_at_checked(record.len as usize) else {
+        let Some((chunk, rest_bytes)) = rest.split_at_checked(record.len as usize) else {
             return false;
         };
         if !IndexRecord::is_intact(raw, chunk) {
             return false;
         }
-        (offset, rest) = (record.end(), behind);
+        (offset, rest) = (record.end(), rest_bytes);
     }
     rest.is_empty()
 }
@@ -154,7 +154,7 @@ mod tests {
                 len: u32::try_from(chunk.len()).expect("short"),
                 line: 0,
                 stream: StreamName::Pty,
-                fresh: true,
+                begins_line: true,
             };
             offset = record.end();
             record.encode(chunk)
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_follows_is_taken_over_and_what_does_not_is_refused() {
-        let mut tail = TailReader::default();
+        let mut tail = SegmentTail::default();
         assert_eq!(tail.last(), None);
         let (records, bytes) = chunks(100, &[b"one", b"two"]);
         assert!(tail.extend(7, &records, &bytes));
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn it_stays_small_and_keeps_the_newest() {
-        let mut tail = TailReader::default();
+        let mut tail = SegmentTail::default();
         let mut offset = 0;
         for number in 0..5 * TAIL_RECORDS as u64 {
             let (records, bytes) = chunks(offset, &[&[b'x'; 100]]);

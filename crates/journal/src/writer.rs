@@ -10,9 +10,11 @@ use rustix::io::Errno;
 
 use crate::error::WriteError;
 use crate::files;
-use crate::index::{CHUNK_BYTES, HEADER_BYTES, Header, IndexRecord, RECORD_BYTES, StreamCounters};
+use crate::index::{
+    CHUNK_BYTES, HEADER_BYTES, IndexHeader, IndexRecord, RECORD_BYTES, StreamCounters,
+};
 use crate::query::stream_code;
-use crate::recover;
+use crate::repair;
 
 /// The default size in bytes at which a segment is closed and the next one begins.
 pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
@@ -42,7 +44,7 @@ impl Default for SegmentLimits {
 pub struct OutputWriter {
     dir: OwnedFd,
     limits: SegmentLimits,
-    open: Option<OpenSegment>,
+    open: Option<ActiveSegment>,
     progress: WriteProgress,
 }
 
@@ -56,12 +58,12 @@ pub(crate) struct WriteProgress {
     /// The newest time stored, in nanoseconds since the Unix epoch.
     pub(crate) at_ns: i64,
     /// The stream counters.
-    pub(crate) tallies: StreamCounters,
+    pub(crate) counters: StreamCounters,
 }
 
 /// The pair of files being appended to.
 #[derive(Debug)]
-pub(crate) struct OpenSegment {
+pub(crate) struct ActiveSegment {
     pub(crate) segment: File,
     pub(crate) index: File,
     pub(crate) number: u32,
@@ -96,7 +98,10 @@ impl OutputWriter {
     /// The names of the files that [`prepare`](Self::prepare) creates.
     #[must_use]
     pub fn prepared_files() -> [String; 2] {
-        [files::name(0, files::SEGMENT), files::name(0, files::INDEX)]
+        [
+            files::segment_file_name(0, files::SEGMENT),
+            files::segment_file_name(0, files::INDEX),
+        ]
     }
 
     /// For a later attempt: finds the valid end, cuts a torn tail, continues.
@@ -117,7 +122,7 @@ impl OutputWriter {
         limits: SegmentLimits,
         at_least: u64,
     ) -> Result<Self, WriteError> {
-        let (progress, open) = recover::repair(dir, at_least)?;
+        let (progress, open) = repair::repair(dir, at_least)?;
         Ok(Self {
             dir: duplicate(dir)?,
             limits: limits.clamped(),
@@ -160,13 +165,13 @@ impl OutputWriter {
     }
 
     /// Continues at `progress`, in `open` or else in a new segment.
-    pub(crate) fn go_on(&mut self, progress: WriteProgress, open: Option<OpenSegment>) {
+    pub(crate) fn resume_at(&mut self, progress: WriteProgress, open: Option<ActiveSegment>) {
         self.progress = progress;
         self.open = open;
     }
 
     /// Closes the files; the next append begins a segment.
-    pub(crate) fn seal(&mut self) {
+    pub(crate) fn close_segment(&mut self) {
         self.open = None;
     }
 
@@ -176,13 +181,13 @@ impl OutputWriter {
         stream: StreamName,
         chunk: &[u8],
     ) -> Result<(), WriteError> {
-        let (record, after) = self.progress.next(at_ns, stream, chunk);
-        let full = |open: &OpenSegment| {
+        let (record, after) = self.progress.next_record(at_ns, stream, chunk);
+        let is_full = |open: &ActiveSegment| {
             record.end() - open.base > self.limits.segment_bytes && record.offset > open.base
         };
-        if self.open.as_ref().is_none_or(full) {
+        if self.open.as_ref().is_none_or(is_full) {
             self.open = None;
-            self.begin_segment(&record, chunk)?;
+            self.start_segment(&record, chunk)?;
         } else if let Some(open) = &mut self.open {
             open.append(&record.encode(chunk), record.offset - open.base, chunk)?;
         }
@@ -194,17 +199,17 @@ impl OutputWriter {
     }
 
     /// Creates the next pair of files with their first chunk.
-    fn begin_segment(&mut self, record: &IndexRecord, chunk: &[u8]) -> Result<(), WriteError> {
+    fn start_segment(&mut self, record: &IndexRecord, chunk: &[u8]) -> Result<(), WriteError> {
         let number = self.progress.next_number;
-        let header = Header {
+        let header = IndexHeader {
             number,
             base: record.offset,
-            tallies: self.progress.tallies,
+            counters: self.progress.counters,
         };
         let mut first = [0; HEADER_BYTES + RECORD_BYTES];
         first[..HEADER_BYTES].copy_from_slice(&header.encode());
         first[HEADER_BYTES..].copy_from_slice(&record.encode(chunk));
-        match OpenSegment::begin(self.dir.as_fd(), number, (&first, chunk), record.offset) {
+        match ActiveSegment::create(self.dir.as_fd(), number, (&first, chunk), record.offset) {
             Ok(open) => {
                 self.progress.next_number = number + 1;
                 self.open = Some(open);
@@ -214,7 +219,7 @@ impl OutputWriter {
                 // A number whose files cannot be removed, or belong to others, stays taken: readers
                 // and
                 // recovery skip it.
-                if error.is_taken() || !discard(self.dir.as_fd(), number) {
+                if error.is_already_exists() || !discard(self.dir.as_fd(), number) {
                     self.progress.next_number = number + 1;
                 }
                 Err(error)
@@ -235,29 +240,34 @@ impl SegmentLimits {
 
 impl WriteProgress {
     /// The record for the next chunk, and the progress once it is stored.
-    pub(crate) fn next(&self, at_ns: i64, stream: StreamName, chunk: &[u8]) -> (IndexRecord, Self) {
-        let place = usize::from(stream_code(stream));
-        let before = self.tallies[place];
+    pub(crate) fn next_record(
+        &self,
+        at_ns: i64,
+        stream: StreamName,
+        chunk: &[u8],
+    ) -> (IndexRecord, Self) {
+        let code = usize::from(stream_code(stream));
+        let counter = self.counters[code];
         let record = IndexRecord {
             at_ns: at_ns.max(self.at_ns),
             offset: self.end,
             len: u32::try_from(chunk.len()).unwrap_or(u32::MAX),
-            line: before.newlines,
+            line: counter.newlines,
             stream,
-            fresh: !before.open,
+            begins_line: !counter.open,
         };
         let mut after = *self;
         after.at_ns = record.at_ns;
         after.end = record.end();
-        after.tallies[place].add(chunk);
+        after.counters[code].add(chunk);
         (record, after)
     }
 }
 
-impl OpenSegment {
+impl ActiveSegment {
     /// Creates the pair of files numbered `number` with the header of the index and the first
     /// chunk.
-    fn begin(
+    fn create(
         dir: BorrowedFd<'_>,
         number: u32,
         (index, chunk): (&[u8], &[u8]),
@@ -275,14 +285,14 @@ impl OpenSegment {
     }
 
     /// Appends to the segment before the index, each in one write; restores both if that fails.
-    fn append(&mut self, index: &[u8], before: u64, chunk: &[u8]) -> Result<(), WriteError> {
+    fn append(&mut self, index: &[u8], segment_bytes: u64, chunk: &[u8]) -> Result<(), WriteError> {
         if let Err(error) = files::write(&self.segment, chunk) {
-            self.cut(before);
-            return Err(self.refused(files::SEGMENT, error));
+            self.cut(segment_bytes);
+            return Err(self.append_error(files::SEGMENT, error));
         }
         if let Err(error) = files::write(&self.index, index) {
-            self.cut(before);
-            return Err(self.refused(files::INDEX, error));
+            self.cut(segment_bytes);
+            return Err(self.append_error(files::INDEX, error));
         }
         self.index_bytes += index.len() as u64;
         Ok(())
@@ -296,8 +306,12 @@ impl OpenSegment {
         drop((index, segment));
     }
 
-    fn refused(&self, suffix: &str, error: io::Error) -> WriteError {
-        WriteError::io("append to", files::name(self.number, suffix), error)
+    fn append_error(&self, suffix: &str, error: io::Error) -> WriteError {
+        WriteError::io(
+            "append to",
+            files::segment_file_name(self.number, suffix),
+            error,
+        )
     }
 }
 
@@ -324,5 +338,5 @@ pub(crate) fn create(dir: BorrowedFd<'_>, number: u32, suffix: &str) -> Result<F
             0 => Ok(File::from(file)),
             _ => Err(Errno::EXIST),
         })
-        .map_err(|error| WriteError::io("create", files::name(number, suffix), error))
+        .map_err(|error| WriteError::io("create", files::segment_file_name(number, suffix), error))
 }

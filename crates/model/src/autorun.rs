@@ -11,18 +11,18 @@ mod rules;
 
 use serde::{Deserialize, Serialize};
 
-use rules::LASTS;
-pub use rules::LINES;
+use rules::LAST_COMPONENTS;
+pub use rules::RULES;
 
 use crate::byte_string::ByteString;
 use crate::overlay::FileKind;
 
 /// The most findings that one report names.
-pub const UNASKED_MAX: usize = 20;
+pub const AUTORUN_MAX: usize = 20;
 
 /// One line of the list: a path pattern and the tool that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AutorunLine {
+pub struct AutorunRule {
     /// Path components in a row, matched at any depth; everything below them belongs to the line.
     /// A `*` at one end of a component matches any text; a leading `/` anchors the pattern at the
     /// workspace root.
@@ -80,7 +80,7 @@ pub struct AutorunFinding {
 /// in a serialization without field names, so no field may be skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AutorunReport {
-    /// The findings: at most [`UNASKED_MAX`], sorted by path.
+    /// The findings: at most [`AUTORUN_MAX`], sorted by path.
     #[serde(default)]
     pub found: Vec<AutorunFinding>,
     /// The number of further findings.
@@ -108,7 +108,7 @@ impl AutorunReport {
     pub fn add(&mut self, new: AutorunFinding) {
         match self.found.binary_search_by(|it| it.path.cmp(&new.path)) {
             Ok(_) => {}
-            Err(_) if self.found.len() >= UNASKED_MAX => self.more += 1,
+            Err(_) if self.found.len() >= AUTORUN_MAX => self.more += 1,
             Err(at) => self.found.insert(at, new),
         }
     }
@@ -126,8 +126,8 @@ impl AutorunReport {
 }
 
 /// The paths that isolation level high protects in a workspace.
-pub fn protected() -> impl Iterator<Item = &'static str> {
-    let lines = LINES
+pub fn protected_paths() -> impl Iterator<Item = &'static str> {
+    let lines = RULES
         .iter()
         .filter(|it| it.guard == AutorunGuard::Protected);
     lines.map(|it| it.path.trim_start_matches('/'))
@@ -136,22 +136,22 @@ pub fn protected() -> impl Iterator<Item = &'static str> {
 /// The line that a relative path belongs to. A directory itself belongs to none; the files in
 /// it may. A symbolic link in the place of a listed directory belongs to its line.
 #[must_use]
-pub fn line_of(path: &[u8], kind: FileKind) -> Option<&'static AutorunLine> {
+pub fn rule_for(path: &[u8], kind: FileKind) -> Option<&'static AutorunRule> {
     if kind == FileKind::Directory {
         return None;
     }
-    LINES.iter().find(|line| line.covers(path, kind))
+    RULES.iter().find(|line| line.covers(path, kind))
 }
 
-impl AutorunLine {
+impl AutorunRule {
     fn covers(&self, path: &[u8], kind: FileKind) -> bool {
-        let (wanted, rooted) = match self.path.strip_prefix('/') {
+        let (rule_path, rooted) = match self.path.strip_prefix('/') {
             Some(wanted) => (wanted, true),
             None => (self.path, false),
         };
         let mut rest = Some(path);
         while let Some(from) = rest {
-            if self.meets(wanted.as_bytes(), from, kind) {
+            if self.matches_prefix(rule_path.as_bytes(), from, kind) {
                 return true;
             }
             rest = from
@@ -166,9 +166,9 @@ impl AutorunLine {
     }
 
     /// Whether a path begins with these components; a link may stand for the first of them.
-    fn meets(&self, wanted: &[u8], path: &[u8], kind: FileKind) -> bool {
+    fn matches_prefix(&self, rule_path: &[u8], path: &[u8], kind: FileKind) -> bool {
         let mut names = path.split(|byte| *byte == b'/');
-        for pattern in wanted.split(|byte| *byte == b'/') {
+        for pattern in rule_path.split(|byte| *byte == b'/') {
             match names.next() {
                 Some(name) if is_named(pattern, name) => {}
                 None if kind == FileKind::Symlink => return true,
@@ -183,12 +183,12 @@ impl AutorunLine {
 /// Whether a file of this name can belong to a line that no directory above it belongs to: a
 /// cheap pre-filter that rejects most names.
 #[must_use]
-pub fn may_be_last(name: &[u8]) -> bool {
+pub fn may_match_last_component(name: &[u8]) -> bool {
     let Some(first) = name.first().map(u8::to_ascii_lowercase) else {
         return false;
     };
     let begins = |last: &[u8]| last[0] == b'*' || last[0].to_ascii_lowercase() == first;
-    LASTS
+    LAST_COMPONENTS
         .iter()
         .any(|last| begins(last) && is_named(last, name))
 }

@@ -42,11 +42,11 @@ impl FromStr for Cursor {
     type Err = CursorError;
 
     fn from_str(text: &str) -> Result<Self, CursorError> {
-        let refused = || CursorError(text.to_owned());
+        let invalid = || CursorError(text.to_owned());
         let (offset, event) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
         Ok(Self {
-            offset: offset.parse().map_err(|_| refused())?,
-            event: event.parse().map_err(|_| refused())?,
+            offset: offset.parse().map_err(|_| invalid())?,
+            event: event.parse().map_err(|_| invalid())?,
         })
     }
 }

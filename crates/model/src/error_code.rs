@@ -228,14 +228,14 @@ pub const ERROR_CODES: [ErrorCodeInfo; 23] = [
 impl ErrorCode {
     /// The table row of this code.
     #[must_use]
-    pub const fn row(self) -> &'static ErrorCodeInfo {
+    pub const fn info(self) -> &'static ErrorCodeInfo {
         &ERROR_CODES[self as usize]
     }
 
     /// The stable code, for example `process_not_found`.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        self.row().name
+        self.info().name
     }
 }
 

@@ -27,10 +27,10 @@ impl FromStr for HostRule {
     type Err = HostRuleError;
 
     fn from_str(given: &str) -> Result<Self, HostRuleError> {
-        let parsed = split(given).and_then(|(host, ports)| {
+        let parsed = split_ports(given).and_then(|(host, ports)| {
             Ok(Self {
-                host: pattern(host)?,
-                ports: ports_of(ports)?,
+                host: parse_pattern(host)?,
+                ports: parse_ports(ports)?,
             })
         });
         parsed.map_err(|problem| HostRuleError {
@@ -41,7 +41,7 @@ impl FromStr for HostRule {
 }
 
 /// Splits a rule into its host part and its ports part.
-fn split(given: &str) -> Result<(&str, Option<&str>), HostProblem> {
+fn split_ports(given: &str) -> Result<(&str, Option<&str>), HostProblem> {
     if given.is_empty() {
         return Err("it is empty");
     }
@@ -69,7 +69,7 @@ fn split(given: &str) -> Result<(&str, Option<&str>), HostProblem> {
     }
 }
 
-fn ports_of(text: Option<&str>) -> Result<Vec<u16>, HostProblem> {
+fn parse_ports(text: Option<&str>) -> Result<Vec<u16>, HostProblem> {
     let Some(text) = text else {
         return Ok(Vec::new());
     };
@@ -88,7 +88,7 @@ fn ports_of(text: Option<&str>) -> Result<Vec<u16>, HostProblem> {
     Ok(ports)
 }
 
-fn pattern(host: &str) -> Result<HostPattern, HostProblem> {
+fn parse_pattern(host: &str) -> Result<HostPattern, HostProblem> {
     let (address, prefix) = match host.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix)),
         None => (host, None),
@@ -106,13 +106,13 @@ fn pattern(host: &str) -> Result<HostPattern, HostProblem> {
         None => address.parse().ok(),
     };
     match (address, prefix) {
-        (Some(address), prefix) => network(address, prefix),
+        (Some(address), prefix) => parse_network(address, prefix),
         (None, Some(_)) => Err("give the host alone, without scheme, user or path"),
-        (None, None) => named(host),
+        (None, None) => parse_name(host),
     }
 }
 
-fn network(address: IpAddr, prefix: Option<&str>) -> Result<HostPattern, HostProblem> {
+fn parse_network(address: IpAddr, prefix: Option<&str>) -> Result<HostPattern, HostProblem> {
     if let IpAddr::V6(v6) = address
         && v6.to_ipv4_mapped().is_some()
     {
@@ -127,7 +127,7 @@ fn network(address: IpAddr, prefix: Option<&str>) -> Result<HostPattern, HostPro
             prefix.ok_or("what follows the slash is no prefix length")?
         }
     };
-    if masked(address, prefix) != address {
+    if mask_address(address, prefix) != address {
         return Err("the address has bits beyond its prefix length");
     }
     Ok(HostPattern::Addresses { address, prefix })
@@ -135,7 +135,7 @@ fn network(address: IpAddr, prefix: Option<&str>) -> Result<HostPattern, HostPro
 
 /// The address with all bits after the first `prefix` cleared.
 #[must_use]
-pub fn masked(address: IpAddr, prefix: u8) -> IpAddr {
+pub fn mask_address(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32)));
@@ -148,7 +148,7 @@ pub fn masked(address: IpAddr, prefix: u8) -> IpAddr {
     }
 }
 
-fn named(host: &str) -> Result<HostPattern, HostProblem> {
+fn parse_name(host: &str) -> Result<HostPattern, HostProblem> {
     if host == "*" {
         return Err("for every host ask for the network 'full'");
     }
@@ -259,7 +259,7 @@ impl HostRule {
 impl HostPattern {
     /// Whether the rule matches this name, given in lower case without a final dot.
     #[must_use]
-    pub fn means_name(&self, name: &str) -> bool {
+    pub fn matches_name(&self, name: &str) -> bool {
         match self {
             Self::Name(own) => own == name,
             Self::Below(own) => name
@@ -272,12 +272,12 @@ impl HostPattern {
 
     /// Whether the rule matches this address.
     #[must_use]
-    pub fn means_address(&self, address: IpAddr) -> bool {
+    pub fn matches_address(&self, address: IpAddr) -> bool {
         match self {
             Self::Addresses {
                 address: own,
                 prefix,
-            } => own.is_ipv4() == address.is_ipv4() && masked(address, *prefix) == *own,
+            } => own.is_ipv4() == address.is_ipv4() && mask_address(address, *prefix) == *own,
             Self::Name(_) | Self::Below(_) => false,
         }
     }

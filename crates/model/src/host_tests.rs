@@ -105,7 +105,7 @@ fn below_means_names_below_and_not_itself() {
         ("badexample.org", false),
         ("example.org.evil.test", false),
     ] {
-        assert_eq!(rule.host.means_name(name), meant, "{name}");
+        assert_eq!(rule.host.matches_name(name), meant, "{name}");
     }
 }
 
@@ -115,8 +115,8 @@ fn addresses_are_told_apart_by_their_prefix_and_family() {
     let all = parse("0.0.0.0/0").expect("a network");
     for (address, meant) in [("10.1.2.255", true), ("10.1.3.0", false), ("::1", false)] {
         let address = address.parse().expect("an address");
-        assert_eq!(rule.host.means_address(address), meant, "{address}");
-        assert_eq!(all.host.means_address(address), address.is_ipv4());
+        assert_eq!(rule.host.matches_address(address), meant, "{address}");
+        assert_eq!(all.host.matches_address(address), address.is_ipv4());
     }
 }
 

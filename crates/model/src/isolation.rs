@@ -153,18 +153,19 @@ impl IsolationSpec {
     #[must_use]
     pub fn warnings(&self, first: bool) -> Vec<MissingCapability> {
         let missing = self.missing.iter();
-        let told = missing.filter(|it| first || !self.is_of_host(it.ability));
-        told.cloned().collect()
+        let reported = missing.filter(|it| first || !self.is_host_wide(it.ability));
+        reported.cloned().collect()
     }
 
     /// Whether a capability is missing that no command gets on this host.
     #[must_use]
-    pub fn lacks_of_host(&self) -> bool {
-        self.missing.iter().any(|it| self.is_of_host(it.ability))
+    pub fn lacks_host_wide(&self) -> bool {
+        self.missing.iter().any(|it| self.is_host_wide(it.ability))
     }
 
-    fn is_of_host(&self, ability: Capability) -> bool {
-        let usual = ability == Capability::PidsLimit && self.limits.pids == Some(DEFAULT_PIDS);
-        self.level < IsolationLevel::High && (ability == Capability::OwnCgroup || usual)
+    fn is_host_wide(&self, ability: Capability) -> bool {
+        let is_default_pids =
+            ability == Capability::PidsLimit && self.limits.pids == Some(DEFAULT_PIDS);
+        self.level < IsolationLevel::High && (ability == Capability::OwnCgroup || is_default_pids)
     }
 }

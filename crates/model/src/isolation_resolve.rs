@@ -31,11 +31,11 @@ pub struct UnmetIsolation {
 }
 
 fn list(missing: &[MissingCapability]) -> String {
-    let told: Vec<String> = missing
+    let descriptions: Vec<String> = missing
         .iter()
         .map(|it| format!("{} ({})", it.ability.as_str(), it.reason))
         .collect();
-    told.join("; ")
+    descriptions.join("; ")
 }
 
 /// Resolves a request against the capabilities of a backend.
@@ -44,7 +44,7 @@ fn list(missing: &[MissingCapability]) -> String {
 /// At levels high and container, when a capability is missing that was not declared dispensable; at
 /// every level, when a limit is missing that the request itself sets.
 pub fn resolve_isolation(
-    asked: IsolationRequest,
+    request: IsolationRequest,
     abilities: &CapabilitySet,
 ) -> Result<IsolationSpec, UnmetIsolation> {
     let IsolationRequest {
@@ -53,31 +53,35 @@ pub fn resolve_isolation(
         mut demanded,
         confinement,
         degradable,
-    } = asked;
+    } = request;
     if level >= IsolationLevel::Medium {
         limits.pids.get_or_insert(DEFAULT_PIDS);
     }
     // The default that every command gets is not a demand of this request.
     demanded.pids = demanded.pids.filter(|pids| *pids != DEFAULT_PIDS);
-    let demanded: Vec<Capability> = by_limits(demanded).collect();
-    let mut wanted = wanted(level, confinement.as_ref(), abilities.root);
-    wanted.extend(by_limits(limits));
-    let is_there = |it: Capability| abilities.has(it) || is_counted(it, level, abilities);
-    let (in_force, absent): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|it| is_there(*it));
-    let missing: Vec<MissingCapability> =
-        absent.into_iter().map(|it| reason(abilities, it)).collect();
-    let closed: Vec<MissingCapability> = missing
+    let demanded: Vec<Capability> = limit_capabilities(demanded).collect();
+    let mut required = required_capabilities(level, confinement.as_ref(), abilities.root);
+    required.extend(limit_capabilities(limits));
+    let is_available =
+        |it: Capability| abilities.has(it) || is_limited_by_rlimit(it, level, abilities);
+    let (in_force, unavailable): (Vec<_>, Vec<_>) =
+        required.into_iter().partition(|it| is_available(*it));
+    let missing: Vec<MissingCapability> = unavailable
+        .into_iter()
+        .map(|it| missing_capability(abilities, it))
+        .collect();
+    let refused: Vec<MissingCapability> = missing
         .iter()
         .filter(|it| {
-            let held = level >= IsolationLevel::High || demanded.contains(&it.ability);
-            held && !may_lack(it.ability, &degradable, abilities.root)
+            let is_enforced = level >= IsolationLevel::High || demanded.contains(&it.ability);
+            is_enforced && !may_be_missing(it.ability, &degradable, abilities.root)
         })
         .cloned()
         .collect();
-    if !closed.is_empty() {
+    if !refused.is_empty() {
         return Err(UnmetIsolation {
             level,
-            missing: closed,
+            missing: refused,
         });
     }
     // Level high always has a sandbox: without a requested one it gets the most restrictive.
@@ -97,7 +101,11 @@ pub fn resolve_isolation(
 
 /// In a user namespace of their own, processes are counted by setrlimit(2) as well as by a cgroup.
 /// This is what an unprivileged user has without cgroup delegation.
-fn is_counted(ability: Capability, level: IsolationLevel, abilities: &CapabilitySet) -> bool {
+fn is_limited_by_rlimit(
+    ability: Capability,
+    level: IsolationLevel,
+    abilities: &CapabilitySet,
+) -> bool {
     ability == Capability::PidsLimit
         && level == IsolationLevel::High
         && !abilities.root
@@ -109,51 +117,55 @@ fn is_counted(ability: Capability, level: IsolationLevel, abilities: &Capability
 /// to no user of the host, else the sandbox is void: no request may do without. A cgroup isolates
 /// nothing: an unprivileged user has none without delegation, and gets a warning; limits that need
 /// one are reported missing by their own names.
-fn may_lack(ability: Capability, degradable: &[Capability], root: bool) -> bool {
+fn may_be_missing(ability: Capability, degradable: &[Capability], root: bool) -> bool {
     let named = degradable.contains(&ability) && ability != Capability::SpareIds;
     named || (ability == Capability::OwnCgroup && !root)
 }
 
 /// The capabilities that a level consists of.
-fn wanted(level: IsolationLevel, confinement: Option<&SandboxSpec>, root: bool) -> Vec<Capability> {
+fn required_capabilities(
+    level: IsolationLevel,
+    confinement: Option<&SandboxSpec>,
+    root: bool,
+) -> Vec<Capability> {
     use Capability::{
         CleanEnvironment, FreshProc, Gate, Landlock, MappedWorkspace, Namespaces, NetworkNamespace,
         NoCapabilities, NoNewPrivileges, Overlay, OwnCgroup, OwnGroup, OwnRoot, Seccomp, SpareIds,
         TreeKill,
     };
-    let mut wanted = vec![CleanEnvironment, OwnGroup, TreeKill];
+    let mut required = vec![CleanEnvironment, OwnGroup, TreeKill];
     if level >= IsolationLevel::Medium {
-        wanted.push(OwnCgroup);
+        required.push(OwnCgroup);
     }
     if level < IsolationLevel::High {
-        return wanted;
+        return required;
     }
-    wanted.extend([NoNewPrivileges, Namespaces, OwnRoot, FreshProc]);
-    wanted.extend([NoCapabilities, Landlock, Seccomp]);
+    required.extend([NoNewPrivileges, Namespaces, OwnRoot, FreshProc]);
+    required.extend([NoCapabilities, Landlock, Seccomp]);
     if root {
-        wanted.push(SpareIds);
+        required.push(SpareIds);
     }
     let Some(confinement) = confinement else {
-        return wanted;
+        return required;
     };
     let writes = confinement.workspace.is_some() || !confinement.write.is_empty();
-    let by_need = [
+    let conditional = [
         (root && writes, MappedWorkspace),
         (confinement.overlay, Overlay),
         (confinement.network != NetworkAccess::Full, NetworkNamespace),
-        (needs_gate(confinement), Gate),
+        (needs_egress_proxy(confinement), Gate),
     ];
-    wanted.extend(by_need.iter().filter(|(is, _)| *is).map(|(_, it)| *it));
-    wanted
+    required.extend(conditional.iter().filter(|(is, _)| *is).map(|(_, it)| *it));
+    required
 }
 
 /// Whether the sandbox needs the egress proxy, which carries connections into or out of it.
-fn needs_gate(confinement: &SandboxSpec) -> bool {
+fn needs_egress_proxy(confinement: &SandboxSpec) -> bool {
     let listed = matches!(confinement.network, NetworkAccess::AllowList { .. });
     listed || !confinement.forwards.is_empty()
 }
 
-fn by_limits(limits: Limits) -> impl Iterator<Item = Capability> {
+fn limit_capabilities(limits: Limits) -> impl Iterator<Item = Capability> {
     let processes = limits.open_files.is_some() || limits.file_bytes.is_some();
     [
         (limits.pids.is_some(), Capability::PidsLimit),
@@ -167,9 +179,9 @@ fn by_limits(limits: Limits) -> impl Iterator<Item = Capability> {
     .map(|(_, it)| it)
 }
 
-fn reason(abilities: &CapabilitySet, ability: Capability) -> MissingCapability {
-    let told = abilities.missing.iter().find(|it| it.ability == ability);
-    told.cloned().unwrap_or_else(|| MissingCapability {
+fn missing_capability(abilities: &CapabilitySet, ability: Capability) -> MissingCapability {
+    let known = abilities.missing.iter().find(|it| it.ability == ability);
+    known.cloned().unwrap_or_else(|| MissingCapability {
         ability,
         reason: "this place cannot enforce it".to_owned(),
     })

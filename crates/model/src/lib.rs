@@ -60,7 +60,7 @@ pub use signal::Signal;
 pub use snapshot::{Capability, CapabilitySet, LimitBackend, SnapshotRequest, TreeSnapshot, Usage};
 pub use spec::{
     BackendName, Command, Environment, Io, Lifetime, OrphanPolicy, RestartPolicy, SCRIPT_BYTES,
-    ShellKind, ShellSession, Spec, StdinSource, StreamName, TermSize, UnknownShell, quoted,
+    ShellKind, ShellSession, Spec, StdinSource, StreamName, TermSize, UnknownShell, shell_quote,
 };
 pub use state::{Phase, State};
 pub use termination::{LostReason, Termination, TerminationCause, TimeoutKind};

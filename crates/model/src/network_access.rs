@@ -10,9 +10,9 @@ impl NetworkAccess {
     ///
     /// # Errors
     /// For the first word that is not a host rule, and for `none` or `full` among hosts.
-    pub fn of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, HostRuleError> {
+    pub fn from_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, HostRuleError> {
         let words: Vec<&str> = words.into_iter().map(str::trim).collect();
-        let wrong = |given: &str, problem| HostRuleError {
+        let error = |given: &str, problem| HostRuleError {
             given: given.to_owned(),
             problem,
         };
@@ -22,10 +22,10 @@ impl NetworkAccess {
             _ => {}
         }
         if words.len() > HOSTS_MAX {
-            return Err(wrong(words[HOSTS_MAX], "a list has at most 256 hosts"));
+            return Err(error(words[HOSTS_MAX], "a list has at most 256 hosts"));
         }
         let host = |word: &&str| match *word {
-            "none" | "full" => Err(wrong(word, "it stands alone, or hosts do")),
+            "none" | "full" => Err(error(word, "it stands alone, or hosts do")),
             word => word.parse::<HostRule>(),
         };
         let hosts: Result<_, _> = words.iter().map(host).collect();
@@ -50,7 +50,7 @@ impl FromStr for NetworkAccess {
                 Some(_) | None => words.push(word.to_owned()),
             }
         }
-        Self::of_words(words.iter().map(String::as_str))
+        Self::from_words(words.iter().map(String::as_str))
     }
 }
 

@@ -96,7 +96,7 @@ impl Caller {
     /// executions,
     /// and those that were handed over to its project.
     #[must_use]
-    pub fn sees(&self, owner: &Owner) -> bool {
+    pub fn can_access(&self, owner: &Owner) -> bool {
         let passed = owner.session.is_none()
             && owner.project.is_some()
             && owner.project == self.owner.project;

@@ -39,19 +39,19 @@ impl Limits {
     /// # Errors
     /// When there is no limit of this name, or `given` is not an amount of it.
     pub fn set(&mut self, name: &str, given: &str) -> Result<(), QuantityError> {
-        let wrong = |allowed| QuantityError {
+        let error = |allowed| QuantityError {
             name: name.to_owned(),
             given: given.to_owned(),
             allowed,
         };
         let given = given.trim();
         match name {
-            "memory" => self.memory_bytes = Some(bytes(given).ok_or_else(|| wrong(BYTES))?),
-            "disk" => self.disk_bytes = Some(bytes(given).ok_or_else(|| wrong(BYTES))?),
-            "file_size" => self.file_bytes = Some(bytes(given).ok_or_else(|| wrong(BYTES))?),
-            "cpus" => self.cpu_millis = Some(cpu_millis(given).ok_or_else(|| wrong(CPUS))?),
-            "pids" => self.pids = Some(count(given).ok_or_else(|| wrong(COUNT))?),
-            "files" => self.open_files = Some(count(given).ok_or_else(|| wrong(COUNT))?),
+            "memory" => self.memory_bytes = Some(parse_bytes(given).ok_or_else(|| error(BYTES))?),
+            "disk" => self.disk_bytes = Some(parse_bytes(given).ok_or_else(|| error(BYTES))?),
+            "file_size" => self.file_bytes = Some(parse_bytes(given).ok_or_else(|| error(BYTES))?),
+            "cpus" => self.cpu_millis = Some(parse_cpu_millis(given).ok_or_else(|| error(CPUS))?),
+            "pids" => self.pids = Some(parse_count(given).ok_or_else(|| error(COUNT))?),
+            "files" => self.open_files = Some(parse_count(given).ok_or_else(|| error(COUNT))?),
             _ => {
                 return Err(QuantityError {
                     name: name.to_owned(),
@@ -67,7 +67,7 @@ impl Limits {
 /// Parses a number of bytes; K, M, G and T are powers of 1,024. None for an empty text and for what
 /// is not an amount.
 #[must_use]
-pub fn bytes(text: &str) -> Option<u64> {
+pub fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.strip_suffix(['b', 'B']).unwrap_or(text);
     let text = text.strip_suffix('i').unwrap_or(text);
     let shift = match text.bytes().last()?.to_ascii_uppercase() {
@@ -82,8 +82,8 @@ pub fn bytes(text: &str) -> Option<u64> {
     } else {
         &text[..text.len() - 1]
     };
-    let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-    if number.is_empty() || !number.bytes().all(plain) {
+    let is_numeric = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    if number.is_empty() || !number.bytes().all(is_numeric) {
         return None;
     }
     if let Ok(whole) = u64::from_str(number) {
@@ -98,7 +98,7 @@ pub fn bytes(text: &str) -> Option<u64> {
     (1.0..1e18).contains(&scaled).then_some(scaled as u64)
 }
 
-fn cpu_millis(text: &str) -> Option<u32> {
+fn parse_cpu_millis(text: &str) -> Option<u32> {
     let cores = f64::from_str(text).ok()?;
     #[expect(
         clippy::cast_possible_truncation,
@@ -110,7 +110,7 @@ fn cpu_millis(text: &str) -> Option<u32> {
         .then_some((cores * 1_000.0).round() as u32)
 }
 
-fn count(text: &str) -> Option<u32> {
+fn parse_count(text: &str) -> Option<u32> {
     let count = u32::from_str(text).ok()?;
     (1..=COUNT_MAX).contains(&count).then_some(count)
 }

@@ -24,19 +24,19 @@ impl Ranges {
             }
             !touches
         });
-        let place = self.0.partition_point(|&(first, _)| first < from);
-        self.0.insert(place, (from, to));
+        let index = self.0.partition_point(|&(first, _)| first < from);
+        self.0.insert(index, (from, to));
         if self.0.len() > RANGES_MAX {
             self.join_nearest();
         }
     }
 
     fn join_nearest(&mut self) {
-        let between = |place: &usize| self.0[place + 1].0 - self.0[*place].1;
-        let places = 0..self.0.len().saturating_sub(1);
-        if let Some(place) = places.min_by_key(between) {
-            let (_, to) = self.0.remove(place + 1);
-            self.0[place].1 = to;
+        let gap_after = |place: &usize| self.0[place + 1].0 - self.0[*place].1;
+        let indices = 0..self.0.len().saturating_sub(1);
+        if let Some(index) = indices.min_by_key(gap_after) {
+            let (_, to) = self.0.remove(index + 1);
+            self.0[index].1 = to;
         }
     }
 

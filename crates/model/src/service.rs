@@ -15,7 +15,7 @@ pub const READY_TIMEOUT_MS: u64 = 60_000;
 /// The same for containers, in milliseconds.
 pub const READY_TIMEOUT_CONTAINER_MS: u64 = 120_000;
 /// The timeout of one probe, in milliseconds: a first request may compile a whole page.
-pub const PROBE_MS: u64 = 30_000;
+pub const PROBE_TIMEOUT_MS: u64 = 30_000;
 /// The default interval between two health checks, in milliseconds.
 pub const HEALTH_INTERVAL_MS: u64 = 10_000;
 /// The time a service with nothing to probe must stay alive to count as running, in milliseconds.

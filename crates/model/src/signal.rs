@@ -45,7 +45,7 @@ impl Signal {
     pub fn name(self) -> String {
         usize::try_from(self.0 - 1)
             .ok()
-            .and_then(|place| NAMES.get(place))
+            .and_then(|index| NAMES.get(index))
             .map_or_else(|| format!("SIG{}", self.0), |name| format!("SIG{name}"))
     }
 }
@@ -78,18 +78,18 @@ impl FromStr for Signal {
     type Err = SignalError;
 
     fn from_str(text: &str) -> Result<Self, SignalError> {
-        let refused = || SignalError(text.to_owned());
+        let invalid = || SignalError(text.to_owned());
         let upper = text.trim().to_ascii_uppercase();
         let bare = upper.strip_prefix("SIG").unwrap_or(&upper);
         if let Ok(number) = bare.parse::<i32>() {
-            return Self::try_from(number).map_err(|_| refused());
+            return Self::try_from(number).map_err(|_| invalid());
         }
-        let place = NAMES
+        let index = NAMES
             .iter()
             .position(|name| *name == bare)
-            .ok_or_else(refused)?;
-        i32::try_from(place)
-            .map(|place| Self(place + 1))
-            .map_err(|_| refused())
+            .ok_or_else(invalid)?;
+        i32::try_from(index)
+            .map(|index| Self(index + 1))
+            .map_err(|_| invalid())
     }
 }

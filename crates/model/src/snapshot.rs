@@ -194,11 +194,11 @@ impl CapabilitySet {
 
     /// This set without the capabilities that were found missing since.
     #[must_use]
-    pub fn lacking(mut self, missing: Vec<crate::isolation::MissingCapability>) -> Self {
-        for lack in missing {
-            self.present.retain(|it| *it != lack.ability);
-            self.missing.retain(|it| it.ability != lack.ability);
-            self.missing.push(lack);
+    pub fn without(mut self, missing: Vec<crate::isolation::MissingCapability>) -> Self {
+        for absent in missing {
+            self.present.retain(|it| *it != absent.ability);
+            self.missing.retain(|it| it.ability != absent.ability);
+            self.missing.push(absent);
         }
         self
     }

@@ -136,7 +136,7 @@ pub const SCRIPT_BYTES: usize = 128 * 1024;
 const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 /// Runs a script that was passed in two arguments as if it were one: evaluated in the same
 /// shell, without positional parameters of its own.
-const SCRIPT_IN_TWO: &str = r#"eval "shift 2;$1$2""#;
+const SPLIT_SCRIPT: &str = r#"eval "shift 2;$1$2""#;
 
 impl Command {
     /// The argument vector for execve(2), program name first. A script of up to [`SCRIPT_BYTES`]
@@ -149,7 +149,7 @@ impl Command {
                 let mut words = vec![shell.clone(), ByteString::from("-c")];
                 if (ARGUMENT_BYTES + 1..=SCRIPT_BYTES).contains(&script.len()) {
                     let (one, two) = script.as_bytes().split_at(ARGUMENT_BYTES);
-                    words.extend([ByteString::from(SCRIPT_IN_TWO), shell.clone()]);
+                    words.extend([ByteString::from(SPLIT_SCRIPT), shell.clone()]);
                     words.extend([ByteString::from(one), ByteString::from(two)]);
                 } else {
                     words.push(script.clone());
@@ -174,7 +174,7 @@ impl Command {
         match self {
             Self::Shell { script, .. } => script.to_string(),
             Self::Argv { .. } => {
-                let words: Vec<String> = self.argv().iter().map(quoted).collect();
+                let words: Vec<String> = self.argv().iter().map(shell_quote).collect();
                 words.join(" ")
             }
         }
@@ -183,10 +183,10 @@ impl Command {
 
 /// Quotes a word for a POSIX shell; for display, never for execution.
 #[must_use]
-pub fn quoted(word: &ByteString) -> String {
+pub fn shell_quote(word: &ByteString) -> String {
     let text = word.to_string_lossy();
-    let plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_^~".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
+    let is_plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_^~".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
         return text.into_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
@@ -257,13 +257,13 @@ impl TermSize {
 
     /// Whether the size is allowed: both dimensions at least 1 and at most the maximum.
     #[must_use]
-    pub fn is_fitting(self) -> bool {
-        self == self.fitting()
+    pub fn is_valid(self) -> bool {
+        self == self.clamped()
     }
 
     /// The nearest allowed size.
     #[must_use]
-    pub fn fitting(self) -> Self {
+    pub fn clamped(self) -> Self {
         Self {
             cols: self.cols.clamp(1, Self::COLS_MAX),
             rows: self.rows.clamp(1, Self::ROWS_MAX),
@@ -323,7 +323,7 @@ impl Lifetime {
 
     /// What happens to processes that the leader leaves behind.
     #[must_use]
-    pub const fn leftovers(&self) -> OrphanPolicy {
+    pub const fn orphan_policy(&self) -> OrphanPolicy {
         match self {
             Self::Finite { .. } => OrphanPolicy::Kill,
             Self::Service { .. } => OrphanPolicy::Keep,

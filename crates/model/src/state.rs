@@ -170,14 +170,14 @@ impl State {
                 self.healthy = None;
                 self.health = None;
             }
-            Event::Health { ok, detail } => self.looked_at(*ok, detail),
+            Event::Health { ok, detail } => self.set_health(*ok, detail),
             Event::Detached { .. } => self.detached = true,
             Event::PromptDetected { text, .. } => self.prompt = Some(text.clone()),
             Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt = None,
             Event::Paused { .. } => self.paused = true,
             Event::Resumed { .. } => self.paused = false,
             Event::Sampled { usage } => self.usage = *usage,
-            Event::LimitHit { limit } => self.hit(*limit),
+            Event::LimitHit { limit } => self.record_limit(*limit),
             Event::Autorun { report } => self.autorun.merge(report),
             Event::Workspace { fate, .. } => self.workspace = Some(*fate),
             Event::Degraded { detail, .. } => self.degraded.push(detail.clone()),
@@ -210,7 +210,7 @@ impl State {
         self.attempt = attempt;
         self.pid = Some(pid);
         self.started_at.get_or_insert(at);
-        self.forget_readiness();
+        self.clear_readiness();
         self.backoff_until = None;
         self.detached = false;
         if self.phase == Phase::Starting {
@@ -218,13 +218,13 @@ impl State {
         }
     }
 
-    fn looked_at(&mut self, ok: bool, detail: &str) {
+    fn set_health(&mut self, ok: bool, detail: &str) {
         self.healthy = Some(ok);
         self.health = Some(detail.to_owned());
     }
 
     /// Resets what was observed of an attempt: it says nothing about the next one.
-    fn forget_readiness(&mut self) {
+    fn clear_readiness(&mut self) {
         self.ready_evidence = None;
         self.stage = None;
         self.signs.clear();
@@ -276,7 +276,7 @@ impl State {
         self.attempt = self.attempt.max(attempt);
     }
 
-    fn hit(&mut self, limit: LimitKind) {
+    fn record_limit(&mut self, limit: LimitKind) {
         if !self.limits_hit.contains(&limit) {
             self.limits_hit.push(limit);
         }

@@ -76,21 +76,21 @@ impl ProcessStatus {
 #[must_use]
 pub fn status_names(state: &State, lifetime: &Lifetime) -> StatusNames {
     match (&state.ending, state.phase) {
-        (Some(ending), _) if gave_up(ending, state, lifetime) => StatusNames {
+        (Some(ending), _) if is_crash_looping(ending, state, lifetime) => StatusNames {
             service: "crash_looping",
-            ..ended(ending, state)
+            ..ended_names(ending, state)
         },
-        (Some(ending), _) => ended(ending, state),
-        (None, Phase::Starting) => living("starting", first(state), state),
-        (None, Phase::Stopping) => living("running", "stopping", state),
+        (Some(ending), _) => ended_names(ending, state),
+        (None, Phase::Starting) => live_names("starting", unstarted_service_name(state), state),
+        (None, Phase::Stopping) => live_names("running", "stopping", state),
         (None, Phase::Running | Phase::Finished) => {
-            living("running", running_service(state, lifetime), state)
+            live_names("running", running_service_name(state, lifetime), state)
         }
     }
 }
 
 /// The status of a service before its program runs: `pending` until the first attempt.
-const fn first(state: &State) -> &'static str {
+const fn unstarted_service_name(state: &State) -> &'static str {
     if state.attempt == 0 {
         "pending"
     } else {
@@ -100,15 +100,15 @@ const fn first(state: &State) -> &'static str {
 
 /// Whether a service ended by itself after its last attempt: its policy would have started it
 /// again.
-fn gave_up(ending: &Termination, state: &State, lifetime: &Lifetime) -> bool {
-    let by_itself = matches!(
+fn is_crash_looping(ending: &Termination, state: &State, lifetime: &Lifetime) -> bool {
+    let ended_by_itself = matches!(
         ending.cause,
         TerminationCause::Exited
             | TerminationCause::Signaled
             | TerminationCause::OutOfMemory
             | TerminationCause::SpawnFailed { .. }
     );
-    let again = match lifetime {
+    let would_restart = match lifetime {
         Lifetime::Finite { .. }
         | Lifetime::Service {
             restart: RestartPolicy::Never,
@@ -123,10 +123,10 @@ fn gave_up(ending: &Termination, state: &State, lifetime: &Lifetime) -> bool {
             ..
         } => *max > 0,
     };
-    by_itself && again && state.attempt > 1
+    ended_by_itself && would_restart && state.attempt > 1
 }
 
-fn running_service(state: &State, lifetime: &Lifetime) -> &'static str {
+fn running_service_name(state: &State, lifetime: &Lifetime) -> &'static str {
     match (lifetime, state.stage, state.healthy) {
         (Lifetime::Finite { .. }, ..) => "running",
         (Lifetime::Service { .. }, _, Some(false)) => "degraded",
@@ -138,7 +138,7 @@ fn running_service(state: &State, lifetime: &Lifetime) -> &'static str {
     }
 }
 
-fn living(shell: &'static str, service: &'static str, state: &State) -> StatusNames {
+fn live_names(shell: &'static str, service: &'static str, state: &State) -> StatusNames {
     StatusNames {
         process: ProcessStatus::Running,
         session: "running",
@@ -153,9 +153,9 @@ fn living(shell: &'static str, service: &'static str, state: &State) -> StatusNa
     }
 }
 
-fn ended(ending: &Termination, state: &State) -> StatusNames {
+fn ended_names(ending: &Termination, state: &State) -> StatusNames {
     use ProcessStatus::{Completed, Error, Failed, Terminated};
-    let row = |process, session, shell, service, record, task| StatusNames {
+    let names = |process, session, shell, service, record, task| StatusNames {
         process,
         session,
         shell,
@@ -164,7 +164,7 @@ fn ended(ending: &Termination, state: &State) -> StatusNames {
         task,
     };
     match (&ending.cause, ending.code) {
-        (TerminationCause::Exited, Some(0)) => row(
+        (TerminationCause::Exited, Some(0)) => names(
             Completed,
             "exited",
             "finished",
@@ -173,9 +173,9 @@ fn ended(ending: &Termination, state: &State) -> StatusNames {
             "completed",
         ),
         (TerminationCause::Exited | TerminationCause::Signaled, _) => {
-            row(Failed, "exited", "failed", "failed", "failed", "completed")
+            names(Failed, "exited", "failed", "failed", "failed", "completed")
         }
-        (TerminationCause::TimedOut { .. }, _) => row(
+        (TerminationCause::TimedOut { .. }, _) => names(
             Terminated,
             "killed",
             "killed",
@@ -188,13 +188,13 @@ fn ended(ending: &Termination, state: &State) -> StatusNames {
                 Some(StopReason::Cancelled) => "cancelled",
                 _ => "completed",
             };
-            row(Terminated, "killed", "killed", "stopped", "cancelled", task)
+            names(Terminated, "killed", "killed", "stopped", "cancelled", task)
         }
         (TerminationCause::OutOfMemory, _) => {
-            row(Error, "exited", "failed", "failed", "failed", "completed")
+            names(Error, "exited", "failed", "failed", "failed", "completed")
         }
         (TerminationCause::SpawnFailed { .. } | TerminationCause::Lost { .. }, _) => {
-            row(Error, "exited", "failed", "failed", "failed", "failed")
+            names(Error, "exited", "failed", "failed", "failed", "failed")
         }
     }
 }

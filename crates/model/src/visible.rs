@@ -13,57 +13,57 @@ const RESET: &str = "\x1b[0m";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColourMode {
     /// They are kept; each line resets at its end what it set.
-    Kept,
+    Keep,
     /// They are removed.
-    Dropped,
+    Strip,
     /// They are escaped like every other control sequence.
-    Escaped,
+    Escape,
 }
 
 /// Escapes the text for one line. Where something had to be escaped, backslashes are doubled, so
 /// that no escape is ambiguous; everything else stays as it is.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
-    escaped(text, |_| false)
+    escape_hidden(text, |_| false)
 }
 
 /// As [`visible()`], with line ends kept.
 #[must_use]
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| c == '\n')
+    escape_hidden(text, |c| c == '\n')
 }
 
 /// Whether [`visible()`] would escape something.
 #[must_use]
 pub fn has_hidden(text: &str) -> bool {
-    hidden(text).next().is_some()
+    hidden_chars(text).next().is_some()
 }
 
-fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if hidden(text).all(|(_, c)| is_kept(c)) {
+fn escape_hidden(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if hidden_chars(text).all(|(_, c)| is_kept(c)) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::with_capacity(text.len() + 16);
+    let mut out = String::with_capacity(text.len() + 16);
     let mut rest = 0;
-    for (at, c) in hidden(text).filter(|(_, c)| !is_kept(*c)) {
-        shown.push_str(&text[rest..at].replace('\\', r"\\"));
-        escape(&mut shown, c);
+    for (at, c) in hidden_chars(text).filter(|(_, c)| !is_kept(*c)) {
+        out.push_str(&text[rest..at].replace('\\', r"\\"));
+        push_escaped(&mut out, c);
         rest = at + c.len_utf8();
     }
-    shown.push_str(&text[rest..].replace('\\', r"\\"));
-    Cow::Owned(shown)
+    out.push_str(&text[rest..].replace('\\', r"\\"));
+    Cow::Owned(out)
 }
 
 /// The characters to be escaped, with their positions.
-fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
+fn hidden_chars(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut before = None;
     text.char_indices().filter(move |&(at, c)| {
         let joins = is_joiner(c)
-            && !(before.is_some_and(is_foreign)
+            && !(before.is_some_and(can_take_joiner)
                 && text[at + c.len_utf8()..]
                     .chars()
                     .next()
-                    .is_some_and(is_foreign));
+                    .is_some_and(can_take_joiner));
         before = Some(c);
         joins || is_hidden(c)
     })
@@ -76,13 +76,13 @@ const fn is_joiner(c: char) -> bool {
 }
 
 /// Whether it is a character of a script or an emoji that a joiner may stand beside.
-const fn is_foreign(c: char) -> bool {
+const fn can_take_joiner(c: char) -> bool {
     !c.is_ascii() && !is_joiner(c) && !is_hidden(c)
 }
 
 /// Whether a terminal interprets it, or shows nothing for it wherever it stands.
 const fn is_hidden(c: char) -> bool {
-    is_obeyed(c)
+    is_control(c)
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
             | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}'..='\u{206f}'
@@ -92,20 +92,20 @@ const fn is_hidden(c: char) -> bool {
 
 /// Whether it moves the cursor, begins a control sequence, ends a line or reorders what is
 /// shown.
-const fn is_obeyed(c: char) -> bool {
+const fn is_control(c: char) -> bool {
     matches!(c,
         '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn escape(shown: &mut String, c: char) {
-    let written = match c {
-        '\n' => shown.write_str(r"\n"),
-        '\r' => shown.write_str(r"\r"),
-        '\t' => shown.write_str(r"\t"),
-        '\0'..='\x7f' => write!(shown, r"\x{:02x}", u32::from(c)),
-        _ => write!(shown, r"\u{{{:x}}}", u32::from(c)),
+fn push_escaped(out: &mut String, c: char) {
+    let result = match c {
+        '\n' => out.write_str(r"\n"),
+        '\r' => out.write_str(r"\r"),
+        '\t' => out.write_str(r"\t"),
+        '\0'..='\x7f' => write!(out, r"\x{:02x}", u32::from(c)),
+        _ => write!(out, r"\u{{{:x}}}", u32::from(c)),
     };
-    debug_assert!(written.is_ok(), "a text takes every character");
+    debug_assert!(result.is_ok(), "a text takes every character");
 }
 
 /// Escapes one line that a program printed or a file holds, without its end: tabs stay,
@@ -116,55 +116,55 @@ pub fn visible_output(line: &[u8], colours: ColourMode) -> String {
     while let [rest @ .., b'\r'] = line {
         line = rest;
     }
-    let mut shown = String::with_capacity(line.len() + 16);
+    let mut out = String::with_capacity(line.len() + 16);
     let mut coloured = false;
     for chunk in line.utf8_chunks() {
-        coloured |= output(&mut shown, chunk.valid(), colours);
+        coloured |= push_output(&mut out, chunk.valid(), colours);
         for byte in chunk.invalid() {
-            let written = write!(shown, r"\x{byte:02x}");
-            debug_assert!(written.is_ok(), "a text takes every character");
+            let result = write!(out, r"\x{byte:02x}");
+            debug_assert!(result.is_ok(), "a text takes every character");
         }
     }
     if coloured {
-        shown.push_str(RESET);
+        out.push_str(RESET);
     }
-    shown
+    out
 }
 
 /// Appends the text escaped; returns whether a colour was kept.
-fn output(shown: &mut String, text: &str, colours: ColourMode) -> bool {
+fn push_output(out: &mut String, text: &str, colours: ColourMode) -> bool {
     let mut coloured = false;
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         let colour = match colours {
-            ColourMode::Kept | ColourMode::Dropped => colour(rest),
-            ColourMode::Escaped => None,
+            ColourMode::Keep | ColourMode::Strip => sgr_sequence(rest),
+            ColourMode::Escape => None,
         };
-        let taken = match colour {
+        let consumed = match colour {
             Some(sequence) => {
-                if colours == ColourMode::Kept {
-                    shown.push_str(sequence);
+                if colours == ColourMode::Keep {
+                    out.push_str(sequence);
                     coloured = true;
                 }
                 sequence.len()
             }
-            None if is_obeyed(c) && c != '\t' => {
-                escape(shown, c);
+            None if is_control(c) && c != '\t' => {
+                push_escaped(out, c);
                 c.len_utf8()
             }
             None => {
-                shown.push(c);
+                out.push(c);
                 c.len_utf8()
             }
         };
-        rest = &rest[taken..];
+        rest = &rest[consumed..];
     }
     coloured
 }
 
 /// The sequence at the beginning of the text that only sets a colour, a weight or an underline
 /// (SGR). A sequence that conceals text does not count.
-fn colour(text: &str) -> Option<&str> {
+fn sgr_sequence(text: &str) -> Option<&str> {
     let parameters = text.strip_prefix("\x1b[")?;
     let is_parameter = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b';' | b':');
     let length = parameters.bytes().take_while(|it| is_parameter(it)).count();
@@ -207,20 +207,20 @@ fn is_plain_style(parameters: &str) -> bool {
 /// Escapes a JSON document to an equal one in which no text can control a terminal.
 #[must_use]
 pub fn visible_json(document: &str) -> Cow<'_, str> {
-    let is_escaped = |c: char| is_obeyed(c) && c != '\n';
+    let is_escaped = |c: char| is_control(c) && c != '\n';
     if !document.contains(is_escaped) {
         return Cow::Borrowed(document);
     }
-    let mut shown = String::with_capacity(document.len() + 16);
+    let mut out = String::with_capacity(document.len() + 16);
     for c in document.chars() {
         if is_escaped(c) {
-            let written = write!(shown, r"\u{:04x}", u32::from(c));
-            debug_assert!(written.is_ok(), "a text takes every character");
+            let result = write!(out, r"\u{:04x}", u32::from(c));
+            debug_assert!(result.is_ok(), "a text takes every character");
         } else {
-            shown.push(c);
+            out.push(c);
         }
     }
-    Cow::Owned(shown)
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
@@ -270,9 +270,9 @@ mod tests {
         let persian = "می\u{200c}خواهم";
         for text in ["", "grep '\\.rs$' *", "grüße 你好 é", family, persian] {
             assert!(matches!(visible(text), Cow::Borrowed(same) if same == text));
-            assert_eq!(visible_output(text.as_bytes(), ColourMode::Kept), text);
+            assert_eq!(visible_output(text.as_bytes(), ColourMode::Keep), text);
         }
-        assert_eq!(visible_output(b"a\tb\r", ColourMode::Escaped), "a\tb");
+        assert_eq!(visible_output(b"a\tb\r", ColourMode::Escape), "a\tb");
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn only_colours_pass() {
-        let kept = |line: &str| visible_output(line.as_bytes(), ColourMode::Kept);
+        let kept = |line: &str| visible_output(line.as_bytes(), ColourMode::Keep);
         for style in [
             "",
             "0",
@@ -312,12 +312,9 @@ mod tests {
         ] {
             let line = format!("\x1b[{style}mtext");
             assert_eq!(kept(&line), format!("{line}{RESET}"));
-            assert_eq!(visible_output(line.as_bytes(), ColourMode::Dropped), "text");
+            assert_eq!(visible_output(line.as_bytes(), ColourMode::Strip), "text");
             let escaped = format!(r"\x1b[{style}mtext");
-            assert_eq!(
-                visible_output(line.as_bytes(), ColourMode::Escaped),
-                escaped
-            );
+            assert_eq!(visible_output(line.as_bytes(), ColourMode::Escape), escaped);
         }
         for sequence in [
             "[8m", "[1;8m", "[38;5m", "[38;2;1m", "[?25l", "[2J", "]0;t\x07", "[>4;1m", "[31", "c",
@@ -334,11 +331,11 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_written_out() {
         assert_eq!(
-            visible_output(b"caf\xe9 \x9b2J", ColourMode::Kept),
+            visible_output(b"caf\xe9 \x9b2J", ColourMode::Keep),
             r"caf\xe9 \x9b2J"
         );
         assert_eq!(
-            visible_output(b"10%\r20%\r\r", ColourMode::Kept),
+            visible_output(b"10%\r20%\r\r", ColourMode::Keep),
             r"10%\r20%"
         );
     }
@@ -370,12 +367,12 @@ mod tests {
                 prop_oneof![texts().prop_map(String::into_bytes), any::<Vec<u8>>()], 0..4),
         ) {
             let line = pieces.concat();
-            for colours in [ColourMode::Kept, ColourMode::Dropped, ColourMode::Escaped] {
+            for colours in [ColourMode::Keep, ColourMode::Strip, ColourMode::Escape] {
                 let shown = visible_output(&line, colours);
                 let mut rest = shown.as_str();
-                while let Some(at) = rest.find(|c| is_obeyed(c) && c != '\t') {
-                    prop_assert_eq!(colours, ColourMode::Kept);
-                    let sequence = colour(&rest[at..]);
+                while let Some(at) = rest.find(|c| is_control(c) && c != '\t') {
+                    prop_assert_eq!(colours, ColourMode::Keep);
+                    let sequence = sgr_sequence(&rest[at..]);
                     prop_assert!(sequence.is_some(), "{shown:?}");
                     rest = &rest[at + sequence.map_or(1, str::len)..];
                 }
@@ -388,7 +385,7 @@ mod tests {
             let document = serde_json::json!({text.clone(): [other, "\u{1f468}"]});
             let pretty = serde_json::to_string_pretty(&document).unwrap();
             let shown = visible_json(&pretty);
-            prop_assert!(!shown.contains(|c| is_obeyed(c) && c != '\n'));
+            prop_assert!(!shown.contains(|c| is_control(c) && c != '\n'));
             let read: serde_json::Value = serde_json::from_str(&shown).unwrap();
             prop_assert_eq!(read, document);
         }

@@ -146,7 +146,7 @@ fn the_code_table_is_whole() {
     assert!(unknown.is_err());
     assert_eq!(ErrorCode::ProcessNotFound.name(), "process_not_found");
     assert_eq!(
-        ErrorCode::SessionNotFound.row().class,
+        ErrorCode::SessionNotFound.info().class,
         "SessionNotFoundError"
     );
 }
@@ -216,8 +216,8 @@ fn callers_see_their_own() {
         (owner(2, Some("a"), Some("p")), false, false),
     ];
     for (whose, by_agent, by_person) in rows {
-        assert_eq!(agent.sees(&whose), by_agent, "{whose:?}");
-        assert_eq!(person.sees(&whose), by_person, "{whose:?}");
+        assert_eq!(agent.can_access(&whose), by_agent, "{whose:?}");
+        assert_eq!(person.can_access(&whose), by_person, "{whose:?}");
     }
 }
 

@@ -116,7 +116,7 @@ proptest! {
     ) {
         let refused = resolve_isolation(asked.clone(), &abilities).is_err();
         let reason = "gone".to_owned();
-        let fewer = abilities.lacking(vec![MissingCapability { ability: lost, reason }]);
+        let fewer = abilities.without(vec![MissingCapability { ability: lost, reason }]);
         prop_assert!(!fewer.has(lost));
         if refused {
             prop_assert!(resolve_isolation(asked, &fewer).is_err());
@@ -127,7 +127,7 @@ proptest! {
     fn root_is_never_itself_behind_walls(mut asked in asked(), abilities in abilities()) {
         asked.level = IsolationLevel::High;
         asked.degradable = Capability::ALL.to_vec();
-        let mut abilities = abilities.lacking(vec![MissingCapability {
+        let mut abilities = abilities.without(vec![MissingCapability {
             ability: Capability::SpareIds,
             reason: "none".to_owned(),
         }]);

@@ -1,6 +1,6 @@
 //! The text forms of hosts, networks and limits.
 
-use ostler_model::quantity::{LIMIT_NAMES, bytes};
+use ostler_model::quantity::{LIMIT_NAMES, parse_bytes};
 use ostler_model::{Capability, Limits, NetworkAccess};
 use proptest::prelude::*;
 
@@ -11,11 +11,11 @@ fn networks_are_a_word_or_hosts() {
     assert_eq!(read("full"), Ok(NetworkAccess::Full));
     let list = read("pypi.org,*.pythonhosted.org").unwrap();
     assert_eq!(list.to_string(), "pypi.org,*.pythonhosted.org");
-    assert_eq!(NetworkAccess::of_words([]), Ok(NetworkAccess::None));
+    assert_eq!(NetworkAccess::from_words([]), Ok(NetworkAccess::None));
     let ports = read("a.org:80,8443, b.org").unwrap();
     assert_eq!(
         ports,
-        NetworkAccess::of_words(["a.org:80,8443", "b.org"]).unwrap()
+        NetworkAccess::from_words(["a.org:80,8443", "b.org"]).unwrap()
     );
     assert_eq!(read(&ports.to_string()), Ok(ports));
     for bad in ["full,pypi.org", "none,none", "pypi.org,", "ful"] {
@@ -58,7 +58,7 @@ fn amounts_are_read_as_people_write_them() {
         ("1X", None),
         ("99999999999T", None),
     ] {
-        assert_eq!(bytes(given), told, "{given}");
+        assert_eq!(parse_bytes(given), told, "{given}");
     }
     let mut limits = Limits::default();
     for (name, given) in LIMIT_NAMES
@@ -91,6 +91,6 @@ proptest! {
         if let Ok(network) = text.parse::<NetworkAccess>() {
             prop_assert_eq!(network.to_string().parse::<NetworkAccess>(), Ok(network));
         }
-        let _any = bytes(&text);
+        let _any = parse_bytes(&text);
     }
 }

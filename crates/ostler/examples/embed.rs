@@ -7,7 +7,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ostler::journal::{LineQuery, Pattern, Unfinished};
+use ostler::journal::{LineQuery, OpenLineMode, Pattern};
 use ostler::{Engine, Settings, StartRequest, StopRequest, WaitEnd, WaitFor, ZygoteConfig};
 
 #[tokio::main]
@@ -61,7 +61,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 fn print_lines(engine: &Engine, id: &str) -> Result<(), Box<dyn Error>> {
     let journal = engine.journal(&engine.caller(), id)?;
     let page = journal.lines(&LineQuery {
-        unfinished: Unfinished::Final,
+        unfinished: OpenLineMode::Final,
         ..LineQuery::default()
     })?;
     for line in page.lines {

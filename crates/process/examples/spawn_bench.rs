@@ -113,7 +113,7 @@ async fn place_round(
                 }
             }
             let page = Journal::open(&dir)
-                .and_then(|journal| journal.read(&ByteQuery::from(Cursor::START)));
+                .and_then(|journal| journal.read(&ByteQuery::starting_at(Cursor::START)));
             assert_eq!(page.expect("readable").chunks[0].bytes, b"hi\n");
             times.push(micros(begin));
         }

@@ -76,7 +76,7 @@ impl ApiError {
     /// `{code, retryable, rpc}` for programs.
     #[must_use]
     pub fn fields(&self) -> Map<String, Value> {
-        let row = self.code.row();
+        let row = self.code.info();
         let mut fields =
             object(json!({"code": row.name, "retryable": row.retryable, "rpc": row.rpc}));
         if let Some(approval) = &self.approval {

@@ -12,8 +12,8 @@ use std::io;
 
 use ostler_engine::ExecutionInfo;
 use ostler_journal::{
-    ByteQuery, Encoding, Gap, GrepMode, Journal, LineQuery, ReadError, StreamSet, Unfinished,
-    encoding_named,
+    ByteQuery, Encoding, Gap, GrepMode, Journal, LineQuery, OpenLineMode, ReadError, StreamSet,
+    encoding_for_label,
 };
 use ostler_model::{Cursor, StreamName};
 
@@ -117,18 +117,18 @@ impl RowSlice {
 }
 
 /// Whether a last line without a newline is all there will be of it.
-pub(crate) fn unfinished_mode(info: &ExecutionInfo) -> Unfinished {
+pub(crate) fn unfinished_mode(info: &ExecutionInfo) -> OpenLineMode {
     if info.state.is_finished() {
-        Unfinished::Final
+        OpenLineMode::Final
     } else {
-        Unfinished::Preview
+        OpenLineMode::Preview
     }
 }
 
 /// The encoding to read an execution's output with; none means UTF-8.
 pub(crate) fn encoding(info: &ExecutionInfo) -> Option<Encoding> {
     let label = info.spec.encoding.as_deref()?;
-    encoding_named(label).ok()
+    encoding_for_label(label).ok()
 }
 
 /// Reads what `query` matches; large journals on a thread of their own.
@@ -317,14 +317,14 @@ pub(crate) fn with_pattern_encoding(
     if let (Some(pattern), Some(encoding)) = (&query.grep, encoding) {
         let sample = journal.read(&ByteQuery {
             max_bytes: SAMPLE_BYTES,
-            ..ByteQuery::from(Cursor::START)
+            ..ByteQuery::starting_at(Cursor::START)
         })?;
         let sample: Vec<u8> = sample
             .chunks
             .into_iter()
             .flat_map(|chunk| chunk.bytes)
             .collect();
-        query.grep = Some(pattern.clone().over(encoding.resolve(&sample)));
+        query.grep = Some(pattern.clone().with_encoding(encoding.resolve(&sample)));
     }
     Ok(query)
 }

@@ -26,7 +26,7 @@ fn numbered(stream: StreamName, count: usize) -> (StreamName, Vec<u8>) {
 fn query(streams: StreamSet) -> LineQuery {
     LineQuery {
         streams,
-        unfinished: Unfinished::Final,
+        unfinished: OpenLineMode::Final,
         ..LineQuery::default()
     }
 }
@@ -92,7 +92,7 @@ fn hidden_lines_are_exact_over_two_streams_and_for_each() {
         assert_eq!(shown + hidden, total, "{streams:?}");
         let whole: u64 = streams
             .iter()
-            .map(|s| journal.stats().unwrap().of(s).bytes)
+            .map(|s| journal.stats().unwrap().for_stream(s).bytes)
             .sum();
         assert_eq!(bytes(&slice), whole, "{streams:?}");
     }
@@ -237,7 +237,7 @@ proptest! {
             rest = later;
         }
         let (_dir, journal) = journal(&chunks);
-        let encoding = encoding_named(label).unwrap();
+        let encoding = encoding_for_label(label).unwrap();
         let slice = read_rows(&journal, &query(StreamSet::OUTPUT), Some(encoding)).unwrap();
         let shown: Vec<&str> = slice.front.iter().map(|row| row.text.as_str()).collect();
         prop_assert_eq!(shown, lines);

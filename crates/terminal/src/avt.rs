@@ -21,30 +21,30 @@ use avt::parser::{AnsiMode, DecMode, EdScope, Function, Parser, State};
 use avt::{ScreenKind, Terminal};
 use ostler_model::TermSize;
 
-use self::sgr::{Pens, leaves_blanks};
+use self::sgr::{SgrState, erases_cells};
 use crate::emulator::{Emulator, EmulatorState, Repaint};
-use crate::graphemes::{Graphemes, JOINER, is_stand_in};
+use crate::graphemes::{Graphemes, JOINER, is_placeholder};
 
 /// A longer control sequence is ignored.
 const CONTROL_BYTES: usize = 256;
 
 /// The first character that may have zero width.
-const MARKS_FROM: char = '\u{300}';
+const FIRST_ZERO_WIDTH: char = '\u{300}';
 
 /// An `avt` terminal with the corrections of this module.
 pub(crate) struct Avt {
     parser: Parser,
     terminal: Terminal,
-    clusters: Graphemes,
+    graphemes: Graphemes,
     /// The incomplete sequence, as far as the parser has to be given it again.
     incomplete: String,
     /// Insert mode (IRM), which `avt` does not expose.
     insert: bool,
     /// Whether a cell may end in a zero-width joiner.
     joins: bool,
-    pens: Pens,
+    sgr: SgrState,
     /// Whether the scrollback is to be dropped before it can become visible again.
-    forgets: bool,
+    clears_scrollback: bool,
 }
 
 impl fmt::Debug for Avt {
@@ -59,17 +59,17 @@ impl fmt::Debug for Avt {
 impl Avt {
     /// A blank terminal.
     pub(crate) fn new(size: TermSize) -> Self {
-        let size = size.fitting();
+        let size = size.clamped();
         let (cols, rows) = (usize::from(size.cols), usize::from(size.rows));
         Self {
             parser: Parser::new(),
-            terminal: scrollback::blank(cols, rows),
-            clusters: Graphemes::default(),
+            terminal: scrollback::blank_terminal(cols, rows),
+            graphemes: Graphemes::default(),
             incomplete: String::new(),
             insert: false,
             joins: false,
-            pens: Pens::default(),
-            forgets: false,
+            sgr: SgrState::default(),
+            clears_scrollback: false,
         }
     }
 
@@ -83,12 +83,12 @@ impl Avt {
             c
         };
         let function = self.parser.feed(c);
-        let old_alternate = self.parser.state == State::Ground && self.is_mode_47(c);
-        self.remember(before, c);
+        let is_mode_47 = self.parser.state == State::Ground && self.is_mode_47(c);
+        self.record_incomplete(before, c);
         if let Some(function) = function {
             self.execute(function);
         }
-        if old_alternate {
+        if is_mode_47 {
             self.execute(mode_47(c));
         }
     }
@@ -105,7 +105,7 @@ impl Avt {
     }
 
     /// Records what the parser has consumed of a sequence, for [`Emulator::dump`].
-    fn remember(&mut self, before: State, c: char) {
+    fn record_incomplete(&mut self, before: State, c: char) {
         let state = self.parser.state;
         match state {
             State::Ground => self.incomplete.clear(),
@@ -142,14 +142,14 @@ impl Avt {
 
     /// Makes the parser skip the rest of the sequence that it is in.
     fn ignore_sequence(&mut self, state: State) {
-        let device = matches!(
+        let is_dcs = matches!(
             state,
             State::DcsEntry | State::DcsParam | State::DcsIntermediate
         );
-        let instead = if device { "\u{1b}P:" } else { "\u{1b}[:" };
+        let ignored_prefix = if is_dcs { "\u{1b}P:" } else { "\u{1b}[:" };
         self.parser = Parser::new();
         self.incomplete.clear();
-        for c in instead.chars() {
+        for c in ignored_prefix.chars() {
             self.parser.feed(c);
             self.incomplete.push(c);
         }
@@ -173,38 +173,42 @@ impl Avt {
             return;
         }
         if matches!(function, Function::Ed(EdScope::SavedLines)) {
-            self.forgets = true;
+            self.clears_scrollback = true;
         } else if let Function::Sm(modes) = &function {
             self.insert |= modes.as_slice().contains(&AnsiMode::Insert);
         } else if let Function::Rm(modes) = &function {
             self.insert &= !modes.as_slice().contains(&AnsiMode::Insert);
         } else if matches!(function, Function::Ris | Function::Decstr) {
             self.insert = false;
-            self.forgets &= !matches!(function, Function::Ris);
+            self.clears_scrollback &= !matches!(function, Function::Ris);
         }
-        if self.pens.show_on_blanks() {
-            return self.execute_with_plain_blanks(function);
+        if self.sgr.shows_on_erase() {
+            return self.execute_with_plain_erase(function);
         }
-        self.pens.follow(&function);
+        self.sgr.track(&function);
         self.terminal.execute(function);
     }
 
     /// As [`Self::execute`], with a pen whose attributes would show on blank cells.
-    fn execute_with_plain_blanks(&mut self, function: Function) {
+    fn execute_with_plain_erase(&mut self, function: Function) {
         if let Function::Decset(modes) = &function {
-            for step in modes.as_slice().iter().flat_map(|mode| sgr::steps(*mode)) {
+            for step in modes
+                .as_slice()
+                .iter()
+                .flat_map(|mode| sgr::mode_steps(*mode))
+            {
                 let blanks = *step == DecMode::AltScreenBuffer;
-                self.execute_plainly(Function::Decset(vec![*step].into()), blanks);
+                self.execute_step(Function::Decset(vec![*step].into()), blanks);
             }
             return;
         }
-        let blanks = leaves_blanks(&function);
-        self.execute_plainly(function, blanks);
+        let blanks = erases_cells(&function);
+        self.execute_step(function, blanks);
     }
 
-    fn execute_plainly(&mut self, function: Function, blanks: bool) {
-        self.pens.follow(&function);
-        let (off, on) = self.pens.without();
+    fn execute_step(&mut self, function: Function, blanks: bool) {
+        self.sgr.track(&function);
+        let (off, on) = self.sgr.reset_and_restore();
         if blanks {
             self.terminal.execute([off, function, on]);
         } else {
@@ -231,21 +235,21 @@ impl Avt {
 
     /// Prints a character that is not ASCII.
     fn print(&mut self, c: char) {
-        if is_stand_in(c) {
-            return self.put('\u{fffd}', 1);
+        if is_placeholder(c) {
+            return self.print_cell('\u{fffd}', 1);
         }
-        if c < MARKS_FROM {
-            return self.put(c, 1);
+        if c < FIRST_ZERO_WIDTH {
+            return self.print_cell(c, 1);
         }
         let width = width::width(c);
         if width == 0 {
-            self.combine(c);
-        } else if !(self.joins && self.follows_joiner() && self.combine(c)) {
-            self.put(c, width);
+            self.combine_with_previous(c);
+        } else if !(self.joins && self.follows_joiner() && self.combine_with_previous(c)) {
+            self.print_cell(c, width);
         }
     }
 
-    fn put(&mut self, c: char, width: usize) {
+    fn print_cell(&mut self, c: char, width: usize) {
         // `avt` inserts one column only.
         let cursor = self.terminal.cursor();
         if width == 2 && self.insert && cursor.col + 2 < self.terminal.size().0 {
@@ -258,7 +262,7 @@ impl Avt {
     fn load_text(&mut self, text: &str) {
         for c in text.chars() {
             if c >= ' ' && self.parser.state == State::Ground {
-                self.joins |= self.clusters.get(c).is_some_and(|t| t.ends_with(JOINER));
+                self.joins |= self.graphemes.get(c).is_some_and(|t| t.ends_with(JOINER));
                 self.terminal.execute(Function::Print(c));
             } else {
                 self.control(c);
@@ -267,12 +271,12 @@ impl Avt {
     }
 
     /// Every stand-in on a screen that is visible or can become visible again.
-    fn stand_ins(&self) -> HashSet<char> {
+    fn placeholders(&self) -> HashSet<char> {
         let screens = [self.terminal.screen(), self.terminal.primary_screen()];
         let lines = screens.into_iter().flat_map(avt::Screen::all_lines);
         lines
             .flat_map(avt::Line::chars)
-            .filter(|c| is_stand_in(*c))
+            .filter(|c| is_placeholder(*c))
             .collect()
     }
 }
@@ -319,11 +323,11 @@ impl Emulator for Avt {
     }
 
     fn resize(&mut self, size: TermSize) {
-        let size = size.fitting();
+        let size = size.clamped();
         if size == self.size() {
             return;
         }
-        self.forget_history();
+        self.clear_scrollback();
         self.terminal
             .resize(usize::from(size.cols), usize::from(size.rows));
     }
@@ -331,8 +335,8 @@ impl Emulator for Avt {
     fn size(&self) -> TermSize {
         let (cols, rows) = self.terminal.size();
         TermSize {
-            cols: narrow(cols),
-            rows: narrow(rows),
+            cols: to_u16(cols),
+            rows: to_u16(rows),
         }
     }
 
@@ -345,7 +349,7 @@ impl Emulator for Avt {
                     if c.is_ascii() {
                         row.push(c);
                     } else {
-                        self.clusters.push_expanded(c, &mut row);
+                        self.graphemes.push_expanded(c, &mut row);
                     }
                 }
                 row.truncate(row.trim_end_matches(' ').len());
@@ -358,8 +362,8 @@ impl Emulator for Avt {
         let cursor = self.terminal.cursor();
         let last = self.terminal.size().0 - 1;
         (
-            narrow(cursor.col.min(last)),
-            narrow(cursor.row),
+            to_u16(cursor.col.min(last)),
+            to_u16(cursor.row),
             cursor.visible,
         )
     }
@@ -369,13 +373,13 @@ impl Emulator for Avt {
     }
 
     fn dump(&self) -> EmulatorState {
-        let mut text = self.history();
+        let mut text = self.dump_scrollback();
         text.push_str(&self.terminal.dump());
         text.push_str(&self.incomplete);
         let mut clusters: Vec<(char, String)> = self
-            .stand_ins()
+            .placeholders()
             .into_iter()
-            .filter_map(|c| Some((c, self.clusters.get(c)?.to_owned())))
+            .filter_map(|c| Some((c, self.graphemes.get(c)?.to_owned())))
             .collect();
         clusters.sort_unstable();
         EmulatorState { text, clusters }
@@ -383,19 +387,19 @@ impl Emulator for Avt {
 
     fn load(&mut self, dump: &EmulatorState) {
         for (c, cluster) in &dump.clusters {
-            self.clusters.restore(*c, cluster);
+            self.graphemes.restore(*c, cluster);
         }
         self.load_text(&dump.text);
     }
 
-    fn forget_incomplete(&mut self) {
+    fn discard_incomplete(&mut self) {
         self.parser = Parser::new();
         self.incomplete.clear();
     }
 
-    fn paint(&self) -> Repaint {
+    fn repaint(&self) -> Repaint {
         Repaint {
-            text: repaint::for_real(&self.terminal.dump(), &self.clusters),
+            text: repaint::for_real_terminal(&self.terminal.dump(), &self.graphemes),
             incomplete: self.incomplete.clone(),
         }
     }
@@ -425,7 +429,7 @@ fn printable_run(bytes: &[u8]) -> usize {
 }
 
 /// Converts a size. Sizes are at most [`TermSize::COLS_MAX`], so that they fit.
-fn narrow(n: usize) -> u16 {
+fn to_u16(n: usize) -> u16 {
     u16::try_from(n).unwrap_or(u16::MAX)
 }
 

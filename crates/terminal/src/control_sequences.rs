@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::modes::{Modes, Private};
+use crate::modes::{Modes, PrivateModes};
 
 /// One control event with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,33 +17,33 @@ pub struct LocatedEvent {
     /// The offset after its last byte.
     pub to: u64,
     /// The event.
-    pub mark: ControlEvent,
+    pub event: ControlEvent,
 }
 
 /// The meaning of a control sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlEvent {
-    /// OSC 133;A: a prompt begins. `believed` on all four marks: it carried the shell's nonce.
+    /// OSC 133;A: a prompt begins. `is_trusted` on all four marks: it carried the shell's nonce.
     PromptStart {
         /// Whether it carried the nonce.
-        believed: bool,
+        is_trusted: bool,
         /// Whether it is a continuation prompt (`k=s`): the command is not complete.
         continuation: bool,
     },
     /// OSC 133;B: the prompt ends, and the user types.
     PromptEnd {
         /// Whether it carried the nonce.
-        believed: bool,
+        is_trusted: bool,
     },
     /// OSC 133;C: the command starts; its output begins here.
     CommandStart {
         /// Whether it carried the nonce.
-        believed: bool,
+        is_trusted: bool,
     },
     /// OSC 133;D: the command ended; its output ends here.
     CommandEnd {
         /// Whether it carried the nonce.
-        believed: bool,
+        is_trusted: bool,
         /// Its exit status, where the shell reported one.
         status: Option<i32>,
     },
@@ -70,7 +70,7 @@ const TITLES_MAX: usize = 10;
 pub struct Scanner {
     at: u64,
     nonce: Option<String>,
-    state: ScanState,
+    state: ScannerState,
 }
 
 impl fmt::Debug for Scanner {
@@ -87,7 +87,7 @@ impl fmt::Debug for Scanner {
 /// The state of a [`Scanner`], as a checkpoint stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ScanState {
+pub struct ScannerState {
     place: SequenceState,
     /// The offset of the ESC of the incomplete sequence.
     from: u64,
@@ -96,7 +96,7 @@ pub struct ScanState {
     pending: Vec<u8>,
     /// Whether that sequence is too long to be evaluated.
     overlong: bool,
-    private: Private,
+    private: PrivateModes,
     /// The cursor's shape (DECSCUSR), 0 for the terminal's default.
     cursor_shape: u8,
     title: String,
@@ -129,12 +129,12 @@ impl Scanner {
     /// A scanner at `offset`; marks are believed if they carry `nonce`.
     #[must_use]
     pub fn new(offset: u64, nonce: Option<&str>) -> Self {
-        Self::restore(offset, nonce, ScanState::default())
+        Self::restore(offset, nonce, ScannerState::default())
     }
 
     /// A scanner that continues from a stored state.
     #[must_use]
-    pub fn restore(offset: u64, nonce: Option<&str>, mut state: ScanState) -> Self {
+    pub fn restore(offset: u64, nonce: Option<&str>, mut state: ScannerState) -> Self {
         // A stored state may have been modified; the limits hold all the same.
         state.pending.truncate(SEQUENCE_BYTES);
         state.titles.truncate(TITLES_MAX);
@@ -148,7 +148,7 @@ impl Scanner {
 
     /// The state to be stored.
     #[must_use]
-    pub fn state(&self) -> &ScanState {
+    pub fn state(&self) -> &ScannerState {
         &self.state
     }
 
@@ -179,25 +179,25 @@ impl Scanner {
 
     /// Consumes the next bytes and returns the events that ended in them.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<LocatedEvent> {
-        let mut marks = Vec::new();
+        let mut events = Vec::new();
         let mut at = 0;
         while at < bytes.len() {
-            at = self.step(bytes, at, &mut marks);
+            at = self.scan_step(bytes, at, &mut events);
         }
         self.at += bytes.len() as u64;
-        marks
+        events
     }
 }
 
-impl ScanState {
+impl ScannerState {
     fn begin_sequence(&mut self) {
         self.pending.clear();
         self.overlong = false;
     }
 
     /// Sequences that set a real terminal's modes, cursor shape and title to these.
-    pub(crate) fn paint(&self) -> String {
-        let mut text = self.private.paint();
+    pub(crate) fn repaint(&self) -> String {
+        let mut text = self.private.repaint();
         text.push_str(&format!("\u{1b}[{} q", self.cursor_shape));
         if !self.title.is_empty() {
             text.push_str(&format!("\u{1b}]2;{}\u{7}", self.title));

@@ -9,8 +9,8 @@ pub const ATTRIBUTES: &[u8] = b"\x1b[?62;22c";
 
 /// The answer to DSR 6: the cursor's position, from 1.
 #[must_use]
-pub fn cursor(at: CursorPosition) -> Vec<u8> {
-    let (row, col) = (u32::from(at.row) + 1, u32::from(at.col) + 1);
+pub fn cursor_position(position: CursorPosition) -> Vec<u8> {
+    let (row, col) = (u32::from(position.row) + 1, u32::from(position.col) + 1);
     format!("\x1b[{row};{col}R").into_bytes()
 }
 
@@ -25,6 +25,6 @@ mod tests {
             row: 0,
             visible: false,
         };
-        assert_eq!(cursor(at), b"\x1b[1;80R");
+        assert_eq!(cursor_position(at), b"\x1b[1;80R");
     }
 }

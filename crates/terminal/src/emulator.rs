@@ -24,10 +24,10 @@ pub trait Emulator: Send + std::fmt::Debug {
     /// Loads a dump into a new emulator.
     fn load(&mut self, dump: &EmulatorState);
     /// Drops an incomplete sequence: its rest will never come.
-    fn forget_incomplete(&mut self);
+    fn discard_incomplete(&mut self);
     /// Sequences that paint this state onto a real terminal of the same size that shows a blank
     /// primary screen and has its modes reset, and an incomplete sequence.
-    fn paint(&self) -> Repaint;
+    fn repaint(&self) -> Repaint;
 }
 
 /// The state of an emulator as text.

@@ -24,12 +24,12 @@ const WIDE_FIRST: u32 = 0x3_E000;
 pub(crate) const JOINER: char = '\u{200d}';
 
 /// Whether a character is a stand-in.
-pub(crate) fn is_stand_in(c: char) -> bool {
-    slot_of(c).is_some()
+pub(crate) fn is_placeholder(c: char) -> bool {
+    placeholder_slot(c).is_some()
 }
 
 /// The table of a stand-in, and its position in it.
-fn slot_of(c: char) -> Option<(bool, u16)> {
+fn placeholder_slot(c: char) -> Option<(bool, u16)> {
     let code = u32::from(c);
     let within = |first: u32| {
         let slot = u16::try_from(code.checked_sub(first)?).ok()?;
@@ -44,18 +44,18 @@ fn slot_of(c: char) -> Option<(bool, u16)> {
 /// The clusters of one emulator.
 #[derive(Debug, Default)]
 pub(crate) struct Graphemes {
-    narrow: Table,
-    wide: Table,
+    narrow: GraphemeTable,
+    wide: GraphemeTable,
 }
 
 /// Clusters of one width.
 #[derive(Debug, Default)]
-struct Table {
+struct GraphemeTable {
     texts: Vec<Option<Box<str>>>,
     slots: HashMap<Box<str>, u16>,
     free: Vec<u16>,
     /// How many more clusters are refused before unused ones are searched for again.
-    patience: u16,
+    skips_before_reclaim: u16,
 }
 
 impl Graphemes {
@@ -63,14 +63,14 @@ impl Graphemes {
     pub(crate) fn push_expanded(&self, c: char, text: &mut String) {
         match self.get(c) {
             Some(cluster) => text.push_str(cluster),
-            None if is_stand_in(c) => text.push(char::REPLACEMENT_CHARACTER),
+            None if is_placeholder(c) => text.push(char::REPLACEMENT_CHARACTER),
             None => text.push(c),
         }
     }
 
     /// The cluster that a character stands for.
     pub(crate) fn get(&self, c: char) -> Option<&str> {
-        let (wide, slot) = slot_of(c)?;
+        let (wide, slot) = placeholder_slot(c)?;
         let table = if wide { &self.wide } else { &self.narrow };
         table.texts.get(usize::from(slot))?.as_deref()
     }
@@ -85,23 +85,23 @@ impl Graphemes {
     ) -> Option<char> {
         let (table, first) = self.table(wide);
         if let Some(slot) = table.slots.get(cluster) {
-            return stand_in(first, *slot);
+            return placeholder(first, *slot);
         }
         if table.is_full() {
-            table.make_room(|| {
+            table.reclaim(|| {
                 let used = used();
-                let slots = used.into_iter().filter_map(slot_of);
+                let slots = used.into_iter().filter_map(placeholder_slot);
                 let same = slots.filter_map(|(w, slot)| (w == wide).then_some(slot));
                 same.collect()
             });
         }
         let slot = table.insert(cluster)?;
-        stand_in(first, slot)
+        placeholder(first, slot)
     }
 
     /// Restores a stand-in and its cluster from an [`crate::emulator::EmulatorState`].
     pub(crate) fn restore(&mut self, c: char, cluster: &str) {
-        let Some((wide, slot)) = slot_of(c) else {
+        let Some((wide, slot)) = placeholder_slot(c) else {
             return;
         };
         if cluster.len() <= CLUSTER_BYTES && !cluster.chars().any(char::is_control) {
@@ -109,7 +109,7 @@ impl Graphemes {
         }
     }
 
-    fn table(&mut self, wide: bool) -> (&mut Table, u32) {
+    fn table(&mut self, wide: bool) -> (&mut GraphemeTable, u32) {
         if wide {
             (&mut self.wide, WIDE_FIRST)
         } else {
@@ -118,34 +118,34 @@ impl Graphemes {
     }
 }
 
-fn stand_in(first: u32, slot: u16) -> Option<char> {
+fn placeholder(first: u32, slot: u16) -> Option<char> {
     char::from_u32(first + u32::from(slot))
 }
 
-impl Table {
+impl GraphemeTable {
     fn is_full(&self) -> bool {
         self.free.is_empty() && self.texts.len() >= usize::from(CLUSTERS_MAX)
     }
 
     /// Frees stand-ins that are no longer on a screen. Where few could be freed, the next attempt
     /// is delayed: it costs a walk over every cell.
-    fn make_room(&mut self, used: impl FnOnce() -> HashSet<u16>) {
-        if self.patience > 0 {
-            self.patience -= 1;
+    fn reclaim(&mut self, used: impl FnOnce() -> HashSet<u16>) {
+        if self.skips_before_reclaim > 0 {
+            self.skips_before_reclaim -= 1;
             return;
         }
         let used = used();
-        for (slot, place) in (0..).zip(self.texts.iter_mut()) {
+        for (slot, slot_text) in (0..).zip(self.texts.iter_mut()) {
             if used.contains(&slot) {
                 continue;
             }
-            if let Some(cluster) = place.take() {
+            if let Some(cluster) = slot_text.take() {
                 self.slots.remove(&cluster);
                 self.free.push(slot);
             }
         }
         if self.free.len() < usize::from(CLUSTERS_MAX / 8) {
-            self.patience = CLUSTERS_MAX;
+            self.skips_before_reclaim = CLUSTERS_MAX;
         }
     }
 
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn stand_ins_have_the_width_of_what_they_stand_for() {
         for slot in 0..CLUSTERS_MAX {
-            assert_eq!(stand_in(NARROW_FIRST, slot).unwrap().width(), Some(1));
-            assert_eq!(stand_in(WIDE_FIRST, slot).unwrap().width(), Some(2));
+            assert_eq!(placeholder(NARROW_FIRST, slot).unwrap().width(), Some(1));
+            assert_eq!(placeholder(WIDE_FIRST, slot).unwrap().width(), Some(2));
         }
     }
 

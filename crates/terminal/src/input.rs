@@ -1,6 +1,6 @@
 //! Input: what is typed, and the bytes that a terminal sends for it.
 
-use crate::key::{Base, HeldModifiers, Key, control_byte};
+use crate::key::{HeldModifiers, Key, KeyCode, control_byte};
 use crate::modes::Modes;
 
 /// One piece of input.
@@ -65,78 +65,83 @@ fn push_paste(out: &mut Vec<u8>, text: &str, modes: Modes) {
 }
 
 fn push_key(out: &mut Vec<u8>, key: Key, modes: Modes) {
-    let held = key.held;
-    if let Some(letter) = cursor_letter(key.base) {
-        return push_lettered(out, letter, held, modes.application_cursor);
+    let modifiers = key.modifiers;
+    if let Some(letter) = cursor_letter(key.code) {
+        return push_letter_sequence(out, letter, modifiers, modes.application_cursor);
     }
-    match key.base {
-        Base::F(number) => push_function(out, number, held),
-        Base::Insert => push_numbered(out, 2, held),
-        Base::Delete => push_numbered(out, 3, held),
-        Base::PageUp => push_numbered(out, 5, held),
-        Base::PageDown => push_numbered(out, 6, held),
-        Base::Enter => push_alone(out, b'\r', held),
-        Base::Escape => push_alone(out, ESC, held),
-        Base::Tab if held.shift => {
-            push_alt(out, held);
+    match key.code {
+        KeyCode::F(number) => push_function(out, number, modifiers),
+        KeyCode::Insert => push_number_sequence(out, 2, modifiers),
+        KeyCode::Delete => push_number_sequence(out, 3, modifiers),
+        KeyCode::PageUp => push_number_sequence(out, 5, modifiers),
+        KeyCode::PageDown => push_number_sequence(out, 6, modifiers),
+        KeyCode::Enter => push_byte(out, b'\r', modifiers),
+        KeyCode::Escape => push_byte(out, ESC, modifiers),
+        KeyCode::Tab if modifiers.shift => {
+            push_alt(out, modifiers);
             out.extend_from_slice(b"\x1b[Z");
         }
-        Base::Tab => push_alone(out, b'\t', held),
-        Base::Backspace => push_alone(out, if held.ctrl { 0x08 } else { DEL }, held),
-        Base::Char(c) => push_char(out, c, held),
-        Base::Up | Base::Down | Base::Left | Base::Right | Base::Home | Base::End => {}
+        KeyCode::Tab => push_byte(out, b'\t', modifiers),
+        KeyCode::Backspace => push_byte(out, if modifiers.ctrl { 0x08 } else { DEL }, modifiers),
+        KeyCode::Char(c) => push_char(out, c, modifiers),
+        KeyCode::Up
+        | KeyCode::Down
+        | KeyCode::Left
+        | KeyCode::Right
+        | KeyCode::Home
+        | KeyCode::End => {}
     }
 }
 
-fn push_char(out: &mut Vec<u8>, c: char, held: HeldModifiers) {
-    push_alt(out, held);
+fn push_char(out: &mut Vec<u8>, c: char, modifiers: HeldModifiers) {
+    push_alt(out, modifiers);
     match control_byte(c) {
-        Some(byte) if held.ctrl => out.push(byte),
+        Some(byte) if modifiers.ctrl => out.push(byte),
         _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
     }
 }
 
-fn push_alone(out: &mut Vec<u8>, byte: u8, held: HeldModifiers) {
-    push_alt(out, held);
+fn push_byte(out: &mut Vec<u8>, byte: u8, modifiers: HeldModifiers) {
+    push_alt(out, modifiers);
     out.push(byte);
 }
 
-fn push_alt(out: &mut Vec<u8>, held: HeldModifiers) {
-    if held.alt {
+fn push_alt(out: &mut Vec<u8>, modifiers: HeldModifiers) {
+    if modifiers.alt {
         out.push(ESC);
     }
 }
 
 /// The final letter of the keys that DECCKM applies to.
-fn cursor_letter(base: Base) -> Option<u8> {
+fn cursor_letter(base: KeyCode) -> Option<u8> {
     match base {
-        Base::Up => Some(b'A'),
-        Base::Down => Some(b'B'),
-        Base::Right => Some(b'C'),
-        Base::Left => Some(b'D'),
-        Base::Home => Some(b'H'),
-        Base::End => Some(b'F'),
-        Base::Char(_)
-        | Base::Enter
-        | Base::Tab
-        | Base::Escape
-        | Base::Backspace
-        | Base::Delete
-        | Base::Insert
-        | Base::PageUp
-        | Base::PageDown
-        | Base::F(_) => None,
+        KeyCode::Up => Some(b'A'),
+        KeyCode::Down => Some(b'B'),
+        KeyCode::Right => Some(b'C'),
+        KeyCode::Left => Some(b'D'),
+        KeyCode::Home => Some(b'H'),
+        KeyCode::End => Some(b'F'),
+        KeyCode::Char(_)
+        | KeyCode::Enter
+        | KeyCode::Tab
+        | KeyCode::Escape
+        | KeyCode::Backspace
+        | KeyCode::Delete
+        | KeyCode::Insert
+        | KeyCode::PageUp
+        | KeyCode::PageDown
+        | KeyCode::F(_) => None,
     }
 }
 
 /// The modifier parameter of xterm: 1, plus 1 for Shift, 2 for Alt, 4 for Ctrl.
-fn modifier_number(held: HeldModifiers) -> u8 {
-    1 + u8::from(held.shift) + 2 * u8::from(held.alt) + 4 * u8::from(held.ctrl)
+fn modifier_number(modifiers: HeldModifiers) -> u8 {
+    1 + u8::from(modifiers.shift) + 2 * u8::from(modifiers.alt) + 4 * u8::from(modifiers.ctrl)
 }
 
 /// Appends `CSI A`, `SS3 A` (`ss3`), or `CSI 1 ; m A` with modifiers.
-fn push_lettered(out: &mut Vec<u8>, letter: u8, held: HeldModifiers, ss3: bool) {
-    match modifier_number(held) {
+fn push_letter_sequence(out: &mut Vec<u8>, letter: u8, modifiers: HeldModifiers, ss3: bool) {
+    match modifier_number(modifiers) {
         1 if ss3 => out.extend_from_slice(&[ESC, b'O', letter]),
         1 => out.extend_from_slice(&[ESC, b'[', letter]),
         number => {
@@ -147,8 +152,8 @@ fn push_lettered(out: &mut Vec<u8>, letter: u8, held: HeldModifiers, ss3: bool) 
 }
 
 /// Appends `CSI n ~`, or `CSI n ; m ~` with modifiers.
-fn push_numbered(out: &mut Vec<u8>, code: u8, held: HeldModifiers) {
-    let sequence = match modifier_number(held) {
+fn push_number_sequence(out: &mut Vec<u8>, code: u8, modifiers: HeldModifiers) {
+    let sequence = match modifier_number(modifiers) {
         1 => format!("\x1b[{code}~"),
         number => format!("\x1b[{code};{number}~"),
     };
@@ -157,23 +162,23 @@ fn push_numbered(out: &mut Vec<u8>, code: u8, held: HeldModifiers) {
 
 /// F1 to F4 have letters, F5 to F12 numbers; F13 to F20 are F1 to F8 with Shift, as the
 /// terminfo entry of xterm-256color has them (`kf13=\E[1;2P`).
-fn push_function(out: &mut Vec<u8>, number: u8, held: HeldModifiers) {
+fn push_function(out: &mut Vec<u8>, number: u8, modifiers: HeldModifiers) {
     const NUMBERS: [u8; 8] = [15, 17, 18, 19, 20, 21, 23, 24];
-    let (number, held) = if number > 12 {
+    let (number, modifiers) = if number > 12 {
         (
             number - 12,
             HeldModifiers {
                 shift: true,
-                ..held
+                ..modifiers
             },
         )
     } else {
-        (number, held)
+        (number, modifiers)
     };
     if number <= 4 {
-        return push_lettered(out, b'P' + number - 1, held, true);
+        return push_letter_sequence(out, b'P' + number - 1, modifiers, true);
     }
-    push_numbered(out, NUMBERS[usize::from(number - 5)], held);
+    push_number_sequence(out, NUMBERS[usize::from(number - 5)], modifiers);
 }
 
 #[cfg(test)]

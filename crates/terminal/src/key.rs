@@ -15,8 +15,8 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key {
-    pub(crate) base: Base,
-    pub(crate) held: HeldModifiers,
+    pub(crate) code: KeyCode,
+    pub(crate) modifiers: HeldModifiers,
 }
 
 /// The modifiers that are held down.
@@ -29,7 +29,7 @@ pub(crate) struct HeldModifiers {
 
 /// A key without its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
+pub(crate) enum KeyCode {
     Char(char),
     Enter,
     Tab,
@@ -56,42 +56,42 @@ const F_MAX: u8 = 20;
 const NAME_BYTES: usize = 64;
 
 /// Key names; the first name of a key is its canonical one.
-const NAMES: &[(&str, Base)] = &[
-    ("enter", Base::Enter),
-    ("tab", Base::Tab),
-    ("escape", Base::Escape),
-    ("space", Base::Char(' ')),
-    ("backspace", Base::Backspace),
-    ("delete", Base::Delete),
-    ("insert", Base::Insert),
-    ("up", Base::Up),
-    ("down", Base::Down),
-    ("left", Base::Left),
-    ("right", Base::Right),
-    ("home", Base::Home),
-    ("end", Base::End),
-    ("pageup", Base::PageUp),
-    ("pagedown", Base::PageDown),
-    ("return", Base::Enter),
-    ("cr", Base::Enter),
-    ("ret", Base::Enter),
-    ("esc", Base::Escape),
-    ("spc", Base::Char(' ')),
-    ("bs", Base::Backspace),
-    ("bspace", Base::Backspace),
-    ("del", Base::Delete),
-    ("dc", Base::Delete),
-    ("ins", Base::Insert),
-    ("ic", Base::Insert),
-    ("arrowup", Base::Up),
-    ("arrowdown", Base::Down),
-    ("arrowleft", Base::Left),
-    ("arrowright", Base::Right),
-    ("pgup", Base::PageUp),
-    ("ppage", Base::PageUp),
-    ("pgdn", Base::PageDown),
-    ("pgdown", Base::PageDown),
-    ("npage", Base::PageDown),
+const NAMES: &[(&str, KeyCode)] = &[
+    ("enter", KeyCode::Enter),
+    ("tab", KeyCode::Tab),
+    ("escape", KeyCode::Escape),
+    ("space", KeyCode::Char(' ')),
+    ("backspace", KeyCode::Backspace),
+    ("delete", KeyCode::Delete),
+    ("insert", KeyCode::Insert),
+    ("up", KeyCode::Up),
+    ("down", KeyCode::Down),
+    ("left", KeyCode::Left),
+    ("right", KeyCode::Right),
+    ("home", KeyCode::Home),
+    ("end", KeyCode::End),
+    ("pageup", KeyCode::PageUp),
+    ("pagedown", KeyCode::PageDown),
+    ("return", KeyCode::Enter),
+    ("cr", KeyCode::Enter),
+    ("ret", KeyCode::Enter),
+    ("esc", KeyCode::Escape),
+    ("spc", KeyCode::Char(' ')),
+    ("bs", KeyCode::Backspace),
+    ("bspace", KeyCode::Backspace),
+    ("del", KeyCode::Delete),
+    ("dc", KeyCode::Delete),
+    ("ins", KeyCode::Insert),
+    ("ic", KeyCode::Insert),
+    ("arrowup", KeyCode::Up),
+    ("arrowdown", KeyCode::Down),
+    ("arrowleft", KeyCode::Left),
+    ("arrowright", KeyCode::Right),
+    ("pgup", KeyCode::PageUp),
+    ("ppage", KeyCode::PageUp),
+    ("pgdn", KeyCode::PageDown),
+    ("pgdown", KeyCode::PageDown),
+    ("npage", KeyCode::PageDown),
 ];
 
 /// How many of [`NAMES`] are canonical; the rest are aliases.
@@ -174,48 +174,54 @@ impl FromStr for Key {
         if given.len() > NAME_BYTES {
             return Err(Self::unknown(given));
         }
-        let (mut held, name) = take_modifiers(given);
-        let base = base_of(name).ok_or_else(|| Self::unknown(given))?;
-        if let Base::Char(c) = base {
-            let base = typed(given, c, &mut held)?;
-            return Ok(Self { base, held });
+        let (mut modifiers, name) = split_modifiers(given);
+        let base = parse_key_code(name).ok_or_else(|| Self::unknown(given))?;
+        if let KeyCode::Char(c) = base {
+            let base = normalize_char(given, c, &mut modifiers)?;
+            return Ok(Self {
+                code: base,
+                modifiers,
+            });
         }
-        Ok(Self { base, held })
+        Ok(Self {
+            code: base,
+            modifiers,
+        })
     }
 }
 
 /// Splits modifiers such as `ctrl-`, `M-` and `^` off the beginning of a name.
-fn take_modifiers(given: &str) -> (HeldModifiers, &str) {
-    let mut held = HeldModifiers::default();
+fn split_modifiers(given: &str) -> (HeldModifiers, &str) {
+    let mut modifiers = HeldModifiers::default();
     let mut rest = given;
     loop {
         if let Some(after) = rest.strip_prefix('^')
             && after.chars().count() == 1
         {
-            held.ctrl = true;
-            return (held, after);
+            modifiers.ctrl = true;
+            return (modifiers, after);
         }
         let Some(at) = rest.find(['-', '+']) else {
-            return (held, rest);
+            return (modifiers, rest);
         };
         let (name, after) = (&rest[..at], &rest[at + 1..]);
         let modifier = MODIFIERS.iter().find(|(m, _)| m.eq_ignore_ascii_case(name));
         let (Some((_, modifier)), false) = (modifier, after.is_empty()) else {
-            return (held, rest);
+            return (modifiers, rest);
         };
         match modifier {
-            Modifier::Ctrl => held.ctrl = true,
-            Modifier::Alt => held.alt = true,
-            Modifier::Shift => held.shift = true,
+            Modifier::Ctrl => modifiers.ctrl = true,
+            Modifier::Alt => modifiers.alt = true,
+            Modifier::Shift => modifiers.shift = true,
         }
         rest = after;
     }
 }
 
-fn base_of(name: &str) -> Option<Base> {
+fn parse_key_code(name: &str) -> Option<KeyCode> {
     let mut chars = name.chars();
     if let (Some(c), None) = (chars.next(), chars.next()) {
-        return named_char(c);
+        return key_code_of_char(c);
     }
     let name: String = name
         .chars()
@@ -226,48 +232,52 @@ fn base_of(name: &str) -> Option<Base> {
         return Some(*base);
     }
     let number: u8 = name.strip_prefix('f')?.parse().ok()?;
-    (1..=F_MAX).contains(&number).then_some(Base::F(number))
+    (1..=F_MAX).contains(&number).then_some(KeyCode::F(number))
 }
 
 /// The named key of a character, where it has one.
-fn named_char(c: char) -> Option<Base> {
+fn key_code_of_char(c: char) -> Option<KeyCode> {
     match c {
-        '\r' | '\n' => Some(Base::Enter),
-        '\t' => Some(Base::Tab),
-        '\u{1b}' => Some(Base::Escape),
-        '\u{7f}' => Some(Base::Backspace),
+        '\r' | '\n' => Some(KeyCode::Enter),
+        '\t' => Some(KeyCode::Tab),
+        '\u{1b}' => Some(KeyCode::Escape),
+        '\u{7f}' => Some(KeyCode::Backspace),
         c if c.is_control() => None,
-        c => Some(Base::Char(c)),
+        c => Some(KeyCode::Char(c)),
     }
 }
 
 /// A character with modifiers, if it can be sent; Shift is applied to a letter.
-fn typed(given: &str, c: char, held: &mut HeldModifiers) -> Result<Base, KeyError> {
-    let refused = |why| {
+fn normalize_char(
+    given: &str,
+    c: char,
+    modifiers: &mut HeldModifiers,
+) -> Result<KeyCode, KeyError> {
+    let unsendable = |why| {
         Err(KeyError::Unsendable {
             given: given.to_owned(),
             why,
         })
     };
-    if held.ctrl {
+    if modifiers.ctrl {
         if control_byte(c).is_none() {
-            return refused("ctrl- goes with a-z, space, @ [ \\ ] ^ _ / ? and 2-8");
+            return unsendable("ctrl- goes with a-z, space, @ [ \\ ] ^ _ / ? and 2-8");
         }
-        held.shift = false;
-        return Ok(Base::Char(c.to_ascii_lowercase()));
+        modifiers.shift = false;
+        return Ok(KeyCode::Char(c.to_ascii_lowercase()));
     }
-    if held.shift && c != ' ' {
+    if modifiers.shift && c != ' ' {
         let mut upper = c.to_uppercase();
         return match (upper.next(), upper.next()) {
             (Some(upper), None) if c.is_alphabetic() => {
-                held.shift = false;
-                Ok(Base::Char(upper))
+                modifiers.shift = false;
+                Ok(KeyCode::Char(upper))
             }
-            _ => refused("give the character that Shift makes of it"),
+            _ => unsendable("give the character that Shift makes of it"),
         };
     }
-    held.shift = false;
-    Ok(Base::Char(c))
+    modifiers.shift = false;
+    Ok(KeyCode::Char(c))
 }
 
 /// The byte for a character with Ctrl held, as xterm sends it.
@@ -294,18 +304,18 @@ fn suggestion(given: &str) -> Option<String> {
     let lower = given.to_ascii_lowercase();
     let known = NAMES.iter().map(|(name, _)| (*name).to_owned());
     let functions = (1..=F_MAX).map(|n| format!("f{n}"));
-    let (front, name) = lower
+    let (prefix, name) = lower
         .rsplit_once(['-', '+'])
         .map_or((None, lower.as_str()), |(front, name)| (Some(front), name));
-    let (distance, near) = known
+    let (distance, nearest) = known
         .chain(functions)
         .map(|known| (strsim::damerau_levenshtein(name, &known), known))
         .min_by_key(|(distance, _)| *distance)?;
     if distance > 2 || distance * 2 >= name.chars().count().max(1) {
         return None;
     }
-    let near = base_of(&near).map(|base| base.to_string())?;
-    let Some(front) = front else {
+    let near = parse_key_code(&nearest).map(|base| base.to_string())?;
+    let Some(front) = prefix else {
         return Some(near);
     };
     let front = nearest_modifier(front)?;
@@ -321,7 +331,7 @@ fn nearest_modifier(given: &str) -> Option<&'static str> {
         .and_then(|(distance, name)| (distance <= 2).then_some(name))
 }
 
-impl fmt::Display for Base {
+impl fmt::Display for KeyCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((name, _)) = NAMES.iter().find(|(_, base)| base == self) {
             return f.write_str(name);
@@ -338,13 +348,13 @@ impl fmt::Display for Base {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let HeldModifiers { ctrl, alt, shift } = self.held;
+        let HeldModifiers { ctrl, alt, shift } = self.modifiers;
         for (held, name) in [(ctrl, "ctrl-"), (alt, "alt-"), (shift, "shift-")] {
             if held {
                 f.write_str(name)?;
             }
         }
-        write!(f, "{}", self.base)
+        write!(f, "{}", self.code)
     }
 }
 

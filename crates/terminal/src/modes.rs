@@ -28,8 +28,8 @@ const BRACKETED_PASTE: u16 = 2004;
 const MOUSE: [u16; 4] = [9, 1000, 1002, 1003];
 
 /// The private modes that are tracked: those above, focus events, and the mouse encodings. At
-/// most 32, one bit each in [`Private`].
-const KEPT: [u16; 13] = [
+/// most 32, one bit each in [`PrivateModes`].
+const TRACKED_MODES: [u16; 13] = [
     CURSOR_KEYS,
     9,
     KEYPAD,
@@ -48,9 +48,9 @@ const KEPT: [u16; 13] = [
 /// The set of private modes that are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<u16>", into = "Vec<u16>")]
-pub(crate) struct Private(u32);
+pub(crate) struct PrivateModes(u32);
 
-impl Private {
+impl PrivateModes {
     pub(crate) fn set(&mut self, mode: u16, on: bool) {
         if MOUSE.contains(&mode) {
             self.0 &= !MOUSE.iter().map(|mode| bit(*mode)).sum::<u32>();
@@ -87,10 +87,10 @@ impl Private {
     }
 
     /// Sequences that set these modes on a real terminal and reset the others.
-    pub(crate) fn paint(self) -> String {
+    pub(crate) fn repaint(self) -> String {
         let mut text = String::new();
         for on in [false, true] {
-            let modes = KEPT.iter().filter(|mode| **mode != KEYPAD);
+            let modes = TRACKED_MODES.iter().filter(|mode| **mode != KEYPAD);
             for mode in modes.filter(|mode| self.has(**mode) == on) {
                 let end = if on { 'h' } else { 'l' };
                 text.push_str(&format!("\u{1b}[?{mode}{end}"));
@@ -104,18 +104,21 @@ impl Private {
 
 /// The bit of a mode; none for a mode that is not tracked.
 fn bit(mode: u16) -> u32 {
-    let place = KEPT.iter().position(|kept| *kept == mode);
-    place.map_or(0, |place| 1 << place)
+    let bit_index = TRACKED_MODES.iter().position(|kept| *kept == mode);
+    bit_index.map_or(0, |place| 1 << place)
 }
 
-impl From<Vec<u16>> for Private {
+impl From<Vec<u16>> for PrivateModes {
     fn from(modes: Vec<u16>) -> Self {
         Self(modes.into_iter().fold(0, |bits, mode| bits | bit(mode)))
     }
 }
 
-impl From<Private> for Vec<u16> {
-    fn from(private: Private) -> Self {
-        KEPT.into_iter().filter(|mode| private.has(*mode)).collect()
+impl From<PrivateModes> for Vec<u16> {
+    fn from(private: PrivateModes) -> Self {
+        TRACKED_MODES
+            .into_iter()
+            .filter(|mode| private.has(*mode))
+            .collect()
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::avt::Avt;
-use crate::control_sequences::{ScanState, Scanner};
+use crate::control_sequences::{Scanner, ScannerState};
 use crate::emulator::{Emulator, EmulatorState};
 use crate::modes::Modes;
 use crate::shell::ShellState;
@@ -17,7 +17,7 @@ use crate::utf8::Utf8Remainder;
 pub struct Screen {
     emulator: Box<dyn Emulator>,
     scanner: Scanner,
-    carry: Utf8Remainder,
+    remainder: Utf8Remainder,
     shell: ShellState,
     exact: bool,
 }
@@ -44,7 +44,7 @@ pub struct Checkpoint {
     pub modes: Modes,
     /// The scanner's state: modes, titles, an incomplete sequence.
     #[serde(default)]
-    pub scan: ScanState,
+    pub scan: ScannerState,
     /// The state of the shell.
     #[serde(default)]
     pub shell: ShellState,
@@ -81,7 +81,7 @@ impl Screen {
         Self {
             emulator: Box::new(Avt::new(size)),
             scanner: Scanner::new(0, nonce),
-            carry: Utf8Remainder::default(),
+            remainder: Utf8Remainder::default(),
             shell: ShellState::default(),
             exact: true,
         }
@@ -105,7 +105,7 @@ impl Screen {
             return Err(CheckpointError::Version(checkpoint.version));
         }
         let size = checkpoint.size;
-        if !size.is_fitting() {
+        if !size.is_valid() {
             return Err(CheckpointError::Size {
                 cols: size.cols,
                 rows: size.rows,
@@ -116,7 +116,7 @@ impl Screen {
         Ok(Self {
             emulator: Box::new(emulator),
             scanner: Scanner::restore(checkpoint.offset, nonce, checkpoint.scan.clone()),
-            carry: Utf8Remainder::restored(&checkpoint.carry),
+            remainder: Utf8Remainder::from_checkpoint(&checkpoint.carry),
             shell: checkpoint.shell.clone(),
             exact: checkpoint.exact,
         })
@@ -124,11 +124,11 @@ impl Screen {
 
     /// Consumes output of the terminal, split at any byte.
     pub fn feed(&mut self, bytes: &[u8]) {
-        for marked in self.scanner.feed(bytes) {
-            self.shell.apply(&marked);
+        for event in self.scanner.feed(bytes) {
+            self.shell.apply(&event);
         }
         let emulator = &mut self.emulator;
-        self.carry.decode(bytes, |text| emulator.feed(text));
+        self.remainder.decode(bytes, |text| emulator.feed(text));
     }
 
     /// Resizes the screen.
@@ -142,8 +142,8 @@ impl Screen {
             return;
         }
         self.scanner.skip_to(offset);
-        self.carry = Utf8Remainder::default();
-        self.emulator.forget_incomplete();
+        self.remainder = Utf8Remainder::default();
+        self.emulator.discard_incomplete();
         self.exact = false;
     }
 
@@ -173,7 +173,7 @@ impl Screen {
 
     /// A snapshot of the visible screen.
     #[must_use]
-    pub fn view(&self) -> ScreenSnapshot {
+    pub fn snapshot(&self) -> ScreenSnapshot {
         let (col, row, visible) = self.emulator.cursor();
         ScreenSnapshot {
             size: self.emulator.size(),
@@ -195,7 +195,7 @@ impl Screen {
             offset: self.offset(),
             size: self.emulator.size(),
             dump: self.emulator.dump(),
-            carry: self.carry.bytes().to_vec(),
+            carry: self.remainder.bytes().to_vec(),
             title: self.scanner.title().to_owned(),
             modes: self.modes(),
             scan: self.scanner.state().clone(),
@@ -212,13 +212,13 @@ impl Screen {
     /// directly.
     #[must_use]
     pub fn repaint(&self) -> Vec<u8> {
-        let painting = self.emulator.paint();
+        let repaint = self.emulator.repaint();
         let mut text = String::from(RESET);
-        text.push_str(&painting.text);
-        text.push_str(&self.scanner.state().paint());
-        text.push_str(&painting.incomplete);
+        text.push_str(&repaint.text);
+        text.push_str(&self.scanner.state().repaint());
+        text.push_str(&repaint.incomplete);
         let mut bytes = text.into_bytes();
-        bytes.extend_from_slice(self.carry.bytes());
+        bytes.extend_from_slice(self.remainder.bytes());
         bytes
     }
 }

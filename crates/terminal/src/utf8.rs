@@ -12,7 +12,7 @@ const CHAR_BYTES: usize = 4;
 
 impl Utf8Remainder {
     /// Restores the remainder from a checkpoint; bytes that cannot be one are dropped.
-    pub(crate) fn restored(bytes: &[u8]) -> Self {
+    pub(crate) fn from_checkpoint(bytes: &[u8]) -> Self {
         let incomplete = std::str::from_utf8(bytes)
             .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none());
         Self(if incomplete {
@@ -60,12 +60,12 @@ impl Utf8Remainder {
             {
                 text(valid);
             }
-            let Some(wrong) = error.error_len() else {
+            let Some(invalid_len) = error.error_len() else {
                 self.0.extend_from_slice(rest);
                 return;
             };
             text("\u{fffd}");
-            bytes = &rest[wrong..];
+            bytes = &rest[invalid_len..];
         }
     }
 }
@@ -106,9 +106,12 @@ mod tests {
 
     #[test]
     fn only_what_can_be_carried_is_restored() {
-        assert_eq!(Utf8Remainder::restored(b"\xe2\x82").bytes(), b"\xe2\x82");
-        assert_eq!(Utf8Remainder::restored(b"abc").bytes(), b"");
-        assert_eq!(Utf8Remainder::restored(b"\xff").bytes(), b"");
-        assert_eq!(Utf8Remainder::restored(b"a\xe2").bytes(), b"");
+        assert_eq!(
+            Utf8Remainder::from_checkpoint(b"\xe2\x82").bytes(),
+            b"\xe2\x82"
+        );
+        assert_eq!(Utf8Remainder::from_checkpoint(b"abc").bytes(), b"");
+        assert_eq!(Utf8Remainder::from_checkpoint(b"\xff").bytes(), b"");
+        assert_eq!(Utf8Remainder::from_checkpoint(b"a\xe2").bytes(), b"");
     }
 }

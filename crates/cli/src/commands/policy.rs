@@ -121,7 +121,7 @@ fn check(context: &CliContext, args: CheckArgs) -> CommandResult {
     }
     Ok(match verdict.decision {
         PolicyDecision::Allow | PolicyDecision::Ask => 0,
-        PolicyDecision::Deny => ErrorCode::Security.row().exit,
+        PolicyDecision::Deny => ErrorCode::Security.info().exit,
     })
 }
 

@@ -100,7 +100,7 @@ impl Config {
         IsolationSettings {
             default: self.level("isolation.default").unwrap_or(defaults.default),
             minimum: self.level("isolation.minimum").unwrap_or(defaults.minimum),
-            network: NetworkAccess::of_words(network.iter().map(String::as_str))
+            network: NetworkAccess::from_words(network.iter().map(String::as_str))
                 .unwrap_or_default(),
             workspaces: texts("isolation.workspaces").unwrap_or_default(),
             forwards: ports.iter().filter_map(|it| it.parse().ok()).collect(),

@@ -217,7 +217,7 @@ impl ValueKind {
                 .filter(|items| !items.is_empty())
                 .map(SettingValue::List),
             Self::Encoding => text(raw)
-                .filter(|label| ostler_journal::encoding_named(label).is_ok())
+                .filter(|label| ostler_journal::encoding_for_label(label).is_ok())
                 .map(SettingValue::Text),
             Self::SearchPath => text(raw)
                 .filter(|path| is_search_path(path))
@@ -254,7 +254,7 @@ impl ValueKind {
                 .map(SettingValue::List),
             Self::Level => one_of(raw, &LEVELS),
             Self::Network => list(raw, |_| true)
-                .filter(|items| NetworkAccess::of_words(items.iter().map(String::as_str)).is_ok())
+                .filter(|items| NetworkAccess::from_words(items.iter().map(String::as_str)).is_ok())
                 .map(SettingValue::List),
             Self::Paths => list(raw, is_plain_absolute).map(SettingValue::List),
             Self::Forwards => {

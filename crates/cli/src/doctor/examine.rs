@@ -70,7 +70,7 @@ async fn build_report(context: &CliContext, scratch: &Path) -> Result<DoctorRepo
         ..SandboxSpec::default()
     };
     let capabilities = backend.capabilities();
-    let capabilities = capabilities.lacking(backend.probe_filesystems(&sandbox).await);
+    let capabilities = capabilities.without(backend.probe_filesystems(&sandbox).await);
     let levels = level_reports::all_levels(&capabilities);
     let probes = probe_sandbox(context, &engine, &workspace).await;
     engine.shutdown().await;
@@ -159,7 +159,7 @@ fn read_probes(
     let journal = engine.journal(caller, &info.id.short());
     let journal = journal.map_err(|error| error.to_string())?;
     let page = journal
-        .read(&ByteQuery::from(Cursor::START))
+        .read(&ByteQuery::starting_at(Cursor::START))
         .map_err(|error| error.to_string())?;
     let output_of = |stream| {
         let chunks = page

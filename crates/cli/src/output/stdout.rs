@@ -75,7 +75,7 @@ impl StdoutWriter {
             let (line, is_ended) = line
                 .strip_suffix(b"\n")
                 .map_or((line, false), |it| (it, true));
-            self.output_line(line, ColourMode::Escaped, None)?;
+            self.output_line(line, ColourMode::Escape, None)?;
             if is_ended {
                 self.end_line()?;
             }

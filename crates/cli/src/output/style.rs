@@ -54,8 +54,8 @@ impl Style {
     /// What happens to the colours in the output of programs.
     pub(crate) const fn colours(self) -> ColourMode {
         match self.colour {
-            true => ColourMode::Kept,
-            false => ColourMode::Dropped,
+            true => ColourMode::Keep,
+            false => ColourMode::Strip,
         }
     }
 

@@ -30,8 +30,8 @@ pub(crate) fn print_usage(error: &clap::Error, env: &ProcessEnv) -> io::Result<(
 fn render_usage(error: &clap::Error, style: Style) -> String {
     let text = error.render();
     let text = match style.colours() {
-        ColourMode::Kept => text.ansi().to_string(),
-        ColourMode::Dropped | ColourMode::Escaped => text.to_string(),
+        ColourMode::Keep => text.ansi().to_string(),
+        ColourMode::Strip | ColourMode::Escape => text.to_string(),
     };
     let lines = text.split_inclusive('\n').map(|line| {
         let (line, end) = line

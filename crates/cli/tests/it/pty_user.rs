@@ -83,11 +83,11 @@ impl PtyUser {
 
     /// The text of the screen without trailing blanks.
     pub(crate) fn text(&self) -> String {
-        self.screen.view().text().trim_end().to_owned()
+        self.screen.snapshot().text().trim_end().to_owned()
     }
 
     pub(crate) fn view(&self) -> ostler_terminal::ScreenSnapshot {
-        self.screen.view()
+        self.screen.snapshot()
     }
 
     /// Waits until the screen meets a condition.

@@ -143,7 +143,7 @@ pub fn check(request: &StartRequest) -> Result<(), ArgumentError> {
 /// # Errors
 /// What is allowed.
 pub fn check_terminal_size(size: TermSize) -> Result<(), ArgumentError> {
-    if size.is_fitting() {
+    if size.is_valid() {
         return Ok(());
     }
     const { assert!(TermSize::COLS_MAX == 1_000 && TermSize::ROWS_MAX == 1_000) };
@@ -324,7 +324,7 @@ pub fn check_encoding(label: Option<String>) -> Result<Option<String>, ArgumentE
     let Some(label) = label else {
         return Ok(None);
     };
-    if ostler_journal::encoding_named(&label).is_ok() {
+    if ostler_journal::encoding_for_label(&label).is_ok() {
         return Ok(Some(label));
     }
     let lower = label.to_ascii_lowercase();

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_model::{ByteString, Caller, has_hidden, quoted, visible};
+use ostler_model::{ByteString, Caller, has_hidden, shell_quote, visible};
 use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
 
 use super::named_files::NamedFiles;
@@ -216,7 +216,7 @@ pub(crate) fn display_start(request: &StartRequest, secrets: &[ResolvedSecret]) 
     let redact = |text: &ByteString| secrets::redact(text, secrets);
     let variables = request.set_env.iter().map(|(name, value)| {
         let value = redact(value);
-        format!("{}={} ", name.to_string_lossy(), quoted(&value))
+        format!("{}={} ", name.to_string_lossy(), shell_quote(&value))
     });
     let command = secrets::map_command(&request.command, redact).display();
     let input = match &request.stdin {
@@ -236,7 +236,7 @@ pub(crate) fn display_start(request: &StartRequest, secrets: &[ResolvedSecret]) 
 fn render_input(bytes: &[u8], redact: impl Fn(&ByteString) -> ByteString) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if bytes.len() <= INPUT_BYTES => {
-            format!(" <<< {}", quoted(&redact(&ByteString::from(text))))
+            format!(" <<< {}", shell_quote(&redact(&ByteString::from(text))))
         }
         Ok(_) | Err(_) => format!(" <<< ({} bytes that are not shown)", bytes.len()),
     }

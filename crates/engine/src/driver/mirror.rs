@@ -1,7 +1,7 @@
 //! The live copy of a journal in another format (A2).
 
 use ostler_journal::export::ExportError;
-use ostler_journal::{Mirror, Subject, read_events};
+use ostler_journal::{ExportSubject, Mirror, read_events};
 
 use super::event_loop::Driver;
 
@@ -26,7 +26,7 @@ impl Driver {
             }
         };
         let events = read_events(&self.execution.dir)?;
-        mirror.advance(&Subject {
+        mirror.advance(&ExportSubject {
             id: self.execution.id,
             spec: Some(&self.execution.spec),
             events: &events,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ostler_journal::query::Chunk;
 use ostler_journal::{
-    ByteQuery, Journal, LineQuery, Pattern, ReadError, StreamSet, Unfinished, encoding_named,
+    ByteQuery, Journal, LineQuery, OpenLineMode, Pattern, ReadError, StreamSet, encoding_for_label,
 };
 use ostler_model::spec::Io;
 use ostler_model::{ByteString, Cursor, SnapshotRequest};
@@ -131,7 +131,7 @@ fn search_available(
     loop {
         let page = journal.read(&ByteQuery {
             max_bytes: PAGE_BYTES,
-            ..ByteQuery::from(cursor_at(search.next_offset))
+            ..ByteQuery::starting_at(cursor_at(search.next_offset))
         })?;
         if page.gap.is_some() {
             search.searcher.skip();
@@ -163,9 +163,9 @@ fn start_search(
     from: SearchOrigin<'_>,
 ) -> Result<JournalSearch, Error> {
     let label = entry.spec.encoding.as_deref();
-    let encoding = label.and_then(|label| encoding_named(label).ok());
+    let encoding = label.and_then(|label| encoding_for_label(label).ok());
     let pattern = match encoding {
-        Some(encoding) => pattern.clone().over(encoding),
+        Some(encoding) => pattern.clone().with_encoding(encoding),
         None => pattern.clone(),
     };
     let input_offset = entry.live.borrow().last_input_offset;
@@ -212,7 +212,7 @@ fn line_before(entry: &ExecutionHandle, journal: &Journal, offset: u64) -> Resul
     for lookback in LINE_LOOKBACK_BYTES {
         let before = journal.read(&ByteQuery {
             until: Some(offset),
-            ..ByteQuery::from(cursor_at(offset.saturating_sub(lookback)))
+            ..ByteQuery::starting_at(cursor_at(offset.saturating_sub(lookback)))
         })?;
         let bytes = before
             .chunks
@@ -232,7 +232,7 @@ fn line_match(journal: &Journal, hit: &SearchHit) -> Result<LineMatch, Error> {
     let page = journal.lines(&LineQuery {
         from: Some(cursor_at(hit.offset)),
         streams: StreamSet::only(hit.stream),
-        unfinished: Unfinished::Preview,
+        unfinished: OpenLineMode::Preview,
         count_omitted: false,
         head: Some(1),
         max_lines: 1,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_journal::query::Chunk;
-use ostler_journal::{ByteQuery, encoding_named};
+use ostler_journal::{ByteQuery, encoding_for_label};
 use ostler_model::spec::{Io, StdinSource};
 use ostler_model::{Cursor, SnapshotRequest};
 use ostler_terminal::Screen;
@@ -210,7 +210,7 @@ async fn screen_state(core: &EngineInner, entry: &Arc<ExecutionHandle>) -> Optio
     if !matches!(entry.spec.io, Io::Pty { .. }) {
         return None;
     }
-    let read_screen = |screen: &Screen| ScreenPrompt::from_view(&screen.view(), screen.shell());
+    let read_screen = |screen: &Screen| ScreenPrompt::from_view(&screen.snapshot(), screen.shell());
     match core.with_screen(entry, read_screen).await {
         Ok(shown) => Some(shown),
         Err(error) => {
@@ -227,10 +227,10 @@ fn output_tail(entry: &ExecutionHandle) -> Result<PromptTail, Error> {
         offset: journal.end()?.saturating_sub(TAIL_BYTES),
         event: 0,
     };
-    let chunks = journal.read(&ByteQuery::from(from))?.chunks;
+    let chunks = journal.read(&ByteQuery::starting_at(from))?.chunks;
     let last_input = entry.live.borrow().last_input_offset;
     let label = entry.spec.encoding.as_deref();
-    let encoding = label.and_then(|label| encoding_named(label).ok());
+    let encoding = label.and_then(|label| encoding_for_label(label).ok());
     Ok(PromptTail::from_events(
         tail_pieces(&chunks, last_input),
         |bytes| match encoding {

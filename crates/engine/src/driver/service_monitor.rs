@@ -327,7 +327,7 @@ impl Driver {
             offset: self.monitor.output_read_to,
             event: 0,
         };
-        let mut query = ByteQuery::from(from);
+        let mut query = ByteQuery::starting_at(from);
         query.until = Some(end);
         query.max_bytes = PIECE_BYTES;
         let page = self.journal.as_ref()?.read(&query).ok()?;

@@ -80,7 +80,7 @@ impl InteractionService {
     /// What the caller sees, newest first.
     pub(super) fn list(&self, caller: &Caller, open_only: bool) -> Vec<Interaction> {
         let table = self.lock();
-        let visible = table.iter().filter(|it| caller.sees(&it.owner));
+        let visible = table.iter().filter(|it| caller.can_access(&it.owner));
         visible
             .filter(|it| it.is_open() || !open_only)
             .cloned()
@@ -91,7 +91,7 @@ impl InteractionService {
     pub(super) fn find(&self, caller: &Caller, id: &str) -> Result<Interaction, InteractionError> {
         let id = InteractionId::parse(id).ok_or(InteractionError::NotFound)?;
         let table = self.lock();
-        let found = table.get(id).filter(|it| caller.sees(&it.owner));
+        let found = table.get(id).filter(|it| caller.can_access(&it.owner));
         found.cloned().ok_or(InteractionError::NotFound)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_model::ExecutionId;
-use ostler_model::service::PROBE_MS;
+use ostler_model::service::PROBE_TIMEOUT_MS;
 use ostler_process::Backend;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -67,7 +67,7 @@ impl Prober {
         Self {
             backend,
             tls: TlsClient::new(),
-            limit: Duration::from_millis(PROBE_MS),
+            limit: Duration::from_millis(PROBE_TIMEOUT_MS),
         }
     }
 
@@ -81,7 +81,7 @@ impl Prober {
     }
 
     /// Carries one probe out; ends by itself after
-    /// [`PROBE_MS`](ostler_model::service::PROBE_MS) at the latest. Dropped, it stops.
+    /// [`PROBE_TIMEOUT_MS`](ostler_model::service::PROBE_TIMEOUT_MS) at the latest. Dropped, it stops.
     pub(crate) async fn probe(
         &self,
         id: ExecutionId,

@@ -79,7 +79,7 @@ mod tests {
     fn shown(text: &str) -> ScreenPrompt {
         let mut screen = Screen::new(TermSize { cols: 20, rows: 5 }, None);
         screen.feed(text.as_bytes());
-        ScreenPrompt::from_view(&screen.view(), screen.shell())
+        ScreenPrompt::from_view(&screen.snapshot(), screen.shell())
     }
 
     #[test]

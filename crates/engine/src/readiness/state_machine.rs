@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_model::service::PROBE_MS;
+use ostler_model::service::PROBE_TIMEOUT_MS;
 use ostler_model::{
     HealthRule, ReadinessSignal, ReadyCondition, ReadyRule, ServiceKind, ServicePort, ServiceStage,
     SignalKind, Timestamp,
@@ -327,7 +327,7 @@ impl Readiness {
     fn probe_timeout(&self, at: Duration) -> Duration {
         match self.probe.due_probe(at) {
             Some(_) if self.is_rechecking() => RECHECK_TIMEOUT,
-            Some(_) => ms(PROBE_MS),
+            Some(_) => ms(PROBE_TIMEOUT_MS),
             None => HEALTH_TIMEOUT,
         }
     }

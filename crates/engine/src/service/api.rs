@@ -283,7 +283,11 @@ impl Engine {
         let context = self.context_for_listing(caller, cwd)?;
         let starter = ServiceStarter::new(&self.inner, caller, &context);
         let mut rows: Vec<ServiceInfo> = Vec::new();
-        for info in self.inner.services.pending(|owner| caller.sees(owner)) {
+        for info in self
+            .inner
+            .services
+            .pending(|owner| caller.can_access(owner))
+        {
             if context
                 .name_scope()
                 .includes(&ServiceScope::from_info(&info))
@@ -343,7 +347,10 @@ impl Engine {
         if let Some(running) = entry.as_ref().filter(|it| !it.is_finished()) {
             return Ok(starter.service_info(running));
         }
-        let pending = self.inner.services.pending(|owner| caller.sees(owner));
+        let pending = self
+            .inner
+            .services
+            .pending(|owner| caller.can_access(owner));
         let mut pending = pending.into_iter();
         let here = |it: &ServiceInfo| context.name_scope().includes(&ServiceScope::from_info(it));
         if let Some(mut info) = pending.find(|it| it.name == name && here(it)) {

@@ -42,7 +42,7 @@ impl<'a> CallerServices<'a> {
         // Services are never summed up.
         let entries = self.core.registry.all_with(|_| false);
         entries.filter(move |entry| {
-            entry.spec.lifetime.plan().is_some() && self.caller.sees(&entry.owner())
+            entry.spec.lifetime.plan().is_some() && self.caller.can_access(&entry.owner())
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_journal::{LineQuery, Unfinished};
+use ostler_journal::{LineQuery, OpenLineMode};
 use ostler_model::{DependencyCondition, Timestamp};
 
 use crate::execution::ExecutionHandle;
@@ -46,7 +46,7 @@ pub(crate) const fn condition_name(condition: DependencyCondition) -> &'static s
 pub(crate) fn last_lines(entry: &ExecutionHandle, count: u64) -> Vec<String> {
     let query = LineQuery {
         tail: Some(count),
-        unfinished: Unfinished::Preview,
+        unfinished: OpenLineMode::Preview,
         count_omitted: false,
         max_bytes: TAIL_BYTES,
         ..LineQuery::default()

@@ -129,7 +129,7 @@ pub(crate) fn resolve_holder(
         }),
     };
     match &found {
-        Some(entry) if caller.sees(&entry.owner()) => {
+        Some(entry) if caller.can_access(&entry.owner()) => {
             holder.execution = Some(entry.id);
             let service = entry.spec.lifetime.plan().map(|_| name_of(entry));
             (holder, service)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_model::{ByteString, Caller, Command, ShellKind, ShellSession, TermSize};
-use ostler_terminal::shell::launch;
+use ostler_terminal::shell::shell_launch;
 use tokio::time::Instant;
 
 use super::idempotency::{self, PriorInput};
@@ -46,7 +46,7 @@ impl Engine {
         } else {
             &base_env
         };
-        let launch = launch(&session, &scripts, env);
+        let launch = shell_launch(&session, &scripts, env);
         let command = Command::Argv {
             program: ByteString::from(kind.as_str()),
             args: launch.args,

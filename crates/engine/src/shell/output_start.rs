@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ostler_journal::{ByteQuery, Journal};
 use ostler_model::{Cursor, ShellKind};
-use ostler_terminal::shell::{PROLOGUE_BYTES, prologue_len};
+use ostler_terminal::shell::{PREAMBLE_BYTES, preamble_len};
 
 use crate::error::Error;
 
@@ -30,8 +30,8 @@ pub(super) fn shell_prefix_len(
     }
     let page = journal.read(&ByteQuery {
         until: Some(range.end),
-        max_bytes: PROLOGUE_BYTES as u64,
-        ..ByteQuery::from(Cursor {
+        max_bytes: PREAMBLE_BYTES as u64,
+        ..ByteQuery::starting_at(Cursor {
             offset: range.start,
             event: 0,
         })
@@ -43,7 +43,7 @@ pub(super) fn shell_prefix_len(
         }
     }
     Ok(match prefix {
-        OutputPrefix::Mark => prologue_len(kind, &head),
+        OutputPrefix::Mark => preamble_len(kind, &head),
         OutputPrefix::LineEnd => line_end_len(&head),
     } as u64)
 }

@@ -365,7 +365,7 @@ impl<'a> ShellRunner<'a> {
         let accepted = &mut self.accepted_at;
         let pasted = self.modes.bracketed_paste;
         self.scanner.feed(page, |marked| {
-            if let ControlEvent::Modes(modes) = &marked.mark {
+            if let ControlEvent::Modes(modes) = &marked.event {
                 let has_left_editor = pasted && !modes.bracketed_paste;
                 *accepted = accepted.or(has_left_editor.then_some(marked.to));
             }
@@ -505,33 +505,33 @@ impl<'a> ShellRunner<'a> {
 
 /// What a mark tells of the script.
 const fn input_from_mark(marked: &LocatedEvent) -> Option<RunInput> {
-    match &marked.mark {
-        ControlEvent::CommandStart { believed: true } => {
+    match &marked.event {
+        ControlEvent::CommandStart { is_trusted: true } => {
             Some(RunInput::CommandStarted { to: marked.to })
         }
         ControlEvent::CommandEnd {
-            believed: true,
+            is_trusted: true,
             status,
         } => Some(RunInput::CommandEnded {
             from: marked.from,
             status: *status,
         }),
         ControlEvent::PromptStart {
-            believed: true,
+            is_trusted: true,
             continuation: false,
         } => Some(RunInput::PromptShown),
         ControlEvent::PromptStart {
-            believed: true,
+            is_trusted: true,
             continuation: true,
         } => Some(RunInput::ContinuationPrompt),
         ControlEvent::Directory(_) => Some(RunInput::DirectoryReported),
         ControlEvent::PromptStart {
-            believed: false, ..
+            is_trusted: false, ..
         }
         | ControlEvent::PromptEnd { .. }
-        | ControlEvent::CommandStart { believed: false }
+        | ControlEvent::CommandStart { is_trusted: false }
         | ControlEvent::CommandEnd {
-            believed: false, ..
+            is_trusted: false, ..
         }
         | ControlEvent::Title(_)
         | ControlEvent::Modes(_) => None,

@@ -58,7 +58,7 @@ impl ShellScanner {
             let from = self.offset();
             let page = journal.read(&ByteQuery {
                 until: Some(end),
-                ..ByteQuery::from(Cursor {
+                ..ByteQuery::starting_at(Cursor {
                     offset: from,
                     event: 0,
                 })
@@ -89,31 +89,35 @@ impl ShellScanner {
     }
 
     fn apply_mark(&mut self, marked: &LocatedEvent) {
-        match marked.mark {
-            ControlEvent::PromptEnd { believed: true } => self.prompt_end = Some(marked.to),
-            ControlEvent::PromptStart { believed: true, .. } => {
+        match marked.event {
+            ControlEvent::PromptEnd { is_trusted: true } => self.prompt_end = Some(marked.to),
+            ControlEvent::PromptStart {
+                is_trusted: true, ..
+            } => {
                 self.prompt_end = None;
                 self.end = None;
                 self.free_since = self.reported_end.take().or(self.free_since);
             }
-            ControlEvent::CommandStart { believed: true } => {
+            ControlEvent::CommandStart { is_trusted: true } => {
                 self.prompt_end = None;
                 self.reported_end = None;
                 self.free_since = None;
             }
-            ControlEvent::CommandEnd { believed: true, .. } => {
+            ControlEvent::CommandEnd {
+                is_trusted: true, ..
+            } => {
                 self.prompt_end = None;
                 self.end = Some(marked.from);
             }
             // A prompt that is only painted again tells no directory.
             ControlEvent::Directory(_) => self.reported_end = self.end.take().or(self.reported_end),
             ControlEvent::PromptStart {
-                believed: false, ..
+                is_trusted: false, ..
             }
-            | ControlEvent::PromptEnd { believed: false }
-            | ControlEvent::CommandStart { believed: false }
+            | ControlEvent::PromptEnd { is_trusted: false }
+            | ControlEvent::CommandStart { is_trusted: false }
             | ControlEvent::CommandEnd {
-                believed: false, ..
+                is_trusted: false, ..
             }
             | ControlEvent::Title(_)
             | ControlEvent::Modes(_) => {}

@@ -30,7 +30,7 @@ impl Engine {
     /// [`Error::SessionNotFound`], [`Error::NoTerminal`], [`Error::Output`].
     pub async fn screen(&self, caller: &Caller, id: &str) -> Result<ScreenSnapshot, Error> {
         let entry = self.terminal(caller, id)?;
-        self.inner.with_screen(&entry, Screen::view).await
+        self.inner.with_screen(&entry, Screen::snapshot).await
     }
 
     /// As [`Engine::screen`], for somebody whose own terminal is to show the same: bytes that

@@ -78,7 +78,7 @@ impl CachedScreen {
         let page = journal.read(&ByteQuery {
             until: Some(end),
             max_bytes: bytes,
-            ..ByteQuery::from(Cursor {
+            ..ByteQuery::starting_at(Cursor {
                 offset: at,
                 event: 0,
             })
@@ -160,7 +160,7 @@ impl CachedScreen {
     }
 
     fn resize(&mut self, size: TermSize) {
-        if self.screen.size() != size.fitting() {
+        if self.screen.size() != size.clamped() {
             self.screen.resize(size);
         }
     }

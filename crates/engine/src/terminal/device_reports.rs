@@ -29,9 +29,9 @@ pub(crate) async fn send_report(
         TerminalQuery::Attributes => device_reports::ATTRIBUTES.to_vec(),
         TerminalQuery::Cursor => {
             // Where it stood when it was asked for: programs go on before they read the answer.
-            let cursor = core.with_screen_at(&entry, end, |screen| screen.view().cursor);
+            let cursor = core.with_screen_at(&entry, end, |screen| screen.snapshot().cursor);
             match cursor.await {
-                Ok(Some(cursor)) => device_reports::cursor(cursor),
+                Ok(Some(cursor)) => device_reports::cursor_position(cursor),
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(id = %entry.id, %error, "its cursor is not told");

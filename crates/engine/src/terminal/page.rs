@@ -111,7 +111,7 @@ fn fill(page: &mut TerminalPage, journal: &Journal, limit: u64) -> Result<bool, 
         let read = journal.read(&ByteQuery {
             until: Some(page.end_offset),
             max_bytes: remaining,
-            ..ByteQuery::from(from)
+            ..ByteQuery::starting_at(from)
         })?;
         if let Some(gap) = read.gap {
             if have > 0 {

@@ -64,7 +64,7 @@ impl EngineFixture {
         let journal = self.engine.journal(&caller("one"), id).expect("known");
         let query = LineQuery {
             streams: ostler_journal::StreamSet::only(stream),
-            unfinished: ostler_journal::Unfinished::Final,
+            unfinished: ostler_journal::OpenLineMode::Final,
             ..LineQuery::default()
         };
         let page = journal.lines(&query).expect("readable");

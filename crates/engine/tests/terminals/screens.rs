@@ -302,8 +302,8 @@ async fn what_is_painted_again_is_the_screen() {
     assert_eq!(checkpoint.offset, view.offset);
     let mut other = ostler_terminal::Screen::new(SIZE, None);
     other.feed(&paint);
-    assert_eq!(other.view().rows, view.rows);
-    assert_eq!(other.view().cursor, view.cursor);
+    assert_eq!(other.snapshot().rows, view.rows);
+    assert_eq!(other.snapshot().cursor, view.cursor);
     lab.stop(&id).await;
     lab.engine.shutdown().await;
 }

@@ -186,7 +186,7 @@ async fn a_session_is_told_as_one() {
     let typing = lab.engine.send_input(&caller("two"), &id, text("x")).await;
     for error in [unknown, foreign, error_of(typing)] {
         assert_eq!(error.code(), ErrorCode::SessionNotFound);
-        assert_eq!(error.code().row().name, "session_not_found");
+        assert_eq!(error.code().info().name, "session_not_found");
         assert_eq!(error.to_string(), "Session not found or access denied");
     }
     let mut pipes = terminal(&["cat"]);

@@ -6,8 +6,8 @@ use ostler_model::{Event, Io, StreamName, TermSize, Timestamp};
 use serde_json::json;
 
 use super::entry::{EntrySink, ExportEntry};
-use super::formats::{ExportError, Subject};
-use crate::decode::{Decoder, Encoding, encoding_named};
+use super::formats::{ExportError, ExportSubject};
+use crate::decode::{Decoder, Encoding, encoding_for_label};
 
 /// The terminal size in the header for executions without a terminal.
 const DEFAULT_SIZE: TermSize = TermSize { cols: 80, rows: 24 };
@@ -16,26 +16,26 @@ const NANOSECONDS: f64 = 1e9;
 /// Writes entries as events of a recording.
 pub(crate) struct CastSink<W: Write> {
     out: W,
-    begun: Option<Timestamp>,
+    started_at: Option<Timestamp>,
     /// The decoders of stdout, stderr and terminal; each holds back an incomplete character.
     decoders: [Decoder; 3],
     /// Whether the last character of the stream was a carriage return.
-    returned: [bool; 3],
+    after_cr: [bool; 3],
 }
 
 impl<W: Write> CastSink<W> {
     /// Writes the header.
-    pub(crate) fn begin(mut out: W, subject: &Subject<'_>) -> Result<Self, ExportError> {
+    pub(crate) fn begin(mut out: W, subject: &ExportSubject<'_>) -> Result<Self, ExportError> {
         let size = match subject.spec.map(|spec| &spec.io) {
             Some(Io::Pty { size }) => *size,
             Some(Io::Pipes { .. }) | None => DEFAULT_SIZE,
         };
-        let begun = subject.events.first().map(|record| record.at);
+        let started_at = subject.events.first().map(|record| record.at);
         let mut header = json!({
             "version": 2,
             "width": size.cols,
             "height": size.rows,
-            "timestamp": begun.map_or(0, Timestamp::as_second),
+            "timestamp": started_at.map_or(0, Timestamp::as_second),
         });
         if let Some(spec) = subject.spec {
             header["command"] = spec.command.display().into();
@@ -45,19 +45,19 @@ impl<W: Write> CastSink<W> {
         }
         writeln!(out, "{header}")?;
         let label = subject.spec.and_then(|spec| spec.encoding.as_deref());
-        let encoding = label.and_then(|label| encoding_named(label).ok());
+        let encoding = label.and_then(|label| encoding_for_label(label).ok());
         let encoding = encoding.unwrap_or(Encoding::UTF_8);
         Ok(Self {
             out,
-            begun,
+            started_at,
             decoders: std::array::from_fn(|_| Decoder::new(encoding)),
-            returned: [false; 3],
+            after_cr: [false; 3],
         })
     }
 
-    fn event(&mut self, at: Timestamp, code: &str, data: &str) -> Result<(), ExportError> {
-        let begun = *self.begun.get_or_insert(at);
-        let nanoseconds = (at.as_nanosecond() - begun.as_nanosecond()).max(0);
+    fn write_event(&mut self, at: Timestamp, code: &str, data: &str) -> Result<(), ExportError> {
+        let started_at = *self.started_at.get_or_insert(at);
+        let nanoseconds = (at.as_nanosecond() - started_at.as_nanosecond()).max(0);
         #[expect(
             clippy::cast_precision_loss,
             reason = "a recording's times are seconds as floats"
@@ -67,37 +67,47 @@ impl<W: Write> CastSink<W> {
         Ok(())
     }
 
-    fn output(&mut self, at: Timestamp, place: usize, bytes: &[u8]) -> Result<(), ExportError> {
-        let text = self.decoders[place].push(bytes);
-        self.text(at, place, &text)
+    fn write_output(
+        &mut self,
+        at: Timestamp,
+        stream_index: usize,
+        bytes: &[u8],
+    ) -> Result<(), ExportError> {
+        let text = self.decoders[stream_index].push(bytes);
+        self.write_text(at, stream_index, &text)
     }
 
-    fn text(&mut self, at: Timestamp, place: usize, text: &str) -> Result<(), ExportError> {
+    fn write_text(
+        &mut self,
+        at: Timestamp,
+        stream_index: usize,
+        text: &str,
+    ) -> Result<(), ExportError> {
         const TERMINAL: usize = 2;
         if text.is_empty() {
             return Ok(());
         }
-        if place == TERMINAL {
-            return self.event(at, "o", text);
+        if stream_index == TERMINAL {
+            return self.write_event(at, "o", text);
         }
         // Without a terminal, no line discipline has inserted a carriage return before newlines.
-        let mut shown = String::with_capacity(text.len() + 16);
+        let mut converted = String::with_capacity(text.len() + 16);
         for character in text.chars() {
-            if character == '\n' && !self.returned[place] {
-                shown.push('\r');
+            if character == '\n' && !self.after_cr[stream_index] {
+                converted.push('\r');
             }
-            shown.push(character);
-            self.returned[place] = character == '\r';
+            converted.push(character);
+            self.after_cr[stream_index] = character == '\r';
         }
-        self.event(at, "o", &shown)
+        self.write_event(at, "o", &converted)
     }
 
     /// Writes what the decoders held back.
     pub(crate) fn finish(&mut self) -> Result<(), ExportError> {
-        let at = self.begun.unwrap_or(Timestamp::UNIX_EPOCH);
-        for place in 0..self.decoders.len() {
-            let rest = self.decoders[place].finish();
-            self.text(at, place, &rest)?;
+        let at = self.started_at.unwrap_or(Timestamp::UNIX_EPOCH);
+        for stream_index in 0..self.decoders.len() {
+            let rest = self.decoders[stream_index].finish();
+            self.write_text(at, stream_index, &rest)?;
         }
         Ok(())
     }
@@ -111,14 +121,14 @@ impl<W: Write> EntrySink for CastSink<W> {
                 let Event::Resized { size } = &record.event else {
                     return Ok(());
                 };
-                self.event(record.at, "r", &format!("{}x{}", size.cols, size.rows))
+                self.write_event(record.at, "r", &format!("{}x{}", size.cols, size.rows))
             }
             ExportEntry::Output(chunk) => match chunk.stream {
-                StreamName::Stdout => self.output(chunk.at, 0, &chunk.bytes),
-                StreamName::Stderr => self.output(chunk.at, 1, &chunk.bytes),
-                StreamName::Pty => self.output(chunk.at, 2, &chunk.bytes),
+                StreamName::Stdout => self.write_output(chunk.at, 0, &chunk.bytes),
+                StreamName::Stderr => self.write_output(chunk.at, 1, &chunk.bytes),
+                StreamName::Pty => self.write_output(chunk.at, 2, &chunk.bytes),
                 StreamName::Stdin => {
-                    self.event(chunk.at, "i", &String::from_utf8_lossy(&chunk.bytes))
+                    self.write_event(chunk.at, "i", &String::from_utf8_lossy(&chunk.bytes))
                 }
             },
         }

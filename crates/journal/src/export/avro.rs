@@ -66,7 +66,7 @@ impl<W: Write> AvroSink<W> {
 
 impl<W: Write> EntrySink for AvroSink<W> {
     fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError> {
-        let record = record(entry)?;
+        let record = to_avro_record(entry)?;
         self.writer.append(record).map(drop).map_err(encode)
     }
 }
@@ -77,7 +77,7 @@ fn encode(error: apache_avro::Error) -> ExportError {
 
 /// The fields of an entry besides its kind.
 #[derive(Default)]
-struct Fields {
+struct AvroFields {
     at_ns: Option<i64>,
     stream: Option<u32>,
     offset: u64,
@@ -86,15 +86,15 @@ struct Fields {
     json: Option<String>,
 }
 
-fn record(entry: &ExportEntry<'_>) -> Result<Value, ExportError> {
+fn to_avro_record(entry: &ExportEntry<'_>) -> Result<Value, ExportError> {
     let (kind, fields) = match entry {
         ExportEntry::Execution { id, spec } => {
             let json = serde_json::json!({ "id": id, "spec": spec }).to_string();
             (
                 0,
-                Fields {
+                AvroFields {
                     json: Some(json),
-                    ..Fields::default()
+                    ..AvroFields::default()
                 },
             )
         }
@@ -103,42 +103,42 @@ fn record(entry: &ExportEntry<'_>) -> Result<Value, ExportError> {
             let at_ns = i64::try_from(record.at.as_nanosecond()).ok();
             (
                 1,
-                Fields {
+                AvroFields {
                     at_ns,
                     offset: record.offset,
                     json: Some(json),
-                    ..Fields::default()
+                    ..AvroFields::default()
                 },
             )
         }
         ExportEntry::Output(chunk) => {
             let stream = STREAMS.iter().position(|one| *one == chunk.stream);
-            let fields = Fields {
+            let fields = AvroFields {
                 at_ns: i64::try_from(chunk.at.as_nanosecond()).ok(),
-                stream: stream.and_then(|place| u32::try_from(place).ok()),
+                stream: stream.and_then(|index| u32::try_from(index).ok()),
                 offset: chunk.offset,
                 data: Some(chunk.bytes.clone()),
-                ..Fields::default()
+                ..AvroFields::default()
             };
             (2, fields)
         }
         ExportEntry::Gap(gap) => (
             3,
-            Fields {
+            AvroFields {
                 offset: gap.from,
                 to: Some(gap.to),
-                ..Fields::default()
+                ..AvroFields::default()
             },
         ),
     };
-    Ok(spell(kind, fields))
+    Ok(to_avro(kind, fields))
 }
 
-fn spell(kind: u32, fields: Fields) -> Value {
+fn to_avro(kind: u32, fields: AvroFields) -> Value {
     let long = |number: u64| Value::Long(i64::try_from(number).unwrap_or(i64::MAX));
-    let stream = |place: u32| {
-        let name = ["stdout", "stderr", "pty", "stdin"][place as usize % STREAMS.len()];
-        Value::Enum(place, name.to_owned())
+    let stream = |index: u32| {
+        let name = ["stdout", "stderr", "pty", "stdin"][index as usize % STREAMS.len()];
+        Value::Enum(index, name.to_owned())
     };
     let kind_name = KINDS[kind as usize % KINDS.len()].to_owned();
     let field = |name: &str, value: Value| (name.to_owned(), value);

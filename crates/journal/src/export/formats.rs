@@ -11,7 +11,7 @@ use super::asciicast::CastSink;
 use super::avro::AvroSink;
 use super::entry::{EntrySink, ExportEntry};
 use super::jsonl::JsonlSink;
-use super::merge::Merge;
+use super::merge::EntryMerge;
 use super::yaml::YamlSink;
 use crate::error::ReadError;
 use crate::journal::Journal;
@@ -42,7 +42,7 @@ pub struct UnknownFormat(pub String);
 
 /// The execution to be exported.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct ExportSubject<'a> {
     /// Its id.
     pub id: ExecutionId,
     /// Its specification, where it is known.
@@ -95,7 +95,7 @@ impl From<serde_json::Error> for ExportError {
 /// When the journal cannot be read or the receiver fails.
 pub fn export(
     journal: &Journal,
-    subject: &Subject<'_>,
+    subject: &ExportSubject<'_>,
     format: Format,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
@@ -104,9 +104,9 @@ pub fn export(
         id: subject.id,
         spec: subject.spec,
     };
-    let mut merge = Merge::new(journal, subject, Cursor::START);
+    let mut merge = EntryMerge::new(journal, subject, Cursor::START);
     match format {
-        Format::Text => text(journal, &mut out)?,
+        Format::Text => write_text(journal, &mut out)?,
         Format::Jsonl => {
             let mut sink = JsonlSink(&mut out);
             sink.entry(&head)?;
@@ -133,8 +133,8 @@ pub fn export(
 }
 
 /// Writes the output of the command, and nothing else.
-fn text(journal: &Journal, out: &mut dyn Write) -> Result<(), ExportError> {
-    let mut query = ByteQuery::from(Cursor::START);
+fn write_text(journal: &Journal, out: &mut dyn Write) -> Result<(), ExportError> {
+    let mut query = ByteQuery::starting_at(Cursor::START);
     loop {
         let page = journal.read(&query)?;
         for chunk in &page.chunks {

@@ -3,24 +3,24 @@
 use ostler_model::{Cursor, EventRecord};
 
 use super::entry::{EntrySink, ExportEntry};
-use super::formats::{ExportError, Subject};
+use super::formats::{ExportError, ExportSubject};
 use crate::journal::Journal;
 use crate::query::{ByteQuery, StreamSet};
 
 /// Iterates a journal from a cursor on: an event comes before the output at its offset.
 #[derive(Debug)]
-pub(crate) struct Merge<'a> {
+pub(crate) struct EntryMerge<'a> {
     journal: &'a Journal,
-    subject: &'a Subject<'a>,
+    subject: &'a ExportSubject<'a>,
     cursor: Cursor,
     /// Bytes of output passed on so far.
     bytes: u64,
 }
 
-impl<'a> Merge<'a> {
+impl<'a> EntryMerge<'a> {
     pub(crate) const fn new(
         journal: &'a Journal,
-        subject: &'a Subject<'a>,
+        subject: &'a ExportSubject<'a>,
         cursor: Cursor,
     ) -> Self {
         Self {
@@ -42,24 +42,24 @@ impl<'a> Merge<'a> {
     /// Passes on everything from the cursor on.
     pub(crate) fn run(&mut self, sink: &mut dyn EntrySink) -> Result<(), ExportError> {
         loop {
-            let more = self.page(sink)?;
+            let more = self.emit_page(sink)?;
             if !more {
-                return self.events(u64::MAX, sink);
+                return self.emit_events(u64::MAX, sink);
             }
         }
     }
 
     /// Passes on one page of output with its events; false where nothing follows.
-    pub(crate) fn page(&mut self, sink: &mut dyn EntrySink) -> Result<bool, ExportError> {
-        let mut query = ByteQuery::from(self.cursor);
+    pub(crate) fn emit_page(&mut self, sink: &mut dyn EntrySink) -> Result<bool, ExportError> {
+        let mut query = ByteQuery::starting_at(self.cursor);
         query.streams = StreamSet::ALL;
         let page = self.journal.read(&query)?;
         if let Some(gap) = page.gap {
-            self.events(gap.from, sink)?;
+            self.emit_events(gap.from, sink)?;
             sink.entry(&ExportEntry::Gap(gap))?;
         }
         for chunk in &page.chunks {
-            self.events(chunk.offset, sink)?;
+            self.emit_events(chunk.offset, sink)?;
             sink.entry(&ExportEntry::Output(chunk))?;
             self.bytes += chunk.bytes.len() as u64;
         }
@@ -68,9 +68,9 @@ impl<'a> Merge<'a> {
     }
 
     /// Passes on the events at or before `offset`.
-    fn events(&mut self, offset: u64, sink: &mut dyn EntrySink) -> Result<(), ExportError> {
-        let due = |record: &&EventRecord| record.seq >= self.cursor.event;
-        let first = self.subject.events.iter().filter(due);
+    fn emit_events(&mut self, offset: u64, sink: &mut dyn EntrySink) -> Result<(), ExportError> {
+        let is_due = |record: &&EventRecord| record.seq >= self.cursor.event;
+        let first = self.subject.events.iter().filter(is_due);
         let mut next = self.cursor.event;
         for record in first.take_while(|record| record.offset <= offset) {
             sink.entry(&ExportEntry::Event(record))?;

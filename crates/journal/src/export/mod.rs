@@ -8,10 +8,10 @@ mod jsonl;
 mod merge;
 mod yaml;
 
-pub use formats::{ExportError, Format, Subject, UnknownFormat, export};
+pub use formats::{ExportError, ExportSubject, Format, UnknownFormat, export};
 
 pub(crate) use avro::AvroSink;
 pub(crate) use entry::{EntrySink, ExportEntry};
 pub(crate) use jsonl::JsonlSink;
-pub(crate) use merge::Merge;
+pub(crate) use merge::EntryMerge;
 pub(crate) use yaml::YamlSink;

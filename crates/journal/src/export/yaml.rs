@@ -19,11 +19,11 @@ impl<W: Write> EntrySink for YamlSink<W> {
     fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError> {
         let mut text = String::new();
         if let Value::Object(fields) = serde_json::to_value(EntryJson::from(entry))? {
-            for (place, (key, value)) in fields.iter().enumerate() {
-                text.push_str(if place == 0 { "- " } else { "  " });
+            for (index, (key, value)) in fields.iter().enumerate() {
+                text.push_str(if index == 0 { "- " } else { "  " });
                 text.push_str(key);
                 text.push_str(": ");
-                flow(value, &mut text);
+                push_flow_value(value, &mut text);
                 text.push('\n');
             }
         }
@@ -31,40 +31,40 @@ impl<W: Write> EntrySink for YamlSink<W> {
     }
 }
 
-fn flow(value: &Value, text: &mut String) {
+fn push_flow_value(value: &Value, text: &mut String) {
     match value {
         Value::Null => text.push_str("null"),
         Value::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
         Value::Number(number) => text.push_str(&number.to_string()),
-        Value::String(string) => quote(string, text),
+        Value::String(string) => push_quoted(string, text),
         Value::Array(items) => {
             text.push('[');
-            for (place, item) in items.iter().enumerate() {
-                separate(place, text);
-                flow(item, text);
+            for (index, item) in items.iter().enumerate() {
+                push_separator(index, text);
+                push_flow_value(item, text);
             }
             text.push(']');
         }
         Value::Object(fields) => {
             text.push('{');
-            for (place, (key, item)) in fields.iter().enumerate() {
-                separate(place, text);
-                quote(key, text);
+            for (index, (key, item)) in fields.iter().enumerate() {
+                push_separator(index, text);
+                push_quoted(key, text);
                 text.push_str(": ");
-                flow(item, text);
+                push_flow_value(item, text);
             }
             text.push('}');
         }
     }
 }
 
-fn separate(place: usize, text: &mut String) {
-    if place > 0 {
+fn push_separator(index: usize, text: &mut String) {
+    if index > 0 {
         text.push_str(", ");
     }
 }
 
-fn quote(string: &str, text: &mut String) {
+fn push_quoted(string: &str, text: &mut String) {
     text.push('"');
     for character in string.chars() {
         match character {
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn strings_are_quoted_so_that_nothing_is_lost() {
         let mut text = String::new();
-        quote(
+        push_quoted(
             "a\"b\\c\n\t\r\u{0}\u{1b}\u{7f}\u{85}\u{2028}\u{feff}ü汉😀",
             &mut text,
         );

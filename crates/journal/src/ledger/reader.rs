@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::chain;
 use super::entry::{LedgerCursor, LedgerRecord};
+use super::hash_chain;
 use crate::error::ReadError;
 
 /// Reads the ledger; needs no lock.
@@ -16,7 +16,7 @@ pub struct LedgerReader {
 
 /// The result of a successful verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedChain {
     /// The number of the first entry kept.
     pub first: u64,
     /// The end of the chain.
@@ -61,20 +61,20 @@ impl LedgerReader {
         from: LedgerCursor,
         limit: usize,
     ) -> Result<(Vec<LedgerRecord>, LedgerCursor), ReadError> {
-        let segments = chain::segments(&self.dir)?;
+        let segments = hash_chain::list_segments(&self.dir)?;
         let mut records: Vec<LedgerRecord> = Vec::new();
         for (_, path) in &segments[self.first_segment(&segments, from)?..] {
             if records.len() >= limit {
                 break;
             }
-            let Some(segment) = chain::read_segment(path)? else {
+            let Some(segment) = hash_chain::read_segment(path)? else {
                 continue;
             };
-            let wanted = segment
+            let matching = segment
                 .records
                 .into_iter()
                 .filter(|record| record.seq >= from.0);
-            records.extend(wanted.take(limit - records.len()));
+            records.extend(matching.take(limit - records.len()));
         }
         let next = records
             .last()
@@ -88,9 +88,9 @@ impl LedgerReader {
         segments: &[(u64, PathBuf)],
         from: LedgerCursor,
     ) -> Result<usize, ReadError> {
-        for (place, (_, path)) in segments.iter().enumerate().rev() {
-            if chain::read_header(path)?.is_some_and(|header| header.first <= from.0) {
-                return Ok(place);
+        for (index, (_, path)) in segments.iter().enumerate().rev() {
+            if hash_chain::read_header(path)?.is_some_and(|header| header.first <= from.0) {
+                return Ok(index);
             }
         }
         Ok(0)
@@ -100,18 +100,18 @@ impl LedgerReader {
     ///
     /// # Errors
     /// When an entry was modified, removed or inserted, or the files cannot be read.
-    pub fn verify(&self) -> Result<Verified, VerifyError> {
-        let mut verified: Option<Verified> = None;
-        let segments = chain::segments(&self.dir)?;
+    pub fn verify(&self) -> Result<VerifiedChain, VerifyError> {
+        let mut verified: Option<VerifiedChain> = None;
+        let segments = hash_chain::list_segments(&self.dir)?;
         let mut expected_number = None;
-        for (place, (number, path)) in segments.iter().enumerate() {
+        for (index, (number, path)) in segments.iter().enumerate() {
             let broken = |seq| VerifyError::Broken {
                 seq,
-                file: chain::file_name(*number),
+                file: hash_chain::file_name(*number),
             };
             let end = verified.as_ref().map_or(0, |verified| verified.end.0);
-            let Some(segment) = chain::read_segment(path)? else {
-                if place + 1 == segments.len() {
+            let Some(segment) = hash_chain::read_segment(path)? else {
+                if index + 1 == segments.len() {
                     break;
                 }
                 return Err(broken(end));
@@ -122,20 +122,20 @@ impl LedgerReader {
             if !follows || expected_number.is_some_and(|expected| expected != *number) {
                 return Err(broken(end));
             }
-            if !segment.unbroken {
+            if !segment.is_complete {
                 return Err(broken(segment.end()));
             }
             expected_number = Some(number + 1);
-            verified = Some(Verified {
+            verified = Some(VerifiedChain {
                 first: verified.map_or(segment.header.first, |verified| verified.first),
                 end: LedgerCursor(segment.end()),
                 hash: segment.last_hash,
             });
         }
-        Ok(verified.unwrap_or_else(|| Verified {
+        Ok(verified.unwrap_or_else(|| VerifiedChain {
             first: 0,
             end: LedgerCursor(0),
-            hash: chain::GENESIS.to_owned(),
+            hash: hash_chain::GENESIS.to_owned(),
         }))
     }
 }

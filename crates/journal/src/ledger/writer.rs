@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use ostler_model::Timestamp;
 
-use super::chain::{self, GENESIS, Segment, SegmentHeader};
 use super::entry::LedgerEntry;
+use super::hash_chain::{self, GENESIS, LedgerSegment, SegmentHeader};
 use super::reader::LedgerReader;
 use crate::error::WriteError;
 
@@ -20,7 +20,7 @@ const SEGMENT_MODE: u32 = 0o600;
 pub const LEDGER_SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
 /// Bytes of disk space reserved ahead for entries, so that what happens while the disk is full is
 /// recorded too.
-const ROOM_BYTES: u64 = 256 * 1024;
+const RESERVE_BYTES: u64 = 256 * 1024;
 /// The default retention of entries, in days.
 pub const LEDGER_KEEP_DAYS: u64 = 90;
 /// The age in seconds at which a segment is closed and the next one begins, so that expiry can
@@ -33,7 +33,7 @@ pub struct Ledger {
     dir: PathBuf,
     /// The lock file, locked for as long as the ledger is open.
     _lock: File,
-    current: Option<Current>,
+    current: Option<CurrentSegment>,
     next_number: u64,
     end: u64,
     last_hash: String,
@@ -41,13 +41,13 @@ pub struct Ledger {
 
 /// The segment being appended to.
 #[derive(Debug)]
-struct Current {
+struct CurrentSegment {
     file: File,
     name: String,
     bytes: u64,
     /// The offset up to which disk space is reserved, as far as that was possible.
     reserved: u64,
-    begun: Option<Timestamp>,
+    first_at: Option<Timestamp>,
 }
 
 impl Ledger {
@@ -57,12 +57,12 @@ impl Ledger {
     /// When another process holds the lock, the file system refuses, or an entry that is not a torn
     /// tail does not fit the chain: [`LedgerReader::verify`] finds it.
     pub fn open(dir: &Path) -> Result<Self, WriteError> {
-        let shown = || dir.display().to_string();
-        std::fs::create_dir_all(dir).map_err(|error| WriteError::io("create", shown(), error))?;
-        let lock = File::open(dir).map_err(|error| WriteError::io("open", shown(), error))?;
+        let path = || dir.display().to_string();
+        std::fs::create_dir_all(dir).map_err(|error| WriteError::io("create", path(), error))?;
+        let lock = File::open(dir).map_err(|error| WriteError::io("open", path(), error))?;
         lock.try_lock().map_err(|error| match error {
-            std::fs::TryLockError::WouldBlock => WriteError::Locked { file: shown() },
-            std::fs::TryLockError::Error(error) => WriteError::io("lock", shown(), error),
+            std::fs::TryLockError::WouldBlock => WriteError::Locked { file: path() },
+            std::fs::TryLockError::Error(error) => WriteError::io("lock", path(), error),
         })?;
         let mut ledger = Self {
             dir: dir.to_owned(),
@@ -82,7 +82,7 @@ impl Ledger {
     /// When the file system refuses; then the entry was not appended.
     pub fn append(&mut self, entry: &LedgerEntry) -> Result<u64, WriteError> {
         let seq = self.end;
-        let (line, hash) = chain::spell(seq, entry, &self.last_hash)?;
+        let (line, hash) = hash_chain::encode_line(seq, entry, &self.last_hash)?;
         if self
             .current
             .as_ref()
@@ -90,12 +90,12 @@ impl Ledger {
         {
             let next = self.begin_segment()?;
             if let Some(full) = self.current.replace(next) {
-                full.give_room_back();
+                full.release_reserved();
             }
         }
         if let Some(current) = &mut self.current {
             current.append(&line)?;
-            current.begun.get_or_insert(entry.at);
+            current.first_at.get_or_insert(entry.at);
         }
         self.end = seq + 1;
         self.last_hash = hash;
@@ -122,11 +122,11 @@ impl Ledger {
     /// # Errors
     /// When a segment cannot be read or removed.
     pub fn expire(&mut self, now: Timestamp, keep: Duration) -> Result<u64, WriteError> {
-        let mut segments = chain::segments(&self.dir)?;
+        let mut segments = hash_chain::list_segments(&self.dir)?;
         segments.pop();
         let mut removed = 0;
         for (_, path) in segments {
-            let newest = chain::read_segment(&path)?
+            let newest = hash_chain::read_segment(&path)?
                 .and_then(|segment| segment.records.last().map(|record| record.entry.at));
             let age = newest.map(|newest| now.duration_since(newest));
             if age.is_some_and(|age| age.unsigned_abs() <= keep || age.is_negative()) {
@@ -141,22 +141,28 @@ impl Ledger {
 
     /// Finds the end of the chain and cuts a torn tail after it.
     fn recover(&mut self) -> Result<(), WriteError> {
-        let mut segments = chain::segments(&self.dir)?;
+        let mut segments = hash_chain::list_segments(&self.dir)?;
         self.next_number = segments.last().map_or(0, |(number, _)| number + 1);
         while let Some((number, path)) = segments.pop() {
-            if let Some(segment) = chain::read_segment(&path)? {
-                return self.go_on(number, &path, &segment);
+            if let Some(segment) = hash_chain::read_segment(&path)? {
+                return self.resume(number, &path, &segment);
             }
             // Torn while it was begun: it holds no entry.
-            let shown = path.display().to_string();
-            std::fs::remove_file(&path).map_err(|error| WriteError::io("remove", shown, error))?;
+            let path_text = path.display().to_string();
+            std::fs::remove_file(&path)
+                .map_err(|error| WriteError::io("remove", path_text, error))?;
             self.next_number = number;
         }
         Ok(())
     }
 
-    fn go_on(&mut self, number: u64, path: &Path, segment: &Segment) -> Result<(), WriteError> {
-        let name = chain::file_name(number);
+    fn resume(
+        &mut self,
+        number: u64,
+        path: &Path,
+        segment: &LedgerSegment,
+    ) -> Result<(), WriteError> {
+        let name = hash_chain::file_name(number);
         let failed = |action| {
             let name = name.clone();
             move |error| WriteError::io(action, name, error)
@@ -167,7 +173,7 @@ impl Ledger {
             .map_err(failed("open"))?;
         let bytes = file.metadata().map_err(failed("measure"))?.len();
         if bytes > segment.valid_bytes {
-            if !segment.unbroken {
+            if !segment.is_complete {
                 // A whole line that does not fit is not a torn tail: it is kept as evidence, and
                 // the chain
                 // continues in a new segment.
@@ -179,18 +185,18 @@ impl Ledger {
         }
         self.end = segment.end();
         self.last_hash.clone_from(&segment.last_hash);
-        self.current = Some(Current {
+        self.current = Some(CurrentSegment {
             file,
             name,
             bytes: segment.valid_bytes,
             reserved: 0,
-            begun: segment.records.first().map(|record| record.entry.at),
+            first_at: segment.records.first().map(|record| record.entry.at),
         });
         Ok(())
     }
 
-    fn begin_segment(&mut self) -> Result<Current, WriteError> {
-        let name = chain::file_name(self.next_number);
+    fn begin_segment(&mut self) -> Result<CurrentSegment, WriteError> {
+        let name = hash_chain::file_name(self.next_number);
         let header = SegmentHeader::new(self.end, self.last_hash.clone());
         let mut line = serde_json::to_vec(&header)?;
         line.push(b'\n');
@@ -201,12 +207,12 @@ impl Ledger {
             .mode(SEGMENT_MODE)
             .open(&path);
         let file = file.map_err(|error| WriteError::io("create", name.clone(), error))?;
-        let mut current = Current {
+        let mut current = CurrentSegment {
             file,
             name,
             bytes: 0,
             reserved: 0,
-            begun: None,
+            first_at: None,
         };
         if let Err(error) = current.append(&line) {
             // Without its header it is not a segment; its number is free again.
@@ -218,10 +224,10 @@ impl Ledger {
     }
 }
 
-impl Current {
+impl CurrentSegment {
     fn is_full(&self, now: Timestamp) -> bool {
         let old = self
-            .begun
+            .first_at
             .is_some_and(|begun| now.duration_since(begun).as_secs() >= SEGMENT_SPAN_S);
         self.bytes >= LEDGER_SEGMENT_BYTES || old
     }
@@ -233,29 +239,29 @@ impl Current {
                 self.bytes += line.len() as u64;
                 Ok(())
             }
-            Err(error) => Err(self.refused(error)),
+            Err(error) => Err(self.append_error(error)),
         }
     }
 
     /// Reserves space ahead of what is appended. Where that is not possible, a full disk refuses
     /// entries; they are written later.
     fn reserve(&mut self, bytes: u64) {
-        if self.bytes + bytes + ROOM_BYTES / 2 <= self.reserved {
+        if self.bytes + bytes + RESERVE_BYTES / 2 <= self.reserved {
             return;
         }
         let flags = rustix::fs::FallocateFlags::KEEP_SIZE;
-        if rustix::fs::fallocate(&self.file, flags, self.bytes, ROOM_BYTES).is_ok() {
-            self.reserved = self.bytes + ROOM_BYTES;
+        if rustix::fs::fallocate(&self.file, flags, self.bytes, RESERVE_BYTES).is_ok() {
+            self.reserved = self.bytes + RESERVE_BYTES;
         }
     }
 
     /// Releases the reserved space of a segment that is not appended to any more.
-    fn give_room_back(self) {
+    fn release_reserved(self) {
         drop(self.file.set_len(self.bytes));
     }
 
     /// Cuts what a failed write left; if that fails too, the next writer does it.
-    fn refused(&mut self, error: io::Error) -> WriteError {
+    fn append_error(&mut self, error: io::Error) -> WriteError {
         drop(self.file.set_len(self.bytes));
         self.reserved = 0;
         WriteError::io("append to", self.name.clone(), error)

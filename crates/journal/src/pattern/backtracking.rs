@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fancy_regex::{Error, Regex, RegexBuilder};
 
-use super::{PATTERN_BYTES, PatternError, Refusal, refused};
+use super::{LinearRejection, PATTERN_BYTES, PatternError, pattern_error};
 
 /// The most steps for one window; each step may read all of it.
 const STEPS: usize = 256 * 1024;
@@ -22,13 +22,13 @@ pub(super) struct Backtracking(Regex);
 
 /// The error for a search that took more steps or time than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooSlow;
+pub(super) struct BacktrackingTimeout;
 
 impl Backtracking {
     /// Compiles a pattern that the linear engine refused.
-    pub(super) fn new(perl: &str, refusal: Refusal) -> Result<Self, PatternError> {
-        if !refusal.backtracks {
-            return Err(refusal.error);
+    pub(super) fn new(perl: &str, rejection: LinearRejection) -> Result<Self, PatternError> {
+        if !rejection.needs_backtracking {
+            return Err(rejection.error);
         }
         let built = RegexBuilder::new(perl)
             .backtrack_limit(STEPS)
@@ -36,8 +36,8 @@ impl Backtracking {
             .build();
         match built {
             Ok(regex) => Ok(Self(regex)),
-            Err(Error::ParseError(position, error)) => Err(refused(error, position)),
-            Err(error) => Err(refused(error, refusal.error.position)),
+            Err(Error::ParseError(position, error)) => Err(pattern_error(error, position)),
+            Err(error) => Err(pattern_error(error, rejection.error.position)),
         }
     }
 
@@ -47,22 +47,22 @@ impl Backtracking {
         bytes: &[u8],
         from: usize,
         deadline: Instant,
-    ) -> Result<Option<Range<usize>>, TooSlow> {
-        let text = characters(bytes);
+    ) -> Result<Option<Range<usize>>, BacktrackingTimeout> {
+        let text = substitute_invalid(bytes);
         let mut from = text.ceil_char_boundary(from);
         loop {
             let begin = text.floor_char_boundary(from.saturating_sub(OVERLAP_BYTES));
             let end = text.ceil_char_boundary(begin + WINDOW_BYTES);
             let window = &text[begin..end];
             let found = self.0.find_from_pos(window, from - begin);
-            let found = found.map_err(|_| TooSlow)?;
+            let found = found.map_err(|_| BacktrackingTimeout)?;
             let found = found.map(|found| begin + found.start()..begin + found.end());
             let is_last = end == text.len();
             match found {
                 // The end of a window looks like the end of the text.
                 Some(found) if is_last || found.end < end => return Ok(Some(found)),
                 _ if is_last => return Ok(None),
-                _ if Instant::now() >= deadline => return Err(TooSlow),
+                _ if Instant::now() >= deadline => return Err(BacktrackingTimeout),
                 _ => from = text.floor_char_boundary(end - OVERLAP_BYTES),
             }
         }
@@ -72,7 +72,7 @@ impl Backtracking {
 /// Converts bytes to characters: each invalid byte becomes the control character SUBSTITUTE, so
 /// that
 /// offsets stay the same.
-fn characters(bytes: &[u8]) -> Cow<'_, str> {
+fn substitute_invalid(bytes: &[u8]) -> Cow<'_, str> {
     const SUBSTITUTE: char = '\u{1a}';
     let mut text = match std::str::from_utf8(bytes) {
         Ok(text) => return Cow::Borrowed(text),
@@ -90,10 +90,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::pattern::{Anchors, parse};
+    use crate::pattern::{AnchorMode, parse};
 
-    fn find(pattern: &str, text: &str, from: usize) -> Result<Option<Range<usize>>, TooSlow> {
-        let refusal = parse(pattern, Anchors::Text).expect_err("not linear");
+    fn find(
+        pattern: &str,
+        text: &str,
+        from: usize,
+    ) -> Result<Option<Range<usize>>, BacktrackingTimeout> {
+        let refusal = parse(pattern, AnchorMode::Text).expect_err("not linear");
         let compiled = Backtracking::new(pattern, refusal).expect("a pattern");
         let deadline = Instant::now() + Duration::from_secs(60);
         compiled.find(text.as_bytes(), from, deadline)
@@ -125,9 +129,9 @@ mod tests {
     fn a_slow_search_of_a_long_text_ends() {
         let text = "a".repeat(8 * 1024 * 1024);
         let pattern = "(?=a)(a|a)*b";
-        let refusal = parse(pattern, Anchors::Text).expect_err("not linear");
+        let refusal = parse(pattern, AnchorMode::Text).expect_err("not linear");
         let compiled = Backtracking::new(pattern, refusal).expect("a pattern");
         let found = compiled.find(text.as_bytes(), 0, Instant::now());
-        assert_eq!(found, Err(TooSlow));
+        assert_eq!(found, Err(BacktrackingTimeout));
     }
 }

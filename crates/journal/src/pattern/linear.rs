@@ -16,7 +16,7 @@ use regex_automata::{Input, MatchKind, meta};
 use regex_syntax::hir::Hir;
 
 use super::simulation::{self, DeadlinePassed};
-use super::{PATTERN_BYTES, PatternError, refused};
+use super::{PATTERN_BYTES, PatternError, pattern_error};
 
 /// The product of the bytes of a compiled pattern and of a text up to which a search is not
 /// interrupted: some 20 ms at worst.
@@ -31,22 +31,22 @@ const CACHE_BYTES: usize = 2 * 1024 * 1024;
 /// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Linear {
-    small: meta::Regex,
+    regex: meta::Regex,
     parsed: Hir,
     /// Compiled when a search may take long; none where the library refuses it.
-    long: OnceLock<Option<Box<Long>>>,
+    interruptible: OnceLock<Option<Box<InterruptibleSearch>>>,
 }
 
 /// The engines for searches that may take long.
 #[derive(Debug)]
-struct Long {
+struct InterruptibleSearch {
     nfa: NFA,
-    lazy: Option<Lazy>,
+    automaton: Option<LazyAutomaton>,
 }
 
 /// A lazy DFA, which is compiled during the search.
 #[derive(Debug)]
-struct Lazy {
+struct LazyAutomaton {
     automaton: Arc<lazy::Regex>,
     caches: Pool<lazy::Cache, Box<dyn Fn() -> lazy::Cache + Send + Sync>>,
 }
@@ -66,28 +66,28 @@ impl Linear {
             .build_from_hir(&parsed);
         match built {
             Ok(small) => Ok(Self {
-                small,
+                regex: small,
                 parsed,
-                long: OnceLock::new(),
+                interruptible: OnceLock::new(),
             }),
             Err(error) => Err(match error.size_limit() {
-                Some(limit) => refused(
+                Some(limit) => pattern_error(
                     format!("the pattern takes more than {limit} bytes once compiled"),
                     0,
                 ),
-                None => refused(error, 0),
+                None => pattern_error(error, 0),
             }),
         }
     }
 
     /// Whether a search of that many bytes ends soon, whatever they are.
     pub(super) fn is_quick(&self, bytes: usize) -> bool {
-        self.small.memory_usage().saturating_mul(bytes) <= UNINTERRUPTED
+        self.regex.memory_usage().saturating_mul(bytes) <= UNINTERRUPTED
     }
 
     /// Whether many lines may be searched at once, without an interruption.
     pub(super) fn is_small(&self) -> bool {
-        self.small.memory_usage() <= SMALL_BYTES
+        self.regex.memory_usage() <= SMALL_BYTES
     }
 
     /// The first match at or after `from`; the bytes before it are context. With `earliest`, the
@@ -106,64 +106,67 @@ impl Linear {
             false => self.long(),
         };
         let Some(long) = long else {
-            return Ok(self.small.find(input).map(|found| found.range()));
+            return Ok(self.regex.find(input).map(|found| found.range()));
         };
-        let found = long.lazy.as_ref().ok_or(GaveUp).and_then(|lazy| {
+        let found = long.automaton.as_ref().ok_or(LazyGaveUp).and_then(|lazy| {
             // Without a request for the beginning, no second search runs backward.
             match earliest {
-                true => lazy.end(&input).map(|end| end.map(|end| from..end)),
-                false => lazy.whole(&input),
+                true => lazy.find_end(&input).map(|end| end.map(|end| from..end)),
+                false => lazy.find_range(&input),
             }
         });
-        found.or_else(|GaveUp| simulation::find(&long.nfa, text, from, earliest, deadline))
+        found.or_else(|LazyGaveUp| simulation::find(&long.nfa, text, from, earliest, deadline))
     }
 
-    fn long(&self) -> Option<&Long> {
-        let compiled = || Long::new(&self.parsed).map(Box::new);
-        self.long.get_or_init(compiled).as_deref()
+    fn long(&self) -> Option<&InterruptibleSearch> {
+        let compiled = || InterruptibleSearch::new(&self.parsed).map(Box::new);
+        self.interruptible.get_or_init(compiled).as_deref()
     }
 }
 
 /// A lazy DFA met an assertion it cannot decide, or had to build too many states.
-struct GaveUp;
+struct LazyGaveUp;
 
-impl Long {
+impl InterruptibleSearch {
     fn new(parsed: &Hir) -> Option<Self> {
-        let nfa = compiled(parsed, false)?;
-        let lazy = Lazy::new(parsed, &nfa);
-        Some(Self { nfa, lazy })
+        let nfa = compile_nfa(parsed, false)?;
+        let lazy = LazyAutomaton::new(parsed, &nfa);
+        Some(Self {
+            nfa,
+            automaton: lazy,
+        })
     }
 }
 
-impl Lazy {
+impl LazyAutomaton {
     fn new(parsed: &Hir, nfa: &NFA) -> Option<Self> {
-        let forward = automaton(nfa.clone(), MatchKind::LeftmostFirst)?;
-        let backward = automaton(compiled(parsed, true)?, MatchKind::All)?;
+        let forward = build_lazy_dfa(nfa.clone(), MatchKind::LeftmostFirst)?;
+        let backward = build_lazy_dfa(compile_nfa(parsed, true)?, MatchKind::All)?;
         let automaton = Arc::new(lazy::Builder::new().build_from_dfas(forward, backward));
         let creator = Arc::clone(&automaton);
         let caches = Pool::new(Box::new(move || creator.create_cache()) as Box<_>);
         Some(Self { automaton, caches })
     }
 
-    fn whole(&self, input: &Input<'_>) -> Result<Option<Range<usize>>, GaveUp> {
+    fn find_range(&self, input: &Input<'_>) -> Result<Option<Range<usize>>, LazyGaveUp> {
         let mut cache = self.caches.get();
         let found = self.automaton.try_search(&mut cache, input);
         found
             .map(|found| found.map(|found| found.range()))
-            .map_err(|_| GaveUp)
+            .map_err(|_| LazyGaveUp)
     }
 
-    fn end(&self, input: &Input<'_>) -> Result<Option<usize>, GaveUp> {
+    fn find_end(&self, input: &Input<'_>) -> Result<Option<usize>, LazyGaveUp> {
         let mut cache = self.caches.get();
         let (forward, _) = cache.as_parts_mut();
         let found = self.automaton.forward().try_search_fwd(forward, input);
         found
             .map(|found| found.map(|found| found.offset()))
-            .map_err(|_| GaveUp)
+            .map_err(|_| LazyGaveUp)
     }
 }
 
-fn compiled(parsed: &Hir, reverse: bool) -> Option<NFA> {
+fn compile_nfa(parsed: &Hir, reverse: bool) -> Option<NFA> {
     let config = thompson::Config::new()
         .utf8(false)
         .reverse(reverse)
@@ -175,7 +178,7 @@ fn compiled(parsed: &Hir, reverse: bool) -> Option<NFA> {
     built.ok()
 }
 
-fn automaton(nfa: NFA, kind: MatchKind) -> Option<dfa::DFA> {
+fn build_lazy_dfa(nfa: NFA, kind: MatchKind) -> Option<dfa::DFA> {
     let config = dfa::Config::new()
         .match_kind(kind)
         .unicode_word_boundary(true)
@@ -193,10 +196,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::pattern::{Anchors, parse};
+    use crate::pattern::{AnchorMode, parse};
 
     fn linear(pattern: &str) -> Linear {
-        let parsed = parse(pattern, Anchors::Text).expect("a pattern");
+        let parsed = parse(pattern, AnchorMode::Text).expect("a pattern");
         Linear::new(parsed).expect("small enough")
     }
 
@@ -246,16 +249,16 @@ mod tests {
             let from = from.min(text.len());
             let linear = linear(&pattern);
             let input = Input::new(&text).span(from..text.len());
-            let want = linear.small.find(input.clone()).map(|found| found.range());
+            let want = linear.regex.find(input.clone()).map(|found| found.range());
             let long = linear.long().expect("compiled");
             prop_assert_eq!(simulation::find(&long.nfa, &text, from, false, later()).unwrap(), want.clone());
             let any = simulation::find(&long.nfa, &text, from, true, later()).unwrap();
             prop_assert_eq!(any.is_some(), want.is_some());
-            let lazy = long.lazy.as_ref().expect("compiled");
-            if let Ok(found) = lazy.whole(&input) {
+            let lazy = long.automaton.as_ref().expect("compiled");
+            if let Ok(found) = lazy.find_range(&input) {
                 prop_assert_eq!(found, want.clone());
             }
-            if let Ok(found) = lazy.end(&input.earliest(true)) {
+            if let Ok(found) = lazy.find_end(&input.earliest(true)) {
                 prop_assert_eq!(found.is_some(), want.is_some());
             }
         }

@@ -16,7 +16,7 @@ const STEPS: u32 = 16 * 1024;
 pub(super) struct DeadlinePassed;
 
 /// The active states of a search at one position.
-struct Threads {
+struct ThreadList {
     /// In the order of priority, the preferred match first.
     states: Vec<StateID>,
     /// For each state of the pattern: where its match begins, and the position after the one where
@@ -25,7 +25,7 @@ struct Threads {
     entered: Vec<(usize, usize)>,
 }
 
-struct Simulation<'a> {
+struct NfaSimulation<'a> {
     nfa: &'a NFA,
     text: &'a [u8],
     /// The states still to be entered at one position.
@@ -44,35 +44,35 @@ pub(super) fn find(
     earliest: bool,
     deadline: Instant,
 ) -> Result<Option<Range<usize>>, DeadlinePassed> {
-    let mut search = Simulation {
+    let mut search = NfaSimulation {
         nfa,
         text,
         stack: Vec::new(),
         steps: 0,
         deadline,
     };
-    let mut now = Threads::new(nfa);
-    let mut next = Threads::new(nfa);
+    let mut current = ThreadList::new(nfa);
+    let mut next = ThreadList::new(nfa);
     let mut found = None;
     for at in from..=text.len() {
         if found.is_none() {
-            search.enter(&mut now, nfa.start_anchored(), at, at)?;
-        } else if now.states.is_empty() {
+            search.add_thread(&mut current, nfa.start_anchored(), at, at)?;
+        } else if current.states.is_empty() {
             break;
         }
-        if let Some(range) = search.step(&now, &mut next, at)? {
+        if let Some(range) = search.step(&current, &mut next, at)? {
             found = Some(range);
             if earliest {
                 break;
             }
         }
-        std::mem::swap(&mut now, &mut next);
+        std::mem::swap(&mut current, &mut next);
         next.states.clear();
     }
     Ok(found)
 }
 
-impl Threads {
+impl ThreadList {
     fn new(nfa: &NFA) -> Self {
         Self {
             states: Vec::new(),
@@ -81,17 +81,17 @@ impl Threads {
     }
 }
 
-impl Simulation<'_> {
+impl NfaSimulation<'_> {
     /// Consumes the byte at a position. A match that ends there excludes those of lower priority.
     fn step(
         &mut self,
-        now: &Threads,
-        next: &mut Threads,
+        now: &ThreadList,
+        next: &mut ThreadList,
         at: usize,
     ) -> Result<Option<Range<usize>>, DeadlinePassed> {
         for &state in &now.states {
             let (start, _) = now.entered[state];
-            let follows = match self.nfa.state(state) {
+            let next_state = match self.nfa.state(state) {
                 State::Match { .. } => return Ok(Some(start..at)),
                 State::ByteRange { trans } => trans.matches(self.text, at).then_some(trans.next),
                 State::Sparse(sparse) => sparse.matches(self.text, at),
@@ -102,18 +102,18 @@ impl Simulation<'_> {
                 | State::Capture { .. }
                 | State::Fail => None,
             };
-            self.count()?;
-            if let Some(follows) = follows {
-                self.enter(next, follows, at + 1, start)?;
+            self.count_step()?;
+            if let Some(follows) = next_state {
+                self.add_thread(next, follows, at + 1, start)?;
             }
         }
         Ok(None)
     }
 
     /// Enters a state and all that are reached from it by empty transitions.
-    fn enter(
+    fn add_thread(
         &mut self,
-        threads: &mut Threads,
+        threads: &mut ThreadList,
         state: StateID,
         at: usize,
         start: usize,
@@ -123,7 +123,7 @@ impl Simulation<'_> {
             if threads.entered[state].1 == at + 1 {
                 continue;
             }
-            self.count()?;
+            self.count_step()?;
             threads.entered[state] = (start, at + 1);
             threads.states.push(state);
             match self.nfa.state(state) {
@@ -146,7 +146,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    fn count(&mut self) -> Result<(), DeadlinePassed> {
+    fn count_step(&mut self) -> Result<(), DeadlinePassed> {
         self.steps += 1;
         if self.steps < STEPS {
             return Ok(());

@@ -4,8 +4,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use ostler_journal::{
-    Chunk, GrepMode, Journal, JournalLine, LineQuery, OutputWriter, SegmentLimits, StreamSet,
-    Unfinished,
+    Chunk, GrepMode, Journal, JournalLine, LineQuery, OpenLineMode, OutputWriter, SegmentLimits,
+    StreamSet,
 };
 use ostler_model::{StreamName, Timestamp};
 use proptest::prelude::*;
@@ -151,7 +151,7 @@ pub(crate) fn matches(ops: &[JournalOp], query: &LineQuery) -> Vec<ModelLine> {
         let placed = if one.line.terminated {
             one.end > from && one.end <= until
         } else {
-            query.unfinished != Unfinished::Hide && from <= end && until == end
+            query.unfinished != OpenLineMode::Hide && from <= end && until == end
         };
         placed
             && query.streams.contains(one.line.stream)

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ostler_journal::retention::{self, OutputPolicy};
-use ostler_journal::{ByteQuery, Journal, LineQuery, OutputWriter, SegmentLimits, Unfinished};
+use ostler_journal::{ByteQuery, Journal, LineQuery, OpenLineMode, OutputWriter, SegmentLimits};
 use ostler_model::{Cursor, StreamName};
 
 const LINES: u64 = 20_000;
@@ -42,9 +42,9 @@ fn poll_lines(dir: &std::path::Path, done: &AtomicBool) -> Vec<u64> {
     loop {
         let finished = done.load(Ordering::Acquire);
         query.unfinished = if finished {
-            Unfinished::Final
+            OpenLineMode::Final
         } else {
-            Unfinished::Hide
+            OpenLineMode::Hide
         };
         let page = journal.lines(&query).unwrap();
         assert_eq!(page.damaged, None);
@@ -81,7 +81,7 @@ fn a_reader_beside_retention_sees_bytes_or_gaps() {
             let journal = Journal::open(dir.path()).unwrap();
             let mut query = ByteQuery {
                 max_bytes: 5_000,
-                ..ByteQuery::from(Cursor::START)
+                ..ByteQuery::starting_at(Cursor::START)
             };
             let (mut at, mut skipped) = (0, 0);
             loop {

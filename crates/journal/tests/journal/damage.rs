@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::common::{JournalOp, chunks, matches, ops, to_lines, write};
 use ostler_journal::{
-    ByteQuery, Chunk, Gap, Journal, LineQuery, MemorySegment, OutputWriter, SegmentLimits,
-    StreamSet, Unfinished,
+    ByteQuery, Chunk, Gap, Journal, LineQuery, MemorySegment, OpenLineMode, OutputWriter,
+    SegmentLimits, StreamSet,
 };
 use ostler_model::{Cursor, StreamName};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 pub(crate) fn read_all(journal: &Journal) -> Vec<Chunk> {
     let mut query = ByteQuery {
         streams: StreamSet::ALL,
-        ..ByteQuery::from(Cursor::START)
+        ..ByteQuery::starting_at(Cursor::START)
     };
     let mut all = Vec::new();
     for _ in 0..1_000 {
@@ -34,7 +34,7 @@ pub(crate) fn read_all(journal: &Journal) -> Vec<Chunk> {
 pub(crate) fn ask_everything(journal: &Journal) {
     let all = LineQuery {
         streams: StreamSet::ALL,
-        unfinished: Unfinished::Final,
+        unfinished: OpenLineMode::Final,
         ..LineQuery::default()
     };
     let grep = Some(ostler_journal::Pattern::new("a").unwrap());
@@ -88,7 +88,7 @@ fn writes_on(dir: &Path, kept: &[JournalOp], more: &[JournalOp]) -> Result<(), T
     let journal = Journal::open(dir).unwrap();
     let query = LineQuery {
         streams: StreamSet::ALL,
-        unfinished: Unfinished::Final,
+        unfinished: OpenLineMode::Final,
         ..LineQuery::default()
     };
     let got = journal.lines(&query).unwrap().lines;
@@ -202,7 +202,7 @@ proptest! {
         let base = writer.end();
         let mut got = Vec::new();
         let mut gap = None;
-        let mut query = ByteQuery { streams: StreamSet::ALL, ..ByteQuery::from(Cursor::START) };
+        let mut query = ByteQuery { streams: StreamSet::ALL, ..ByteQuery::starting_at(Cursor::START) };
         loop {
             let page = journal.read(&query).unwrap();
             gap = gap.or(page.gap);

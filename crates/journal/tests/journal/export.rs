@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ostler_journal::{Format, Journal, Mirror, Subject, export};
+use ostler_journal::{ExportSubject, Format, Journal, Mirror, export};
 use ostler_model::{Event, EventRecord, ExecutionId, StreamName, TermSize};
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn events() -> Vec<EventRecord> {
 
 fn exported(journal: &Journal, format: Format) -> Vec<u8> {
     let events = events();
-    let subject = Subject {
+    let subject = ExportSubject {
         id: ExecutionId::from_bytes([7; 16]),
         spec: None,
         events: &events,
@@ -235,7 +235,7 @@ fn a_mirror_is_the_export_however_often_it_was_torn() {
                 .iter()
                 .filter(|event| event.offset <= writer.end())
                 .count();
-            let subject = Subject {
+            let subject = ExportSubject {
                 id,
                 spec: None,
                 events: &events[..known],
@@ -250,7 +250,7 @@ fn a_mirror_is_the_export_however_often_it_was_torn() {
                 .unwrap();
             file.write_all(&[b'x'; 40][..place * 7]).unwrap();
         }
-        let subject = Subject {
+        let subject = ExportSubject {
             id,
             spec: None,
             events: &events,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_journal::{
     ByteQuery, EventWriter, Journal, Ledger, LedgerCursor, LedgerEntry, LedgerReader, LineQuery,
-    OutputWriter, SegmentLimits, StreamSet, Unfinished, read_events, retention,
+    OpenLineMode, OutputWriter, SegmentLimits, StreamSet, read_events, retention,
 };
 use ostler_model::{
     Cursor, Event, EventRecord, ExecutionId, Owner, Principal, StreamName, Termination,
@@ -130,7 +130,7 @@ fn check(dir: &Path) {
     let journal = Journal::open(&dir.join("output")).unwrap();
     let query = LineQuery {
         tail: Some(5),
-        unfinished: Unfinished::Final,
+        unfinished: OpenLineMode::Final,
         ..LineQuery::default()
     };
     let page = journal.lines(&query).unwrap();
@@ -153,7 +153,7 @@ fn check(dir: &Path) {
     let page = journal
         .read(&ByteQuery {
             streams: StreamSet::ALL,
-            ..ByteQuery::from(Cursor::START)
+            ..ByteQuery::starting_at(Cursor::START)
         })
         .unwrap();
     assert_eq!(

@@ -161,7 +161,7 @@ async fn a_follower_goes_on_in_memory_that_comes_later_and_is_told_what_is_missi
     assert_eq!(first.chunks[0].bytes, b"disk\n");
     let mut memory = MemorySegment::after(&writer).unwrap();
     memory.append(2, StreamName::Stdout, b"memory\n").unwrap();
-    slot.put(memory.as_fd().try_clone_to_owned().unwrap());
+    slot.set(memory.as_fd().try_clone_to_owned().unwrap());
     marks.send_replace(JournalEnd {
         end: 12 + 100,
         finished: true,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::common::{JournalOp, write};
-use ostler_journal::{GrepMode, Journal, JournalLine, LineQuery, Pattern, Unfinished};
+use ostler_journal::{GrepMode, Journal, JournalLine, LineQuery, OpenLineMode, Pattern};
 use ostler_model::StreamName;
 
 /// A pseudo-random generator, the same in every run (Knuth's constants).
@@ -105,7 +105,7 @@ fn joined(lines: &[JournalLine]) -> Vec<u8> {
 /// All pages of a query.
 fn ask(journal: &Journal, query: &LineQuery) -> Vec<JournalLine> {
     let mut query = LineQuery {
-        unfinished: Unfinished::Final,
+        unfinished: OpenLineMode::Final,
         max_lines: 777,
         ..query.clone()
     };
@@ -210,7 +210,7 @@ fn grep_agrees() {
         let page = case
             .journal
             .lines(&LineQuery {
-                unfinished: Unfinished::Final,
+                unfinished: OpenLineMode::Final,
                 ..content
             })
             .unwrap();

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::common::{JournalOp, at, chunks, lines, matches, ops, to_lines, write};
 use ostler_journal::{
-    ByteQuery, GrepMode, Journal, LineQuery, OutputWriter, Pattern, SegmentLimits, StreamSet,
-    Unfinished,
+    ByteQuery, GrepMode, Journal, LineQuery, OpenLineMode, OutputWriter, Pattern, SegmentLimits,
+    StreamSet,
 };
 use ostler_model::{Cursor, StreamName};
 use proptest::prelude::*;
@@ -47,9 +47,9 @@ fn queries() -> impl Strategy<Value = LineQuery> {
     let mode = prop_oneof![Just(GrepMode::Line), Just(GrepMode::Content)];
     let counts = (prop::option::of(0u64..12), prop::option::of(0u64..12));
     let unfinished = prop_oneof![
-        Just(Unfinished::Hide),
-        Just(Unfinished::Preview),
-        Just(Unfinished::Final)
+        Just(OpenLineMode::Hide),
+        Just(OpenLineMode::Preview),
+        Just(OpenLineMode::Final)
     ];
     (place, time, streams(), grep, mode, counts, unfinished).prop_map(
         |(
@@ -196,7 +196,7 @@ proptest! {
         prop_assert_eq!(journal.lines(&plain).unwrap().more, first.more);
         // With both, the position at which the head ends cannot be expressed as a query.
         let both = query.head.is_some() && query.tail.is_some();
-        if query.unfinished != Unfinished::Preview && !both {
+        if query.unfinished != OpenLineMode::Preview && !both {
             let mut all = all_pages(&journal, &query);
             all.sort_by_key(|line| line.offset);
             prop_assert_eq!(all, to_lines(&want));
@@ -224,14 +224,14 @@ proptest! {
                 got.extend(page.lines);
             }
         }
-        query.unfinished = Unfinished::Final;
+        query.unfinished = OpenLineMode::Final;
         for _ in 0..ops.len() * 12 + 2 {
             let page = journal.lines(&query).unwrap();
             query.from = Some(page.next);
             got.extend(page.lines);
         }
         got.sort_by_key(|line| line.offset);
-        let all = LineQuery { streams, unfinished: Unfinished::Final, ..LineQuery::default() };
+        let all = LineQuery { streams, unfinished: OpenLineMode::Final, ..LineQuery::default() };
         prop_assert_eq!(got, to_lines(&matches(&ops, &all)));
     }
 
@@ -239,7 +239,7 @@ proptest! {
     fn long_lines_are_clipped(ops in ops(40), segment in segments(), most in 0u64..6) {
         let dir = tempfile::tempdir().unwrap();
         let journal = write(dir.path(), &ops, segment);
-        let query = LineQuery { max_line_bytes: most, streams: StreamSet::ALL, unfinished: Unfinished::Final, budget: Some(Duration::ZERO), ..LineQuery::default() };
+        let query = LineQuery { max_line_bytes: most, streams: StreamSet::ALL, unfinished: OpenLineMode::Final, budget: Some(Duration::ZERO), ..LineQuery::default() };
         let page = journal.lines(&query).unwrap();
         let want: Vec<_> = to_lines(&lines(&ops)).into_iter().map(|mut line| {
             let len = line.bytes.len() as u64;
@@ -255,7 +255,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let journal = write(dir.path(), &ops, segment);
         let from = Some(Cursor { offset: from, event: 0 });
-        let all = LineQuery { from, streams: StreamSet::ALL, unfinished: Unfinished::Final, ..LineQuery::default() };
+        let all = LineQuery { from, streams: StreamSet::ALL, unfinished: OpenLineMode::Final, ..LineQuery::default() };
         let clipped = LineQuery { max_line_bytes: most, ..all.clone() };
         let (all, clipped) = (journal.lines(&all).unwrap().lines, journal.lines(&clipped).unwrap().lines);
         let whole = |line: &ostler_journal::JournalLine| (line.offset, line.number, line.bytes.len() as u64 + line.clipped);
@@ -270,7 +270,7 @@ proptest! {
         let limits = SegmentLimits { segment_bytes: segment };
         let mut writer = OutputWriter::create(handle.as_fd(), limits).unwrap();
         let fresh = Journal::open(dir.path()).unwrap();
-        let kept = Journal::open(dir.path()).unwrap().keeping_files_open();
+        let kept = Journal::open(dir.path()).unwrap().with_open_files();
         let files = || std::fs::read_dir(dir.path()).unwrap().count();
         let (mut stamp, mut known) = (0, 0);
         for (op, (what, from)) in ops.iter().zip(&looks) {
@@ -291,11 +291,11 @@ proptest! {
             stamp += u64::from(*from % 8 == 0 || known != files());
             known = files();
             past(dir.path(), stamp);
-            let query = ByteQuery::from(Cursor { offset: *from, event: 0 });
+            let query = ByteQuery::starting_at(Cursor { offset: *from, event: 0 });
             for _ in 0..2 {
                 prop_assert_eq!(kept.extent().unwrap(), fresh.extent().unwrap());
                 prop_assert_eq!(kept.read(&query).unwrap(), fresh.read(&query).unwrap());
-                let all = LineQuery { streams: StreamSet::ALL, unfinished: Unfinished::Preview, ..LineQuery::default() };
+                let all = LineQuery { streams: StreamSet::ALL, unfinished: OpenLineMode::Preview, ..LineQuery::default() };
                 prop_assert_eq!(kept.lines(&all).unwrap(), fresh.lines(&all).unwrap());
             }
         }
@@ -307,7 +307,7 @@ proptest! {
         let stats = write(dir.path(), &ops, segment).stats().unwrap();
         for stream in StreamSet::ALL.iter() {
             let bytes: Vec<u8> = ops.iter().filter(|op| op.stream == stream).flat_map(|op| op.bytes.clone()).collect();
-            let share = stats.of(stream);
+            let share = stats.for_stream(stream);
             prop_assert_eq!(share.bytes, bytes.len() as u64);
             prop_assert_eq!(share.newlines, bytes.iter().filter(|&&byte| byte == b'\n').count() as u64);
             prop_assert_eq!(share.open_line, bytes.last().is_some_and(|&last| last != b'\n'));

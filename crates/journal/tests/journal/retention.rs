@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::common::{JournalOp, write};
 use ostler_journal::retention::{self, OutputPolicy};
 use ostler_journal::{
-    ByteQuery, Gap, Journal, JournalLine, LineQuery, OutputWriter, Pattern, SegmentLimits,
-    StreamSet, Unfinished,
+    ByteQuery, Gap, Journal, JournalLine, LineQuery, OpenLineMode, OutputWriter, Pattern,
+    SegmentLimits, StreamSet,
 };
 use ostler_model::{Cursor, StreamName};
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ fn pages(journal: &Journal) -> (Vec<(u64, u8)>, Vec<Gap>) {
     let mut query = ByteQuery {
         streams: StreamSet::ALL,
         max_bytes: 10_000,
-        ..ByteQuery::from(Cursor::START)
+        ..ByteQuery::starting_at(Cursor::START)
     };
     let (mut bytes, mut gaps) = (Vec::new(), Vec::new());
     loop {
@@ -65,7 +65,7 @@ fn pages(journal: &Journal) -> (Vec<(u64, u8)>, Vec<Gap>) {
 
 fn all_lines(journal: &Journal, query: LineQuery) -> (Vec<JournalLine>, Vec<Gap>) {
     let mut query = LineQuery {
-        unfinished: Unfinished::Final,
+        unfinished: OpenLineMode::Final,
         max_lines: 100,
         ..query
     };
@@ -128,7 +128,7 @@ fn the_middle_goes_and_is_said_to_be_gone() {
     assert_eq!(stats.dropped_bytes, gone.to - gone.from);
     let tail = LineQuery {
         tail: Some(10),
-        unfinished: Unfinished::Final,
+        unfinished: OpenLineMode::Final,
         ..LineQuery::default()
     };
     let page = journal.lines(&tail).unwrap();
@@ -205,7 +205,7 @@ fn compressed_reads_as_before() {
 fn lines_now(dir: &Path) -> Vec<(u64, u64, Vec<u8>)> {
     let query = LineQuery {
         streams: StreamSet::ALL,
-        unfinished: Unfinished::Final,
+        unfinished: OpenLineMode::Final,
         ..LineQuery::default()
     };
     let lines = Journal::open(dir).unwrap().lines(&query).unwrap().lines;
@@ -254,8 +254,8 @@ proptest! {
         let stats = journal.stats().unwrap();
         for stream in StreamSet::ALL.iter() {
             let bytes: Vec<u8> = all.iter().filter(|op| op.stream == stream).flat_map(|op| op.bytes.clone()).collect();
-            prop_assert_eq!(stats.of(stream).bytes, bytes.len() as u64);
-            prop_assert_eq!(stats.of(stream).newlines, bytes.iter().filter(|&&byte| byte == b'\n').count() as u64);
+            prop_assert_eq!(stats.for_stream(stream).bytes, bytes.len() as u64);
+            prop_assert_eq!(stats.for_stream(stream).newlines, bytes.iter().filter(|&&byte| byte == b'\n').count() as u64);
         }
         let end = writer.end();
         prop_assert_eq!(journal.clear().unwrap().to, end);

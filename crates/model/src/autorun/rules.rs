@@ -2,7 +2,7 @@
 
 use super::AutorunGuard::{Protected, Reported};
 use super::AutorunTest::{GitCommon, GitConfig, GitHook, GitLink, GitTodo, Presence};
-use super::{AutorunGuard, AutorunLine, AutorunTest};
+use super::{AutorunGuard, AutorunRule, AutorunTest};
 
 /// Path, guard, test; reader, effect. The first row that matches a path counts.
 type RuleRow = (
@@ -98,18 +98,18 @@ const ROWS: [RuleRow; 80] = [
 ];
 
 /// All lines: every file that tools execute or obey unasked.
-pub const LINES: [AutorunLine; ROWS.len()] = {
-    let mut lines = [line(ROWS[0]); ROWS.len()];
+pub const RULES: [AutorunRule; ROWS.len()] = {
+    let mut lines = [rule(ROWS[0]); ROWS.len()];
     let mut at = 0;
     while at < ROWS.len() {
-        lines[at] = line(ROWS[at]);
+        lines[at] = rule(ROWS[at]);
         at += 1;
     }
     lines
 };
 
-const fn line((path, guard, test, reader, why): RuleRow) -> AutorunLine {
-    AutorunLine {
+const fn rule((path, guard, test, reader, why): RuleRow) -> AutorunRule {
+    AutorunRule {
         path,
         reader,
         why,
@@ -119,17 +119,17 @@ const fn line((path, guard, test, reader, why): RuleRow) -> AutorunLine {
 }
 
 /// The last path component of each line.
-pub(super) static LASTS: [&[u8]; ROWS.len()] = {
+pub(super) static LAST_COMPONENTS: [&[u8]; ROWS.len()] = {
     let mut lasts: [&[u8]; ROWS.len()] = [b""; ROWS.len()];
     let mut at = 0;
     while at < ROWS.len() {
-        lasts[at] = last(ROWS[at].0.as_bytes());
+        lasts[at] = last_component(ROWS[at].0.as_bytes());
         at += 1;
     }
     lasts
 };
 
-const fn last(path: &[u8]) -> &[u8] {
+const fn last_component(path: &[u8]) -> &[u8] {
     let mut at = path.len();
     while at > 0 && path[at - 1] != b'/' {
         at -= 1;

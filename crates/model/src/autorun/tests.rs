@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 fn path_of(path: &str, kind: FileKind) -> Option<&'static str> {
-    line_of(path.as_bytes(), kind).map(|line| line.path)
+    rule_for(path.as_bytes(), kind).map(|line| line.path)
 }
 
 fn file(path: &str) -> Option<&'static str> {
@@ -11,17 +11,20 @@ fn file(path: &str) -> Option<&'static str> {
 }
 
 /// A path that the line matches, with its wildcards filled in.
-fn example(line: &AutorunLine) -> String {
+fn example(line: &AutorunRule) -> String {
     line.path.trim_start_matches('/').replace('*', "x")
 }
 
 #[test]
 fn each_line_covers_its_path_and_what_is_below_it_and_nothing_beside() {
-    for line in &LINES {
+    for line in &RULES {
         let path = example(line);
         let last = path.rsplit('/').next().unwrap_or_default();
-        assert!(may_be_last(last.as_bytes()), "{path}");
-        assert!(may_be_last(last.to_uppercase().as_bytes()), "{path}");
+        assert!(may_match_last_component(last.as_bytes()), "{path}");
+        assert!(
+            may_match_last_component(last.to_uppercase().as_bytes()),
+            "{path}"
+        );
         assert_eq!(file(&path), Some(line.path));
         let below = file(&format!("{path}/below")).is_some();
         assert_eq!(below, line.test != AutorunTest::GitLink, "{path}/below");
@@ -49,7 +52,7 @@ fn each_line_covers_its_path_and_what_is_below_it_and_nothing_beside() {
 
 #[test]
 fn a_link_in_the_place_of_a_directory_of_a_line_is_one() {
-    for line in &LINES {
+    for line in &RULES {
         if let Some((above, _)) = example(line).rsplit_once('/') {
             assert!(path_of(above, FileKind::Symlink).is_some(), "{above}");
             let plain = file(above);
@@ -60,10 +63,10 @@ fn a_link_in_the_place_of_a_directory_of_a_line_is_one() {
 
 #[test]
 fn no_line_stands_twice_and_each_says_who_and_what() {
-    let paths: BTreeSet<_> = LINES.iter().map(|line| line.path).collect();
-    assert_eq!(paths.len(), LINES.len());
+    let paths: BTreeSet<_> = RULES.iter().map(|line| line.path).collect();
+    assert_eq!(paths.len(), RULES.len());
     assert!(
-        LINES
+        RULES
             .iter()
             .all(|line| !line.reader.is_empty() && !line.why.is_empty())
     );
@@ -71,7 +74,7 @@ fn no_line_stands_twice_and_each_says_who_and_what() {
 
 #[test]
 fn what_is_protected_is_what_git_obeys_and_our_own_rules() {
-    let protected: Vec<_> = protected().collect();
+    let protected: Vec<_> = protected_paths().collect();
     let expected = [
         ".ostler",
         "ostler.toml",
@@ -105,7 +108,11 @@ fn ordinary_files_are_in_no_line() {
     ] {
         assert_eq!(file(path), None, "{path}");
         let name = path.rsplit('/').next().unwrap_or_default();
-        assert!(!may_be_last(name.as_bytes()) || path.contains("config") || path.contains("hooks"));
+        assert!(
+            !may_match_last_component(name.as_bytes())
+                || path.contains("config")
+                || path.contains("hooks")
+        );
     }
 }
 
@@ -118,11 +125,11 @@ fn a_report_is_sorted_bounded_and_names_a_path_once() {
         why: "runs".to_owned(),
     };
     assert!(report.is_empty());
-    for number in (0..UNASKED_MAX + 3).rev() {
+    for number in (0..AUTORUN_MAX + 3).rev() {
         report.add(one(format!("{number:03}")));
     }
     report.add(one("010".to_owned()));
-    assert_eq!((report.found.len(), report.more), (UNASKED_MAX, 3));
+    assert_eq!((report.found.len(), report.more), (AUTORUN_MAX, 3));
     assert!(report.found.is_sorted_by(|a, b| a.path < b.path));
     let json = serde_json::to_string(&report).unwrap();
     assert_eq!(

@@ -89,7 +89,7 @@ pub(crate) async fn req_004_output_is_had_whole_and_an_unknown_session_is_an_err
     let error = read.await.expect_err("nobody knows it");
     assert!(matches!(error, Error::SessionNotFound), "{error:?}");
     assert_eq!(error.code(), ErrorCode::SessionNotFound);
-    let name = error.code().row().name;
+    let name = error.code().info().name;
     assert_eq!(name.to_uppercase(), "SESSION_NOT_FOUND");
     lab.close().await;
 }

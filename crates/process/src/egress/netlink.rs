@@ -46,7 +46,7 @@ pub(super) struct IpNet {
 impl IpNet {
     /// The network itself: the address without what is beyond the prefix.
     fn base(self) -> IpAddr {
-        ostler_model::host_pattern::masked(self.address, self.prefix)
+        ostler_model::host_pattern::mask_address(self.address, self.prefix)
     }
 
     const fn family(self) -> u8 {

@@ -92,7 +92,7 @@ impl IpNet {
             address: self.address,
             prefix: self.prefix,
         };
-        pattern.means_address(address)
+        pattern.matches_address(address)
     }
 }
 
@@ -130,12 +130,12 @@ impl EgressRules {
 
     /// Whether a name, in lower case and without a final dot, may be asked for.
     pub(super) fn allows_name(&self, name: &str) -> bool {
-        self.0.iter().any(|rule| rule.host.means_name(name))
+        self.0.iter().any(|rule| rule.host.matches_name(name))
     }
 
     /// Whether it may be connected to at this port.
     pub(super) fn allows_port(&self, name: &str, port: u16) -> bool {
-        let means = |rule: &HostRule| rule.host.means_name(name) && rule.ports().contains(&port);
+        let means = |rule: &HostRule| rule.host.matches_name(name) && rule.ports().contains(&port);
         self.0.iter().any(means)
     }
 
@@ -165,7 +165,7 @@ impl EgressRules {
 
     fn matching_nets(&self, address: IpAddr, port: u16) -> impl Iterator<Item = IpNet> {
         let matches = move |rule: &&HostRule| {
-            rule.host.means_address(address) && rule.ports().contains(&port)
+            rule.host.matches_address(address) && rule.ports().contains(&port)
         };
         self.0.iter().filter(matches).filter_map(rule_net)
     }

@@ -123,7 +123,7 @@ impl OutputSink {
             return;
         }
         self.retry_disk_if_due();
-        if let Some(missing) = self.writer.return_where_room(at_ns, bytes.len()) {
+        if let Some(missing) = self.writer.try_return_to_disk(at_ns, bytes.len()) {
             self.on_recovered(missing);
         }
         if let Err(error) = self.writer.append(at_ns, stream, bytes) {
@@ -169,7 +169,7 @@ impl OutputSink {
 
     /// The exit record is written, and with it where output ends.
     pub(crate) fn mark_end_recorded(&self) {
-        self.writer.end_is_recorded();
+        self.writer.remove_extent_file();
     }
 
     /// What has become of the way to the disk since this was asked last.

@@ -119,7 +119,7 @@ impl FinishedRun {
 /// All bytes of one stream.
 pub(crate) fn output(dir: &Path, stream: StreamName) -> Vec<u8> {
     let journal = Journal::open(dir).expect("a journal");
-    let mut query = ByteQuery::from(ostler_model::Cursor::START);
+    let mut query = ByteQuery::starting_at(ostler_model::Cursor::START);
     let mut bytes = Vec::new();
     loop {
         let page = journal.read(&query).expect("readable");

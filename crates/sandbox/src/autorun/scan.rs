@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use ostler_model::autorun::{AutorunLine, AutorunTest, line_of, may_be_last};
+use ostler_model::autorun::{AutorunRule, AutorunTest, may_match_last_component, rule_for};
 use ostler_model::{AutorunFinding, AutorunReport, FileKind};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -139,10 +139,10 @@ impl<'a> AutorunScanner<'a> {
             self.scan_named_files(&open.path);
         }
         // What is in a directory of a line belongs to it.
-        let listed = within.is_none() && line_of(&open.path, FileKind::File).is_some();
+        let listed = within.is_none() && rule_for(&open.path, FileKind::File).is_some();
         for (name, kind) in names {
             let likely = listed || kind != FileKind::File || within.is_some();
-            if !likely && !may_be_last(&name) {
+            if !likely && !may_match_last_component(&name) {
                 continue;
             }
             let path = join(&open.path, &name);
@@ -155,7 +155,7 @@ impl<'a> AutorunScanner<'a> {
                 Some(inner) => join(b".git", inner),
                 None => path.clone(),
             };
-            if let Some(line) = line_of(&listed_path, kind)
+            if let Some(line) = rule_for(&listed_path, kind)
                 && (all || self.view.is_new(&path))
             {
                 self.check_line(line, &path, kind);
@@ -209,7 +209,7 @@ impl<'a> AutorunScanner<'a> {
         });
     }
 
-    fn check_line(&mut self, line: &'static AutorunLine, path: &[u8], kind: FileKind) {
+    fn check_line(&mut self, line: &'static AutorunRule, path: &[u8], kind: FileKind) {
         let reason = match line.test {
             AutorunTest::GitHook if path.ends_with(b".sample") => None,
             _ if kind != FileKind::File => Some(line.why.to_owned()),

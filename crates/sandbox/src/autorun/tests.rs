@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use ostler_model::AutorunReport;
-use ostler_model::autorun::{AutorunGuard, AutorunTest, LINES};
+use ostler_model::autorun::{AutorunGuard, AutorunTest, RULES};
 
 use super::git_config::parse;
 use super::scan::ScanBounds;
@@ -68,7 +68,7 @@ fn nothing(_: &Path) {}
 
 #[test]
 fn each_line_is_told_when_it_was_made_and_not_when_it_was_there() {
-    for line in LINES
+    for line in RULES
         .iter()
         .filter(|line| line.test == AutorunTest::Presence)
     {
@@ -334,7 +334,7 @@ fn paths_lead_out_of_the_workspace_or_not() {
 
 #[test]
 fn what_is_protected_is_told_where_it_was_made_anew() {
-    let told = LINES
+    let told = RULES
         .iter()
         .filter(|line| line.guard == AutorunGuard::Protected);
     assert!(told.count() >= 5);

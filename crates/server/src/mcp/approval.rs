@@ -19,11 +19,11 @@ use crate::error::ApiError;
 /// A start, and how it reports.
 #[derive(Debug, Clone)]
 pub(super) enum StartOrder {
-    /// [`Engine::start`](ostler_engine::Engine::start).
+    /// [`MatchEngine::start`](ostler_engine::MatchEngine::start).
     Begin(Box<StartRequest>),
-    /// [`Engine::start`](ostler_engine::Engine::start).
+    /// [`MatchEngine::start`](ostler_engine::MatchEngine::start).
     Launch(Box<StartRequest>),
-    /// [`Engine::start_service`](ostler_engine::Engine::start_service).
+    /// [`MatchEngine::start_service`](ostler_engine::MatchEngine::start_service).
     Service(Box<ServiceRequest>),
 }
 
@@ -86,7 +86,7 @@ impl StartOrder {
     }
 }
 
-/// As [`Engine::start`](ostler_engine::Engine::start), with a person's consent where it takes
+/// As [`MatchEngine::start`](ostler_engine::MatchEngine::start), with a person's consent where it takes
 /// one.
 pub(super) async fn begin(
     call: ToolCall<'_>,
@@ -107,7 +107,7 @@ pub(super) async fn start(
     .await
 }
 
-/// As [`Engine::ensure_service`](ostler_engine::Engine::ensure_service), with a person's
+/// As [`MatchEngine::ensure_service`](ostler_engine::MatchEngine::ensure_service), with a person's
 /// consent where it takes one.
 pub(super) async fn ensure_service(
     call: ToolCall<'_>,
@@ -149,7 +149,7 @@ fn next_execution(call: ToolCall<'_>) -> Result<Option<ExecutionId>, ApiError> {
     Ok(Some(id))
 }
 
-/// As [`Engine::service_up`](ostler_engine::Engine::service_up), with a person's consent where
+/// As [`MatchEngine::service_up`](ostler_engine::MatchEngine::service_up), with a person's consent where
 /// it takes one.
 pub(super) async fn service_up(
     call: ToolCall<'_>,

@@ -1,7 +1,7 @@
 //! The last line an execution printed: what progress and tasks show of it.
 
 use ostler_engine::{Engine, ExecutionInfo};
-use ostler_journal::{LineQuery, Unfinished};
+use ostler_journal::{LineQuery, OpenLineMode};
 use ostler_model::Caller;
 
 use crate::output_reader::read_slice;
@@ -30,7 +30,7 @@ pub(super) async fn last_line(
         max_bytes: LINES * LINE_BYTES,
         max_line_bytes: LINE_BYTES,
         count_omitted: false,
-        unfinished: Unfinished::Preview,
+        unfinished: OpenLineMode::Preview,
         ..LineQuery::default()
     };
     let slice = read_slice(&journal, info, query).await.ok()?;

@@ -285,7 +285,7 @@ async fn task_result(
 
 /// The error of a task whose command never ran, or of whose end nobody can tell.
 fn lost_error(info: &ExecutionInfo) -> JsonObject {
-    let code = ostler_model::ErrorCode::CommandExecution.row();
+    let code = ostler_model::ErrorCode::CommandExecution.info();
     let message = info.error_message().unwrap_or_default();
     object(json!({"code": code.rpc, "message": message, "data": {"code": code.name}}))
 }

@@ -55,7 +55,7 @@ impl<'j> ByteCounter<'j> {
             let page = self.journal.read(&ByteQuery {
                 until: Some(until),
                 streams: self.streams,
-                ..ByteQuery::from(next)
+                ..ByteQuery::starting_at(next)
             })?;
             sum += page
                 .chunks
@@ -76,7 +76,11 @@ impl<'j> ByteCounter<'j> {
             && query.since.is_none()
             && query.until.is_none()
             && query.tail.is_none();
-        let bytes = self.streams.iter().map(|s| self.stats.of(s).bytes).sum();
+        let bytes = self
+            .streams
+            .iter()
+            .map(|s| self.stats.for_stream(s).bytes)
+            .sum();
         (unbounded && self.stats.dropped_bytes == 0).then_some(bytes)
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 
-use ostler_journal::{OutputWriter, SegmentLimits, Unfinished};
+use ostler_journal::{OpenLineMode, OutputWriter, SegmentLimits};
 use ostler_model::StreamName;
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ fn show(rows: Vec<OutputRow>) -> Vec<String> {
     .blocks
 }
 
-fn read(journal: &Journal, from: Cursor, (chars, unfinished): (usize, Unfinished)) -> TextPage {
+fn read(journal: &Journal, from: Cursor, (chars, unfinished): (usize, OpenLineMode)) -> TextPage {
     let reader = PageReader {
         journal,
         query: LineQuery {
@@ -46,7 +46,7 @@ struct Walker {
 
 impl Walker {
     /// Reads on until nothing is left; rows that are not over yet are looked at and forgotten.
-    fn walk(&mut self, journal: &Journal, chars: usize, unfinished: Unfinished) {
+    fn walk(&mut self, journal: &Journal, chars: usize, unfinished: OpenLineMode) {
         loop {
             let page = read(journal, self.at, (chars, unfinished));
             self.gone
@@ -55,7 +55,7 @@ impl Walker {
                 // Its newline counts.
                 let is_over = row.bytes > row.text.len() as u64;
                 let lines = self.seen.entry(format!("{:?}", row.stream)).or_default();
-                if is_over || unfinished == Unfinished::Final {
+                if is_over || unfinished == OpenLineMode::Final {
                     lines.push(row.text.clone());
                 }
             }
@@ -121,11 +121,11 @@ proptest! {
         for ((at_ns, (stream, bytes)), look) in (1..).zip(&chunks).zip(looks) {
             writer.append(at_ns, STREAMS[*stream], bytes).unwrap();
             if look {
-                walker.walk(&journal, chars, Unfinished::Preview);
+                walker.walk(&journal, chars, OpenLineMode::Preview);
             }
         }
-        walker.walk(&journal, chars, Unfinished::Final);
-        walker.walk(&journal, chars, Unfinished::Final);
+        walker.walk(&journal, chars, OpenLineMode::Final);
+        walker.walk(&journal, chars, OpenLineMode::Final);
         for (place, stream) in STREAMS.into_iter().enumerate() {
             prop_assert_eq!(walker.of(stream), lines(&chunks, place));
         }
@@ -147,7 +147,7 @@ proptest! {
             writer.append(at_ns, STREAMS[*stream], bytes).unwrap();
         }
         let mut walker = Walker::default();
-        walker.walk(&journal, chars, Unfinished::Final);
+        walker.walk(&journal, chars, OpenLineMode::Final);
         let cleared: usize = chunks[..cut].iter().map(|(_, bytes)| bytes.len()).sum();
         let told = (cleared > 0).then_some((0, cleared as u64));
         prop_assert_eq!(walker.gone, told.into_iter().collect::<Vec<_>>());
@@ -169,7 +169,7 @@ fn a_line_longer_than_a_page_has_a_page_of_its_own() {
         .unwrap();
     let journal = Journal::open(dir.path()).unwrap();
     let mut walker = Walker::default();
-    walker.walk(&journal, 2_000, Unfinished::Final);
+    walker.walk(&journal, 2_000, OpenLineMode::Final);
     let seen = walker.of(StreamName::Stdout);
     assert_eq!(seen.len(), 3, "{seen:?}");
     assert!(seen[1].contains("a line of 100001 bytes"), "{}", seen[1]);

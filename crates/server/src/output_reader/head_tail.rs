@@ -231,7 +231,7 @@ fn end_of_line(journal: &Journal, page: &LinePage, index: usize) -> Result<Vec<u
         until: Some(end),
         streams: StreamSet::only(line.stream),
         max_bytes: LINE_TAIL_BYTES,
-        ..ByteQuery::from(Cursor { offset, event: 0 })
+        ..ByteQuery::starting_at(Cursor { offset, event: 0 })
     })?;
     let mut bytes: Vec<u8> = page.chunks.into_iter().flat_map(|c| c.bytes).collect();
     if bytes.last() == Some(&b'\n') {

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use ostler_journal::{
-    Encoding, Journal, JournalLine, LinePage, LineQuery, Pattern, ReadError, StreamSet, Unfinished,
+    Encoding, Journal, JournalLine, LinePage, LineQuery, OpenLineMode, Pattern, ReadError,
+    StreamSet,
 };
 use ostler_model::{Cursor, StreamName};
 
@@ -181,7 +182,7 @@ impl MiddleSearch<'_> {
         matches: &mut Vec<FailureMatch>,
         similar: &mut HashMap<u64, u32>,
     ) {
-        let rows = to_rows(lines, self.encoding, Unfinished::Hide);
+        let rows = to_rows(lines, self.encoding, OpenLineMode::Hide);
         let numbers: HashMap<u64, u64> = lines.iter().map(|l| (l.offset, l.number)).collect();
         for row in rows {
             let (Some(failure), Some(&number)) = (classify(&row.text), numbers.get(&row.offset))
@@ -306,7 +307,7 @@ impl MiddleSearch<'_> {
         for run in lines.chunk_by(|one, next| one.number + 1 == next.number) {
             pieces.extend(hidden_between(&counter, before, &run[0])?);
             let mut rows = RedrawFolder::default();
-            fold_lines(&mut rows, run, self.encoding, Unfinished::Final);
+            fold_lines(&mut rows, run, self.encoding, OpenLineMode::Final);
             pieces.extend(rows.finish().into_iter().map(ExcerptPiece::Row));
             before = run.last().unwrap_or(before);
         }
@@ -326,7 +327,7 @@ impl MiddleSearch<'_> {
             streams: self.query.streams,
             max_line_bytes: LINE_BYTES,
             count_omitted: false,
-            unfinished: Unfinished::Hide,
+            unfinished: OpenLineMode::Hide,
             ..LineQuery::default()
         }
     }

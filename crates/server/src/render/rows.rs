@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
-use ostler_journal::{Decoder, Encoding, JournalLine, Unfinished};
+use ostler_journal::{Decoder, Encoding, JournalLine, OpenLineMode};
 use ostler_model::{StreamName, Timestamp};
 
 use super::clean::clean;
@@ -56,7 +56,7 @@ impl OutputRow {
 pub fn to_rows(
     lines: &[JournalLine],
     encoding: Option<Encoding>,
-    last: Unfinished,
+    last: OpenLineMode,
 ) -> Vec<OutputRow> {
     let mut rows = decode_rows(lines, encoding, last);
     for row in &mut rows {
@@ -72,7 +72,7 @@ pub fn fold_lines(
     fold: &mut RedrawFolder,
     lines: &[JournalLine],
     encoding: Option<Encoding>,
-    last: Unfinished,
+    last: OpenLineMode,
 ) {
     let clipped: HashSet<u64> = lines
         .iter()
@@ -92,9 +92,9 @@ pub fn fold_lines(
 fn decode_rows(
     lines: &[JournalLine],
     encoding: Option<Encoding>,
-    last: Unfinished,
+    last: OpenLineMode,
 ) -> Vec<OutputRow> {
-    let grows = last == Unfinished::Preview;
+    let grows = last == OpenLineMode::Preview;
     let mut rows = match encoding.filter(|encoding| *encoding != Encoding::UTF_8) {
         None => lines.iter().map(|line| utf8_row(line, grows)).collect(),
         Some(encoding) => decode_streams(lines, encoding, grows),
@@ -279,7 +279,7 @@ impl<'a> StreamDecoder<'a> {
 
 #[cfg(test)]
 mod tests {
-    use ostler_journal::encoding_named;
+    use ostler_journal::encoding_for_label;
 
     use super::*;
 
@@ -296,8 +296,8 @@ mod tests {
         }
     }
 
-    fn shown(bytes: &[u8], label: &str, last: Unfinished) -> String {
-        let encoding = encoding_named(label).ok();
+    fn shown(bytes: &[u8], label: &str, last: OpenLineMode) -> String {
+        let encoding = encoding_for_label(label).ok();
         let rows = to_rows(&[open_line(bytes)], encoding, last);
         rows.into_iter().map(|row| row.text).collect()
     }
@@ -310,10 +310,10 @@ mod tests {
             ("shift_jis", &b"ab\x82\xa0"[..], 2),
         ] {
             let half = &bytes[..bytes.len() - 1];
-            assert_eq!(shown(half, label, Unfinished::Preview), "ab", "{label}");
-            let ended = shown(half, label, Unfinished::Final);
+            assert_eq!(shown(half, label, OpenLineMode::Preview), "ab", "{label}");
+            let ended = shown(half, label, OpenLineMode::Final);
             assert!(ended.starts_with("ab\u{fffd}"), "{label}: {ended}");
-            let all = shown(bytes, label, Unfinished::Preview);
+            let all = shown(bytes, label, OpenLineMode::Preview);
             assert_eq!(all.chars().count(), whole + 1, "{label}: {all}");
         }
     }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use ostler_engine::{ExecutionInfo, lost_bytes};
-use ostler_journal::{Format, Journal, Subject, export as export_journal};
+use ostler_journal::{ExportSubject, Format, Journal, export as export_journal};
 use ostler_model::EventRecord;
 use tokio::sync::mpsc;
 
@@ -83,7 +83,7 @@ fn write_export(
     format: Format,
     sender: mpsc::Sender<Bytes>,
 ) -> io::Result<()> {
-    let subject = Subject {
+    let subject = ExportSubject {
         id: info.id,
         spec: Some(&info.spec),
         events,

@@ -177,7 +177,7 @@ fn read_page(
         let page = journal.read(&ByteQuery {
             streams,
             max_bytes: PIECE_BYTES,
-            ..ByteQuery::from(*from)
+            ..ByteQuery::starting_at(*from)
         })?;
         let is_stuck = page.next == *from;
         *from = page.next;

@@ -50,7 +50,7 @@ impl Problem {
     /// A problem of this code, with the status of the one table.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>, hint: Option<String>) -> Self {
-        let row = code.row();
+        let row = code.info();
         Self {
             kind: format!("urn:ostler:error:{}", row.name),
             title: row.class.to_owned(),

@@ -185,7 +185,7 @@ impl<'de> Visitor<'de> for NetworkVisitor {
         while let Some(word) = items.next_element()? {
             words.push(word);
         }
-        let network = NetworkAccess::of_words(words.iter().map(String::as_str));
+        let network = NetworkAccess::from_words(words.iter().map(String::as_str));
         network.map(NetworkBody).map_err(A::Error::custom)
     }
 }

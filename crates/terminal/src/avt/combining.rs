@@ -3,12 +3,12 @@
 use avt::parser::{AnsiMode, Function, SgrOp};
 use avt::{Cell, Pen};
 
-use super::{Avt, narrow};
+use super::{Avt, to_u16};
 use crate::graphemes::{CLUSTER_BYTES, JOINER};
 
 impl Avt {
     /// The cell before the cursor and its column, where a mark can be added to it.
-    fn before_cursor(&self) -> Option<(usize, Cell)> {
+    fn cell_before_cursor(&self) -> Option<(usize, Cell)> {
         let cursor = self.terminal.cursor();
         let line = self.terminal.screen().line(cursor.row)?;
         let mut col = cursor.col.checked_sub(1)?;
@@ -21,43 +21,43 @@ impl Avt {
 
     /// Whether the cell before the cursor ends in a zero-width joiner.
     pub(super) fn follows_joiner(&self) -> bool {
-        self.before_cursor()
-            .and_then(|(_, cell)| self.clusters.get(cell.char()))
+        self.cell_before_cursor()
+            .and_then(|(_, cell)| self.graphemes.get(cell.char()))
             .is_some_and(|cluster| cluster.ends_with(JOINER))
     }
 
     /// Adds `mark` to the cell before the cursor, which stays where it is. False where there is no
     /// such cell or the cell has no room for more.
-    pub(super) fn combine(&mut self, mark: char) -> bool {
-        let Some((col, cell)) = self.before_cursor() else {
+    pub(super) fn combine_with_previous(&mut self, mark: char) -> bool {
+        let Some((col, cell)) = self.cell_before_cursor() else {
             return false;
         };
         let mut cluster = String::with_capacity(CLUSTER_BYTES);
-        self.clusters.push_expanded(cell.char(), &mut cluster);
+        self.graphemes.push_expanded(cell.char(), &mut cluster);
         cluster.push(mark);
         if cluster.len() > CLUSTER_BYTES {
             return false;
         }
-        let mut clusters = std::mem::take(&mut self.clusters);
-        let stand_in = clusters.intern(&cluster, cell.width() == 2, || self.stand_ins());
-        self.clusters = clusters;
-        let Some(stand_in) = stand_in else {
+        let mut clusters = std::mem::take(&mut self.graphemes);
+        let placeholder = clusters.intern(&cluster, cell.width() == 2, || self.placeholders());
+        self.graphemes = clusters;
+        let Some(stand_in) = placeholder else {
             return false;
         };
         self.joins |= mark == JOINER;
-        self.rewrite(col, stand_in, *cell.pen());
+        self.rewrite_cell(col, stand_in, *cell.pen());
         true
     }
 
     /// Prints `c` with its pen over the cell at `col`, which has the same width and ends at the
     /// cursor. Nothing else changes: a pending wrap stays pending.
-    fn rewrite(&mut self, col: usize, c: char, pen: Pen) {
+    fn rewrite_cell(&mut self, col: usize, c: char, pen: Pen) {
         let insert = vec![AnsiMode::Insert];
         if self.insert {
             self.terminal.execute(Function::Rm(insert.clone().into()));
         }
-        let to = Function::Cha(narrow(col + 1));
-        self.terminal.execute([to.clone(), Function::Print(c)]);
+        let move_to = Function::Cha(to_u16(col + 1));
+        self.terminal.execute([move_to.clone(), Function::Print(c)]);
         // `avt` does not expose its pen: the cell just printed does.
         let row = self.terminal.cursor().row;
         let screen = self.terminal.screen();
@@ -66,7 +66,7 @@ impl Avt {
             && current != pen
         {
             self.terminal
-                .execute([sgr(&pen), to, Function::Print(c), sgr(&current)]);
+                .execute([sgr(&pen), move_to, Function::Print(c), sgr(&current)]);
         }
         if self.insert {
             self.terminal.execute(Function::Sm(insert.into()));

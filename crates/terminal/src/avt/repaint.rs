@@ -6,7 +6,7 @@ use crate::graphemes::{Graphemes, JOINER};
 /// terminal supports it; tab stops are set by HTS, colours use semicolons; stand-ins are replaced
 /// by
 /// their clusters.
-pub(super) fn for_real(dump: &str, clusters: &Graphemes) -> String {
+pub(super) fn for_real_terminal(dump: &str, clusters: &Graphemes) -> String {
     let mut out = String::with_capacity(dump.len() * 2);
     let mut last = ' ';
     let mut rest = dump;

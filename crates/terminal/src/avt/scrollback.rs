@@ -9,19 +9,19 @@ use super::Avt;
 
 /// The number of scrolled-off rows that are kept: enough for a screen that grows twice, and
 /// 260 kB at 80 columns.
-pub(super) const HISTORY_ROWS: usize = 200;
+pub(super) const SCROLLBACK_ROWS: usize = 200;
 
 impl Avt {
     /// Text that restores this scrollback on a blank terminal and leaves the rest blank.
     ///
     /// Each row is printed at the top and scrolled off. A wrapped row is followed by a printed
     /// blank, which wraps it.
-    pub(super) fn history(&self) -> String {
+    pub(super) fn dump_scrollback(&self) -> String {
         let mut text = String::new();
         let (_, rows) = self.terminal.size();
         let primary = self.terminal.primary_screen();
-        let kept = primary.all_lines().count().saturating_sub(rows);
-        for line in primary.all_lines().take(kept) {
+        let scrolled_rows = primary.all_lines().count().saturating_sub(rows);
+        for line in primary.all_lines().take(scrolled_rows) {
             text.push_str("\u{1b}[H");
             push_line(&mut text, line);
             text.push_str("\u{1b}[m");
@@ -33,10 +33,10 @@ impl Avt {
                 text.push_str("\u{1b}[S");
             }
         }
-        if kept > 0 {
+        if scrolled_rows > 0 {
             text.push_str("\u{1b}[H");
         }
-        if self.forgets {
+        if self.clears_scrollback {
             text.push_str("\u{1b}[3J");
         }
         text
@@ -44,33 +44,34 @@ impl Avt {
 
     /// Drops the scrollback, where the program requested it (`CSI 3 J`). It is deferred until it
     /// makes a difference: only a resize can show the scrollback.
-    pub(super) fn forget_history(&mut self) {
-        if !std::mem::take(&mut self.forgets) {
+    pub(super) fn clear_scrollback(&mut self) {
+        if !std::mem::take(&mut self.clears_scrollback) {
             return;
         }
         let dump = self.terminal.dump();
         let (cols, rows) = self.terminal.size();
-        self.terminal = blank(cols, rows);
+        self.terminal = blank_terminal(cols, rows);
         self.terminal.feed(dump);
     }
 }
 
 /// A blank terminal of an allowed size.
-pub(super) fn blank(cols: usize, rows: usize) -> Terminal {
-    Terminal::with_scrollback(cols, rows, Some(HISTORY_ROWS)).expect("a fitting size has no zero")
+pub(super) fn blank_terminal(cols: usize, rows: usize) -> Terminal {
+    Terminal::with_scrollback(cols, rows, Some(SCROLLBACK_ROWS))
+        .expect("a fitting size has no zero")
 }
 
 /// Appends a row's cells; trailing blank ones only where the row is wrapped.
 fn push_line(text: &mut String, line: &Line) {
     let cells = line.cells();
-    let blank =
+    let is_blank =
         |cell: &avt::Cell| cell.char() == ' ' && cell.width() == 1 && cell.pen().is_default();
     let end = if line.is_wrapped() {
         cells.len()
     } else {
         cells
             .iter()
-            .rposition(|cell| !blank(cell))
+            .rposition(|cell| !is_blank(cell))
             .map_or(0, |last| last + 1)
     };
     let mut pen = Pen::default();

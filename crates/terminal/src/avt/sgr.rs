@@ -6,7 +6,7 @@ use avt::parser::{DecMode, Function, SgrOp};
 
 /// Attributes of the pen that show on a blank cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Attributes {
+struct SgrAttributes {
     underline: bool,
     inverse: bool,
     strikethrough: bool,
@@ -14,30 +14,30 @@ struct Attributes {
 
 /// The pen's attributes, tracked from function to function: `avt` does not expose them.
 #[derive(Debug, Default)]
-pub(super) struct Pens {
-    now: Attributes,
+pub(super) struct SgrState {
+    current: SgrAttributes,
     /// Those saved with the cursor (DECSC), on the primary and on the alternate screen.
-    saved: [Attributes; 2],
+    saved: [SgrAttributes; 2],
     alternate: bool,
 }
 
-impl Pens {
+impl SgrState {
     /// Whether the pen has an attribute that erasing must not leave behind.
-    pub(super) fn show_on_blanks(&self) -> bool {
-        self.now != Attributes::default()
+    pub(super) fn shows_on_erase(&self) -> bool {
+        self.current != SgrAttributes::default()
     }
 
     /// The functions that remove these attributes from the pen and restore them.
-    pub(super) fn without(&self) -> (Function, Function) {
+    pub(super) fn reset_and_restore(&self) -> (Function, Function) {
         let off = [
             SgrOp::ResetUnderline,
             SgrOp::ResetInverse,
             SgrOp::ResetStrikethrough,
         ];
         let on = [
-            (self.now.underline, SgrOp::SetUnderline),
-            (self.now.inverse, SgrOp::SetInverse),
-            (self.now.strikethrough, SgrOp::SetStrikethrough),
+            (self.current.underline, SgrOp::SetUnderline),
+            (self.current.inverse, SgrOp::SetInverse),
+            (self.current.strikethrough, SgrOp::SetStrikethrough),
         ];
         let on: Vec<SgrOp> = on
             .into_iter()
@@ -51,10 +51,10 @@ impl Pens {
     }
 
     /// Tracks what a function does to the pen.
-    pub(super) fn follow(&mut self, function: &Function) {
+    pub(super) fn track(&mut self, function: &Function) {
         if let Function::Sgr(ops) = function {
             for op in ops.as_slice() {
-                self.now.apply(*op);
+                self.current.apply(*op);
             }
         } else if matches!(function, Function::Decsc | Function::Scosc) {
             self.save();
@@ -65,7 +65,7 @@ impl Pens {
         } else if let Function::Decrst(modes) = function {
             modes.as_slice().iter().for_each(|mode| self.reset(*mode));
         } else if matches!(function, Function::Decstr) {
-            self.now = Attributes::default();
+            self.current = SgrAttributes::default();
             self.save();
         } else if matches!(function, Function::Ris) {
             *self = Self::default();
@@ -73,11 +73,11 @@ impl Pens {
     }
 
     fn save(&mut self) {
-        self.saved[usize::from(self.alternate)] = self.now;
+        self.saved[usize::from(self.alternate)] = self.current;
     }
 
     fn restore(&mut self) {
-        self.now = self.saved[usize::from(self.alternate)];
+        self.current = self.saved[usize::from(self.alternate)];
     }
 
     fn set(&mut self, mode: DecMode) {
@@ -111,7 +111,7 @@ impl Pens {
     }
 }
 
-impl Attributes {
+impl SgrAttributes {
     fn apply(&mut self, op: SgrOp) {
         if op == SgrOp::Reset {
             *self = Self::default();
@@ -136,7 +136,7 @@ impl Attributes {
 }
 
 /// Whether a function leaves blank cells behind.
-pub(super) fn leaves_blanks(function: &Function) -> bool {
+pub(super) fn erases_cells(function: &Function) -> bool {
     matches!(
         function,
         Function::Ed(_)
@@ -155,7 +155,7 @@ pub(super) fn leaves_blanks(function: &Function) -> bool {
 }
 
 /// The steps by which a mode is set, of which only the switch to the alternate screen blanks cells.
-pub(super) fn steps(mode: DecMode) -> &'static [DecMode] {
+pub(super) fn mode_steps(mode: DecMode) -> &'static [DecMode] {
     match mode {
         DecMode::SaveCursorAltScreenBuffer => &[DecMode::SaveCursor, DecMode::AltScreenBuffer],
         DecMode::SaveCursor => &[DecMode::SaveCursor],

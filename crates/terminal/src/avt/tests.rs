@@ -117,5 +117,5 @@ fn the_pen_saved_with_the_cursor_comes_back_from_the_alternate_screen() {
     let avt = fed(10, 3, "\x1b[7m\x1b[?1049h\x1b[m\x1b[?1049lx");
     let screen = avt.terminal.screen();
     assert!(screen.line(0).unwrap().cells()[0].pen().is_inverse());
-    assert!(avt.pens.show_on_blanks());
+    assert!(avt.sgr.shows_on_erase());
 }

@@ -67,8 +67,8 @@ pub(super) fn width(c: char) -> usize {
 }
 
 fn is_spacing(c: char) -> bool {
-    let place = SPACING.partition_point(|(first, _)| *first <= c);
-    let range = place.checked_sub(1).and_then(|place| SPACING.get(place));
+    let index = SPACING.partition_point(|(first, _)| *first <= c);
+    let range = index.checked_sub(1).and_then(|place| SPACING.get(place));
     range.is_some_and(|(_, last)| c <= *last)
 }
 

@@ -13,13 +13,18 @@ const CURSOR_SHAPE_MAX: u8 = 6;
 
 impl Scanner {
     /// Makes one step from `bytes[at]` on and returns the index at which the next begins.
-    pub(super) fn step(&mut self, bytes: &[u8], at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
+    pub(super) fn scan_step(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        events: &mut Vec<LocatedEvent>,
+    ) -> usize {
         match self.state.place {
             SequenceState::Text => match memchr::memchr(ESC, &bytes[at..]) {
                 Some(escape) => self.escape_at(at + escape),
                 None => bytes.len(),
             },
-            SequenceState::Escape => self.escape(bytes[at], at, marks),
+            SequenceState::Escape => self.escape(bytes[at], at, events),
             SequenceState::EscapeMore => {
                 match bytes[at] {
                     ESC => return self.escape_at(at),
@@ -29,9 +34,9 @@ impl Scanner {
                 }
                 at + 1
             }
-            SequenceState::Control => self.control(bytes, at, marks),
-            SequenceState::Osc => self.osc(bytes, at, marks),
-            SequenceState::OscEscape => self.osc_escape(bytes[at], at, marks),
+            SequenceState::Control => self.control(bytes, at, events),
+            SequenceState::Osc => self.osc(bytes, at, events),
+            SequenceState::OscEscape => self.osc_escape(bytes[at], at, events),
             SequenceState::Other => {
                 let end = |byte: &u8| *byte == ESC || CANCEL.contains(byte);
                 let Some(end) = bytes[at..].iter().position(end) else {
@@ -55,13 +60,13 @@ impl Scanner {
     }
 
     /// Returns to text.
-    fn leave(&mut self) {
+    fn abort_sequence(&mut self) {
         self.state.place = SequenceState::Text;
         self.state.begin_sequence();
     }
 
     /// Handles the byte after an ESC.
-    fn escape(&mut self, byte: u8, at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
+    fn escape(&mut self, byte: u8, at: usize, events: &mut Vec<LocatedEvent>) -> usize {
         let to = self.at + at as u64 + 1;
         self.state.place = match byte {
             ESC => return self.escape_at(at),
@@ -76,13 +81,13 @@ impl Scanner {
             _ => SequenceState::Text,
         };
         match byte {
-            b'=' => self.change_modes(to, marks, |scanner| {
+            b'=' => self.change_modes(to, events, |scanner| {
                 scanner.state.private.set(crate::modes::KEYPAD, true);
             }),
-            b'>' => self.change_modes(to, marks, |scanner| {
+            b'>' => self.change_modes(to, events, |scanner| {
                 scanner.state.private.set(crate::modes::KEYPAD, false);
             }),
-            b'c' => self.change_modes(to, marks, |scanner| {
+            b'c' => self.change_modes(to, events, |scanner| {
                 scanner.state.private.clear();
                 scanner.state.cursor_shape = 0;
             }),
@@ -92,7 +97,7 @@ impl Scanner {
     }
 
     /// Reads a control sequence up to its final byte.
-    fn control(&mut self, bytes: &[u8], at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
+    fn control(&mut self, bytes: &[u8], at: usize, events: &mut Vec<LocatedEvent>) -> usize {
         let part = &bytes[at..];
         let length = part
             .iter()
@@ -100,7 +105,7 @@ impl Scanner {
             .unwrap_or(part.len());
         let end = at + length;
         let Some(&last) = bytes.get(end) else {
-            self.keep(part);
+            self.buffer(part);
             return end;
         };
         match last {
@@ -109,39 +114,39 @@ impl Scanner {
                 self.state.place = SequenceState::Text;
                 let to = self.at + end as u64 + 1;
                 if matches!(last, b'h' | b'l' | b'p' | b'q' | b't') {
-                    self.keep(&part[..length]);
-                    self.control_ended(last, to, marks);
+                    self.buffer(&part[..length]);
+                    self.finish_control(last, to, events);
                 }
                 self.state.begin_sequence();
             }
-            b if CANCEL.contains(&b) || b >= 0x80 => self.leave(),
-            _ => self.keep(&part[..length]),
+            b if CANCEL.contains(&b) || b >= 0x80 => self.abort_sequence(),
+            _ => self.buffer(&part[..length]),
         }
         end + 1
     }
 
     /// Reads an operating system command up to its end.
-    fn osc(&mut self, bytes: &[u8], at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
+    fn osc(&mut self, bytes: &[u8], at: usize, events: &mut Vec<LocatedEvent>) -> usize {
         let part = &bytes[at..];
         let end = |byte: &u8| matches!(*byte, ESC | BEL) || CANCEL.contains(byte);
         let Some(length) = part.iter().position(end) else {
-            self.keep(part);
+            self.buffer(part);
             return bytes.len();
         };
         let end = at + length;
-        self.keep(&part[..length]);
+        self.buffer(&part[..length]);
         match bytes[end] {
             ESC => self.state.place = SequenceState::OscEscape,
-            BEL => self.osc_ended(self.at + end as u64 + 1, marks),
-            _ => self.leave(),
+            BEL => self.finish_osc(self.at + end as u64 + 1, events),
+            _ => self.abort_sequence(),
         }
         end + 1
     }
 
     /// Handles the byte after an ESC in an operating system command.
-    fn osc_escape(&mut self, byte: u8, at: usize, marks: &mut Vec<LocatedEvent>) -> usize {
+    fn osc_escape(&mut self, byte: u8, at: usize, events: &mut Vec<LocatedEvent>) -> usize {
         if byte == b'\\' {
-            self.osc_ended(self.at + at as u64 + 1, marks);
+            self.finish_osc(self.at + at as u64 + 1, events);
             return at + 1;
         }
         // Another sequence begins: the ESC was the byte before, perhaps in an earlier piece.
@@ -152,7 +157,7 @@ impl Scanner {
     }
 
     /// Buffers a part of a sequence, unless it gets too long.
-    fn keep(&mut self, part: &[u8]) {
+    fn buffer(&mut self, part: &[u8]) {
         let state = &mut self.state;
         if state.overlong {
             return;
@@ -165,11 +170,11 @@ impl Scanner {
         }
     }
 
-    fn mark(&self, to: u64, mark: ControlEvent) -> LocatedEvent {
+    fn locate_event(&self, to: u64, mark: ControlEvent) -> LocatedEvent {
         LocatedEvent {
             from: self.state.from,
             to,
-            mark,
+            event: mark,
         }
     }
 
@@ -177,30 +182,30 @@ impl Scanner {
     fn change_modes(
         &mut self,
         to: u64,
-        marks: &mut Vec<LocatedEvent>,
+        events: &mut Vec<LocatedEvent>,
         change: impl FnOnce(&mut Self),
     ) {
         let before = self.modes();
         change(self);
         let after = self.modes();
         if before != after {
-            marks.push(self.mark(to, ControlEvent::Modes(after)));
+            events.push(self.locate_event(to, ControlEvent::Modes(after)));
         }
     }
 
     /// Evaluates a complete control sequence: its parameters in `pending`, `last` its final byte.
-    fn control_ended(&mut self, last: u8, to: u64, marks: &mut Vec<LocatedEvent>) {
+    fn finish_control(&mut self, last: u8, to: u64, events: &mut Vec<LocatedEvent>) {
         if self.state.overlong {
             return;
         }
         let pending = std::mem::take(&mut self.state.pending);
         match (pending.as_slice(), last) {
-            ([b'?', modes @ ..], b'h' | b'l') => self.change_modes(to, marks, |scanner| {
+            ([b'?', modes @ ..], b'h' | b'l') => self.change_modes(to, events, |scanner| {
                 for mode in numbers(modes) {
                     scanner.state.private.set(mode, last == b'h');
                 }
             }),
-            ([b'!'], b'p') => self.change_modes(to, marks, |scanner| {
+            ([b'!'], b'p') => self.change_modes(to, events, |scanner| {
                 scanner.state.private.soft_reset();
             }),
             ([shape @ .., b' '], b'q') => {
@@ -208,13 +213,13 @@ impl Scanner {
                 let known = shape.filter(|shape| *shape <= CURSOR_SHAPE_MAX);
                 self.state.cursor_shape = known.unwrap_or(self.state.cursor_shape);
             }
-            (operation, b't') => self.title_stack(operation, to, marks),
+            (operation, b't') => self.title_stack(operation, to, events),
             _ => {}
         }
     }
 
     /// XTWINOPS 22 and 23: pushes and pops the title.
-    fn title_stack(&mut self, operation: &[u8], to: u64, marks: &mut Vec<LocatedEvent>) {
+    fn title_stack(&mut self, operation: &[u8], to: u64, events: &mut Vec<LocatedEvent>) {
         let mut numbers = numbers(operation);
         let (operation, which) = (numbers.next(), numbers.next().unwrap_or(0));
         if !matches!(which, 0 | 2) {
@@ -230,14 +235,14 @@ impl Scanner {
             Some(23) => {
                 if let Some(title) = self.state.titles.pop() {
                     self.state.title.clone_from(&title);
-                    marks.push(self.mark(to, ControlEvent::Title(title)));
+                    events.push(self.locate_event(to, ControlEvent::Title(title)));
                 }
             }
             _ => {}
         }
     }
 
-    fn osc_ended(&mut self, to: u64, marks: &mut Vec<LocatedEvent>) {
+    fn finish_osc(&mut self, to: u64, events: &mut Vec<LocatedEvent>) {
         self.state.place = SequenceState::Text;
         let overlong = std::mem::take(&mut self.state.overlong);
         let pending = std::mem::take(&mut self.state.pending);
@@ -247,36 +252,37 @@ impl Scanner {
         let cut = memchr::memchr(b';', &pending).unwrap_or(pending.len());
         let (number, rest) = pending.split_at(cut);
         let rest = rest.strip_prefix(b";").unwrap_or(rest);
-        let mark = match number {
+        let event = match number {
             b"0" | b"2" => {
                 self.state.title = title(rest);
                 Some(ControlEvent::Title(self.state.title.clone()))
             }
             b"7" => directory(rest).map(ControlEvent::Directory),
-            b"133" => self.shell_mark(rest),
+            b"133" => self.parse_shell_event(rest),
             _ => None,
         };
-        marks.extend(mark.map(|mark| self.mark(to, mark)));
+        events.extend(event.map(|mark| self.locate_event(to, mark)));
     }
 
     /// Parses OSC 133 (FinalTerm's marks, with kitty's `k=s` for continuation prompts).
-    fn shell_mark(&self, fields: &[u8]) -> Option<ControlEvent> {
+    fn parse_shell_event(&self, fields: &[u8]) -> Option<ControlEvent> {
         let mut fields = fields.split(|byte| *byte == b';');
         let kind = fields.next()?;
         let fields: Vec<&[u8]> = fields.collect();
-        let believed = self.nonce.as_ref().is_some_and(|nonce| {
-            let ours = |field: &&[u8]| field.strip_prefix(b"ostler=") == Some(nonce.as_bytes());
-            !nonce.is_empty() && fields.iter().any(ours)
+        let is_trusted = self.nonce.as_ref().is_some_and(|nonce| {
+            let has_nonce =
+                |field: &&[u8]| field.strip_prefix(b"ostler=") == Some(nonce.as_bytes());
+            !nonce.is_empty() && fields.iter().any(has_nonce)
         });
         match kind {
             b"A" => Some(ControlEvent::PromptStart {
-                believed,
+                is_trusted,
                 continuation: fields.contains(&b"k=s".as_slice()),
             }),
-            b"B" => Some(ControlEvent::PromptEnd { believed }),
-            b"C" => Some(ControlEvent::CommandStart { believed }),
+            b"B" => Some(ControlEvent::PromptEnd { is_trusted }),
+            b"C" => Some(ControlEvent::CommandStart { is_trusted }),
             b"D" => Some(ControlEvent::CommandEnd {
-                believed,
+                is_trusted,
                 status: fields
                     .first()
                     .and_then(|field| str::from_utf8(field).ok()?.parse().ok()),
@@ -304,8 +310,8 @@ fn title(bytes: &[u8]) -> String {
 
 /// The path of a `file://host/path` URL, percent-decoded.
 fn directory(url: &[u8]) -> Option<Vec<u8>> {
-    let place = url.strip_prefix(b"file://")?;
-    let path = &place[memchr::memchr(b'/', place)?..];
+    let location = url.strip_prefix(b"file://")?;
+    let path = &location[memchr::memchr(b'/', location)?..];
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
     while let Some((&byte, after)) = rest.split_first() {

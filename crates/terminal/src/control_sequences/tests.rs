@@ -7,7 +7,7 @@ fn marks(bytes: &[u8]) -> Vec<LocatedEvent> {
 fn only(bytes: &[u8]) -> ControlEvent {
     let mut marks = marks(bytes);
     assert_eq!(marks.len(), 1, "{:?}", String::from_utf8_lossy(bytes));
-    marks.remove(0).mark
+    marks.remove(0).event
 }
 
 #[test]
@@ -15,17 +15,20 @@ fn marks_have_the_offsets_of_their_sequences() {
     let told = marks(b"ab\x1b]133;C;ostler=s3cret\x07out\x1b]133;D;0;ostler=s3cret\x1b\\$");
     let places: Vec<(u64, u64)> = told.iter().map(|m| (m.from, m.to)).collect();
     assert_eq!(places, [(102, 124), (127, 152)]);
-    assert_eq!(told[0].mark, ControlEvent::CommandStart { believed: true });
+    assert_eq!(
+        told[0].event,
+        ControlEvent::CommandStart { is_trusted: true }
+    );
     let ended = ControlEvent::CommandEnd {
-        believed: true,
+        is_trusted: true,
         status: Some(0),
     };
-    assert_eq!(told[1].mark, ended);
+    assert_eq!(told[1].event, ended);
 }
 
 #[test]
 fn only_the_nonce_is_believed() {
-    let believed = |bytes: &[u8]| only(bytes) == ControlEvent::PromptEnd { believed: true };
+    let believed = |bytes: &[u8]| only(bytes) == ControlEvent::PromptEnd { is_trusted: true };
     assert!(believed(b"\x1b]133;B;ostler=s3cret\x07"));
     assert!(believed(b"\x1b]133;B;aid=1;ostler=s3cret\x07"));
     assert!(!believed(b"\x1b]133;B\x07"));
@@ -34,20 +37,20 @@ fn only_the_nonce_is_believed() {
     assert!(!believed(b"\x1b]133;B;ostler=s3crets\x07"));
     for nonce in [None, Some("")] {
         let told = Scanner::new(0, nonce).feed(b"\x1b]133;B;ostler=\x07");
-        assert_eq!(told[0].mark, ControlEvent::PromptEnd { believed: false });
+        assert_eq!(told[0].event, ControlEvent::PromptEnd { is_trusted: false });
     }
 }
 
 #[test]
 fn prompts_and_statuses_are_told() {
     let prompt = |continuation| ControlEvent::PromptStart {
-        believed: false,
+        is_trusted: false,
         continuation,
     };
     assert_eq!(only(b"\x1b]133;A\x07"), prompt(false));
     assert_eq!(only(b"\x1b]133;A;k=s\x07"), prompt(true));
     let ended = |status| ControlEvent::CommandEnd {
-        believed: false,
+        is_trusted: false,
         status,
     };
     assert_eq!(only(b"\x1b]133;D\x07"), ended(None));
@@ -72,7 +75,7 @@ fn directories_are_decoded() {
     for (url, path) in table {
         let told = marks(&[b"\x1b]7;", url, b"\x07"].concat());
         let path = path.map(|path| ControlEvent::Directory(path.to_vec()));
-        assert_eq!(told.into_iter().map(|m| m.mark).next(), path);
+        assert_eq!(told.into_iter().map(|m| m.event).next(), path);
     }
 }
 
@@ -95,7 +98,7 @@ fn titles_are_clean_and_bounded() {
 #[test]
 fn titles_are_put_aside_and_given_back() {
     let told = marks(b"\x1b]2;sh\x07\x1b[22;0;0t\x1b]2;vim\x07\x1b[23;0;0t\x1b[23t");
-    let titles: Vec<_> = told.into_iter().map(|m| m.mark).collect();
+    let titles: Vec<_> = told.into_iter().map(|m| m.event).collect();
     let title = |text: &str| ControlEvent::Title(text.to_owned());
     assert_eq!(titles, [title("sh"), title("vim"), title("sh")]);
     let mut scanner = Scanner::new(0, None);
@@ -109,7 +112,7 @@ fn modes_are_told_when_they_change() {
     let mut told = |bytes: &[u8]| {
         let marks = scanner.feed(bytes);
         assert!(marks.len() <= 1);
-        marks.into_iter().next().map(|marked| marked.mark)
+        marks.into_iter().next().map(|marked| marked.event)
     };
     let none = Modes::default();
     let paste = Modes {

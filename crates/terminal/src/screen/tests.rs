@@ -169,7 +169,7 @@ fn take(screen: &mut Screen, step: &Step) {
 /// Everything that is visible of a screen, now or later.
 fn seen(screen: &Screen) -> (ScreenSnapshot, String, ShellState) {
     let painting = String::from_utf8_lossy(&screen.repaint()).into_owned();
-    (screen.view(), painting, screen.shell().clone())
+    (screen.snapshot(), painting, screen.shell().clone())
 }
 
 proptest! {
@@ -227,7 +227,7 @@ proptest! {
         for step in &steps {
             take(&mut screen, step);
         }
-        let view = screen.view();
+        let view = screen.snapshot();
         prop_assert_eq!(view.rows.len(), usize::from(view.size.rows));
         prop_assert!(view.cursor.col < view.size.cols && view.cursor.row < view.size.rows);
         for row in &view.rows {
@@ -242,10 +242,10 @@ proptest! {
         for step in &steps {
             take(&mut screen, step);
         }
-        let mut other = Screen::new(screen.view().size, None);
+        let mut other = Screen::new(screen.snapshot().size, None);
         other.feed(b"\x1b[?1049h\x1b[5;1Hleft over\x1b[2;3r\x1b[?6h\x1b[4h\x1b[31m\x1b[?1003h\x0e");
         other.feed(&screen.repaint());
-        let (mine, theirs) = (screen.view(), other.view());
+        let (mine, theirs) = (screen.snapshot(), other.snapshot());
         // A joiner that joins nothing is left out: it would join what is painted next.
         let visible = |view: &ScreenSnapshot| -> Vec<String> {
             let rows = view.rows.iter().map(|row| row.replace('\u{200d}', ""));
@@ -267,21 +267,21 @@ proptest! {
         screen.feed(&bytes);
         prop_assert_eq!(screen.offset(), bytes.len() as u64);
         let restored = Screen::restore(&screen.checkpoint(), None).unwrap();
-        prop_assert_eq!(restored.view(), screen.view());
+        prop_assert_eq!(restored.snapshot(), screen.snapshot());
     }
 }
 
 #[test]
 fn a_size_is_cut_to_what_a_screen_can_have() {
     let mut screen = screen(0, 0, b"abc");
-    assert_eq!(screen.view().size, size(1, 1));
+    assert_eq!(screen.snapshot().size, size(1, 1));
     screen.resize(size(u16::MAX, u16::MAX));
     assert_eq!(
-        screen.view().size,
+        screen.snapshot().size,
         size(TermSize::COLS_MAX, TermSize::ROWS_MAX)
     );
     screen.feed(b"x\x1b#8\x1b[2J");
-    assert_eq!(screen.view().text(), "");
+    assert_eq!(screen.snapshot().text(), "");
 }
 
 #[test]
@@ -306,11 +306,11 @@ fn a_checkpoint_that_cannot_be_one_is_refused() {
 fn dropped_bytes_make_a_screen_inexact() {
     let mut screen = screen(20, 2, b"abc\x1b[3");
     screen.skip_to(7);
-    assert_eq!((screen.offset(), screen.view().exact), (7, false));
+    assert_eq!((screen.offset(), screen.snapshot().exact), (7, false));
     screen.feed(b"mx");
-    assert_eq!(screen.view().rows[0], "abcmx");
+    assert_eq!(screen.snapshot().rows[0], "abcmx");
     let restored = Screen::restore(&screen.checkpoint(), None).unwrap();
-    assert!(!restored.view().exact);
+    assert!(!restored.snapshot().exact);
 }
 
 #[test]
@@ -318,8 +318,8 @@ fn nothing_dropped_leaves_it_exact() {
     let mut screen = screen(20, 2, b"abc\x1b[3");
     screen.skip_to(screen.offset());
     screen.feed(b"1mx");
-    assert_eq!(screen.view().rows[0], "abcx");
-    assert!(screen.view().exact);
+    assert_eq!(screen.snapshot().rows[0], "abcx");
+    assert!(screen.snapshot().exact);
 }
 
 /// As in tmux 3.3a, compared by hand.
@@ -333,7 +333,7 @@ fn rows_that_scrolled_off_come_back_when_it_grows() {
             screen = Screen::restore(&screen.checkpoint(), None).unwrap();
         }
         screen.resize(size(40, 12));
-        let view = screen.view();
+        let view = screen.snapshot();
         assert_eq!(
             (view.rows[0].as_str(), view.rows[10].as_str()),
             ("line 19", "line 29")
@@ -341,7 +341,7 @@ fn rows_that_scrolled_off_come_back_when_it_grows() {
         assert_eq!((view.cursor.col, view.cursor.row), (2, 11));
         screen.resize(size(3, 12));
         screen.resize(size(40, 12));
-        assert_eq!(screen.view().rows, view.rows);
+        assert_eq!(screen.snapshot().rows, view.rows);
     }
     // What was cleared does not come back.
     for restored in [false, true] {
@@ -350,17 +350,17 @@ fn rows_that_scrolled_off_come_back_when_it_grows() {
             screen = Screen::restore(&screen.checkpoint(), None).unwrap();
         }
         screen.resize(size(40, 12));
-        assert_eq!(screen.view().text(), "$\n");
+        assert_eq!(screen.snapshot().text(), "$\n");
     }
 }
 
 #[test]
 fn the_alternate_screen_gives_the_primary_back() {
     let mut screen = screen(20, 3, b"$ vim\r\n\x1b[?1049h\x1b[Hfile");
-    let view = screen.view();
+    let view = screen.snapshot();
     assert_eq!((view.rows[0].as_str(), view.alternate), ("file", true));
     screen.feed(b"\x1b[?1049l$ ");
-    let view = screen.view();
+    let view = screen.snapshot();
     assert_eq!(
         (view.text().as_str(), view.alternate),
         ("$ vim\n$\n", false)
@@ -384,8 +384,8 @@ fn incomplete_sequences_take_bounded_memory() {
         let mut restored = Screen::restore(&screen.checkpoint(), None).unwrap();
         for screen in [&mut screen, &mut restored] {
             screen.feed(b"m\x18after");
-            assert_eq!(screen.view().title, "");
-            assert!(screen.view().rows[0].ends_with("after"), "{start:?}");
+            assert_eq!(screen.snapshot().title, "");
+            assert!(screen.snapshot().rows[0].ends_with("after"), "{start:?}");
         }
     }
 }
@@ -393,7 +393,7 @@ fn incomplete_sequences_take_bounded_memory() {
 #[test]
 fn a_cell_takes_a_bounded_number_of_marks() {
     let zalgo = format!("x{}y", "\u{301}".repeat(10_000));
-    let view = screen(20, 2, zalgo.as_bytes()).view();
+    let view = screen(20, 2, zalgo.as_bytes()).snapshot();
     assert!(view.rows[0].len() <= crate::graphemes::CLUSTER_BYTES + 1);
     assert!(view.rows[0].ends_with('y'));
     assert_eq!(view.cursor.col, 2);
@@ -409,12 +409,12 @@ fn more_clusters_than_are_kept_leave_out_marks_only() {
         text.extend(char::from_u32(0x300 + n % 50));
     }
     let screen = screen(cols * 2, rows, text.as_bytes());
-    let shown = screen.view().text().replace('\n', "");
+    let shown = screen.snapshot().text().replace('\n', "");
     let bases = |text: &str| text.chars().filter(|c| *c >= '\u{4e00}').count();
     assert_eq!(bases(&shown), bases(&text));
     assert!(!shown.contains('\u{fffd}'));
     let restored = Screen::restore(&screen.checkpoint(), None).unwrap();
-    assert_eq!(restored.view(), screen.view());
+    assert_eq!(restored.snapshot(), screen.snapshot());
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn clusters_that_scrolled_away_make_room() {
     for n in 0..3 * u32::from(crate::graphemes::CLUSTERS_MAX) {
         let base = char::from_u32(0x4E00 + n).unwrap_or('x');
         screen.feed(format!("\r\n{base}\u{301}").as_bytes());
-        let view = screen.view();
+        let view = screen.snapshot();
         assert_eq!(
             view.rows[usize::from(view.cursor.row)],
             format!("{base}\u{301}")
@@ -433,13 +433,16 @@ fn clusters_that_scrolled_away_make_room() {
 
 #[test]
 fn a_character_that_we_use_ourselves_is_no_cluster() {
-    let view = screen(20, 2, "e\u{301}\u{10e000}\u{3e000}z".as_bytes()).view();
+    let view = screen(20, 2, "e\u{301}\u{10e000}\u{3e000}z".as_bytes()).snapshot();
     assert_eq!(view.rows[0], "e\u{301}\u{fffd}\u{fffd}z");
     assert_eq!(view.cursor.col, 4);
 }
 
 #[test]
 fn text_is_the_rows_without_blank_ones_at_the_end() {
-    assert_eq!(screen(10, 4, b"a  \r\n\r\nb\r\n").view().text(), "a\n\nb\n");
-    assert_eq!(screen(10, 4, b"").view().text(), "");
+    assert_eq!(
+        screen(10, 4, b"a  \r\n\r\nb\r\n").snapshot().text(),
+        "a\n\nb\n"
+    );
+    assert_eq!(screen(10, 4, b"").snapshot().text(), "");
 }

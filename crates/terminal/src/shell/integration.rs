@@ -11,7 +11,7 @@ pub struct ScriptFile {
     pub text: &'static str,
 }
 
-/// Every file of every integration, to be written below one directory, `scripts` of [`launch`].
+/// Every file of every integration, to be written below one directory, `scripts` of [`shell_launch`].
 pub const SCRIPTS: &[ScriptFile] = &[
     ScriptFile {
         path: BASH_RC,
@@ -54,7 +54,7 @@ pub struct ShellLaunch {
 /// Builds the launch of a shell that loads its script from the directory `scripts`; `base_env` is
 /// the environment it would have (zsh's own `ZDOTDIR` is kept for the user's files).
 #[must_use]
-pub fn launch(
+pub fn shell_launch(
     session: &ShellSession,
     scripts: &ByteString,
     base_env: &[(ByteString, ByteString)],
@@ -64,9 +64,9 @@ pub fn launch(
         ByteString::from(session.nonce.as_str()),
     )];
     let args = match session.kind {
-        ShellKind::Bash => vec![ByteString::from("--rcfile"), below(scripts, BASH_RC)],
+        ShellKind::Bash => vec![ByteString::from("--rcfile"), join_path(scripts, BASH_RC)],
         ShellKind::Zsh => {
-            set_env.push((ByteString::from(ZDOTDIR), below(scripts, ZSH_DIRECTORY)));
+            set_env.push((ByteString::from(ZDOTDIR), join_path(scripts, ZSH_DIRECTORY)));
             let own = base_env
                 .iter()
                 .find(|(name, _)| *name == ByteString::from(ZDOTDIR));
@@ -74,19 +74,19 @@ pub fn launch(
             Vec::new()
         }
         ShellKind::Fish => {
-            let source = [&b"source "[..], &fish_quoted(&below(scripts, FISH_INIT))].concat();
+            let source = [&b"source "[..], &fish_quote(&join_path(scripts, FISH_INIT))].concat();
             vec![ByteString::from("--init-command"), ByteString::from(source)]
         }
     };
     ShellLaunch { args, set_env }
 }
 
-fn below(directory: &ByteString, path: &str) -> ByteString {
+fn join_path(directory: &ByteString, path: &str) -> ByteString {
     ByteString::from([directory.as_bytes(), b"/", path.as_bytes()].concat())
 }
 
 /// Quotes a word for fish: within single quotes only `'` and `\` need an escape.
-fn fish_quoted(word: &ByteString) -> Vec<u8> {
+fn fish_quote(word: &ByteString) -> Vec<u8> {
     let mut quoted = vec![b'\''];
     for byte in word.as_bytes() {
         if matches!(byte, b'\'' | b'\\') {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn bash_reads_our_file_as_its_own() {
-        let launch = launch(&session(ShellKind::Bash), &"/s p".into(), &[]);
+        let launch = shell_launch(&session(ShellKind::Bash), &"/s p".into(), &[]);
         assert_eq!(
             launch.args,
             [ByteString::from("--rcfile"), "/s p/bash/rc.bash".into()]
@@ -129,18 +129,18 @@ mod tests {
 
     #[test]
     fn zsh_finds_our_directory_and_keeps_the_persons() {
-        let none = launch(&session(ShellKind::Zsh), &"/s".into(), &[]);
+        let none = shell_launch(&session(ShellKind::Zsh), &"/s".into(), &[]);
         assert_eq!(variable(&none, ZDOTDIR), Some(&"/s/zsh".into()));
         assert_eq!(variable(&none, OWN_ZDOTDIR), None);
         let own = [(ByteString::from(ZDOTDIR), ByteString::from("/home/me/.zsh"))];
-        let kept = launch(&session(ShellKind::Zsh), &"/s".into(), &own);
+        let kept = shell_launch(&session(ShellKind::Zsh), &"/s".into(), &own);
         assert_eq!(variable(&kept, ZDOTDIR), Some(&"/s/zsh".into()));
         assert_eq!(variable(&kept, OWN_ZDOTDIR), Some(&"/home/me/.zsh".into()));
     }
 
     #[test]
     fn fish_gets_the_path_as_one_word() {
-        let launch = launch(&session(ShellKind::Fish), &r"/it's \ here".into(), &[]);
+        let launch = shell_launch(&session(ShellKind::Fish), &r"/it's \ here".into(), &[]);
         let source = ByteString::from(r"source '/it\'s \\ here/fish/init.fish'");
         assert_eq!(launch.args, [ByteString::from("--init-command"), source]);
     }

@@ -6,6 +6,6 @@ mod state;
 #[cfg(test)]
 mod state_tests;
 
-pub use integration::{SCRIPTS, ScriptFile, ShellLaunch, launch};
-pub use preamble::{PROLOGUE_BYTES, prologue_len};
+pub use integration::{SCRIPTS, ScriptFile, ShellLaunch, shell_launch};
+pub use preamble::{PREAMBLE_BYTES, preamble_len};
 pub use state::ShellState;

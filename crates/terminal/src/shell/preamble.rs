@@ -4,28 +4,28 @@
 use ostler_model::ShellKind;
 
 /// Bytes after the mark that are searched; the preamble of fish holds the command line as title.
-pub const PROLOGUE_BYTES: usize = 4 * 1024;
+pub const PREAMBLE_BYTES: usize = 4 * 1024;
 
 /// The length of the preamble after the mark. Only fish writes one: the end of bracketed paste, the
 /// window's title, a colour reset, and a carriage return that ends it.
 #[must_use]
-pub fn prologue_len(kind: ShellKind, output: &[u8]) -> usize {
+pub fn preamble_len(kind: ShellKind, output: &[u8]) -> usize {
     match kind {
         ShellKind::Bash | ShellKind::Zsh => 0,
-        ShellKind::Fish => fish(output).unwrap_or(0),
+        ShellKind::Fish => fish_preamble_len(output).unwrap_or(0),
     }
 }
 
-fn fish(output: &[u8]) -> Option<usize> {
+fn fish_preamble_len(output: &[u8]) -> Option<usize> {
     let mut rest = output;
-    for step in [reset_mode, title, plain_colours] {
+    for step in [reset_mode_len, title_len, plain_colours_len] {
         rest = &rest[step(rest)..];
     }
     let rest = rest.strip_prefix(b"\r")?;
     Some(output.len() - rest.len())
 }
 
-fn reset_mode(bytes: &[u8]) -> usize {
+fn reset_mode_len(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Some(after) = rest.strip_prefix(b"\x1b[?") {
         let digits = after
@@ -40,7 +40,7 @@ fn reset_mode(bytes: &[u8]) -> usize {
     bytes.len() - rest.len()
 }
 
-fn title(bytes: &[u8]) -> usize {
+fn title_len(bytes: &[u8]) -> usize {
     if !bytes.starts_with(b"\x1b]0;") {
         return 0;
     }
@@ -52,7 +52,7 @@ fn title(bytes: &[u8]) -> usize {
 
 /// The length of a colour reset: select graphic rendition, the ASCII character set, shift in, the
 /// parts of terminfo's `sgr0`.
-fn plain_colours(bytes: &[u8]) -> usize {
+fn plain_colours_len(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     loop {
         let after = if let Some(after) = rest.strip_prefix(b"\x1b(B") {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     fn rest(output: &[u8]) -> &[u8] {
-        &output[prologue_len(ShellKind::Fish, output)..]
+        &output[preamble_len(ShellKind::Fish, output)..]
     }
 
     #[test]
@@ -104,8 +104,8 @@ mod tests {
             b"\x1b]0;open",
             b"\x1b[",
         ] {
-            assert_eq!(prologue_len(ShellKind::Fish, output), 0, "{output:?}");
+            assert_eq!(preamble_len(ShellKind::Fish, output), 0, "{output:?}");
         }
-        assert_eq!(prologue_len(ShellKind::Bash, b"\x1b[?2004l\r"), 0);
+        assert_eq!(preamble_len(ShellKind::Bash, b"\x1b[?2004l\r"), 0);
     }
 }

@@ -56,27 +56,27 @@ impl ShellState {
     /// Applies one event; a mark that is not believed changes nothing. OSC 7 carries no nonce: a
     /// directory is believed only between the end of a command and the prompt, while no command
     /// runs.
-    pub fn apply(&mut self, marked: &LocatedEvent) {
-        match &marked.mark {
+    pub fn apply(&mut self, event: &LocatedEvent) {
+        match &event.event {
             ControlEvent::CommandEnd {
-                believed: true,
+                is_trusted: true,
                 status,
-            } => self.end(marked.from, *status),
+            } => self.on_command_end(event.from, *status),
             ControlEvent::PromptStart {
-                believed: true,
+                is_trusted: true,
                 continuation: false,
-            } => self.prompt(marked.from),
+            } => self.on_prompt(event.from),
             ControlEvent::PromptStart {
-                believed: true,
+                is_trusted: true,
                 continuation: true,
             } => {
                 *self = Self::Incomplete {
                     cwd: self.take_cwd(),
                 }
             }
-            ControlEvent::CommandStart { believed: true } => {
+            ControlEvent::CommandStart { is_trusted: true } => {
                 *self = Self::Running {
-                    since: marked.to,
+                    since: event.to,
                     cwd: self.take_cwd(),
                 }
             }
@@ -86,12 +86,12 @@ impl ShellState {
                 }
             }
             ControlEvent::PromptStart {
-                believed: false, ..
+                is_trusted: false, ..
             }
             | ControlEvent::PromptEnd { .. }
-            | ControlEvent::CommandStart { believed: false }
+            | ControlEvent::CommandStart { is_trusted: false }
             | ControlEvent::CommandEnd {
-                believed: false, ..
+                is_trusted: false, ..
             }
             | ControlEvent::Title(_)
             | ControlEvent::Modes(_) => {}
@@ -112,7 +112,7 @@ impl ShellState {
 
     /// Handles the end of a command. The mark comes before every prompt, also where nothing ran:
     /// then only the status may be new (a syntax error), not the position.
-    fn end(&mut self, at: u64, status: Option<i32>) {
+    fn on_command_end(&mut self, at: u64, status: Option<i32>) {
         let (since, last) = match self {
             Self::Ended { since, status, .. } | Self::Prompt { since, status, .. } => {
                 (*since, *status)
@@ -127,7 +127,7 @@ impl ShellState {
     }
 
     /// Handles a prompt. Without an end mark before it, the command's exit status is unknown.
-    fn prompt(&mut self, at: u64) {
+    fn on_prompt(&mut self, at: u64) {
         let (since, status) = match self {
             Self::Ended { since, status, .. } | Self::Prompt { since, status, .. } => {
                 (*since, *status)

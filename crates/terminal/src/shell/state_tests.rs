@@ -6,24 +6,24 @@ use super::ShellState;
 use crate::control_sequences::{ControlEvent, LocatedEvent};
 
 const END: ControlEvent = ControlEvent::CommandEnd {
-    believed: true,
+    is_trusted: true,
     status: Some(3),
 };
 const PROMPT: ControlEvent = ControlEvent::PromptStart {
-    believed: true,
+    is_trusted: true,
     continuation: false,
 };
 const MORE: ControlEvent = ControlEvent::PromptStart {
-    believed: true,
+    is_trusted: true,
     continuation: true,
 };
-const START: ControlEvent = ControlEvent::CommandStart { believed: true };
+const START: ControlEvent = ControlEvent::CommandStart { is_trusted: true };
 
 fn at(from: u64, mark: ControlEvent) -> LocatedEvent {
     LocatedEvent {
         from,
         to: from + 5,
-        mark,
+        event: mark,
     }
 }
 
@@ -42,7 +42,7 @@ fn directory(path: &str) -> ControlEvent {
 #[test]
 fn from_prompt_to_prompt() {
     let first = ControlEvent::CommandEnd {
-        believed: true,
+        is_trusted: true,
         status: None,
     };
     let mut told = vec![first, directory("/a"), PROMPT];
@@ -103,26 +103,36 @@ fn it_is_told_in_json_as_documented() {
 fn any_mark() -> impl Strategy<Value = ControlEvent> {
     let status = || proptest::option::of(0..256_i32);
     prop_oneof![
-        (any::<bool>(), any::<bool>()).prop_map(|(believed, continuation)| {
+        (any::<bool>(), any::<bool>()).prop_map(|(is_trusted, continuation)| {
             ControlEvent::PromptStart {
-                believed,
+                is_trusted,
                 continuation,
             }
         }),
-        any::<bool>().prop_map(|believed| ControlEvent::PromptEnd { believed }),
-        any::<bool>().prop_map(|believed| ControlEvent::CommandStart { believed }),
+        any::<bool>().prop_map(|is_trusted| ControlEvent::PromptEnd { is_trusted }),
+        any::<bool>().prop_map(|is_trusted| ControlEvent::CommandStart { is_trusted }),
         (any::<bool>(), status())
-            .prop_map(|(believed, status)| ControlEvent::CommandEnd { believed, status }),
+            .prop_map(|(is_trusted, status)| ControlEvent::CommandEnd { is_trusted, status }),
         "/[a-c]".prop_map(|path| directory(&path)),
     ]
 }
 
-const fn is_believed(mark: &ControlEvent) -> bool {
+const fn is_trusted(mark: &ControlEvent) -> bool {
     match mark {
-        ControlEvent::PromptStart { believed, .. }
-        | ControlEvent::PromptEnd { believed }
-        | ControlEvent::CommandStart { believed }
-        | ControlEvent::CommandEnd { believed, .. } => *believed,
+        ControlEvent::PromptStart {
+            is_trusted: believed,
+            ..
+        }
+        | ControlEvent::PromptEnd {
+            is_trusted: believed,
+        }
+        | ControlEvent::CommandStart {
+            is_trusted: believed,
+        }
+        | ControlEvent::CommandEnd {
+            is_trusted: believed,
+            ..
+        } => *believed,
         ControlEvent::Directory(_) | ControlEvent::Title(_) | ControlEvent::Modes(_) => false,
     }
 }
@@ -137,11 +147,11 @@ proptest! {
             let marked = at(place, mark);
             state.apply(&marked);
             let between = matches!(before, ShellState::Ended { .. });
-            let counts = matches!(marked.mark, ControlEvent::Directory(_)) && between;
-            if !counts && !is_believed(&marked.mark) {
+            let counts = matches!(marked.event, ControlEvent::Directory(_)) && between;
+            if !counts && !is_trusted(&marked.event) {
                 prop_assert_eq!(&state, &before);
             }
-            if is_believed(&marked.mark) && !matches!(marked.mark, ControlEvent::CommandEnd { .. }) {
+            if is_trusted(&marked.event) && !matches!(marked.event, ControlEvent::CommandEnd { .. }) {
                 prop_assert_eq!(state.cwd(), before.cwd());
             }
         }

@@ -168,7 +168,7 @@ fn exit_code(ensured: &EnsureResponse) -> u8 {
     match ensured.waited.as_ref().map(|waited| waited.why) {
         None => 0,
         Some(reason) if wait::is_ready(reason) && !ensured.completes => 0,
-        Some(WaitEndKind::TimedOut) => ErrorCode::ProcessTimeout.row().exit,
+        Some(WaitEndKind::TimedOut) => ErrorCode::ProcessTimeout.info().exit,
         Some(_) => EXIT_NOT_READY,
     }
 }

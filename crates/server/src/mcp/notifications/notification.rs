@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ostler_engine::{ExecutionInfo, LineMatch};
 use ostler_journal::{Journal, StreamSet};
-use ostler_journal::{LineQuery, ReadError, Unfinished};
+use ostler_journal::{LineQuery, OpenLineMode, ReadError};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
     ExecutionId, ServiceStage, StreamName, Termination, TerminationCause, Timestamp,
@@ -231,7 +231,7 @@ pub(super) async fn last_printed_line(journal: &Journal, info: &ExecutionInfo) -
     let encoding = output_reader::encoding(info);
     let read_rows = output_reader::run_read(journal, info, move |journal| {
         let lines = last_lines(journal)?;
-        Ok(to_rows(&lines, encoding, Unfinished::Final))
+        Ok(to_rows(&lines, encoding, OpenLineMode::Final))
     });
     let rows = read_rows.await.ok()?;
     let texts = rows.iter().rev().map(|row| one_line(&row.text));
@@ -240,7 +240,7 @@ pub(super) async fn last_printed_line(journal: &Journal, info: &ExecutionInfo) -
 }
 
 fn last_lines(journal: &Journal) -> Result<Vec<ostler_journal::JournalLine>, ReadError> {
-    let errors = journal.stats()?.of(StreamName::Stderr).bytes > 0;
+    let errors = journal.stats()?.for_stream(StreamName::Stderr).bytes > 0;
     let page = journal.lines(&LineQuery {
         streams: if errors {
             StreamSet::only(StreamName::Stderr)
@@ -248,7 +248,7 @@ fn last_lines(journal: &Journal) -> Result<Vec<ostler_journal::JournalLine>, Rea
             StreamSet::OUTPUT
         },
         tail: Some(LAST_LINE_LINES),
-        unfinished: Unfinished::Final,
+        unfinished: OpenLineMode::Final,
         count_omitted: false,
         max_line_bytes: LAST_LINE_BYTES,
         ..LineQuery::default()

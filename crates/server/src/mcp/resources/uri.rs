@@ -113,7 +113,7 @@ impl From<UriError> for ErrorData {
 
 /// A failure outside of tools, where there is only the protocol's own error.
 fn to_error_data(failure: &ApiError) -> ErrorData {
-    let code = rmcp::model::ErrorCode(failure.code.row().rpc);
+    let code = rmcp::model::ErrorCode(failure.code.info().rpc);
     let data = serde_json::Value::Object(failure.fields());
     ErrorData::new(code, failure.text(), Some(data))
 }

@@ -139,7 +139,9 @@ impl ChangeSource {
             }
             Self::Execution(watch) | Self::Events(watch) => {
                 let info = watch.refresh();
-                caller.sees(&info.owner).then(|| !info.state.is_finished())
+                caller
+                    .can_access(&info.owner)
+                    .then(|| !info.state.is_finished())
             }
         }
     }

@@ -46,7 +46,7 @@ pub(super) fn apply_isolation(
     request.level = parse_level(arguments)?.or(request.level);
     if arguments.is_given("network") {
         let words = arguments.list("network");
-        let network = NetworkAccess::of_words(words.iter().map(String::as_str));
+        let network = NetworkAccess::from_words(words.iter().map(String::as_str));
         let wrong = |error| ApiError::value(format!("parameter 'network': {error}"));
         request.sandbox.network = Some(network.map_err(wrong)?);
     }

@@ -35,7 +35,7 @@ pub(super) async fn read_chunk(
         streams,
         // No encoding makes more characters than bytes.
         max_bytes: chars as u64,
-        ..ByteQuery::from(from)
+        ..ByteQuery::starting_at(from)
     };
     run_read(journal, info, move |journal| {
         let page = journal.read(&query)?;

@@ -3,7 +3,7 @@
 
 use ostler_engine::ExecutionInfo;
 use ostler_journal::query::JournalLine;
-use ostler_journal::{ByteQuery, Gap, Journal, LineQuery, ReadError, StreamSet, Unfinished};
+use ostler_journal::{ByteQuery, Gap, Journal, LineQuery, OpenLineMode, ReadError, StreamSet};
 use ostler_model::{Cursor, StreamName, Timestamp};
 use serde_json::Value;
 
@@ -144,9 +144,9 @@ async fn read_whole(
         }
         let mut rows = RedrawFolder::default();
         let last = if range.can_grow {
-            Unfinished::Preview
+            OpenLineMode::Preview
         } else {
-            Unfinished::Final
+            OpenLineMode::Final
         };
         fold_lines(&mut rows, &split_lines(&bytes, first), encoding, last);
         let read = SpanRead {
@@ -178,7 +178,7 @@ async fn read_parts(
         from: at(range.from),
         until_cursor: at(range.to),
         streams: StreamSet::OUTPUT,
-        unfinished: Unfinished::Hide,
+        unfinished: OpenLineMode::Hide,
         ..LineQuery::default()
     };
     let mut slice = read_slice(journal, info, query).await?;
@@ -197,7 +197,7 @@ async fn read_parts(
             &mut rows,
             &split_lines(bytes, offset),
             encoding,
-            Unfinished::Final,
+            OpenLineMode::Final,
         );
         rows.finish()
     };
@@ -239,7 +239,7 @@ fn read_range(
     let page = journal.read(&ByteQuery {
         until: Some(to),
         max_bytes: to.saturating_sub(from),
-        ..ByteQuery::from(Cursor {
+        ..ByteQuery::starting_at(Cursor {
             offset: from,
             event: 0,
         })

@@ -79,8 +79,8 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     Ok(ToolReply::status(&PollBody {
         process: ShellProcess::from(&info),
         ended: EndedInfo::from(&info),
-        stdout_size: stats.of(StreamName::Stdout).bytes,
-        stderr_size: stats.of(StreamName::Stderr).bytes,
+        stdout_size: stats.for_stream(StreamName::Stdout).bytes,
+        stderr_size: stats.for_stream(StreamName::Stderr).bytes,
         tail,
         notes,
     }))

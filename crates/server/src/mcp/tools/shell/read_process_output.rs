@@ -81,7 +81,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
         lines_requested: requested,
         lines_returned: lines.len(),
         content: lines,
-        total_size: stats.of(stream).bytes,
+        total_size: stats.for_stream(stream).bytes,
         note,
     }))
 }

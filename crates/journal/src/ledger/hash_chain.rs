@@ -41,7 +41,7 @@ struct EntryBody<'a> {
 }
 
 #[derive(Deserialize)]
-struct Spelled {
+struct LedgerLine {
     hash: String,
     seq: u64,
     #[serde(flatten)]
@@ -50,7 +50,7 @@ struct Spelled {
 
 /// The content of one segment, as far as its lines are valid.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(super) struct LedgerSegment {
     pub(super) header: SegmentHeader,
     pub(super) records: Vec<LedgerRecord>,
     /// The length in bytes of the header and of the whole lines that form a chain.
@@ -58,7 +58,7 @@ pub(super) struct Segment {
     /// The hash of the last entry of the chain.
     pub(super) last_hash: String,
     /// Whether the chain includes the last whole line.
-    pub(super) unbroken: bool,
+    pub(super) is_complete: bool,
 }
 
 impl SegmentHeader {
@@ -73,7 +73,7 @@ impl SegmentHeader {
 }
 
 /// Formats the line of an entry; returns it and its hash.
-pub(super) fn spell(
+pub(super) fn encode_line(
     seq: u64,
     entry: &LedgerEntry,
     prev: &str,
@@ -106,7 +106,7 @@ fn expected_hash(line: &[u8], prev: &str) -> Option<String> {
 }
 
 /// The segments in a directory, by number.
-pub(super) fn segments(dir: &Path) -> Result<Vec<(u64, PathBuf)>, ReadError> {
+pub(super) fn list_segments(dir: &Path) -> Result<Vec<(u64, PathBuf)>, ReadError> {
     let entries = match dir.read_dir() {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -169,7 +169,7 @@ fn parse_header(path: &Path, line: &[u8]) -> Result<Option<SegmentHeader>, ReadE
 }
 
 /// Reads a segment's entries, up to the first that does not fit; none where it has no header.
-pub(super) fn read_segment(path: &Path) -> Result<Option<Segment>, ReadError> {
+pub(super) fn read_segment(path: &Path) -> Result<Option<LedgerSegment>, ReadError> {
     let text = match std::fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -184,42 +184,42 @@ pub(super) fn read_segment(path: &Path) -> Result<Option<Segment>, ReadError> {
     let Some(header) = parse_header(path, first)? else {
         return Ok(None);
     };
-    let mut segment = Segment {
+    let mut segment = LedgerSegment {
         last_hash: header.prev.clone(),
         header,
         records: Vec::new(),
         valid_bytes: first.len() as u64,
-        unbroken: true,
+        is_complete: true,
     };
     for line in lines {
-        if !segment.take(line) {
-            segment.unbroken = false;
+        if !segment.push_line(line) {
+            segment.is_complete = false;
             break;
         }
     }
     Ok(Some(segment))
 }
 
-impl Segment {
+impl LedgerSegment {
     /// The number after its last entry.
     pub(super) fn end(&self) -> u64 {
         self.header.first + self.records.len() as u64
     }
 
-    fn take(&mut self, line: &[u8]) -> bool {
-        let Ok(spelled) = serde_json::from_slice::<Spelled>(line) else {
+    fn push_line(&mut self, line: &[u8]) -> bool {
+        let Ok(line_entry) = serde_json::from_slice::<LedgerLine>(line) else {
             return false;
         };
         let expected = expected_hash(line, &self.last_hash);
-        if spelled.seq != self.end() || expected.as_deref() != Some(spelled.hash.as_str()) {
+        if line_entry.seq != self.end() || expected.as_deref() != Some(line_entry.hash.as_str()) {
             return false;
         }
-        self.last_hash.clone_from(&spelled.hash);
+        self.last_hash.clone_from(&line_entry.hash);
         self.valid_bytes += line.len() as u64;
         self.records.push(LedgerRecord {
-            seq: spelled.seq,
-            entry: spelled.entry,
-            hash: spelled.hash,
+            seq: line_entry.seq,
+            entry: line_entry.entry,
+            hash: line_entry.hash,
         });
         true
     }

@@ -10,15 +10,15 @@ use crate::files::{self, SegmentEntry, TruncationPoint};
 use crate::index::{HEADER_BYTES, RECORD_BYTES};
 use crate::reach;
 use crate::segment::{OutputSegment, SegmentError};
-use crate::snapshot::tallies_of;
-use crate::writer::{OpenSegment, WriteProgress};
+use crate::snapshot::counters_in_segment;
+use crate::writer::{ActiveSegment, WriteProgress};
 
 /// Cuts the part of the last segment that fails its checksums, removes invalid segments, and
 /// returns where to continue: at the valid end, or at `at_least` after a gap.
 pub(crate) fn repair(
     dir: BorrowedFd<'_>,
     at_least: u64,
-) -> Result<(WriteProgress, Option<OpenSegment>), WriteError> {
+) -> Result<(WriteProgress, Option<ActiveSegment>), WriteError> {
     let failed = |error| WriteError::io("list", "the execution's directory", error);
     let mut listing = files::list(dir).map_err(failed)?;
     let floor = files::read_floor(dir).map_err(failed)?;
@@ -27,19 +27,19 @@ pub(crate) fn repair(
     } else {
         at_least
     };
-    while let Some(listed) = listing.segments.pop() {
-        match opened(dir, listed, floor)? {
+    while let Some(entry) = listing.segments.pop() {
+        match open_valid(dir, entry, floor)? {
             Some(segment) if segment.count > 0 || listing.segments.is_empty() => {
-                let (progress, open) = resume(dir, &segment, listed, floor)?;
-                return Ok(behind(progress, open, at_least.max(floor.offset)));
+                let (progress, open) = resume(dir, &segment, entry, floor)?;
+                return Ok(advance_to(progress, open, at_least.max(floor.offset)));
             }
-            Some(_) | None => discard(dir, listed)?,
+            Some(_) | None => discard(dir, entry)?,
         }
     }
     Ok((
         WriteProgress {
             end: floor.offset.max(at_least),
-            tallies: floor.tallies,
+            counters: floor.tallies,
             ..WriteProgress::default()
         },
         None,
@@ -48,36 +48,36 @@ pub(crate) fn repair(
 
 /// Continues no earlier than `offset`: bytes that were only in memory, or that were cleared, keep
 /// their offsets. A segment number is left out, so that they read as a gap.
-fn behind(
+fn advance_to(
     progress: WriteProgress,
-    open: Option<OpenSegment>,
+    open: Option<ActiveSegment>,
     offset: u64,
-) -> (WriteProgress, Option<OpenSegment>) {
+) -> (WriteProgress, Option<ActiveSegment>) {
     if progress.end >= offset {
         return (progress, open);
     }
-    let apart = WriteProgress {
+    let advanced = WriteProgress {
         next_number: progress.next_number + 1,
         end: offset,
         ..progress
     };
-    (apart, None)
+    (advanced, None)
 }
 
 /// Opens the segment cut at its first invalid record; none where its index is invalid.
-fn opened(
+fn open_valid(
     dir: BorrowedFd<'_>,
-    listed: SegmentEntry,
+    entry: SegmentEntry,
     floor: TruncationPoint,
 ) -> Result<Option<OutputSegment>, WriteError> {
-    if !listed.has_index {
+    if !entry.has_index {
         return Ok(None);
     }
-    let opened = OutputSegment::open(dir, listed).and_then(|mut segment| {
+    let result = OutputSegment::open(dir, entry).and_then(|mut segment| {
         segment.verify(dir, floor.offset)?;
         Ok(segment)
     });
-    match opened {
+    match result {
         Ok(segment) => Ok(Some(segment)),
         Err(SegmentError::Damaged | SegmentError::Stale) => Ok(None),
         Err(SegmentError::Read(error)) => Err(error.into()),
@@ -85,7 +85,7 @@ fn opened(
 }
 
 /// Removes the files of an invalid segment, so that its number is free again.
-fn discard(dir: BorrowedFd<'_>, listed: SegmentEntry) -> Result<(), WriteError> {
+fn discard(dir: BorrowedFd<'_>, entry: SegmentEntry) -> Result<(), WriteError> {
     let suffixes = [
         files::INDEX,
         files::NEW_INDEX,
@@ -93,8 +93,13 @@ fn discard(dir: BorrowedFd<'_>, listed: SegmentEntry) -> Result<(), WriteError> 
         files::COMPRESSED,
     ];
     for suffix in suffixes {
-        files::remove(dir, listed.number, suffix)
-            .map_err(|error| WriteError::io("remove", files::name(listed.number, suffix), error))?;
+        files::remove(dir, entry.number, suffix).map_err(|error| {
+            WriteError::io(
+                "remove",
+                files::segment_file_name(entry.number, suffix),
+                error,
+            )
+        })?;
     }
     Ok(())
 }
@@ -102,28 +107,28 @@ fn discard(dir: BorrowedFd<'_>, listed: SegmentEntry) -> Result<(), WriteError> 
 fn resume(
     dir: BorrowedFd<'_>,
     segment: &OutputSegment,
-    listed: SegmentEntry,
+    entry: SegmentEntry,
     floor: TruncationPoint,
-) -> Result<(WriteProgress, Option<OpenSegment>), WriteError> {
+) -> Result<(WriteProgress, Option<ActiveSegment>), WriteError> {
     let progress = progress(dir, segment, floor)?;
-    if !listed.has_segment {
+    if !entry.has_segment {
         // Compressed, so sealed: the next segment continues.
         return Ok((progress, None));
     }
-    let open = |suffix| append_to(dir, listed.number, suffix);
-    let open = OpenSegment {
+    let open = |suffix| append_to(dir, entry.number, suffix);
+    let open = ActiveSegment {
         segment: open(files::SEGMENT)?,
         index: open(files::INDEX)?,
-        number: listed.number,
+        number: entry.number,
         base: segment.base,
         index_bytes: HEADER_BYTES as u64 + segment.count * RECORD_BYTES as u64,
     };
     // The index first: a segment longer than its index has only a torn tail.
-    cut(&open.index, open.index_bytes, listed.number, files::INDEX)?;
-    cut(
+    truncate(&open.index, open.index_bytes, entry.number, files::INDEX)?;
+    truncate(
         &open.segment,
         progress.end - segment.base,
-        listed.number,
+        entry.number,
         files::SEGMENT,
     )?;
     Ok((progress, Some(open)))
@@ -135,34 +140,34 @@ fn progress(
     segment: &OutputSegment,
     floor: TruncationPoint,
 ) -> Result<WriteProgress, WriteError> {
-    let told = |trouble| match trouble {
+    let to_write_error = |trouble| match trouble {
         SegmentError::Read(error) => WriteError::from(error),
         SegmentError::Stale | SegmentError::Damaged => WriteError::Format {
-            file: files::name(segment.number, files::INDEX),
+            file: files::segment_file_name(segment.number, files::INDEX),
         },
     };
-    let end = segment.end().map_err(told)?;
+    let end = segment.end().map_err(to_write_error)?;
     let newest = match segment.count.checked_sub(1) {
-        Some(last) => segment.record(last).map_err(told)?,
+        Some(last) => segment.record(last).map_err(to_write_error)?,
         None => None,
     };
     Ok(WriteProgress {
         next_number: segment.number + 1,
         end,
         at_ns: newest.map_or(0, |record| record.at_ns),
-        tallies: tallies_of(dir, segment, end, floor).map_err(told)?,
+        counters: counters_in_segment(dir, segment, end, floor).map_err(to_write_error)?,
     })
 }
 
 fn append_to(dir: BorrowedFd<'_>, number: u32, suffix: &str) -> Result<File, WriteError> {
-    let failed = |error| WriteError::io("open", files::name(number, suffix), error);
+    let failed = |error| WriteError::io("open", files::segment_file_name(number, suffix), error);
     let flags = OFlags::WRONLY | OFlags::APPEND;
     let file = files::open(dir, number, suffix, flags).map_err(failed)?;
     file.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))
 }
 
-fn cut(file: &File, bytes: u64, number: u32, suffix: &str) -> Result<(), WriteError> {
-    let failed = |error| WriteError::io("cut", files::name(number, suffix), error);
+fn truncate(file: &File, bytes: u64, number: u32, suffix: &str) -> Result<(), WriteError> {
+    let failed = |error| WriteError::io("cut", files::segment_file_name(number, suffix), error);
     if file.metadata().map_err(failed)?.len() == bytes {
         return Ok(());
     }
