@@ -4,7 +4,6 @@
 pub mod backend;
 #[expect(unsafe_code, reason = "close_range(2)")]
 mod cloexec;
-pub mod egress;
 #[expect(unsafe_code, reason = "environ(7)")]
 mod environ;
 mod idempotent_input;
@@ -25,10 +24,10 @@ pub use backend::{
     TerminalQuery, Timeouts,
 };
 pub use cloexec::set_cloexec_on_all;
-pub use egress::{EGRESS_ARGUMENT, egress_main};
 pub use environ::scrub_variables;
 pub use local::{BackendOpenError, LocalBackend, ZygoteConfig};
+pub use ostler_egress::async_fd::register as register_descriptor;
+pub use ostler_egress::{EGRESS_ARGUMENT, egress_main};
 pub use pidfd::wait_exit;
-pub use sys::async_fd::register as register_descriptor;
 pub use sys::heap::{keep_freed_memory, trim_heap, unmap_program};
 pub use zygote::{ZYGOTE_ARGUMENT, zygote_main};

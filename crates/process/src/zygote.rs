@@ -14,7 +14,7 @@ use crate::shim::{ShimInfo, ShimMode, ShimSetup, serve};
 use crate::sys::process_role::{self, Forked};
 use crate::sys::seqpacket::{self, ReceiveMode};
 use crate::sys::wait::{self, ReapOutcome};
-use crate::sys::{proc, signals};
+use crate::sys::{proc, process_name, signals};
 
 /// The one argument an executable is started with to become the keeper.
 pub const ZYGOTE_ARGUMENT: &str = "__keeper";
@@ -26,7 +26,7 @@ const MESSAGE_BYTES: usize = 256;
 /// Descriptor 0 is a sequenced-packet socket to the daemon, descriptor 1 the directory of
 /// executions. Ends when the daemon's end of the socket closes.
 pub fn zygote_main() -> ! {
-    process_role::set_name(process_role::ZYGOTE);
+    process_role::set_name(process_name::ZYGOTE);
     signals::reset_dispositions();
     // Out of the daemon's session: its terminal and its group's signals are not ours.
     let _leader_already = rustix::process::setsid();
@@ -147,7 +147,7 @@ impl Zygote {
 
     /// The child's side of the fork: everything of the keeper's is given up.
     fn become_shim(&mut self, socket: OwnedFd) -> ! {
-        process_role::set_name(process_role::SHIM);
+        process_role::set_name(process_name::SHIM);
         process_role::become_subreaper();
         let identity = ShimInfo::own(ShimMode::Process, self.boot_id.clone());
         let mut slot = self.cgroup_root.slot(identity.name(0));

@@ -9,9 +9,15 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ("ostler-model", &[]),
     ("ostler-sandbox", &["ostler-model"]),
     ("ostler-journal", &["ostler-model"]),
+    ("ostler-egress", &["ostler-model", "ostler-sandbox"]),
     (
         "ostler-process",
-        &["ostler-model", "ostler-journal", "ostler-sandbox"],
+        &[
+            "ostler-model",
+            "ostler-journal",
+            "ostler-sandbox",
+            "ostler-egress",
+        ],
     ),
     ("ostler-terminal", &["ostler-model"]),
     ("ostler-policy", &["ostler-model"]),
@@ -103,6 +109,7 @@ const RESTRICTED_CRATES: &[(&str, &[&str])] = &[
 const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
     ("ostler-sandbox", &["tokio", "hyper"]),
     ("ostler-journal", &["hyper", "axum"]),
+    ("ostler-egress", &["hyper", "axum"]),
     ("ostler-process", &["hyper", "axum"]),
 ];
 

@@ -83,8 +83,11 @@ const RULES: &[ForbiddenRule] = &[
         .import("std::env")
         .only_in(PRINTING_CRATES)
         .allowed_in_tests(),
-    rule(&["unsafe"], "unsafe code lives in process and sandbox")
-        .only_in(&["ostler-process", "ostler-sandbox"]),
+    rule(
+        &["unsafe"],
+        "unsafe code lives in process, egress and sandbox",
+    )
+    .only_in(&["ostler-process", "ostler-egress", "ostler-sandbox"]),
     rule(&["thread", ":", ":", "sleep"], FACTS)
         .import("std::thread::sleep")
         .only_in(&["ostler-testkit"]),

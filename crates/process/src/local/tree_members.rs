@@ -16,7 +16,7 @@ use super::sockets::{NetnsDiagCache, SocketScanCache};
 use crate::shim::{execution_dir, marker};
 use crate::spec_file::{SPEC_FILE, ShimIdentity};
 use crate::sys::proc::{self, Stat};
-use crate::sys::process_role;
+use crate::sys::process_name;
 
 /// Executions of which something is remembered.
 const TREES_MAX: usize = 1_024;
@@ -199,14 +199,14 @@ fn shim_descendants(tree: &TreeInfo) -> Vec<LiveProcess> {
         };
         if is_helper(&process) {
             helpers.push(child);
-            if process.name.as_bytes() == process_role::EGRESS.to_bytes() {
+            if process.name.as_bytes() == process_name::EGRESS.to_bytes() {
                 helpers.extend(proc::descendants(child));
             }
         } else if !pids.contains(&child) {
             pids.push(child);
             pids.extend(proc::descendants(child));
         }
-        if process.name.as_bytes() == process_role::INIT.to_bytes() && tree.slot.is_none() {
+        if process.name.as_bytes() == process_name::INIT.to_bytes() && tree.slot.is_none() {
             pids.extend(proc::descendants(child));
         }
     }
@@ -220,7 +220,7 @@ fn shim_descendants(tree: &TreeInfo) -> Vec<LiveProcess> {
 /// Children of a shim that are ours: the warden and the gate of a cell, and who has not become
 /// the command yet. Anybody can call themselves so, and is then not seen.
 fn is_helper(child: &LiveProcess) -> bool {
-    let roles = [process_role::INIT, process_role::EGRESS, process_role::SHIM];
+    let roles = [process_name::INIT, process_name::EGRESS, process_name::SHIM];
     roles
         .iter()
         .any(|role| child.name.as_bytes() == role.to_bytes())

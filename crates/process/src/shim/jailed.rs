@@ -7,6 +7,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use ostler_egress::{EgressClient, EgressConfig, EgressError};
 use ostler_model::sandbox_spec::{HostRule, NetworkAccess};
 use ostler_model::{AutorunReport, ByteString, Capability, SandboxSpec};
 use ostler_sandbox::autorun::AutorunSnapshot;
@@ -18,7 +19,6 @@ use rustix::io::Errno;
 
 use super::serve::ShimMode;
 use super::spawn::LaunchFailure;
-use crate::egress::{EgressClient, EgressConfig, EgressError};
 use crate::sys::proc;
 
 /// How long an empty cell may take to be gone before it counts as one with leftovers, in

@@ -1,13 +1,11 @@
 //! The kernel's calls in the shapes this crate needs them: what is unsafe is here, or in
 //! [`ostler_sandbox::spawn`].
 
-pub(crate) use ostler_sandbox::spawn::{self as clone, memory, signals, wait};
+pub(crate) use ostler_egress::async_fd;
+pub(crate) use ostler_sandbox::spawn::{
+    self as clone, memory, process_role, seqpacket, signals, wait,
+};
 
-#[expect(
-    unsafe_code,
-    reason = "registration promises that descriptors stay open"
-)]
-pub(crate) mod async_fd;
 #[expect(unsafe_code, reason = "poll(2) of numbers that may be closed")]
 pub(crate) mod fd_scan;
 #[expect(unsafe_code, reason = "malloc_trim(3)")]
@@ -15,7 +13,5 @@ pub(crate) mod heap;
 #[expect(unsafe_code, reason = "a child that makes system calls only")]
 pub(crate) mod netns;
 pub(crate) mod proc;
-#[expect(unsafe_code, reason = "fork(2) and inherited descriptors")]
-pub(crate) mod process_role;
-pub(crate) mod seqpacket;
+pub(crate) mod process_name;
 pub(crate) mod time;

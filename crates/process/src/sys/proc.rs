@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::sync::OnceLock;
 
-use super::process_role;
+use super::process_name;
 use crate::open_files;
 
 /// Most directory rounds of one walk; a tree that outgrows it is walked again by the caller.
@@ -139,7 +139,7 @@ pub(crate) fn try_is_same(pid: i32, start: u64) -> io::Result<bool> {
 /// Whether the process goes by the name of a keeper or a shim.
 pub(crate) fn has_role(pid: i32) -> bool {
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    [process_role::ZYGOTE, process_role::SHIM]
+    [process_name::ZYGOTE, process_name::SHIM]
         .iter()
         .any(|role| name.trim_ascii_end() == role.to_bytes())
 }

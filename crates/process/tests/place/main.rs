@@ -29,7 +29,7 @@ fn main() -> std::process::ExitCode {
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
         Some(ostler_process::ZYGOTE_ARGUMENT) => ostler_process::zygote_main(),
-        Some(ostler_process::egress::EGRESS_ARGUMENT) => ostler_process::egress::egress_main(),
+        Some(ostler_process::EGRESS_ARGUMENT) => ostler_process::egress_main(),
         Some(test_daemon::DAEMON_ARGUMENT) => return test_daemon::daemon_main(words.collect()),
         Some(terminals::THIRD_TERMINAL_ARGUMENT) => return terminals::third_terminal(),
         Some(_) | None => {}

@@ -8,6 +8,9 @@ mod child;
 mod clone3;
 #[expect(unsafe_code, reason = "anonymous mappings")]
 pub mod memory;
+#[expect(unsafe_code, reason = "fork(2) and inherited descriptors")]
+pub mod process_role;
+pub mod seqpacket;
 #[expect(unsafe_code, reason = "signal dispositions and descriptors")]
 pub mod signals;
 #[expect(unsafe_code, reason = "wait4(2), which tells usage")]

@@ -46,7 +46,7 @@ pub(super) fn throughput(bench: &BenchContext) -> Result<Vec<ReportRow>> {
 }
 
 fn run(bench: &BenchContext) -> Result<Value> {
-    let output = shell::capture(&mut line_process::example(bench, "ostler-process", "gate")?)?;
+    let output = shell::capture(&mut line_process::example(bench, "ostler-egress", "gate")?)?;
     serde_json::from_str(&output).context(output)
 }
 

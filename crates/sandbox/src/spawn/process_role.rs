@@ -1,4 +1,5 @@
-//! What a process of ours is: its name, its parentage, its fork.
+//! Process attributes of the roles that one executable takes on: name, subreaper, inherited
+//! descriptors; fork(2) and _exit(2) for processes with a single thread.
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -7,28 +8,19 @@ use rustix::io::Errno;
 
 use super::signals::last_errno;
 
-/// The keeper's name in `ps` and `top`.
-pub(crate) const ZYGOTE: &CStr = c"ostler-keeper";
-/// A shim's name there.
-pub(crate) const SHIM: &CStr = c"ostler-shim";
-/// The init of a cell's pid namespace.
-pub(crate) const INIT: &CStr = c"ostler-init";
-/// A gate's name there.
-pub(crate) const EGRESS: &CStr = c"ostler-gate";
-
 /// Names this process for ps(1) and top(1).
-pub(crate) fn set_name(name: &CStr) {
+pub fn set_name(name: &CStr) {
     let _named = rustix::thread::set_name(name);
 }
 
 /// Makes this process the parent of orphaned descendants.
-pub(crate) fn become_subreaper() {
+pub fn become_subreaper() {
     let _set = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
 /// Which side of a fork this is.
 #[derive(Debug)]
-pub(crate) enum Forked {
+pub enum Forked {
     /// The new process.
     Child,
     /// The old one, with the new one's pid.
@@ -36,7 +28,10 @@ pub(crate) enum Forked {
 }
 
 /// Forks this process, which must have one thread only.
-pub(crate) fn fork() -> Result<Forked, Errno> {
+///
+/// # Errors
+/// As fork(2).
+pub fn fork() -> Result<Forked, Errno> {
     // SAFETY: the keeper is single-threaded (it is started first thing in main and creates no
     // threads), so the child may go on using the heap.
     match unsafe { libc::fork() } {
@@ -47,14 +42,14 @@ pub(crate) fn fork() -> Result<Forked, Errno> {
 }
 
 /// Ends this process at once, without destructors or exit handlers of the starter's.
-pub(crate) fn exit_now(status: i32) -> ! {
+pub fn exit_now(status: i32) -> ! {
     // SAFETY: _exit never returns and touches no memory of ours.
     unsafe { libc::_exit(status) }
 }
 
 /// Closes descriptors that a forked process shares with its parent and must not hold, by
 /// putting `/dev/null` in their places.
-pub(crate) fn replace_with_null(descriptors: &mut [&mut OwnedFd]) {
+pub fn replace_with_null(descriptors: &mut [&mut OwnedFd]) {
     for descriptor in descriptors {
         if let Ok(null) = rustix::fs::open(
             c"/dev/null",
@@ -68,7 +63,10 @@ pub(crate) fn replace_with_null(descriptors: &mut [&mut OwnedFd]) {
 
 /// Takes the descriptors this process was started with away from 0 and 1, which then refer to
 /// `/dev/null` like 2, and closes every other one.
-pub(crate) fn take_inherited_descriptors() -> Result<(OwnedFd, OwnedFd), Errno> {
+///
+/// # Errors
+/// As fcntl(2) with `F_DUPFD_CLOEXEC`, for example when 0 or 1 is closed; as open(2).
+pub fn take_inherited_descriptors() -> Result<(OwnedFd, OwnedFd), Errno> {
     let move_up = |number| {
         // SAFETY: F_DUPFD_CLOEXEC returns a fresh descriptor or -1.
         unsafe {

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 
-use super::decision_log::{DecisionEntry, EgressDecision};
-use super::dns;
-use super::fake_ip::NamedHost;
-use super::netns_helper::FAKE_NET;
-use super::relay::{relay, reset};
-use super::server::EgressProxy;
-use super::upstream;
+use crate::decision_log::{DecisionEntry, EgressDecision};
+use crate::dns;
+use crate::fake_ip::NamedHost;
+use crate::netns_helper::FAKE_NET;
+use crate::relay::{relay, reset};
+use crate::server::EgressProxy;
+use crate::upstream;
 
 /// How long a name that was not found is not looked for again, in milliseconds.
 const NEGATIVE_TTL_MS: u64 = 2_000;
@@ -77,7 +77,7 @@ impl Destination {
 }
 
 /// Carries a connection that was made inside to `target`, to its end.
-pub(super) async fn handle_connection(
+pub(crate) async fn handle_connection(
     proxy: Rc<EgressProxy>,
     client: TcpStream,
     target: SocketAddr,

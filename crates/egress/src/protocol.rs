@@ -1,11 +1,29 @@
 //! Messages between a shim, its gate and the gate's ear: one packet each.
 
 use ostler_model::sandbox_spec::{HostPattern, HostRule};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+/// The first byte of every packet. All three processes run the same executable, so that another
+/// version is a mistake and not an upgrade.
+const PROTOCOL_VERSION: u8 = 4;
+
+/// A message as one packet: the version, then one postcard value.
+pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, postcard::Error> {
+    postcard::to_extend(message, vec![PROTOCOL_VERSION])
+}
+
+/// The message in a packet; another version is an error as well.
+pub(crate) fn decode<T: DeserializeOwned>(packet: &[u8]) -> Result<T, postcard::Error> {
+    match packet.split_first() {
+        Some((&PROTOCOL_VERSION, rest)) => postcard::from_bytes(rest),
+        Some(_) | None => Err(postcard::Error::DeserializeBadEncoding),
+    }
+}
 
 /// A rule as it travels; [`HostRule`] itself leaves fields out, which postcard cannot read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct WireRule {
+pub(crate) struct WireRule {
     host: HostPattern,
     ports: Vec<u16>,
 }
@@ -30,7 +48,7 @@ impl From<WireRule> for HostRule {
 
 /// Shim to gate.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum EgressRequest {
+pub(crate) enum EgressRequest {
     /// First of all, with the log's descriptor where there is a log.
     Setup {
         /// What may be reached.
@@ -71,7 +89,7 @@ pub(super) enum EgressRequest {
 
 /// Gate to shim.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum EgressEvent {
+pub(crate) enum EgressEvent {
     /// Everything inside is in place.
     Ready,
     /// It could not be put in place.

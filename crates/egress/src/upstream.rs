@@ -14,9 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// Names that are resolved at a time; each takes a thread while it lasts.
-pub(super) const RESOLVING_MAX: usize = 8;
+pub(crate) const RESOLVING_MAX: usize = 8;
 /// How long a name may take, in milliseconds.
-pub(super) const RESOLVE_MS: u64 = 10_000;
+pub(crate) const RESOLVE_MS: u64 = 10_000;
 /// Addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
 /// How long a connection may take, over all addresses, in milliseconds.
@@ -88,7 +88,7 @@ impl Resolve for HostResolver {
 
 /// Whether an address is one of this machine's own, whatever range it is in: the kernel then
 /// takes it for the source, too.
-pub(super) fn is_own_address(address: IpAddr) -> bool {
+pub(crate) fn is_own_address(address: IpAddr) -> bool {
     const ANY_PORT: u16 = 9;
     let any: IpAddr = match address {
         IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
@@ -103,7 +103,7 @@ pub(super) fn is_own_address(address: IpAddr) -> bool {
 }
 
 /// Connects to the first of these addresses that answers, one family after the other in turn.
-pub(super) async fn dial(addresses: &[IpAddr], port: u16) -> io::Result<(TcpStream, IpAddr)> {
+pub(crate) async fn dial(addresses: &[IpAddr], port: u16) -> io::Result<(TcpStream, IpAddr)> {
     let limit = Duration::from_millis(DIAL_TIMEOUT_MS);
     let dialled = tokio::time::timeout(limit, dial_all(interleave_families(addresses), port)).await;
     dialled.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))

@@ -14,8 +14,8 @@ use libtest_mimic::{Arguments, Trial};
 
 fn main() -> std::process::ExitCode {
     let mut words = std::env::args().skip(1);
-    if words.next().as_deref() == Some(ostler_process::EGRESS_ARGUMENT) {
-        ostler_process::egress::egress_main_with(support::outside_network());
+    if words.next().as_deref() == Some(ostler_egress::EGRESS_ARGUMENT) {
+        ostler_egress::egress_main_with(support::outside_network());
     }
     let arguments = Arguments::from_args();
     if !arguments.list {

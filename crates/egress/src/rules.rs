@@ -5,21 +5,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ostler_model::sandbox_spec::{HostPattern, HostRule};
 
-use super::netlink::IpNet;
+use crate::netlink::IpNet;
 
 /// Distinct ports a list may name; each is a listening socket.
-pub(super) const PORTS_MAX: usize = 256;
+pub(crate) const PORTS_MAX: usize = 256;
 
 /// The allow list.
 #[derive(Debug, Clone, Default)]
-pub(super) struct EgressRules(Vec<HostRule>);
+pub(crate) struct EgressRules(Vec<HostRule>);
 
 /// A range of addresses that is not the public internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SpecialRange {
+pub(crate) struct SpecialRange {
     net: IpNet,
     /// What it is called in the log.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
 }
 
 const fn v4(a: u8, b: u8, c: u8, prefix: u8, name: &'static str) -> SpecialRange {
@@ -87,7 +87,7 @@ const SPECIAL_RANGES: &[SpecialRange] = &[
 ];
 
 impl IpNet {
-    pub(super) fn contains(self, address: IpAddr) -> bool {
+    pub(crate) fn contains(self, address: IpAddr) -> bool {
         let pattern = HostPattern::Addresses {
             address: self.address,
             prefix: self.prefix,
@@ -113,41 +113,41 @@ fn special_range(address: IpAddr) -> (IpAddr, Option<SpecialRange>) {
 }
 
 impl EgressRules {
-    pub(super) fn new(rules: Vec<HostRule>) -> Self {
+    pub(crate) fn new(rules: Vec<HostRule>) -> Self {
         Self(rules)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Every port that some rule means. [`EgressClient::config`](super::EgressClient::config) sees to it
+    /// Every port that some rule means. [`EgressClient::start`](crate::EgressClient::start) sees to it
     /// that they are [`PORTS_MAX`] at most.
-    pub(super) fn ports(&self) -> BTreeSet<u16> {
+    pub(crate) fn ports(&self) -> BTreeSet<u16> {
         let ports = self.0.iter().flat_map(HostRule::ports);
         ports.copied().collect()
     }
 
     /// Whether a name, in lower case and without a final dot, may be asked for.
-    pub(super) fn allows_name(&self, name: &str) -> bool {
+    pub(crate) fn allows_name(&self, name: &str) -> bool {
         self.0.iter().any(|rule| rule.host.matches_name(name))
     }
 
     /// Whether it may be connected to at this port.
-    pub(super) fn allows_port(&self, name: &str, port: u16) -> bool {
+    pub(crate) fn allows_port(&self, name: &str, port: u16) -> bool {
         let means = |rule: &HostRule| rule.host.matches_name(name) && rule.ports().contains(&port);
         self.0.iter().any(means)
     }
 
     /// Whether an address given as such may be connected to at this port, as far as the rules
     /// go; [`EgressRules::denying_range`] has still to be asked.
-    pub(super) fn allows_address(&self, address: IpAddr, port: u16) -> bool {
+    pub(crate) fn allows_address(&self, address: IpAddr, port: u16) -> bool {
         self.matching_nets(address, port).next().is_some()
     }
 
     /// The special range that forbids this address, unless a rule names it: one that lies
     /// within that range. A rule as wide as the world means the public internet.
-    pub(super) fn denying_range(&self, address: IpAddr, port: u16) -> Option<SpecialRange> {
+    pub(crate) fn denying_range(&self, address: IpAddr, port: u16) -> Option<SpecialRange> {
         let (effective, range) = special_range(address);
         let range = range?;
         let is_named = self
@@ -157,7 +157,7 @@ impl EgressRules {
     }
 
     /// Whether a rule names this one address, not just a network it is in.
-    pub(super) fn names_address(&self, address: IpAddr, port: u16) -> bool {
+    pub(crate) fn names_address(&self, address: IpAddr, port: u16) -> bool {
         let width = if address.is_ipv4() { 32 } else { 128 };
         self.matching_nets(address, port)
             .any(|net| net.prefix == width)
@@ -172,7 +172,7 @@ impl EgressRules {
 
     /// The networks to which connections are caught: all that are named but loopback, which is
     /// the cell's own.
-    pub(super) fn routed_nets(&self) -> Vec<IpNet> {
+    pub(crate) fn routed_nets(&self) -> Vec<IpNet> {
         let nets = self.0.iter().filter_map(rule_net);
         nets.filter(|net| !net.address.is_loopback()).collect()
     }

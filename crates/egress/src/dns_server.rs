@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 
-use super::decision_log::{DecisionEntry, EgressDecision};
-use super::dns::{self, DnsQuery, DnsReply, QUERY_BYTES, RecordKind};
-use super::relay::reset;
-use super::server::EgressProxy;
+use crate::decision_log::{DecisionEntry, EgressDecision};
+use crate::dns::{self, DnsQuery, DnsReply, QUERY_BYTES, RecordKind};
+use crate::relay::reset;
+use crate::server::EgressProxy;
 
 /// How long a connection for names may stay silent, in milliseconds.
 const TCP_IDLE_MS: u64 = 10_000;
 
 /// Answers datagrams as long as the gate lives.
-pub(super) async fn serve_udp(proxy: Rc<EgressProxy>, socket: UdpSocket) {
+pub(crate) async fn serve_udp(proxy: Rc<EgressProxy>, socket: UdpSocket) {
     let mut buffer = [0; QUERY_BYTES];
     loop {
         // An error is about an answer sent before (a port that was closed): none of ours.
@@ -30,7 +30,7 @@ pub(super) async fn serve_udp(proxy: Rc<EgressProxy>, socket: UdpSocket) {
 }
 
 /// Answers one connection's questions, one after another.
-pub(super) async fn serve_tcp(proxy: Rc<EgressProxy>, mut stream: TcpStream) {
+pub(crate) async fn serve_tcp(proxy: Rc<EgressProxy>, mut stream: TcpStream) {
     let idle = Duration::from_millis(TCP_IDLE_MS);
     let mut buffer = [0; QUERY_BYTES];
     loop {
@@ -93,7 +93,7 @@ fn decide(proxy: &EgressProxy, query: &DnsQuery) -> DnsReply {
                 proxy.log.count(|counts| counts.names_allowed += 1);
                 DnsReply::Address(address)
             }
-            Err(super::fake_ip::FakeIpPoolFull) => {
+            Err(crate::fake_ip::FakeIpPoolFull) => {
                 proxy.log.record(&DecisionEntry {
                     host: &name,
                     port: None,

@@ -18,9 +18,9 @@ const HALF_CLOSED_IDLE_MS: u64 = 600_000;
 
 /// Bytes that were carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct ByteCounts {
-    pub(super) out: u64,
-    pub(super) back: u64,
+pub(crate) struct ByteCounts {
+    pub(crate) out: u64,
+    pub(crate) back: u64,
 }
 
 /// What both directions share.
@@ -31,7 +31,7 @@ struct RelayActivity {
 
 /// Carries bytes from `inside` to `outside` and back. The end of one direction is passed on
 /// and leaves the other; an error or idleness ends both, abruptly as it came.
-pub(super) async fn relay(mut inside: TcpStream, mut outside: TcpStream) -> ByteCounts {
+pub(crate) async fn relay(mut inside: TcpStream, mut outside: TcpStream) -> ByteCounts {
     // Small writes must not wait for each other; the ends have done so if they wanted to.
     let _fast = (inside.set_nodelay(true), outside.set_nodelay(true));
     let meter = RelayActivity {
@@ -64,7 +64,7 @@ pub(super) async fn relay(mut inside: TcpStream, mut outside: TcpStream) -> Byte
 }
 
 /// Has a connection closed by a reset, which the other end sees at once and as a failure.
-pub(super) fn reset(stream: &TcpStream) {
+pub(crate) fn reset(stream: &TcpStream) {
     let _set = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }
 

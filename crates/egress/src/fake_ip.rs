@@ -8,34 +8,34 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 /// Names that have an address at a time.
-pub(super) const NAMES_MAX: usize = 4096;
+pub(crate) const NAMES_MAX: usize = 4096;
 /// How long a name keeps its address after it was last asked for, in milliseconds: the
 /// answer's life twice, for programs that keep it longer.
-const LEASE_MS: u64 = 2 * super::dns::TTL_S as u64 * 1000;
+const LEASE_MS: u64 = 2 * crate::dns::TTL_S as u64 * 1000;
 /// The first fake address; what lies below it is the gate's own.
 const FIRST: u32 = Ipv4Addr::new(198, 18, 1, 0).to_bits();
 
 /// A name, and what it was last found to mean outside.
 #[derive(Debug)]
-pub(super) struct NamedHost {
-    pub(super) name: String,
-    pub(super) pinned: Mutex<PinnedAddresses>,
+pub(crate) struct NamedHost {
+    pub(crate) name: String,
+    pub(crate) pinned: Mutex<PinnedAddresses>,
 }
 
 /// Addresses outside that a name keeps for a while, so that what was judged is what is dialled.
 #[derive(Debug, Default)]
-pub(super) struct PinnedAddresses {
-    pub(super) addresses: Vec<IpAddr>,
-    pub(super) expires_at: Option<Instant>,
+pub(crate) struct PinnedAddresses {
+    pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) expires_at: Option<Instant>,
 }
 
 /// No address is free: every name was asked for a moment ago, or has connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FakeIpPoolFull;
+pub(crate) struct FakeIpPoolFull;
 
 /// Names and their fake addresses.
 #[derive(Debug, Default)]
-pub(super) struct FakeIpPool {
+pub(crate) struct FakeIpPool {
     slots: Vec<FakeIpSlot>,
     by_name: HashMap<String, usize>,
 }
@@ -68,7 +68,7 @@ impl FakeIpSlot {
 impl FakeIpPool {
     /// The address of a name; it keeps it while it is asked for. A new name takes a free
     /// address, or that of the name which was not used for the longest time.
-    pub(super) fn assign(&mut self, name: &str, now: Instant) -> Result<Ipv4Addr, FakeIpPoolFull> {
+    pub(crate) fn assign(&mut self, name: &str, now: Instant) -> Result<Ipv4Addr, FakeIpPoolFull> {
         if let Some(&index) = self.by_name.get(name) {
             self.slots[index].last_used = now;
             return Ok(address(index));
@@ -92,7 +92,7 @@ impl FakeIpPool {
     }
 
     /// Which name an address stands for.
-    pub(super) fn host_for(&self, address: Ipv4Addr) -> Option<Rc<NamedHost>> {
+    pub(crate) fn host_for(&self, address: Ipv4Addr) -> Option<Rc<NamedHost>> {
         let index = usize::try_from(address.to_bits().checked_sub(FIRST)?).ok()?;
         self.slots.get(index).map(|slot| Rc::clone(&slot.host))
     }

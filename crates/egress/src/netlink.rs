@@ -38,9 +38,9 @@ const TYPE_LOCAL: u8 = 2;
 
 /// An address with the length of its network's prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct IpNet {
-    pub(super) address: IpAddr,
-    pub(super) prefix: u8,
+pub(crate) struct IpNet {
+    pub(crate) address: IpAddr,
+    pub(crate) prefix: u8,
 }
 
 impl IpNet {
@@ -59,7 +59,7 @@ impl IpNet {
 
 /// Where a route leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RouteKind {
+pub(crate) enum RouteKind {
     /// Whoever listens here: the network counts as this namespace's own.
     Local,
     /// Straight out of the interface, before any wider [`RouteKind::Local`].
@@ -70,11 +70,11 @@ pub(super) enum RouteKind {
 
 /// A socket to the network namespace it was opened in.
 #[derive(Debug)]
-pub(super) struct Netlink(OwnedFd);
+pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
     /// Opens one in the calling thread's namespace.
-    pub(super) fn open() -> Result<Self, Errno> {
+    pub(crate) fn open() -> Result<Self, Errno> {
         let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
         // No protocol is number 0: NETLINK_ROUTE.
         let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
@@ -82,7 +82,7 @@ impl Netlink {
     }
 
     /// Makes a pair of interfaces, both of this name: one here, one in another namespace.
-    pub(super) fn create_veth(&self, name: &str, peer_netns: BorrowedFd<'_>) -> Result<(), Errno> {
+    pub(crate) fn create_veth(&self, name: &str, peer_netns: BorrowedFd<'_>) -> Result<(), Errno> {
         let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
         let mut message = NetlinkRequest::new(libc::RTM_NEWLINK, flags);
         message.link(0, 0);
@@ -101,21 +101,21 @@ impl Netlink {
     }
 
     /// Removes an interface, and with it the other end of its pair.
-    pub(super) fn delete_link(&self, index: u32) -> Result<(), Errno> {
+    pub(crate) fn delete_link(&self, index: u32) -> Result<(), Errno> {
         let mut message = NetlinkRequest::new(libc::RTM_DELLINK, 0);
         message.link(index, 0);
         self.request(message)
     }
 
     /// Brings an interface up.
-    pub(super) fn set_link_up(&self, index: u32) -> Result<(), Errno> {
+    pub(crate) fn set_link_up(&self, index: u32) -> Result<(), Errno> {
         let mut message = NetlinkRequest::new(libc::RTM_NEWLINK, 0);
         message.link(index, libc::IFF_UP.cast_unsigned());
         self.request(message)
     }
 
     /// Gives an interface an address.
-    pub(super) fn add_address(&self, index: u32, net: IpNet) -> Result<(), Errno> {
+    pub(crate) fn add_address(&self, index: u32, net: IpNet) -> Result<(), Errno> {
         let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
         let mut message = NetlinkRequest::new(libc::RTM_NEWADDR, flags);
         message.put(&[net.family(), net.prefix, IFA_F_NODAD, SCOPE_UNIVERSE]);
@@ -126,7 +126,7 @@ impl Netlink {
     }
 
     /// Adds a route to a network.
-    pub(super) fn add_route(
+    pub(crate) fn add_route(
         &self,
         index: u32,
         net: IpNet,
@@ -151,7 +151,7 @@ impl Netlink {
     }
 
     /// The index of an interface.
-    pub(super) fn index(&self, name: &str) -> Result<u32, Errno> {
+    pub(crate) fn index(&self, name: &str) -> Result<u32, Errno> {
         rustix::net::netdevice::name_to_index(&self.0, name)
     }
 

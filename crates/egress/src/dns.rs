@@ -7,11 +7,11 @@
 use std::net::Ipv4Addr;
 
 /// The port of DNS, UDP and TCP.
-pub(super) const PORT: u16 = 53;
+pub(crate) const PORT: u16 = 53;
 /// Bytes of the largest question read; larger ones are cut off and found malformed.
-pub(super) const QUERY_BYTES: usize = 1232;
+pub(crate) const QUERY_BYTES: usize = 1232;
 /// How long an answer may be kept, in seconds.
-pub(super) const TTL_S: u32 = 30;
+pub(crate) const TTL_S: u32 = 30;
 
 const HEADER_BYTES: usize = 12;
 /// Bytes of the longest name as it travels.
@@ -38,14 +38,14 @@ const POINTER_TO_NAME: u16 = 0xc00c;
 
 /// One question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DnsQuery {
+pub(crate) struct DnsQuery {
     id: u16,
     flags: u16,
     /// Name, type and class as they were asked, so that mixed case comes back.
     raw: Vec<u8>,
     /// The labels joined by dots, in lower case; bytes that are no UTF-8 are replaced, which
     /// no rule's name matches.
-    pub(super) name: String,
+    pub(crate) name: String,
     kind: u16,
     class: u16,
     edns: bool,
@@ -53,7 +53,7 @@ pub(super) struct DnsQuery {
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RecordKind {
+pub(crate) enum RecordKind {
     /// An address of IPv4, or anything there is.
     Address,
     /// Something else, of which there is none.
@@ -62,7 +62,7 @@ pub(super) enum RecordKind {
 
 /// What cannot be answered as a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DnsParseError {
+pub(crate) enum DnsParseError {
     /// No answer may be sent: an answer itself, or too short for one.
     Noise,
     /// The header stood, the rest did not.
@@ -79,7 +79,7 @@ pub(super) enum DnsParseError {
 
 /// What is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DnsReply {
+pub(crate) enum DnsReply {
     /// The name's address.
     Address(Ipv4Addr),
     /// The name is there, what was asked of it is not.
@@ -104,7 +104,7 @@ impl DnsReply {
 
 impl DnsQuery {
     /// Reads one message.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, DnsParseError> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, DnsParseError> {
         let header = bytes.get(..HEADER_BYTES).ok_or(DnsParseError::Noise)?;
         let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         let (id, flags) = (word(0), word(2));
@@ -136,7 +136,7 @@ impl DnsQuery {
     }
 
     /// What it is after.
-    pub(super) const fn record_kind(&self) -> RecordKind {
+    pub(crate) const fn record_kind(&self) -> RecordKind {
         match (self.class, self.kind) {
             (CLASS_IN, TYPE_A | TYPE_ANY) => RecordKind::Address,
             _ => RecordKind::Other,
@@ -144,7 +144,7 @@ impl DnsQuery {
     }
 
     /// The message that answers it.
-    pub(super) fn response(&self, reply: DnsReply) -> Vec<u8> {
+    pub(crate) fn response(&self, reply: DnsReply) -> Vec<u8> {
         let recursion = self.flags & FLAG_RECURSION_DESIRED;
         let mut message = DnsWriter::header(self.id, recursion | FLAG_AUTHORITATIVE | reply.code());
         let address = match reply {
@@ -168,7 +168,7 @@ impl DnsQuery {
 }
 
 /// The message that tells that a question could not be read; none where none may be sent.
-pub(super) fn error_response(unreadable: DnsParseError) -> Option<Vec<u8>> {
+pub(crate) fn error_response(unreadable: DnsParseError) -> Option<Vec<u8>> {
     let (id, code) = match unreadable {
         DnsParseError::Noise => return None,
         DnsParseError::Malformed { id } => (id, 1),

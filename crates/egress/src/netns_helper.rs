@@ -5,19 +5,18 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use ostler_sandbox::spawn::process_role::{self, Forked};
+use ostler_sandbox::spawn::seqpacket::{self, ReceiveMode};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags};
 use serde::{Deserialize, Serialize};
 
-use super::client::NAMESERVER;
-use super::netlink::{IpNet, Netlink, RouteKind};
-use super::protocol::EgressStep;
-use super::rules::EgressRules;
-use crate::proto::{decode, encode};
-use crate::sys::process_role::{self, Forked};
-use crate::sys::seqpacket::{self, ReceiveMode};
+use crate::client::NAMESERVER;
+use crate::netlink::{IpNet, Netlink, RouteKind};
+use crate::protocol::{EgressStep, decode, encode};
+use crate::rules::EgressRules;
 
 /// The ear's name in `ps` and `top`.
 const NAME: &std::ffi::CStr = c"ostler-ear";
@@ -34,7 +33,7 @@ const MESSAGE_BYTES: usize = 64;
 const IGNORE_ECHO: &str = "/proc/sys/net/ipv4/icmp_echo_ignore_all";
 
 /// The network of the fake addresses.
-pub(super) const FAKE_NET: IpNet = IpNet {
+pub(crate) const FAKE_NET: IpNet = IpNet {
     address: IpAddr::V4(Ipv4Addr::new(198, 18, 0, 0)),
     prefix: 16,
 };
@@ -71,11 +70,11 @@ struct SocketRequest {
 /// Why there is no ear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {errno}", step.name())]
-pub(super) struct NetnsHelperError {
+pub(crate) struct NetnsHelperError {
     /// At which step.
-    pub(super) step: EgressStep,
+    pub(crate) step: EgressStep,
     /// Why.
-    pub(super) errno: Errno,
+    pub(crate) errno: Errno,
 }
 
 impl EgressStep {
@@ -86,7 +85,7 @@ impl EgressStep {
 
 /// How the cell is entered.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum NetnsEntry<'a> {
+pub(crate) enum NetnsEntry<'a> {
     /// Through its warden's pidfd.
     Init(BorrowedFd<'a>),
     /// Through its user and its network namespace.
@@ -112,18 +111,18 @@ impl NetnsEntry<'_> {
 
 /// What the ear made.
 #[derive(Debug)]
-pub(super) struct NetnsHelper {
+pub(crate) struct NetnsHelper {
     /// Where names are asked for; none without rules.
-    pub(super) dns_socket: Option<OwnedFd>,
+    pub(crate) dns_socket: Option<OwnedFd>,
     /// Where connections arrive.
-    pub(super) listeners: Vec<OwnedFd>,
+    pub(crate) listeners: Vec<OwnedFd>,
     /// The line to the ear, for [`request_socket`] and [`receive_socket`].
-    pub(super) channel: OwnedFd,
+    pub(crate) channel: OwnedFd,
 }
 
 /// Forks the ear and waits until it has made everything. The calling process must be
 /// single-threaded; `control` is what the child must not hold.
-pub(super) fn fork(
+pub(crate) fn fork(
     entry: NetnsEntry<'_>,
     rules: &EgressRules,
     control: &mut OwnedFd,
@@ -182,13 +181,13 @@ fn receive(
 }
 
 /// Asks for a socket inside; does not block.
-pub(super) fn request_socket(channel: BorrowedFd<'_>, v6: bool) -> Result<(), Errno> {
+pub(crate) fn request_socket(channel: BorrowedFd<'_>, v6: bool) -> Result<(), Errno> {
     let bytes = encode(&SocketRequest { v6 }).map_err(|_| Errno::PROTO)?;
     seqpacket::send(channel, &bytes, None)
 }
 
 /// The ear's answer to that, with `AGAIN` while there is none.
-pub(super) fn receive_socket(channel: &OwnedFd) -> Result<OwnedFd, Errno> {
+pub(crate) fn receive_socket(channel: &OwnedFd) -> Result<OwnedFd, Errno> {
     match receive(channel, ReceiveMode::NonBlocking)? {
         (HelperMessage::Socket, Some(socket)) => Ok(socket),
         (HelperMessage::NoSocket { errno }, _) => Err(Errno::from_raw_os_error(errno)),
@@ -363,7 +362,7 @@ fn open_sockets(proxy: &OwnedFd, rules: &EgressRules) -> Result<(), Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
     let dns_socket = rustix::net::socket_with(family, kind, flags, None)?;
-    let port = super::dns::PORT;
+    let port = crate::dns::PORT;
     rustix::net::bind(&dns_socket, &SocketAddr::from((NAMESERVER, port)))?;
     send(proxy, &HelperMessage::DnsSocket, Some(dns_socket.as_fd()))?;
     let v6 = rules.routed_nets().iter().any(|net| net.address.is_ipv6());

@@ -8,6 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_sandbox::spawn::seqpacket::{self, PACKET_BYTES, ReceiveMode};
+use ostler_sandbox::spawn::{process_role, signals};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit};
 use tokio::io::Interest;
@@ -16,19 +18,17 @@ use tokio::sync::Semaphore;
 use tokio::task::LocalSet;
 use tokio_util::task::TaskTracker;
 
-use super::client::NAMESERVER;
-use super::decision_log::DecisionLog;
-use super::fake_ip::FakeIpPool;
-use super::inbound::{self, InboundForwarder, errno_of};
-use super::netns_helper::{self, NetnsEntry, NetnsHelper, NetnsHelperError};
-use super::protocol::{EgressEvent, EgressRequest, EgressStep};
-use super::relay::reset;
-use super::rules::{EgressRules, PORTS_MAX};
-use super::upstream::{RESOLVING_MAX, Upstream};
-use super::{dns, dns_server, outbound};
-use crate::proto::{decode, encode};
-use crate::sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
-use crate::sys::{async_fd, process_role, signals};
+use crate::async_fd;
+use crate::client::NAMESERVER;
+use crate::decision_log::DecisionLog;
+use crate::fake_ip::FakeIpPool;
+use crate::inbound::{self, InboundForwarder, errno_of};
+use crate::netns_helper::{self, NetnsEntry, NetnsHelper, NetnsHelperError};
+use crate::protocol::{EgressEvent, EgressRequest, EgressStep, decode, encode};
+use crate::relay::reset;
+use crate::rules::{EgressRules, PORTS_MAX};
+use crate::upstream::{RESOLVING_MAX, Upstream};
+use crate::{dns, dns_server, outbound};
 
 /// The gate's name in `ps` and `top`.
 const NAME: &std::ffi::CStr = c"ostler-gate";
@@ -46,19 +46,19 @@ const ACCEPT_BACKOFF_MS: u64 = 100;
 
 /// What every task of the gate shares.
 #[derive(Debug)]
-pub(super) struct EgressProxy {
-    pub(super) rules: EgressRules,
-    pub(super) fake_ips: RefCell<FakeIpPool>,
-    pub(super) log: DecisionLog,
-    pub(super) upstream: Upstream,
-    pub(super) inbound: InboundForwarder,
-    pub(super) tasks: TaskTracker,
+pub(crate) struct EgressProxy {
+    pub(crate) rules: EgressRules,
+    pub(crate) fake_ips: RefCell<FakeIpPool>,
+    pub(crate) log: DecisionLog,
+    pub(crate) upstream: Upstream,
+    pub(crate) inbound: InboundForwarder,
+    pub(crate) tasks: TaskTracker,
     permits: Arc<Semaphore>,
     dns_permits: Arc<Semaphore>,
 }
 
 /// The gate's whole life: called first thing in `main`, before any thread, when the only
-/// argument is [`EGRESS_ARGUMENT`](super::EGRESS_ARGUMENT). Descriptor 0 is a sequenced-packet
+/// argument is [`EGRESS_ARGUMENT`](crate::EGRESS_ARGUMENT). Descriptor 0 is a sequenced-packet
 /// socket to the shim, descriptor 1 a pidfd of the cell's warden; the end of either is the
 /// gate's.
 pub fn egress_main() -> ! {
@@ -232,7 +232,7 @@ async fn run(config: ServerConfig<'_>) -> io::Result<()> {
 
 /// Everything the shim has said by now; false when it is gone.
 fn handle_messages(proxy: &Rc<EgressProxy>, control: &OwnedFd) -> bool {
-    let mut buffer = [0; super::client::MESSAGE_BYTES];
+    let mut buffer = [0; crate::client::MESSAGE_BYTES];
     loop {
         match seqpacket::receive(control, &mut buffer, ReceiveMode::NonBlocking) {
             Err(Errno::AGAIN) => return true,
@@ -306,7 +306,7 @@ fn send(control: &OwnedFd, message: &EgressEvent, socket: Option<&OwnedFd>) {
 
 impl EgressProxy {
     /// The next connection; none after an error, and then not at once.
-    pub(super) async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    pub(crate) async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
         match listener.accept().await {
             Ok(accepted) => Some(accepted),
             Err(_) => {

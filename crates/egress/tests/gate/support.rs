@@ -9,11 +9,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ostler_model::sandbox_spec::HostRule;
-use ostler_process::egress::{
-    EgressClient, EgressConfig, EgressError, EgressResponse, JailNamespaces, NAMESERVER,
+use ostler_egress::{
+    EgressClient, EgressConfig, EgressError, EgressResponse, JailNamespaces, NAMESERVER, Resolve,
+    ResolveFuture, Upstream,
 };
-use ostler_process::egress::{Resolve, ResolveFuture, Upstream};
+use ostler_model::sandbox_spec::HostRule;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tempfile::TempDir;
@@ -296,7 +296,7 @@ pub(crate) enum ProxyOutcome {
     Connected(TcpStream),
     Forwarding(u16),
     Refused(rustix::io::Errno),
-    Counted(ostler_process::egress::EgressCounts),
+    Counted(ostler_egress::EgressCounts),
 }
 
 /// The same as [`wait_answer`], blocking sockets.

@@ -8,15 +8,14 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ostler_model::sandbox_spec::{HOSTS_MAX, HostRule};
+use ostler_sandbox::spawn::seqpacket::{self, PACKET_BYTES, ReceiveMode};
+use ostler_sandbox::spawn::wait;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-use super::protocol::{EgressCounts, EgressEvent, EgressRequest, EgressStep};
-use super::rules::{EgressRules, PORTS_MAX};
-use crate::proto::{decode, encode};
-use crate::sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
-use crate::sys::wait;
+use crate::protocol::{EgressCounts, EgressEvent, EgressRequest, EgressStep, decode, encode};
+use crate::rules::{EgressRules, PORTS_MAX};
 
 /// The one argument an executable is started with to become a gate.
 pub const EGRESS_ARGUMENT: &str = "__gate";
@@ -124,7 +123,7 @@ pub enum EgressResponse {
 
 /// A running gate, and the line to it. Dropping it ends the gate; [`EgressClient::shutdown`] also waits.
 ///
-/// Nothing here blocks but [`EgressClient::config`] and [`EgressClient::shutdown`], both within bounds.
+/// Nothing here blocks but [`EgressClient::start`] and [`EgressClient::shutdown`], both within bounds.
 /// Answers come in any order: poll the descriptor and ask [`EgressClient::try_receive`].
 #[derive(Debug)]
 pub struct EgressClient {
@@ -371,7 +370,7 @@ impl EgressClient {
 }
 
 /// Bytes of the largest message a gate sends.
-pub(super) const MESSAGE_BYTES: usize = 256;
+pub(crate) const MESSAGE_BYTES: usize = 256;
 
 /// Waits until a descriptor is readable; false when the time is up before.
 fn wait_readable(descriptor: BorrowedFd<'_>, deadline: Instant) -> bool {

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
+use ostler_model::Timestamp;
 use serde::Serialize;
 
-use super::protocol::EgressCounts;
-use crate::sys::time;
+use crate::protocol::EgressCounts;
 
 /// Bytes of lines about what was allowed.
 const ALLOWED_BYTES: usize = 2 * 1024 * 1024;
@@ -22,7 +22,7 @@ const ALWAYS_LOGGED: u64 = 4;
 /// What became of a name or a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum EgressDecision {
+pub(crate) enum EgressDecision {
     /// Carried.
     Allowed,
     /// Against the rules.
@@ -33,16 +33,16 @@ pub(super) enum EgressDecision {
 
 /// One line.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DecisionEntry<'a> {
+pub(crate) struct DecisionEntry<'a> {
     /// The name, or the address where it was asked for as such.
-    pub(super) host: &'a str,
+    pub(crate) host: &'a str,
     /// The TCP port; none for a question for a name.
-    pub(super) port: Option<u16>,
+    pub(crate) port: Option<u16>,
     /// The address outside, where one was found.
-    pub(super) address: Option<IpAddr>,
-    pub(super) decision: EgressDecision,
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) decision: EgressDecision,
     /// Why, for people.
-    pub(super) reason: &'a str,
+    pub(crate) reason: &'a str,
 }
 
 /// The line as it is written.
@@ -87,13 +87,13 @@ struct DecisionLogFile {
 
 /// Log and numbers; without a file only numbers.
 #[derive(Debug)]
-pub(super) struct DecisionLog {
+pub(crate) struct DecisionLog {
     file: Option<RefCell<DecisionLogFile>>,
     counts: Cell<EgressCounts>,
 }
 
 impl DecisionLog {
-    pub(super) fn new(file: Option<OwnedFd>) -> Self {
+    pub(crate) fn new(file: Option<OwnedFd>) -> Self {
         let open = |file| {
             RefCell::new(DecisionLogFile {
                 file,
@@ -108,18 +108,18 @@ impl DecisionLog {
         }
     }
 
-    pub(super) const fn counts(&self) -> EgressCounts {
+    pub(crate) const fn counts(&self) -> EgressCounts {
         self.counts.get()
     }
 
-    pub(super) fn count(&self, add: impl FnOnce(&mut EgressCounts)) {
+    pub(crate) fn count(&self, add: impl FnOnce(&mut EgressCounts)) {
         let mut counts = self.counts.get();
         add(&mut counts);
         self.counts.set(counts);
     }
 
     /// Counts a decision on a connection or a refused name, and writes it down.
-    pub(super) fn record(&self, entry: &DecisionEntry<'_>) {
+    pub(crate) fn record(&self, entry: &DecisionEntry<'_>) {
         self.count(|counts| match (entry.decision, entry.port) {
             (EgressDecision::Refused, None) => counts.names_refused += 1,
             (EgressDecision::Refused, Some(_)) => counts.refused += 1,
@@ -132,7 +132,7 @@ impl DecisionLog {
     }
 
     /// Writes the numbers as the last line.
-    pub(super) fn write_summary(&self) {
+    pub(crate) fn write_summary(&self) {
         if let Some(file) = &self.file {
             let summary = self.counts();
             let at = now();
@@ -199,7 +199,7 @@ impl DecisionLogFile {
 }
 
 fn now() -> String {
-    time::timestamp(time::now_ns()).to_string()
+    Timestamp::now().to_string()
 }
 
 #[cfg(test)]

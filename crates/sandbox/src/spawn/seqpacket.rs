@@ -1,4 +1,5 @@
-//! Sequenced packets with descriptors: whole messages or nothing.
+//! Sequenced-packet sockets (unix(7), `SOCK_SEQPACKET`) between the processes of one executable:
+//! whole messages or nothing, each with at most one descriptor (`SCM_RIGHTS`).
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,10 +12,13 @@ use rustix::net::{
 };
 
 /// The largest message; larger plans travel in a memory file.
-pub(crate) const PACKET_BYTES: usize = 128 * 1024;
+pub const PACKET_BYTES: usize = 128 * 1024;
 
-/// A connected pair, closed on exec: the daemon's end, which does not block, and the other.
-pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+/// A connected pair, closed on exec: the caller's end, which does not block, and the other.
+///
+/// # Errors
+/// As socketpair(2).
+pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     let family = AddressFamily::UNIX;
     let (ours, theirs) = socketpair(family, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     rustix::io::ioctl_fionbio(&ours, true)?;
@@ -23,7 +27,7 @@ pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
 
 /// Whether a call may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReceiveMode {
+pub enum ReceiveMode {
     /// Answer at once, with `RESTART` where nothing can be done.
     NonBlocking,
     /// As the descriptor's mode says.
@@ -32,7 +36,10 @@ pub(crate) enum ReceiveMode {
 
 /// Sends one packet at once or not at all, with a descriptor where one is given; never raises
 /// SIGPIPE.
-pub(crate) fn send(
+///
+/// # Errors
+/// As sendmsg(2); `AGAIN` where the peer does not read.
+pub fn send(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
     descriptor: Option<BorrowedFd<'_>>,
@@ -51,19 +58,18 @@ pub(crate) fn send(
 
 /// What one receive brought.
 #[derive(Debug)]
-pub(crate) struct Packet {
+pub struct Packet {
     /// Bytes of the message at the start of the buffer; 0 is the peer's end.
-    pub(crate) len: usize,
+    pub len: usize,
     /// The descriptor that came with it.
-    pub(crate) descriptor: Option<OwnedFd>,
+    pub descriptor: Option<OwnedFd>,
 }
 
 /// Receives one packet.
-pub(crate) fn receive(
-    socket: impl AsFd,
-    buffer: &mut [u8],
-    mode: ReceiveMode,
-) -> Result<Packet, Errno> {
+///
+/// # Errors
+/// As recvmsg(2).
+pub fn receive(socket: impl AsFd, buffer: &mut [u8], mode: ReceiveMode) -> Result<Packet, Errno> {
     let flags = match mode {
         ReceiveMode::NonBlocking => RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT,
         ReceiveMode::Wait => RecvFlags::CMSG_CLOEXEC,

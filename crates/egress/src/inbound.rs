@@ -16,10 +16,10 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::netns_helper;
-use super::relay::{relay, reset};
-use super::server::EgressProxy;
-use crate::sys::async_fd;
+use crate::async_fd;
+use crate::netns_helper;
+use crate::relay::{relay, reset};
+use crate::server::EgressProxy;
 
 /// How long a server inside may take to accept, in milliseconds.
 const CONNECT_TIMEOUT_MS: u64 = 2_000;
@@ -30,7 +30,7 @@ const INBOUND_MAX: usize = 128;
 
 /// What leads inside.
 #[derive(Debug)]
-pub(super) struct InboundForwarder {
+pub(crate) struct InboundForwarder {
     helper: AsyncFd<OwnedFd>,
     /// One question to the ear at a time.
     request_lock: Mutex<()>,
@@ -40,7 +40,7 @@ pub(super) struct InboundForwarder {
 
 impl InboundForwarder {
     /// Takes the line to the ear into the runtime.
-    pub(super) fn new(helper: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(helper: OwnedFd) -> io::Result<Self> {
         Ok(Self {
             helper: async_fd::register(helper, Interest::READABLE)?,
             request_lock: Mutex::default(),
@@ -50,7 +50,7 @@ impl InboundForwarder {
     }
 
     /// A connection to a port of the cell's loopback, of IPv4 or else IPv6.
-    pub(super) async fn connect(&self, port: u16) -> Result<TcpStream, Errno> {
+    pub(crate) async fn connect(&self, port: u16) -> Result<TcpStream, Errno> {
         let v4 = self.connect_to(Ipv4Addr::LOCALHOST.into(), port).await;
         match v4 {
             Ok(stream) => Ok(stream),
@@ -86,7 +86,7 @@ impl InboundForwarder {
     }
 
     /// Closes a port of the host.
-    pub(super) fn unforward(&self, host_port: u16) {
+    pub(crate) fn unforward(&self, host_port: u16) {
         if let Some(listener) = self.forwards.borrow_mut().remove(&host_port) {
             listener.cancel();
         }
@@ -94,7 +94,7 @@ impl InboundForwarder {
 }
 
 /// Opens a port of the host's loopback that leads to one inside; says which.
-pub(super) async fn forward(
+pub(crate) async fn forward(
     proxy: &Rc<EgressProxy>,
     host_port: u16,
     inside_port: u16,
@@ -140,6 +140,6 @@ async fn accept(proxy: Rc<EgressProxy>, listener: TcpListener, inside_port: u16)
     }
 }
 
-pub(super) fn errno_of(error: &io::Error) -> Errno {
+pub(crate) fn errno_of(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -1,7 +1,7 @@
 //! What the gate costs: bytes per second and connections per second through it, beside the
 //! same over plain loopback, and how long it takes to start.
 //!
-//! `cargo run --release -p ostler-process --example gate`. Prints one JSON object. Everything
+//! `cargo run --release -p ostler-egress --example gate`. Prints one JSON object. Everything
 //! happens in network namespaces of its own; needs `unshare` and `nsenter`.
 
 #![expect(clippy::print_stdout, reason = "a program that measures")]
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ostler_process::egress::{
+use ostler_egress::{
     EGRESS_ARGUMENT, EgressClient, EgressConfig, Resolve, ResolveFuture, Upstream,
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -40,7 +40,7 @@ impl Resolve for Here {
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [EGRESS_ARGUMENT] => ostler_process::egress::egress_main_with(Upstream {
+        [EGRESS_ARGUMENT] => ostler_egress::egress_main_with(Upstream {
             resolver: Box::new(Here),
             allow_special: |address| address == IpAddr::V4(UPSTREAM),
         }),
