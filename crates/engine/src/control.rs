@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::{ControlError, OverlayRequestError};
 use ostler_journal::LedgerEntry;
 use ostler_model::{
     Caller, Capability, Event, OverlayOutcome, OverlayRequest, OverlayResponse, Owner, Principal,
     Timestamp,
 };
-use ostler_process::{ControlError, OverlayRequestError};
 use tokio::sync::oneshot;
 
 use crate::driver::{DriverCommand, FreezeRequest};

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::{Backend, ControlCommand, ControlError};
 use ostler_journal::follow::JournalFollower as Reader;
 use ostler_journal::{Journal, LedgerReader};
 use ostler_model::event::TrimReason;
 use ostler_model::{Caller, CapabilitySet, Cursor, ExecutionId, Signal, StopReason, TermSize};
-use ostler_process::{Backend, ControlCommand, ControlError};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler_backend::Backend;
 use ostler_journal::{Ledger, LedgerEntry, LedgerReader};
 use ostler_model::{BackendName, CapabilitySet, Event, ExecutionId, Owner, Timestamp};
-use ostler_process::Backend;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

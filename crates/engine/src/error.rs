@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use ostler_backend::{ControlError, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SpawnError};
 use ostler_model::{ByteString, ErrorCode, ExecutionId, IsolationLevel};
-use ostler_process::{ControlError, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SpawnError};
 use thiserror::Error;
 
 use crate::admission::quota::QuotaExceeded;
@@ -89,7 +89,7 @@ pub enum Error {
     Service(#[from] crate::service::ServiceError),
     /// An order about an overlay that could not be carried out.
     #[error(transparent)]
-    Workspace(#[from] ostler_process::OverlayRequestError),
+    Workspace(#[from] ostler_backend::OverlayRequestError),
     /// The tree cannot be frozen or is not.
     #[error("{} cannot be {verb}: {reason}", id.short())]
     Freeze {
@@ -357,8 +357,8 @@ impl Error {
     }
 }
 
-const fn overlay_error_code(error: &ostler_process::OverlayRequestError) -> ErrorCode {
-    use ostler_process::OverlayRequestError;
+const fn overlay_error_code(error: &ostler_backend::OverlayRequestError) -> ErrorCode {
+    use ostler_backend::OverlayRequestError;
     match error {
         OverlayRequestError::None(_) | OverlayRequestError::AlreadyResolved { .. } => {
             ErrorCode::Value

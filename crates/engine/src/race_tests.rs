@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{CleanOutcome, Engine, ListFilter, Settings, StartRequest, StopRequest, WaitFor};
+use ostler_backend::{ControlCommand, SpawnError};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
     Caller, Capability, CapabilitySet, ErrorCode, LimitBackend, LostReason, Owner, Principal,
     Scope, StopReason, TerminationCause,
 };
-use ostler_process::{ControlCommand, SpawnError};
 use ostler_testkit::fake_backend::{FakeBackend, SpawnBehavior};
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ fn service(restart: ostler_model::RestartPolicy) -> StartRequest {
 }
 
 async fn open(state: &TempDir, place: &Arc<FakeBackend>) -> Engine {
-    let place: Arc<dyn ostler_process::Backend> = Arc::clone(place) as _;
+    let place: Arc<dyn ostler_backend::Backend> = Arc::clone(place) as _;
     Engine::open(Settings::new(state.path()), place)
         .await
         .expect("an engine")

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
+use ostler_backend::RecoveryOutcome;
+use ostler_backend::spec_file::{self, SPEC_FILE, SpecFileError};
 use ostler_journal::{EVENTS_FILE, OutputWriter, read_events};
 use ostler_model::{Event, EventRecord, ExecutionId, Owner, Spec, State};
-use ostler_process::RecoveryOutcome;
-use ostler_process::spec_file::{self, SPEC_FILE, SpecFileError};
 
 use crate::admission::quota::QuotaKey;
 use crate::damaged::{self, DamagedExecution};

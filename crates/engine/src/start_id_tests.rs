@@ -50,7 +50,7 @@ fn service(id: ExecutionId, name: &str) -> ServiceRequest {
 }
 
 async fn open(state: &TempDir, place: &Arc<FakeBackend>) -> Engine {
-    let place: Arc<dyn ostler_process::Backend> = Arc::clone(place) as _;
+    let place: Arc<dyn ostler_backend::Backend> = Arc::clone(place) as _;
     let engine = Engine::open(Settings::new(state.path()), place).await;
     engine.expect("an engine")
 }

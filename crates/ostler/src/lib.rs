@@ -112,6 +112,8 @@
 mod engine;
 
 pub use engine::{DestroyError, Engine, EngineOpenError};
+pub use ostler_backend as backend;
+pub use ostler_backend::Backend;
 pub use ostler_engine::terminal::{LeaseId, TERMINAL_VIEW_BYTES};
 pub use ostler_engine::{
     CleanOutcome, ClientKind, Error, ExecutionInfo, ExecutionWatch, IdempotencyKey, Interaction,
@@ -124,5 +126,5 @@ pub use ostler_engine::{
 pub use ostler_journal as journal;
 pub use ostler_model as model;
 pub use ostler_process as process;
-pub use ostler_process::{Backend, LocalBackend, ZygoteConfig};
+pub use ostler_process::{LocalBackend, ZygoteConfig};
 pub use ostler_terminal as terminal;

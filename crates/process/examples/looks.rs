@@ -11,11 +11,11 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ostler_model::{ByteString, ExecutionId, Limits, OrphanPolicy, SnapshotRequest};
-use ostler_process::{
-    Backend, ControlCommand, LaunchIo, LaunchPlan, LocalBackend, ProcessEvent, SpawnHandle,
-    Timeouts, ZygoteConfig,
+use ostler_backend::{
+    Backend, ControlCommand, LaunchIo, LaunchPlan, ProcessEvent, SpawnHandle, Timeouts,
 };
+use ostler_model::{ByteString, ExecutionId, Limits, OrphanPolicy, SnapshotRequest};
+use ostler_process::{LocalBackend, ZygoteConfig};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 

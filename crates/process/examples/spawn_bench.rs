@@ -12,11 +12,10 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ostler_backend::{Backend, LaunchIo, LaunchPlan, ProcessEvent, Timeouts};
 use ostler_journal::{ByteQuery, Journal};
 use ostler_model::{ByteString, Cursor, ExecutionId, Limits, OrphanPolicy};
-use ostler_process::{
-    Backend, LaunchIo, LaunchPlan, LocalBackend, ProcessEvent, Timeouts, ZygoteConfig,
-};
+use ostler_process::{LocalBackend, ZygoteConfig};
 
 const WORDS: [&str; 3] = ["/bin/sh", "-c", "echo hi"];
 const FLOOR_ARGUMENT: &str = "__floor";
@@ -193,7 +192,7 @@ fn memory(runtime: &tokio::runtime::Runtime, place: &LocalBackend, state: &Path)
             let grace = Duration::ZERO;
             birth
                 .control
-                .send(ostler_process::ControlCommand::Stop { grace })
+                .send(ostler_backend::ControlCommand::Stop { grace })
                 .await
                 .expect("sent");
             while birth.events.recv().await.is_some() {}

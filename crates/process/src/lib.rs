@@ -1,28 +1,19 @@
 //! Birth, bytes and death of processes: the keeper, the shim, pipes, `trait Place` and
 //! `LocalBackend`. Must never know of services, owners or HTTP.
 
-pub mod backend;
 #[expect(unsafe_code, reason = "close_range(2)")]
 mod cloexec;
 #[expect(unsafe_code, reason = "environ(7)")]
 mod environ;
-mod idempotent_input;
 pub mod local;
 pub mod open_files;
 mod pidfd;
 pub mod private_dir;
 mod proto;
 mod shim;
-pub mod spec_file;
 mod sys;
 pub mod zygote;
 
-pub use backend::{
-    Backend, BoxFuture, ControlCommand, ControlError, ExitRecord, KillReason, LaunchIo, LaunchPlan,
-    LeaderOutcome, OverlayRequestError, PinnedFile, ProcessControl, ProcessEvent, RecoveryOutcome,
-    STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SnapshotError, SpawnError, SpawnHandle,
-    TerminalQuery, Timeouts,
-};
 pub use cloexec::set_cloexec_on_all;
 pub use environ::scrub_variables;
 pub use local::{BackendOpenError, LocalBackend, ZygoteConfig};

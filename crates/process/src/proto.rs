@@ -1,6 +1,10 @@
 //! What daemon, keeper and shims say to each other: a version byte, then one postcard value,
 //! in one packet. Layout and order stand in `docs/design/002-shim-protocol.md`.
 
+use ostler_backend::{
+    ControlCommand, ExitRecord, InputProgress, LaunchIo, LaunchPlan, PinnedFile, TerminalQuery,
+    Timeouts,
+};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
     ByteString, CapabilitySet, ExecutionId, LimitKind, Limits, OrphanPolicy, TimeoutKind, Timestamp,
@@ -8,18 +12,11 @@ use ostler_model::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{
-    ControlCommand, ExitRecord, InputProgress, LaunchIo, LaunchPlan, PinnedFile, TerminalQuery,
-    Timeouts,
-};
-
 /// The first byte of every packet. Both sides are the same executable except across an
 /// upgrade, where a shim of the old one meets a daemon of the new one.
 pub(crate) const PROTOCOL_VERSION: u8 = 4;
 /// Plans up to this size travel in the packet itself.
 pub(crate) const INLINE_PLAN_BYTES: usize = 64 * 1024;
-/// The largest plan: arguments, environment, input and spec together.
-pub(crate) const PLAN_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// From the daemon to a shim.
 #[derive(Debug, Serialize, Deserialize)]

@@ -9,10 +9,12 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ("ostler-model", &[]),
     ("ostler-sandbox", &["ostler-model"]),
     ("ostler-journal", &["ostler-model"]),
+    ("ostler-backend", &["ostler-model", "ostler-journal"]),
     ("ostler-egress", &["ostler-model", "ostler-sandbox"]),
     (
         "ostler-process",
         &[
+            "ostler-backend",
             "ostler-model",
             "ostler-journal",
             "ostler-sandbox",
@@ -26,6 +28,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
         &[
             "ostler-model",
             "ostler-journal",
+            "ostler-backend",
             "ostler-process",
             "ostler-terminal",
             "ostler-policy",
@@ -47,18 +50,22 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
         &[
             "ostler-model",
             "ostler-journal",
+            "ostler-backend",
             "ostler-process",
             "ostler-terminal",
             "ostler-engine",
         ],
     ),
     ("ostler-fuzz", &[]),
-    ("ostler-testkit", &["ostler-model", "ostler-process"]),
+    ("ostler-testkit", &["ostler-model", "ostler-backend"]),
     (
         "ostler-place-container",
-        &["ostler-model", "ostler-process"],
+        &["ostler-model", "ostler-journal", "ostler-backend"],
     ),
-    ("ostler-place-cluster", &["ostler-model", "ostler-process"]),
+    (
+        "ostler-place-cluster",
+        &["ostler-model", "ostler-journal", "ostler-backend"],
+    ),
     (
         "ostler-cli",
         &[
@@ -66,6 +73,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-journal",
             "ostler-sandbox",
             "ostler-policy",
+            "ostler-backend",
             "ostler-process",
             "ostler-engine",
             "ostler-catalog",
@@ -109,6 +117,7 @@ const RESTRICTED_CRATES: &[(&str, &[&str])] = &[
 const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
     ("ostler-sandbox", &["tokio", "hyper"]),
     ("ostler-journal", &["hyper", "axum"]),
+    ("ostler-backend", &["hyper", "axum"]),
     ("ostler-egress", &["hyper", "axum"]),
     ("ostler-process", &["hyper", "axum"]),
 ];

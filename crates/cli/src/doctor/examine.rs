@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::Backend as _;
 use ostler_engine::{Engine, ExecutionInfo, StartRequest};
 use ostler_journal::ByteQuery;
 use ostler_model::{
     ByteString, Caller, Capability, CapabilitySet, Cursor, ErrorCode, IsolationLevel, SandboxSpec,
     StreamName,
 };
-use ostler_process::{Backend as _, LocalBackend, ZygoteConfig};
+use ostler_process::{LocalBackend, ZygoteConfig};
 
 use super::report::DoctorReport;
 use super::sandbox_probe::{PROBE_ARGUMENT, ProbeResult, ProbeTargets};
@@ -57,7 +58,7 @@ async fn build_report(context: &CliContext, scratch: &Path) -> Result<DoctorRepo
     let backend = Arc::new(backend.map_err(|it| CommandError::daemon(it.to_string()))?);
     let engine = Engine::open(
         settings,
-        Arc::clone(&backend) as Arc<dyn ostler_process::Backend>,
+        Arc::clone(&backend) as Arc<dyn ostler_backend::Backend>,
     );
     let engine = engine.await.map_err(|error| CommandError::from(&error))?;
     // The file system of the working directory is what counts, unless that is the root.

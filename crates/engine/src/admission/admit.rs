@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use ostler_backend::{LaunchIo, LaunchPlan, PinnedFile, Timeouts};
 use ostler_model::{
     BackendName, ByteString, Caller, CapabilitySet, Environment, Io, IsolationLevel,
     IsolationRequest, IsolationSpec, Lifetime, SandboxSpec, Spec, StdinSource, TermSize,
 };
-use ostler_process::{LaunchIo, LaunchPlan, PinnedFile, Timeouts};
 
 use crate::error::Error;
 use crate::request::{ClientKind, RetentionRequest, StartRequest, StdinRequest};

@@ -7,9 +7,9 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use ostler_backend::PinnedFile;
 use ostler_model::{ByteString, Command};
 use ostler_policy::{FileRole, FileWords, file_words};
-use ostler_process::PinnedFile;
 use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ostler_model::{Event, EventRecord, Timestamp};
-use ostler_process::{
+use ostler_backend::{
     ControlCommand, ControlError, ExitRecord, LeaderOutcome, STEP_OPEN_FILES, STEP_STORAGE,
     SpawnError,
 };
+use ostler_model::{Event, EventRecord, Timestamp};
 use tokio::time::Instant;
 
 use crate::disk_space;
@@ -17,7 +17,7 @@ use crate::supervisor::{SupervisorEffect, SupervisorInput};
 use super::event_loop::{Driver, launch_plan};
 
 /// How often a stop is handed over before it counts as lost; each try may take
-/// [`COMMAND_TIMEOUT_MS`](ostler_process::place::COMMAND_TIMEOUT_MS).
+/// [`COMMAND_TIMEOUT_MS`](ostler_backend::COMMAND_TIMEOUT_MS).
 const STOP_TRIES: u32 = 3;
 
 impl Driver {
@@ -119,7 +119,7 @@ impl Driver {
     }
 
     /// Plans from the spec alone, after an earlier engine admitted it.
-    fn replan(&mut self, attempt: u32) -> Result<ostler_process::LaunchPlan, String> {
+    fn replan(&mut self, attempt: u32) -> Result<ostler_backend::LaunchPlan, String> {
         let template =
             crate::admission::relaunch_template(&self.core.settings, &self.execution.spec)
                 .map_err(|error| error.to_string())?;

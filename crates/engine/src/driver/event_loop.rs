@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_journal::Journal;
-use ostler_model::event::TrimReason;
-use ostler_model::{Capability, EventRecord, LimitKind, Principal, StopReason, Timestamp};
-use ostler_process::{
+use ostler_backend::{
     ControlCommand, ControlError, LaunchIo, LaunchPlan, ProcessControl, ProcessEvent,
     RecoveryOutcome, SpawnHandle,
 };
+use ostler_journal::Journal;
+use ostler_model::event::TrimReason;
+use ostler_model::{Capability, EventRecord, LimitKind, Principal, StopReason, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 

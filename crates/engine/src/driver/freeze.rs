@@ -1,7 +1,7 @@
 //! Pausing: the order, its answer, and what is on record of it.
 
+use ostler_backend::ControlError;
 use ostler_model::{Principal, Timestamp};
-use ostler_process::ControlError;
 use tokio::sync::oneshot;
 
 use crate::supervisor::{SupervisorEffect, SupervisorInput};

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use ostler_backend::{ControlCommand, ControlError};
+use ostler_backend::{INPUT_CHUNK_BYTES, IdempotentInput, InputProgress};
 use ostler_model::{InputId, Principal, Timestamp};
-use ostler_process::backend::{INPUT_CHUNK_BYTES, IdempotentInput, InputProgress};
-use ostler_process::{ControlCommand, ControlError};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use ostler_backend::{ControlCommand, ControlError};
 use ostler_model::Io;
-use ostler_process::{ControlCommand, ControlError};
 use tokio::time::Instant;
 
 use super::event_loop::Driver;

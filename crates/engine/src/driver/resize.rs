@@ -1,8 +1,8 @@
 //! A terminal's new size, with its place in the output.
 
+use ostler_backend::{ControlCommand, ControlError};
 use ostler_model::TermSize;
 use ostler_model::spec::Io;
-use ostler_process::{ControlCommand, ControlError};
 
 use crate::supervisor::SupervisorInput;
 

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::{LaunchPlan, SnapshotError};
 use ostler_journal::ByteQuery;
 use ostler_model::snapshot::TreeMember;
 use ostler_model::{
     ByteString, Cursor, Event, EventRecord, ReadyCondition, SnapshotRequest, TreeSnapshot,
 };
-use ostler_process::{LaunchPlan, SnapshotError};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 

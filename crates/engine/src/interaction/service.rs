@@ -289,7 +289,7 @@ impl EngineInner {
             // A driver that is done answers nothing more.
             Ok(()) => written
                 .await
-                .unwrap_or(Err(ostler_process::ControlError::Ended))
+                .unwrap_or(Err(ostler_backend::ControlError::Ended))
                 .map(|taken| taken.accepted),
             Err(error) => Err(error),
         };
@@ -299,7 +299,7 @@ impl EngineInner {
                 taken: written,
                 given: total,
             }),
-            Err(ostler_process::ControlError::Ended) => Err(InteractionError::Ended { id }),
+            Err(ostler_backend::ControlError::Ended) => Err(InteractionError::Ended { id }),
             Err(error) => Err(InteractionError::NotDelivered {
                 message: error.to_string(),
             }),

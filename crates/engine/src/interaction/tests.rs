@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::ControlCommand;
 use ostler_model::snapshot::ForegroundProcess;
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
     Caller, ErrorCode, Event, ExecutionId, Owner, Principal, Scope, SessionName, TreeSnapshot,
 };
-use ostler_process::ControlCommand;
 use ostler_testkit::fake_backend::{FakeBackend, SpawnBehavior};
 use tempfile::TempDir;
 use tokio::time::Instant;

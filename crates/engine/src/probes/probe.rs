@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::Backend;
 use ostler_model::ExecutionId;
 use ostler_model::service::PROBE_TIMEOUT_MS;
-use ostler_process::Backend;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 

@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::{BackendName, ByteString, ExecutionId, SnapshotRequest};
-use ostler_process::{
+use ostler_backend::{
     Backend, BoxFuture, LaunchPlan, RecoveryOutcome, SnapshotError, SpawnError, SpawnHandle,
 };
+use ostler_model::{BackendName, ByteString, ExecutionId, SnapshotRequest};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};

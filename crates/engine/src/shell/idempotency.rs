@@ -2,9 +2,9 @@
 //! it outlives the daemon, and whatever a daemon sent before it died is there before the next
 //! one asks.
 
+use ostler_backend::ControlError;
+use ostler_backend::InputProgress;
 use ostler_model::{Caller, InputId};
-use ostler_process::ControlError;
-use ostler_process::backend::InputProgress;
 
 use super::run::IdempotencyKey;
 use crate::driver::{ProgressReply, WriteKind};

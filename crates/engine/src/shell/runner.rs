@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::ControlError;
+use ostler_backend::IdempotentInput;
 use ostler_journal::follow::JournalFollower;
 use ostler_model::snapshot::{ForegroundProcess, TreeSnapshot};
 use ostler_model::{Caller, Cursor, InputId, ShellKind, ShellSession};
-use ostler_process::ControlError;
-use ostler_process::backend::IdempotentInput;
 use ostler_terminal::{ControlEvent, LocatedEvent, Modes, ShellState};
 use tokio::time::Instant;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use ostler_backend::ControlCommand;
 use ostler_model::EventRecord;
-use ostler_process::ControlCommand;
 
 /// One thing to do. The driver carries effects out in the order given.
 #[derive(Debug, Clone, PartialEq, Eq)]

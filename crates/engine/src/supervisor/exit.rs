@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use ostler_backend::{ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::event::{DegradedCapability, TrimReason};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
     AutorunReport, Event, Lifetime, LimitKind, LostReason, RestartPolicy, StopReason, Timestamp,
 };
-use ostler_process::{ExitRecord, KillReason, LeaderOutcome};
 
 use super::effect::{SupervisorEffect, Timer};
 use super::state_machine::{AttemptStage, RestartCause, Supervisor};

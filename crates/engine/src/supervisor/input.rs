@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use ostler_backend::{ControlCommand, ExitRecord};
 use ostler_model::event::TrimReason;
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
     LimitKind, LostReason, MissingCapability, Principal, StopReason, TermSize, TimeoutKind,
     Timestamp,
 };
-use ostler_process::{ControlCommand, ExitRecord};
 
 use super::effect::Timer;
 use crate::readiness::ReadinessInput;

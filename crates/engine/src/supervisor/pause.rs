@@ -1,7 +1,7 @@
 //! Pauses, and limits reached while it runs.
 
+use ostler_backend::ControlCommand;
 use ostler_model::{Event, LimitKind, Principal, Timestamp};
-use ostler_process::ControlCommand;
 
 use super::effect::SupervisorEffect;
 use super::state_machine::Supervisor;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use ostler_backend::{ControlCommand, KillReason};
 use ostler_model::event::{DegradedCapability, TrimReason};
 use ostler_model::{
     Event, EventRecord, Lifetime, LostReason, State, StopReason, Termination, TerminationCause,
     Timestamp,
 };
-use ostler_process::{ControlCommand, KillReason};
 
 use super::effect::{SupervisorEffect, Timer};
 use super::input::SupervisorInput;

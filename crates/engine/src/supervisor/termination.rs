@@ -1,8 +1,8 @@
 //! How an execution ended, decided from what was recorded and nothing else.
 
+use ostler_backend::KillReason;
 use ostler_model::termination::WaitStatus;
 use ostler_model::{StopReason, Termination, TerminationCause};
-use ostler_process::KillReason;
 
 /// What is known of a leader's end.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
+use ostler_backend::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
     Event, EventRecord, Lifetime, LostReason, Principal, RestartPolicy, Signal, StopReason,
     Termination, TerminationCause, TimeoutKind, Timestamp, Usage,
 };
-use ostler_process::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 
 use super::{
     BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Supervisor, SupervisorEffect, SupervisorInput, Timer,

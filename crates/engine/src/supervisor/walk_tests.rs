@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
+use ostler_backend::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
     Event, EventRecord, HealthRule, Lifetime, LimitKind, LostReason, Principal, ReadyCondition,
     ReadyRule, RestartPolicy, ServicePlan, Signal, State, StopReason, StreamName, TermSize,
     TerminationCause, TimeoutKind, Timestamp, Usage,
 };
-use ostler_process::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 
 use super::{Supervisor, SupervisorEffect, SupervisorInput, Timer, termination};
 use crate::readiness::{ListeningSocket, ProbeOutcome, ReadinessInput};

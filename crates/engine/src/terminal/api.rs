@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use ostler_backend::{ControlCommand, ControlError};
 use ostler_journal::ReadError;
 use ostler_model::{Caller, Cursor, TermSize, Timestamp};
-use ostler_process::{ControlCommand, ControlError};
 use ostler_terminal::{Checkpoint, Screen, ScreenSnapshot, ShellState, encode};
 
 use super::input::{TYPING_BYTES, mode_independent_bytes};

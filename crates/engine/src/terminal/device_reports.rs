@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use ostler_process::TerminalQuery;
+use ostler_backend::TerminalQuery;
 use ostler_terminal::device_reports;
 use tokio::sync::oneshot;
 

@@ -1,8 +1,8 @@
 use std::time::Instant;
 
+use ostler_backend::ControlError;
 use ostler_engine::{TerminalInput, WaitFor};
 use ostler_model::{ErrorCode, Event, TerminationCause};
-use ostler_process::ControlError;
 use ostler_terminal::InputPiece;
 
 use crate::fixture::{

@@ -7,6 +7,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ostler_backend::PLAN_MAX_BYTES;
+use ostler_backend::prepared_dir::PREPARED_PREFIX;
+use ostler_backend::{
+    Backend, BoxFuture, LaunchIo, LaunchPlan, OverlayRequestError, RecoveryOutcome, SnapshotError,
+    SpawnError, SpawnHandle,
+};
 use ostler_model::{
     BackendName, Capability, CapabilitySet, ExecutionId, MissingCapability, OverlayRequest,
     OverlayResponse, PortHolder, SandboxSpec, SnapshotRequest, TreeSnapshot,
@@ -23,12 +29,7 @@ use super::recovery;
 use super::shim_manager::{ShimManager, ShimSource, start_zygote};
 use super::snapshot;
 use super::sockets;
-use crate::backend::{
-    Backend, BoxFuture, LaunchIo, LaunchPlan, OverlayRequestError, RecoveryOutcome, SnapshotError,
-    SpawnError, SpawnHandle,
-};
-use crate::proto::{INLINE_PLAN_BYTES, PLAN_MAX_BYTES, ShimRequest, WirePlan, encode};
-use crate::shim::PREPARED_PREFIX;
+use crate::proto::{INLINE_PLAN_BYTES, ShimRequest, WirePlan, encode};
 use crate::sys::memory;
 
 /// How a directory is called that is being removed.

@@ -5,6 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ostler_backend::{
+    BoxFuture, COMMAND_TIMEOUT_MS, ControlCommand, ControlError, ProcessControl, ProcessEvent,
+};
 use ostler_model::ExecutionId;
 use rustix::io::Errno;
 use tokio::io::Interest;
@@ -12,9 +15,6 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::backend::{
-    BoxFuture, COMMAND_TIMEOUT_MS, ControlCommand, ControlError, ProcessControl, ProcessEvent,
-};
 use crate::open_files;
 use crate::proto::{ProtocolError, ShimEvent, ShimRequest, decode, encode};
 use crate::sys::async_fd;
@@ -214,7 +214,7 @@ impl AttemptControl {
     fn check(&self, command: &ControlCommand) -> Result<(), ControlError> {
         match command {
             ControlCommand::Input(bytes) | ControlCommand::InputOnce { bytes, .. }
-                if bytes.len() > crate::backend::INPUT_CHUNK_BYTES =>
+                if bytes.len() > ostler_backend::INPUT_CHUNK_BYTES =>
             {
                 Err(ControlError::Unsupported(
                     "more input than one order carries",

@@ -8,11 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use ostler_backend::LaunchPlan;
 use ostler_model::{ByteString, Capability};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use serde::{Deserialize, Serialize};
-
-use crate::backend::LaunchPlan;
 
 /// Entries a workspace may have for its growth to be limited; a walk of them takes seconds.
 pub(super) const DISK_ENTRIES_MAX: u64 = 1_000_000;

@@ -8,12 +8,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ostler_backend::spec_file::ShimIdentity;
 use ostler_model::snapshot::ForegroundProcess;
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::LocalModes;
 
 use super::blocked_on::{self, BlockedOn};
-use crate::spec_file::ShimIdentity;
 use crate::sys::proc::Stat;
 
 /// Threads of one process that are looked at.

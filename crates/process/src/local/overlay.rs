@@ -5,11 +5,11 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ostler_backend::OverlayRequestError;
 use ostler_model::{ByteString, ExecutionId, OverlayRequest, OverlayResponse};
 use ostler_sandbox::overlay::{CommitOutcome, OverlayError, OverlayStore};
 
 use super::shim_manager::ShimManager;
-use crate::backend::OverlayRequestError;
 
 /// The directory of an overlay within that of its execution.
 const OVERLAY: &str = "overlay";

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ostler_backend::SpawnError;
 use tokio::sync::oneshot;
 
 use super::connection::ShimConnection;
-use crate::backend::SpawnError;
 
 /// Shims kept ready however quiet it is.
 pub(super) const IDLE_MIN: usize = 4;

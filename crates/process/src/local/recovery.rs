@@ -8,18 +8,19 @@
 //! | another boot of the machine | lost with it |
 //! | nothing | nobody can say |
 
-use std::fs::File;
-use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::execution_dir;
+use ostler_backend::spec_file::ShimIdentity;
+use ostler_backend::stored_files::{self, ReadFileError, SpecHeader};
+use ostler_backend::{ExitRecord, RecoveryOutcome, SpawnHandle};
 use ostler_model::{ExecutionId, LostReason};
-use rustix::fs::{Mode, OFlags, inotify, openat};
+use rustix::fs::inotify;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use serde::Deserialize;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -30,11 +31,9 @@ use super::connection::{
 };
 use super::shim_manager::ShimManager;
 use super::sweep;
-use crate::backend::{EXIT_RECORD_VERSION, ExitRecord, RecoveryOutcome, SpawnHandle};
 use crate::open_files;
 use crate::proto::ShimEvent;
-use crate::shim::{daemon_connection, execution_dir};
-use crate::spec_file::{SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity};
+use crate::shim::daemon_connection::{self, CONTROL_SOCKET};
 use crate::sys::{async_fd, proc};
 
 /// How long a living shim may take to open its control socket, or to say its first words, in
@@ -45,19 +44,6 @@ const HELLO_TIMEOUT_MS: u64 = 2_000;
 const SERVE_FDS_MIN: u64 = 6;
 /// How long recovery waits until idle shims have given theirs up, in milliseconds.
 const RELEASE_TIMEOUT_MS: u64 = 1_000;
-/// Bytes of the largest exit record.
-const EXIT_RECORD_BYTES: u64 = 1024 * 1024;
-/// Bytes of the largest spec: no more than a plan holds, with room for its envelope.
-const SPEC_BYTES: u64 = crate::proto::PLAN_MAX_BYTES + 64 * 1024;
-
-/// What recovery needs of `spec.json`.
-#[derive(Debug, Deserialize)]
-struct SpecHeader {
-    version: u8,
-    attempt: u32,
-    boot: ShimIdentity,
-}
-
 /// A file that recovery reads.
 enum StoredFile<T> {
     /// As it was written.
@@ -224,45 +210,25 @@ async fn sweep_lost(
 }
 
 fn read_spec_header(dir: BorrowedFd<'_>) -> StoredFile<SpecHeader> {
-    let stored = read_json::<SpecHeader>(dir, SPEC_FILE, SPEC_BYTES);
-    match stored {
-        StoredFile::Complete(head) if head.version > SPEC_FILE_VERSION => StoredFile::Damaged,
-        StoredFile::Complete(_)
-        | StoredFile::Missing
-        | StoredFile::Damaged
-        | StoredFile::NoDescriptor => stored,
-    }
+    read_stored(|| stored_files::read_spec_header(dir))
 }
 
 fn read_exit_record(dir: BorrowedFd<'_>) -> StoredFile<ExitRecord> {
-    let stored = read_json::<ExitRecord>(dir, execution_dir::EXIT_FILE, EXIT_RECORD_BYTES);
-    match stored {
-        StoredFile::Complete(record) if record.version > EXIT_RECORD_VERSION => StoredFile::Damaged,
-        StoredFile::Complete(_)
-        | StoredFile::Missing
-        | StoredFile::Damaged
-        | StoredFile::NoDescriptor => stored,
-    }
+    read_stored(|| stored_files::read_exit_record(dir))
 }
 
-fn read_json<T: serde::de::DeserializeOwned>(
-    dir: BorrowedFd<'_>,
-    name: &str,
-    limit: u64,
-) -> StoredFile<T> {
-    let open = || openat(dir, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    let file = match open_files::with_emergency_fds(open, |errno| open_files::is_exhausted(*errno))
-    {
-        Ok(file) => File::from(file),
-        Err(Errno::NOENT) => return StoredFile::Missing,
-        Err(errno) if open_files::is_exhausted(errno) => return StoredFile::NoDescriptor,
-        Err(_) => return StoredFile::Damaged,
+/// Reads a file; where no descriptor is left, by one of those held back.
+fn read_stored<T>(read: impl FnMut() -> Result<Option<T>, ReadFileError>) -> StoredFile<T> {
+    let is_exhausted = |error: &ReadFileError| match error {
+        ReadFileError::Open(errno) => open_files::is_exhausted(*errno),
+        ReadFileError::Damaged => false,
     };
-    let mut bytes = Vec::new();
-    if file.take(limit).read_to_end(&mut bytes).is_err() {
-        return StoredFile::Damaged;
+    match open_files::with_emergency_fds(read, is_exhausted) {
+        Ok(Some(stored)) => StoredFile::Complete(stored),
+        Ok(None) => StoredFile::Missing,
+        Err(error) if is_exhausted(&error) => StoredFile::NoDescriptor,
+        Err(_) => StoredFile::Damaged,
     }
-    serde_json::from_slice(&bytes).map_or(StoredFile::Damaged, StoredFile::Complete)
 }
 
 /// What a shim may do while it is being called.
@@ -367,7 +333,7 @@ fn connect_control(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     )?;
     connect(
         &socket,
-        &daemon_connection::control_address(dir, execution_dir::CONTROL_SOCKET)?,
+        &daemon_connection::control_address(dir, CONTROL_SOCKET)?,
     )?;
     if daemon_connection::is_same_user(socket.as_fd()) {
         Ok(socket)

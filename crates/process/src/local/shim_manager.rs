@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ostler_backend::{ProcessEvent, SpawnError};
 use ostler_model::{CapabilitySet, ExecutionId};
 use ostler_sandbox::cgroup::CgroupRoot;
 use tokio::sync::{Notify, Semaphore, oneshot};
@@ -21,7 +22,6 @@ use super::recovery;
 use super::sockets::ListenTables;
 use super::tree_members::TreeInfo;
 use super::zygote_client::ZygoteClient;
-use crate::backend::{ProcessEvent, SpawnError};
 use crate::open_files;
 use crate::proto::ZygoteEvent;
 use crate::shim::{ShimInfo, ShimMode, ShimSetup, serve};

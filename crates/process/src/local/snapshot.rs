@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ostler_backend::SnapshotError;
 use ostler_model::snapshot::{LiveUsage, TreeMember};
 use ostler_model::{ExecutionId, SnapshotRequest, TreeSnapshot};
 
@@ -9,7 +10,6 @@ use super::shim_manager::ShimManager;
 use super::sockets::{self, ListeningSockets, SocketQuery};
 use super::tree_members::{self, LiveProcess};
 use super::{disk_quota, input_waiters};
-use crate::backend::SnapshotError;
 use crate::sys::proc::{self, Stat};
 
 /// Looks at the tree of an execution. The walk runs beside the runtime.

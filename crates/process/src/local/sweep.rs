@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use ostler_backend::spec_file::ShimIdentity;
 use ostler_model::ExecutionId;
 use ostler_sandbox::cgroup::{self, SlotOwner};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use crate::shim::marker;
-use crate::spec_file::ShimIdentity;
 use crate::sys::proc;
 
 /// How long all rounds together may take, in milliseconds.

@@ -5,6 +5,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler_backend::execution_dir;
+use ostler_backend::spec_file::{SPEC_FILE, ShimIdentity};
 use ostler_model::ExecutionId;
 use ostler_sandbox::cgroup::{self, ShimName, SlotOwner};
 use rustix::fs::{AtFlags, Stat as FileStat, statat};
@@ -13,8 +15,7 @@ use rustix::io::Errno;
 use super::recovery;
 use super::shim_manager::ShimManager;
 use super::sockets::{NetnsDiagCache, SocketScanCache};
-use crate::shim::{execution_dir, marker};
-use crate::spec_file::{SPEC_FILE, ShimIdentity};
+use crate::shim::marker;
 use crate::sys::proc::{self, Stat};
 use crate::sys::process_name;
 

@@ -2,11 +2,11 @@
 
 use std::os::fd::OwnedFd;
 
+use ostler_backend::STEP_TERMINAL;
 use ostler_model::{StreamName, TermSize};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::backend::STEP_TERMINAL;
 use crate::proto::WireIo;
 use crate::sys::clone::SpawnStep;
 use crate::sys::memory;

@@ -5,16 +5,18 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use ostler_backend::execution_dir;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::renameat;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind};
 use rustix::net::{listen, socket_with, sockopt};
 
-use super::execution_dir::{self, CONTROL_SOCKET};
 use crate::proto::{ShimEvent, ShimRequest, decode, encode};
 use crate::sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
 
+/// The control socket's name in an execution's directory, while no daemon lives.
+pub(crate) const CONTROL_SOCKET: &str = "ctl.sock";
 /// Messages that wait for a daemon that does not read; beyond that, questions of programs are
 /// dropped. Of marks of the output's end only the last one waits, and everything else is said
 /// once, or once for each order.
@@ -287,7 +289,7 @@ mod tests {
             }
         }
         assert!(link.queue.0.len() <= WAITING_MAX, "bounded");
-        let question = crate::backend::TerminalQuery::Status;
+        let question = ostler_backend::TerminalQuery::Status;
         for _ in 0..2 * WAITING_MAX {
             let asked = ShimEvent::TerminalQuery {
                 query: question,

@@ -11,6 +11,9 @@ mod stopped;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use ostler_backend::execution_dir;
+use ostler_backend::output_sink::{OutputSink, SinkEvent};
+use ostler_backend::{ControlCommand, KillReason};
 use ostler_model::{LimitKind, TimeoutKind};
 use ostler_sandbox::cgroup::CgroupSlot;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -19,17 +22,14 @@ use self::freeze::FreezeState;
 use self::idempotent_inputs::IdempotentInputs;
 use super::canonical_line::CanonicalLine;
 use super::channels::set_size;
-use super::daemon_connection::{DaemonConnection, DaemonEvent};
-use super::execution_dir;
+use super::daemon_connection::{CONTROL_SOCKET, DaemonConnection, DaemonEvent};
 use super::kill_escalation::{KillAction, KillEscalation};
 use super::output_notify::NotifyThrottle;
-use super::output_sink::{OutputSink, SinkEvent};
 use super::process_tree::ProcessTree;
 use super::serve::Shim;
 use super::spawn::SpawnedTree;
 use super::streams::OutputStreams;
 use super::terminal_queries::TerminalQueryScanner;
-use crate::backend::{ControlCommand, KillReason};
 use crate::proto::{ShimEvent, ShimRequest, WirePlan};
 use crate::sys::seqpacket::ReceiveMode;
 use crate::sys::signals;
@@ -307,7 +307,7 @@ impl<'a> AttemptRunner<'a> {
 
     /// A new daemon called: it is told what runs here.
     fn send_hello(&mut self) {
-        execution_dir::remove(self.dir.as_fd(), execution_dir::CONTROL_SOCKET);
+        execution_dir::remove(self.dir.as_fd(), CONTROL_SOCKET);
         let hello = ShimEvent::Hello {
             id: self.plan.id,
             attempt: self.plan.attempt,

@@ -9,9 +9,8 @@
 
 use std::time::{Duration, Instant};
 
+use ostler_backend::{KillReason, Timeouts};
 use ostler_model::OrphanPolicy;
-
-use crate::backend::{KillReason, Timeouts};
 
 /// How long leftovers may take to end by themselves, in milliseconds.
 pub(crate) const LINGER_MS: u64 = 100;

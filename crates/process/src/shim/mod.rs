@@ -5,29 +5,26 @@
 //! [`serve`] waits for plans, [`spawn`] turns a plan into a running tree
 //! on [`channels`], within walls by [`jailed`], [`event_loop`] carries it
 //! to its end; [`kill_escalation`] decides what happens when, [`process_tree`] knows and ends the processes,
-//! [`streams`] moves output from each [`output_source`] to the [`output_sink`], [`canonical_line`](mod@canonical_line) keeps
-//! input within what a terminal's line holds, [`daemon_connection`] talks to the daemon, [`execution_dir`] writes
-//! what recovery reads, into a directory that is [`prepared_dir`] before.
+//! [`streams`] moves output from each [`output_source`] to the
+//! [`output_sink`](ostler_backend::output_sink), [`canonical_line`](mod@canonical_line) keeps input
+//! within what a terminal's line holds, [`daemon_connection`] talks to the daemon. What recovery
+//! reads is written by [`execution_dir`](ostler_backend::execution_dir), into a directory that is
+//! [prepared](ostler_backend::prepared_dir) before.
 
 mod canonical_line;
 mod channels;
 pub(crate) mod daemon_connection;
 mod event_loop;
-pub(crate) mod execution_dir;
 mod jailed;
 mod kill_escalation;
 mod output_notify;
-mod output_sink;
 mod output_source;
 mod pinned_files;
-mod prepared_dir;
 mod process_tree;
-pub(crate) mod redact;
 mod serve;
 mod spawn;
 mod streams;
 mod terminal_queries;
 
-pub(crate) use prepared_dir::PREPARED_PREFIX;
 pub(crate) use process_tree::{EXECUTION_VARIABLE, marker};
 pub(crate) use serve::{ShimInfo, ShimMode, ShimSetup, serve};

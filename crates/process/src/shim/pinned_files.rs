@@ -4,12 +4,12 @@
 //! itself is compared by the child, which executes the very file it compared
 //! ([`ostler_sandbox::spawn::PinnedAddresses`]).
 
+use ostler_backend::PinnedFile;
 use ostler_sandbox::spawn::ExpectedFile;
 use rustix::fs::{Stat, stat};
 use rustix::io::Errno;
 
 use super::spawn::LaunchFailure;
-use crate::backend::PinnedFile;
 use crate::proto::WirePlan;
 
 /// The step that fails.

@@ -2,14 +2,16 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use ostler_backend::prepared_dir::DirPreparation;
+use ostler_backend::spec_file::ShimIdentity;
+use ostler_backend::{PLAN_MAX_BYTES, execution_dir};
 use ostler_sandbox::cgroup::{CgroupSlot, ShimName};
 
 use super::daemon_connection::{DaemonConnection, DaemonEvent};
 use super::event_loop::{AttemptEnd, AttemptRunner};
-use super::prepared_dir::DirPreparation;
 use super::spawn::{self, SpawnResult};
 use super::streams::READ_BYTES;
-use crate::proto::{PLAN_MAX_BYTES, ShimEvent, ShimRequest, WirePlan, decode};
+use crate::proto::{ShimEvent, ShimRequest, WirePlan, decode};
 use crate::sys::clone::STACK_BYTES;
 use crate::sys::memory::{self, Pages};
 use crate::sys::seqpacket::ReceiveMode;
@@ -24,7 +26,7 @@ pub(crate) enum ShimMode {
     Thread,
 }
 
-/// Who this shim is, for `spec.json`.
+/// Who this shim is, and how it runs.
 #[derive(Debug, Clone)]
 pub(crate) struct ShimInfo {
     pub(crate) mode: ShimMode,
@@ -42,6 +44,16 @@ impl ShimInfo {
             boot_id,
             pid,
             start: proc::start_time(i32::try_from(pid).unwrap_or(0)),
+        }
+    }
+
+    /// The same as `spec.json` says it.
+    fn to_identity(&self) -> ShimIdentity {
+        ShimIdentity {
+            id: self.boot_id.clone(),
+            shim_pid: self.pid,
+            shim_start: self.start,
+            in_process: self.mode == ShimMode::Thread,
         }
     }
 
@@ -69,6 +81,8 @@ pub(crate) struct ShimSetup {
 pub(crate) struct Shim {
     pub(crate) executions: OwnedFd,
     pub(crate) identity: ShimInfo,
+    /// The same for `spec.json`.
+    pub(crate) boot: ShimIdentity,
     pub(crate) slot: Option<CgroupSlot>,
     pub(crate) buffer: Pages,
     pub(crate) stack: Pages,
@@ -90,12 +104,13 @@ pub(crate) fn serve(setup: ShimSetup) {
     };
     let mut shim = Shim {
         executions: setup.executions,
+        boot: setup.identity.to_identity(),
+        preparation: DirPreparation::new(setup.identity.name(0).to_string()),
         identity: setup.identity,
         slot: setup.slot,
         buffer,
         stack,
         child_signal,
-        preparation: DirPreparation::default(),
         buffer_touched: false,
     };
     let mut daemon = DaemonConnection::new(setup.socket);
@@ -125,8 +140,7 @@ fn prepare_next_dir(daemon: &DaemonConnection, shim: &mut Shim) {
         if daemon.is_readable_within(delay) {
             return;
         }
-        shim.preparation
-            .advance(shim.executions.as_fd(), &shim.identity);
+        shim.preparation.advance(shim.executions.as_fd());
     }
 }
 
@@ -168,7 +182,7 @@ fn run_plan(
             let mut record = *record;
             let mut idle = true;
             if let Some(dir) = &dir
-                && let Err(error) = super::execution_dir::write_exit_record(dir.as_fd(), &record)
+                && let Err(error) = execution_dir::write_exit_record(dir.as_fd(), &record)
             {
                 record.journal_error = Some(format!("cannot write the exit record: {error}"));
                 idle = false;

@@ -3,6 +3,9 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use ostler_backend::execution_dir::{self, AttemptSpec};
+use ostler_backend::redact::SecretFinder;
+use ostler_backend::{EXIT_RECORD_VERSION, ExitRecord, LeaderOutcome, STEP_STORAGE, STEP_TERMINAL};
 use ostler_model::{ByteString, Limits, SandboxSpec, Usage};
 use ostler_sandbox::cgroup::{CgroupSlot, HelperPids};
 use ostler_sandbox::restrictions::Restrictions;
@@ -10,14 +13,11 @@ use ostler_sandbox::rlimit;
 use rustix::io::Errno;
 
 use super::channels::{self, Channels};
-use super::execution_dir;
 use super::jailed::{self, JailSite, RunningJail};
 use super::pinned_files;
 use super::process_tree::{EXECUTION_VARIABLE, ProcessTree, TreeConfig};
-use super::redact::SecretFinder;
 use super::serve::{Shim, ShimMode};
 use super::streams::OutputStreams;
-use crate::backend::{EXIT_RECORD_VERSION, ExitRecord, LeaderOutcome, STEP_STORAGE, STEP_TERMINAL};
 use crate::open_files;
 use crate::proto::WirePlan;
 use crate::sys::clone::{self, CArray, SpawnSpec, SpawnStep};
@@ -83,8 +83,12 @@ pub(crate) fn spawn(shim: &mut Shim, plan: WirePlan) -> SpawnResult {
     let exec_dir = match execution_dir::create(
         shim.executions.as_fd(),
         &mut shim.preparation,
-        &plan,
-        &shim.identity,
+        &AttemptSpec {
+            id: plan.id,
+            attempt: plan.attempt,
+            boot: &shim.boot,
+            spec: plan.spec.as_bytes(),
+        },
     ) {
         Ok(exec_dir) => exec_dir,
         Err(errno) => {

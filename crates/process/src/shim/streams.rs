@@ -3,12 +3,12 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use ostler_backend::output_sink::OutputSink;
+use ostler_backend::redact::{HOLD_BACK_MS, Redactor, SecretFinder};
 use ostler_model::StreamName;
 use rustix::io::Errno;
 
-use super::output_sink::OutputSink;
 use super::output_source::OutputSource;
-use super::redact::{HOLD_BACK_MS, Redactor, SecretFinder};
 use crate::sys::time;
 
 /// Bytes read at once, and the size a pipe is enlarged to when its reader falls behind.

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::backend::TerminalQuery;
+use ostler_backend::TerminalQuery;
 
 /// Bytes of the longest sequence that is a question: `ESC [ ? 6 n`.
 const LONGEST_BYTES: usize = 5;

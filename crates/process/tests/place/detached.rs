@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use ostler_backend::{
+    Backend, ControlCommand, ExitRecord, KillReason, LaunchIo, LaunchPlan, LeaderOutcome,
+    ProcessEvent, RecoveryOutcome, SpawnHandle,
+};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ExecutionId, OrphanPolicy, StreamName, TermSize, TimeoutKind};
-use ostler_process::{
-    Backend, ControlCommand, ExitRecord, KillReason, LaunchIo, LaunchPlan, LeaderOutcome,
-    LocalBackend, ProcessEvent, RecoveryOutcome, SpawnHandle, ZygoteConfig,
-};
+use ostler_process::{LocalBackend, ZygoteConfig};
 
 use crate::support::{
     BackendFixture, TestCase, members, next_event, output, sh, this_executable, wait_exit,

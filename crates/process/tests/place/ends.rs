@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use ostler_backend::{Backend, ControlCommand, KillReason, LeaderOutcome, ProcessEvent};
 use ostler_model::{Signal, TimeoutKind};
-use ostler_process::{Backend, ControlCommand, KillReason, LeaderOutcome, ProcessEvent};
 
 use crate::support::{
     BackendFixture, FinishedRun, TestCase, members, next_event, sh, timed, wait_exit, wait_output,
@@ -176,7 +176,7 @@ fn late_orders() {
             .await;
         assert!(matches!(
             unsupported,
-            Err(ostler_process::ControlError::Unsupported(_))
+            Err(ostler_backend::ControlError::Unsupported(_))
         ));
         next_event(&mut birth, |report| {
             matches!(report, ProcessEvent::Exited(_)).then_some(())
@@ -188,7 +188,7 @@ fn late_orders() {
                 grace: Duration::ZERO,
             })
             .await;
-        assert_eq!(late, Err(ostler_process::ControlError::Ended));
+        assert_eq!(late, Err(ostler_backend::ControlError::Ended));
     });
 }
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use ostler_model::{StreamName, TimeoutKind};
-use ostler_process::{
+use ostler_backend::{
     Backend, ControlCommand, KillReason, LaunchIo, LeaderOutcome, ProcessEvent, RecoveryOutcome,
-    SpawnHandle, ZygoteConfig,
+    SpawnHandle,
 };
+use ostler_model::{StreamName, TimeoutKind};
+use ostler_process::ZygoteConfig;
 
 use crate::support::{
     BackendFixture, LONG, TestCase, argv, next_event, output, sh, wait_exit, wait_output,

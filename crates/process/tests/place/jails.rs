@@ -8,15 +8,16 @@ mod limits;
 use std::path::Path;
 use std::time::Duration;
 
+use ostler_backend::{
+    Backend, ControlCommand, KillReason, LaunchIo, LaunchPlan, LeaderOutcome, ProcessEvent,
+    SpawnHandle,
+};
 use ostler_model::sandbox_spec::NetworkAccess;
 use ostler_model::{
     ByteString, Capability, ExecutionId, LimitKind, OrphanPolicy, SandboxSpec, SnapshotRequest,
     StreamName, TermSize, TimeoutKind,
 };
-use ostler_process::{
-    Backend, ControlCommand, KillReason, LaunchIo, LaunchPlan, LeaderOutcome, ProcessEvent,
-    SpawnHandle, ZygoteConfig,
-};
+use ostler_process::ZygoteConfig;
 
 use crate::support::{
     BackendFixture, FinishedRun, LONG, TestCase, argv, kill, members, next_event, output,
@@ -402,7 +403,7 @@ fn adopted() {
         lab.world.place.close().await;
         let again = ostler_process::LocalBackend::open(lab.world.state.path(), this_executable());
         let place = again.await.expect("opens again");
-        let ostler_process::RecoveryOutcome::Running { handle: birth, .. } =
+        let ostler_backend::RecoveryOutcome::Running { handle: birth, .. } =
             place.recover(id).await
         else {
             panic!("it runs");
@@ -459,7 +460,7 @@ fn gate() {
         lab.world.place.close().await;
         let again = ostler_process::LocalBackend::open(lab.world.state.path(), this_executable());
         let place = again.await.expect("opens again");
-        let ostler_process::RecoveryOutcome::Running { handle: birth, .. } =
+        let ostler_backend::RecoveryOutcome::Running { handle: birth, .. } =
             place.recover(id).await
         else {
             panic!("it runs");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use ostler_backend::{Backend, ControlCommand, ProcessEvent};
 use ostler_model::{Capability, LimitKind, Limits};
-use ostler_process::{Backend, ControlCommand, ProcessEvent};
 
 use crate::support::{BackendFixture, TestCase, argv, members, next_event, sh};
 
@@ -116,7 +116,7 @@ fn out_of_memory() {
 
 const HOG: &str = "python3 -c \"x = b'x' * (200 << 20)\"";
 
-fn memory(script: &str) -> Option<(BackendFixture, ostler_process::LaunchPlan)> {
+fn memory(script: &str) -> Option<(BackendFixture, ostler_backend::LaunchPlan)> {
     let world = BackendFixture::new();
     if !world.place.capabilities().has(Capability::MemoryLimit) {
         return None;

@@ -1,8 +1,8 @@
 //! A look at what runs: members, listening sockets, who reads what.
 
+use ostler_backend::{Backend, ControlCommand, LaunchIo};
 use ostler_model::snapshot::ForegroundProcess;
 use ostler_model::{ExecutionId, SnapshotRequest, TermSize, TreeSnapshot};
-use ostler_process::{Backend, ControlCommand, LaunchIo};
 
 use crate::support::{BackendFixture, TestCase, argv, sh, wait_exit, wait_output};
 

@@ -1,8 +1,8 @@
 //! Output on its way to disk.
 
+use ostler_backend::{Backend, ControlCommand, LeaderOutcome, ProcessEvent, STEP_STORAGE};
 use ostler_journal::Journal;
 use ostler_model::{ByteString, StreamName};
-use ostler_process::{Backend, ControlCommand, LeaderOutcome, ProcessEvent, STEP_STORAGE};
 
 use crate::support::{
     BackendFixture, FinishedRun, TestCase, argv, output, sh, wait_exit, wait_output,
@@ -62,7 +62,7 @@ fn secret_in_pieces() {
     let world = BackendFixture::new();
     let secret = "0123456789".repeat(30_000);
     let mut plan = argv(&["/bin/cat"]);
-    plan.io = ostler_process::LaunchIo::Bytes(format!("<{secret}>").into_bytes());
+    plan.io = ostler_backend::LaunchIo::Bytes(format!("<{secret}>").into_bytes());
     plan.redact = vec![ByteString::from(secret)];
     assert_eq!(world.run(plan).out(), "<[redacted]>");
 }
@@ -96,8 +96,8 @@ fn slow_secret() {
 fn marks() {
     let world = BackendFixture::new();
     let plan = sh("read a; i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.001; done");
-    let plan = ostler_process::LaunchPlan {
-        io: ostler_process::LaunchIo::Piped,
+    let plan = ostler_backend::LaunchPlan {
+        io: ostler_backend::LaunchIo::Piped,
         ..plan
     };
     world.runtime.block_on(async {
@@ -201,10 +201,10 @@ fn full_disk_alone() {
             ostler_process::LocalBackend::open(disk.0.path(), crate::support::this_executable());
         let place = opened.await.expect("it opens");
         let record = match place.recover(id).await {
-            ostler_process::RecoveryOutcome::Running { handle: birth, .. } => {
+            ostler_backend::RecoveryOutcome::Running { handle: birth, .. } => {
                 wait_exit(birth).await
             }
-            ostler_process::RecoveryOutcome::Exited(record) => record,
+            ostler_backend::RecoveryOutcome::Exited(record) => record,
             found => panic!("its end is known: {found:?}"),
         };
         assert!(record.lost_bytes > 0);

@@ -4,8 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use ostler_backend::{LaunchPlan, LeaderOutcome, PinnedFile};
 use ostler_model::ByteString;
-use ostler_process::{LaunchPlan, LeaderOutcome, PinnedFile};
 use tempfile::TempDir;
 
 use crate::support::{BackendFixture, FinishedRun, TestCase, argv};

@@ -1,8 +1,9 @@
 //! Deaths of those who watch: daemon, keeper, shim.
 
+use ostler_backend::{Backend, ControlCommand, ProcessEvent, RecoveryOutcome};
 use ostler_model::LostReason;
 use ostler_model::{ExecutionId, StreamName};
-use ostler_process::{Backend, ControlCommand, LocalBackend, ProcessEvent, RecoveryOutcome};
+use ostler_process::LocalBackend;
 use rustix::process::Signal;
 
 use crate::support::{
@@ -208,7 +209,7 @@ fn keeper_stopped() {
     });
 }
 
-async fn gone(birth: &mut ostler_process::SpawnHandle) {
+async fn gone(birth: &mut ostler_backend::SpawnHandle) {
     next_event(birth, |report| match report {
         ProcessEvent::Lost => Some(()),
         ProcessEvent::Exited(record) => panic!("nobody can know: {record:?}"),

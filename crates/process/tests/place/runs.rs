@@ -1,7 +1,7 @@
 //! Commands that end by themselves: what went in, what came out, what they saw.
 
+use ostler_backend::{Backend, ControlCommand, LaunchIo, LeaderOutcome};
 use ostler_model::ByteString;
-use ostler_process::{Backend, ControlCommand, LaunchIo, LeaderOutcome};
 
 use crate::support::{BackendFixture, TestCase, argv, sh, wait_exit, wait_output, wait_started};
 
@@ -138,7 +138,7 @@ fn unread_input() {
                 .await
                 .expect("sent");
             let len = crate::support::next_event(&mut birth, |report| match report {
-                ostler_process::ProcessEvent::InputAccepted { len } => Some(*len),
+                ostler_backend::ProcessEvent::InputAccepted { len } => Some(*len),
                 _ => None,
             });
             taken.push(len.await);
@@ -237,7 +237,7 @@ fn terminal() {
             .expect("sent");
         let seen = |text: &'static str| {
             let dir = dir.clone();
-            move |_: &ostler_process::ProcessEvent| {
+            move |_: &ostler_backend::ProcessEvent| {
                 let so_far = crate::support::output(&dir, ostler_model::StreamName::Pty);
                 String::from_utf8_lossy(&so_far)
                     .contains(text)

@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 
+use ostler_backend::{Backend, ControlCommand, LaunchIo, LaunchPlan, SpawnHandle};
 use ostler_model::sandbox_spec::NetworkAccess;
 use ostler_model::snapshot::TcpListenerInfo;
 use ostler_model::{ExecutionId, SnapshotRequest, StreamName};
-use ostler_process::{Backend, ControlCommand, LaunchIo, LaunchPlan, SpawnHandle, ZygoteConfig};
+use ostler_process::ZygoteConfig;
 use tokio::time::timeout;
 
 use crate::jails::Lab;
@@ -295,7 +296,7 @@ fn own_namespace() {
         loop {
             match timeout(LONG, birth.events.recv()).await.expect("in time") {
                 // Namespaces of users may be forbidden here.
-                Some(ostler_process::ProcessEvent::Exited(_)) | None => return,
+                Some(ostler_backend::ProcessEvent::Exited(_)) | None => return,
                 Some(_) => {}
             }
             if output(&dir, StreamName::Stdout).ends_with(b"up\n") {

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use ostler_backend::{
+    Backend, ExitRecord, LaunchIo, LaunchPlan, LeaderOutcome, ProcessEvent, SpawnHandle, Timeouts,
+};
 use ostler_journal::{ByteQuery, Journal};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ByteString, ExecutionId, Limits, OrphanPolicy, StreamName};
-use ostler_process::{
-    Backend, ExitRecord, LaunchIo, LaunchPlan, LeaderOutcome, LocalBackend, ProcessEvent,
-    SpawnHandle, Timeouts, ZygoteConfig,
-};
+use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -217,7 +217,7 @@ pub(crate) async fn wait_started(birth: &mut SpawnHandle) -> u32 {
 pub(crate) async fn wait_output(birth: &mut SpawnHandle, dir: &Path, text: &str) {
     birth
         .control
-        .send(ostler_process::ControlCommand::Watch(true))
+        .send(ostler_backend::ControlCommand::Watch(true))
         .await
         .expect("it takes orders");
     loop {

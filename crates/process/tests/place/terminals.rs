@@ -5,11 +5,12 @@ mod amounts;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ostler_model::{ByteString, ExecutionId, StreamName, TermSize};
-use ostler_process::{
+use ostler_backend::{
     Backend, ControlCommand, ControlError, ExitRecord, KillReason, LaunchIo, LaunchPlan,
-    LeaderOutcome, ProcessEvent, SpawnHandle, ZygoteConfig,
+    LeaderOutcome, ProcessEvent, SpawnHandle,
 };
+use ostler_model::{ByteString, ExecutionId, StreamName, TermSize};
+use ostler_process::ZygoteConfig;
 
 use crate::support::{
     BackendFixture, FinishedRun, LONG, TestCase, argv, is_alive, members, next_event, output, sh,
@@ -409,7 +410,7 @@ fn sizes() {
         let late = control
             .send(ControlCommand::Resize(TermSize { cols: 80, rows: 24 }))
             .await;
-        assert_eq!(late, Err(ostler_process::ControlError::Ended));
+        assert_eq!(late, Err(ostler_backend::ControlError::Ended));
     });
 }
 
@@ -459,7 +460,7 @@ pub(crate) fn third_terminal() -> std::process::ExitCode {
         else {
             panic!("it ran");
         };
-        assert_eq!(step, ostler_process::STEP_TERMINAL);
+        assert_eq!(step, ostler_backend::STEP_TERMINAL);
         assert_eq!(errno, Some(libc::EAGAIN));
         assert!(message.contains("kernel.pty.max"), "{message}");
         first.stopped(GRACE).await;

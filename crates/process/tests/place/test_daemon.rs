@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
+use ostler_backend::{Backend, ProcessEvent};
 use ostler_model::{ExecutionId, OrphanPolicy};
-use ostler_process::{Backend, LocalBackend, ProcessEvent, ZygoteConfig};
+use ostler_process::{LocalBackend, ZygoteConfig};
 
 use crate::support::{next_event, sh, this_executable, wait_started};
 

@@ -3,16 +3,16 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use ostler_backend::execution_dir;
+use ostler_backend::{EXIT_RECORD_VERSION, ExitRecord, LeaderOutcome};
 use ostler_model::Usage;
 use ostler_sandbox::cgroup::CgroupSlot;
 use rustix::event::{PollFd, Timespec};
 use rustix::io::Errno;
 
 use super::{AttemptEnd, AttemptRunner, RETRY_MS};
-use crate::backend::{EXIT_RECORD_VERSION, ExitRecord, LeaderOutcome};
 use crate::proto::ShimEvent;
-use crate::shim::daemon_connection::DaemonEvent;
-use crate::shim::execution_dir;
+use crate::shim::daemon_connection::{CONTROL_SOCKET, DaemonEvent};
 use crate::sys::seqpacket::ReceiveMode;
 use crate::sys::time::ClockReading;
 
@@ -39,7 +39,7 @@ impl AttemptRunner<'_> {
         }
         self.record_exit(clean);
         if !self.daemon.has_daemon() {
-            execution_dir::remove(self.dir.as_fd(), execution_dir::CONTROL_SOCKET);
+            execution_dir::remove(self.dir.as_fd(), CONTROL_SOCKET);
         }
         self.daemon.flush_blocking();
         if clean && !self.exit_unrecorded && self.daemon.has_daemon() {

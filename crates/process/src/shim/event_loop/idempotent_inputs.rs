@@ -3,9 +3,8 @@
 
 use std::collections::VecDeque;
 
+use ostler_backend::{IdempotentInput, InputProgress};
 use ostler_model::InputId;
-
-use crate::backend::{IdempotentInput, InputProgress};
 
 /// The most inputs that are remembered; the oldest is forgotten first.
 const INPUTS_MAX: usize = 64;

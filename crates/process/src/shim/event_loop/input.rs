@@ -3,11 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use ostler_backend::IdempotentInput;
 use rustix::io::Errno;
 use rustix::termios::{SpecialCodeIndex, tcgetattr, tcgetpgrp};
 
 use super::AttemptRunner;
-use crate::backend::IdempotentInput;
 use crate::proto::ShimEvent;
 
 /// Ctrl-D, where a terminal names no other character for the end of its input.

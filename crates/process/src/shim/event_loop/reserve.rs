@@ -3,10 +3,10 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use ostler_backend::execution_dir;
 use rustix::io::Errno;
 
 use super::{AttemptRunner, RETRY_MS};
-use crate::shim::execution_dir;
 
 impl AttemptRunner<'_> {
     /// Reserves it once the command runs, so that no start waits for it; where the disk refuses,

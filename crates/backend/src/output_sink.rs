@@ -1,4 +1,5 @@
-//! Where output goes: the journal on disk, and a memory file while the disk refuses.
+//! Where output goes: the journal on disk, and a memory file while the disk refuses. The one
+//! writer of an execution's segments and index, whoever carries it out.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ const RETRY_MAX_MS: u64 = 8_000;
 /// The output of one execution on its way to its files. Never fails: what cannot be kept is
 /// counted.
 #[derive(Debug)]
-pub(crate) struct OutputSink {
+pub struct OutputSink {
     writer: FallbackWriter,
     retry: DiskRetry,
     /// What the disk said last.
@@ -34,7 +35,7 @@ pub(crate) struct OutputSink {
 
 /// What became of the way to the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SinkEvent {
+pub enum SinkEvent {
     /// The disk refused: output goes to memory from now on.
     Refused {
         /// What it said.
@@ -92,11 +93,7 @@ impl OutputSink {
     /// Opens the journal in `dir`; a later attempt goes on where the last one ended, and no
     /// earlier than at `from`. With `lossless_reader` everything is retained until the daemon
     /// says how far that reader is.
-    pub(crate) fn open(
-        dir: BorrowedFd<'_>,
-        (attempt, from): (u32, u64),
-        lossless_reader: bool,
-    ) -> Self {
+    pub fn open(dir: BorrowedFd<'_>, (attempt, from): (u32, u64), lossless_reader: bool) -> Self {
         let limits = SegmentLimits::default();
         let (writer, error) = if attempt <= 1 {
             FallbackWriter::create(dir, limits)
@@ -118,7 +115,7 @@ impl OutputSink {
     }
 
     /// Appends.
-    pub(crate) fn append(&mut self, at_ns: i64, stream: StreamName, bytes: &[u8]) {
+    pub fn append(&mut self, at_ns: i64, stream: StreamName, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
@@ -139,14 +136,14 @@ impl OutputSink {
     }
 
     /// Goes back to the disk, if that is worth a try by now.
-    pub(crate) fn retry_disk_if_due(&mut self) {
+    pub fn retry_disk_if_due(&mut self) {
         if self.retry.is_due(Instant::now()) {
             self.return_to_disk();
         }
     }
 
     /// Goes back to the disk, if it takes what memory holds.
-    pub(crate) fn return_to_disk(&mut self) {
+    pub fn return_to_disk(&mut self) {
         if self.writer.is_on_disk() {
             return;
         }
@@ -168,28 +165,28 @@ impl OutputSink {
     }
 
     /// The exit record is written, and with it where output ends.
-    pub(crate) fn mark_end_recorded(&self) {
+    pub fn mark_end_recorded(&self) {
         self.writer.remove_extent_file();
     }
 
     /// What has become of the way to the disk since this was asked last.
-    pub(crate) fn take_events(&mut self) -> Vec<SinkEvent> {
+    pub fn take_events(&mut self) -> Vec<SinkEvent> {
         std::mem::take(&mut self.events)
     }
 
     /// From where on a reader still reads that must miss nothing, where there is one.
-    pub(crate) fn retain(&mut self, from: Option<u64>) {
+    pub fn retain(&mut self, from: Option<u64>) {
         self.retained_from = from;
     }
 
     /// Whether output goes to memory.
-    pub(crate) fn is_in_memory(&self) -> bool {
+    pub fn is_in_memory(&self) -> bool {
         self.writer.memory().is_some()
     }
 
     /// Whether more output would overwrite what a reader waits for: the command waits, as
     /// with a pipe that is full.
-    pub(crate) fn must_pause_reads(&self) -> bool {
+    pub fn must_pause_reads(&self) -> bool {
         let Some((memory, from)) = self.writer.memory().zip(self.retained_from) else {
             return false;
         };
@@ -198,23 +195,23 @@ impl OutputSink {
     }
 
     /// The journal's end, what was dropped included.
-    pub(crate) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         self.writer.end()
     }
 
     /// Why output is not on disk, where some is not.
-    pub(crate) fn error(&self) -> Option<&str> {
+    pub fn error(&self) -> Option<&str> {
         let whole = self.writer.is_on_disk() && self.lost_bytes() == 0;
         self.error.as_deref().filter(|_| !whole)
     }
 
     /// Output bytes that are on no disk.
-    pub(crate) fn lost_bytes(&self) -> u64 {
+    pub fn lost_bytes(&self) -> u64 {
         self.writer.lost_bytes()
     }
 
     /// The memory file and the offset it begins at, while output goes there.
-    pub(crate) fn memory(&self) -> Option<(u64, OwnedFd)> {
+    pub fn memory(&self) -> Option<(u64, OwnedFd)> {
         let memory = self.writer.memory()?;
         let descriptor = memory.as_fd().try_clone_to_owned().ok()?;
         Some((memory.base(), descriptor))

@@ -4,21 +4,21 @@
 use memchr::memmem::Finder;
 
 /// What stands in the journal instead of a secret.
-pub(crate) const MASK: &[u8] = b"[redacted]";
+pub const MASK: &[u8] = b"[redacted]";
 /// How long output that may be the beginning of a secret is held back, in milliseconds.
-pub(crate) const HOLD_BACK_MS: u64 = 5;
+pub const HOLD_BACK_MS: u64 = 5;
 /// Beginnings of secrets up to this long are not held back for longer, in bytes.
-pub(crate) const RELEASE_MAX_BYTES: usize = 3;
+pub const RELEASE_MAX_BYTES: usize = 3;
 
 /// The values of one attempt.
 #[derive(Debug)]
-pub(crate) struct SecretFinder {
+pub struct SecretFinder {
     finders: Vec<Finder<'static>>,
 }
 
 impl SecretFinder {
     /// None where there is nothing to hide; empty values hide nothing.
-    pub(crate) fn new<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
+    pub fn new<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let finders: Vec<_> = values
             .into_iter()
             .filter(|value| !value.is_empty())
@@ -56,7 +56,7 @@ impl SecretFinder {
 
 /// One stream's output on its way to the journal.
 #[derive(Debug, Default)]
-pub(crate) struct Redactor {
+pub struct Redactor {
     /// What may yet become a secret, as it was read.
     pending: Vec<u8>,
     /// How many bytes of that were let go already, when their time was up: should they become a
@@ -67,7 +67,7 @@ pub(crate) struct Redactor {
 
 impl Redactor {
     /// Takes what was read and returns what may be appended now.
-    pub(crate) fn push(&mut self, secrets: &SecretFinder, bytes: &[u8]) -> &[u8] {
+    pub fn push(&mut self, secrets: &SecretFinder, bytes: &[u8]) -> &[u8] {
         self.pending.extend_from_slice(bytes);
         self.advance(secrets);
         &self.clean
@@ -75,7 +75,7 @@ impl Redactor {
 
     /// Returns what was held back, as its time is up: a few bytes are more likely a prompt than
     /// the beginning of a secret. Longer beginnings stay until more follows, or nothing does.
-    pub(crate) fn release_pending(&mut self, secrets: &SecretFinder) -> &[u8] {
+    pub fn release_pending(&mut self, secrets: &SecretFinder) -> &[u8] {
         self.advance(secrets);
         if self.pending.len() <= RELEASE_MAX_BYTES {
             self.emit(self.pending.len());
@@ -85,7 +85,7 @@ impl Redactor {
     }
 
     /// Returns what was held back, as nothing follows.
-    pub(crate) fn flush(&mut self, secrets: &SecretFinder) -> &[u8] {
+    pub fn flush(&mut self, secrets: &SecretFinder) -> &[u8] {
         self.clean.clear();
         let mut at = 0;
         while let Some((start, end)) = secrets.find(&self.pending, at) {
@@ -99,12 +99,12 @@ impl Redactor {
     }
 
     /// Whether something is held back.
-    pub(crate) fn has_pending(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         self.pending.len() > self.released
     }
 
     /// Whether what is held back is to be let go after a while.
-    pub(crate) fn needs_release(&self) -> bool {
+    pub fn needs_release(&self) -> bool {
         self.has_pending() && self.pending.len() <= RELEASE_MAX_BYTES
     }
 

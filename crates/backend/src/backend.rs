@@ -1,8 +1,7 @@
-//! Where processes are born, and what a birth, a report and an order look like.
+//! The trait [`Backend`] and its types. The contract is in the documentation of the crate.
 //!
-//! A [`Backend`] turns a [`LaunchPlan`] into a running tree and tells what becomes of it in
-//! [`ProcessEvent`]s; [`ProcessControl`] carries [`ControlCommand`]s the other way. The engine knows nothing below
-//! this trait; containers and clusters implement it beside [`LocalBackend`](crate::LocalBackend).
+//! A [`Backend`] turns a [`LaunchPlan`] into a running process tree and reports what becomes of it in
+//! [`ProcessEvent`]s; [`ProcessControl`] carries [`ControlCommand`]s the other way.
 
 use std::fmt;
 use std::future::Future;
@@ -20,12 +19,12 @@ use ostler_model::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-pub use crate::idempotent_input::{IdempotentInput, InputProgress};
+use crate::idempotent_input::{IdempotentInput, InputProgress};
 
 /// A boxed future, so that the traits here stay usable as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Where processes are born.
+/// Starts, supervises and recovers process trees.
 pub trait Backend: Send + Sync + fmt::Debug {
     /// Its name in specs.
     fn name(&self) -> BackendName;
@@ -40,8 +39,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// When nobody could be found to give birth; then nothing was started.
     fn spawn(&self, plan: LaunchPlan) -> BoxFuture<'_, Result<SpawnHandle, SpawnError>>;
 
-    /// What became of an execution that an earlier engine started here (specification 01 §3,
-    /// the recovery table). Members of an orphaned tree are ended before this returns.
+    /// What became of an execution that an earlier engine started here.
+    /// Members of an orphaned tree are ended before this returns.
     fn recover(&self, id: ExecutionId) -> BoxFuture<'_, RecoveryOutcome>;
 
     /// Looks at a running tree: its members and what they use, and what else was asked for.
@@ -109,6 +108,9 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Running executions go on.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
+
+/// The largest plan: arguments, environment, input and spec together, in bytes.
+pub const PLAN_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// One attempt, resolved to what the kernel needs.
 #[derive(Clone)]

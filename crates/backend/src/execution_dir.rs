@@ -1,26 +1,26 @@
-//! What recovery reads: the execution's directory, `spec.json` before anything runs, `exit`
-//! when it is over. No fsync: it survives every kill, not power loss.
+//! Writes an execution's directory: `spec.json` before anything runs, the exit record `exit` when
+//! the attempt is over. What reads it back is [`stored_files`](crate::stored_files) and
+//! [`spec_file::read`](crate::spec_file::read).
+//!
+//! No fsync: it survives every kill, not power loss. What makes a full disk survivable is the
+//! reserve: room for the exit record is allocated before the end ([`reserve`]), and a record that
+//! does not fit is shortened.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use ostler_model::ExecutionId;
+use ostler_model::{ExecutionId, Timestamp};
 use rustix::fs::{
     AtFlags, FallocateFlags, Mode, OFlags, fallocate, fstatvfs, ftruncate, mkdirat, openat,
     renameat, unlinkat,
 };
 use rustix::io::Errno;
 
-use super::prepared_dir::DirPreparation;
-use super::serve::{ShimInfo, ShimMode};
 use crate::backend::{ExitRecord, LeaderOutcome};
-use crate::proto::WirePlan;
-use crate::spec_file::{SPEC_FILE, SPEC_FILE_VERSION};
-use crate::sys::time;
+use crate::prepared_dir::DirPreparation;
+use crate::spec_file::{SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity};
 
 /// The exit record's name in an execution's directory.
-pub(crate) const EXIT_FILE: &str = "exit";
-/// The control socket's name in an execution's directory, while no daemon lives.
-pub(crate) const CONTROL_SOCKET: &str = "ctl.sock";
+pub const EXIT_FILE: &str = "exit";
 /// Bytes of the disk that are reserved for an exit record before there is one: one block.
 const RESERVED_BYTES: usize = 4096;
 /// Blocks and inodes of a disk that has little left.
@@ -33,10 +33,11 @@ const SHORT_ERROR_CHARS: usize = 512;
 
 /// The directory of an execution that has its spec.
 #[derive(Debug)]
-pub(crate) struct ExecutionDirectory {
-    pub(crate) dir: OwnedFd,
+pub struct ExecutionDirectory {
+    /// The directory, open for the calls that take a path relative to it.
+    pub dir: OwnedFd,
     /// Whether the room for its exit record is reserved.
-    pub(crate) has_reserve: bool,
+    pub has_reserve: bool,
 }
 
 impl ExecutionDirectory {
@@ -48,26 +49,41 @@ impl ExecutionDirectory {
     }
 }
 
-/// Makes the execution's directory and writes what was asked into it. A first attempt for
-/// which that fails leaves nothing.
-pub(crate) fn create(
+/// What `spec.json` says of an attempt.
+#[derive(Debug, Clone, Copy)]
+pub struct AttemptSpec<'a> {
+    /// The execution.
+    pub id: ExecutionId,
+    /// Which attempt of it, from 1.
+    pub attempt: u32,
+    /// The process that carries it out.
+    pub boot: &'a ShimIdentity,
+    /// The [`Spec`](ostler_model::Spec) as JSON, written verbatim.
+    pub spec: &'a [u8],
+}
+
+/// Makes the execution's directory and writes its `spec.json`. A first attempt for which that
+/// fails leaves nothing.
+///
+/// # Errors
+/// As mkdirat(2), openat(2), write(2) and renameat(2); `EXIST` where the execution began before.
+pub fn create(
     executions: BorrowedFd<'_>,
     preparation: &mut DirPreparation,
-    plan: &WirePlan,
-    identity: &ShimInfo,
+    start: &AttemptSpec<'_>,
 ) -> Result<ExecutionDirectory, Errno> {
-    let spec = spec_json(plan, identity);
-    if plan.attempt > 1 {
-        match mkdirat(executions, plan.id.to_string(), Mode::RWXU) {
+    let spec = spec_json(start);
+    if start.attempt > 1 {
+        match mkdirat(executions, start.id.to_string(), Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
-        let dir = open_directory(executions, plan.id)?;
+        let dir = open_directory(executions, start.id)?;
         replace_file(dir.as_fd(), SPEC_FILE, &spec)?;
         return Ok(ExecutionDirectory::without_reserve(dir));
     }
     loop {
-        let (mut prepared, was_prepared) = preparation.acquire(executions, identity)?;
+        let (mut prepared, was_prepared) = preparation.acquire(executions)?;
         if is_disk_low(executions)
             && let Err(errno) = prepared.reserve()
         {
@@ -75,14 +91,14 @@ pub(crate) fn create(
             return Err(errno);
         }
         let has_reserve = prepared.has_reserve();
-        match prepared.publish(executions, plan.id, &spec) {
+        match prepared.publish(executions, start.id, &spec) {
             Ok(dir) => return Ok(ExecutionDirectory { dir, has_reserve }),
             // Something of this execution is there before its spec; or it began already: a
             // client may have chosen its id and sent the start to two daemons, of which the
             // first died with its plan on the way.
             Err((Errno::EXIST | Errno::NOTEMPTY, prepared)) => {
                 preparation.put_back(prepared);
-                let dir = open_directory(executions, plan.id)?;
+                let dir = open_directory(executions, start.id)?;
                 write_new_file(dir.as_fd(), SPEC_FILE, &spec)?;
                 return Ok(ExecutionDirectory::without_reserve(dir));
             }
@@ -108,31 +124,32 @@ fn write_new_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), E
 }
 
 /// Opens an execution's directory.
-pub(crate) fn open_directory(
-    executions: BorrowedFd<'_>,
-    id: ExecutionId,
-) -> Result<OwnedFd, Errno> {
+///
+/// # Errors
+/// As openat(2).
+pub fn open_directory(executions: BorrowedFd<'_>, id: ExecutionId) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY | OFlags::NOFOLLOW;
     openat(executions, id.to_string(), flags, Mode::empty())
 }
 
-fn spec_json(plan: &WirePlan, identity: &ShimInfo) -> Vec<u8> {
-    let in_process = match identity.mode {
-        ShimMode::Process => "",
-        ShimMode::Thread => ",\"in_process\":true",
+fn spec_json(start: &AttemptSpec<'_>) -> Vec<u8> {
+    let in_process = if start.boot.in_process {
+        ",\"in_process\":true"
+    } else {
+        ""
     };
     let head = format!(
         "{{\"version\":{SPEC_FILE_VERSION},\"id\":\"{}\",\"attempt\":{},\"created_at\":\"{}\",\
          \"boot\":{{\"id\":\"{}\",\"shim_pid\":{},\"shim_start\":{}{in_process}}},\"spec\":",
-        plan.id,
-        plan.attempt,
-        time::timestamp(time::now_ns()),
-        identity.boot_id,
-        identity.pid,
-        identity.start,
+        start.id,
+        start.attempt,
+        Timestamp::now(),
+        start.boot.id,
+        start.boot.shim_pid,
+        start.boot.shim_start,
     );
     let mut bytes = head.into_bytes();
-    bytes.extend_from_slice(plan.spec.as_bytes());
+    bytes.extend_from_slice(start.spec);
     bytes.extend_from_slice(b"}\n");
     bytes
 }
@@ -148,7 +165,10 @@ fn is_disk_low(executions: BorrowedFd<'_>) -> bool {
 /// Reserves the room for the exit record: the file it is renamed from, and a block of it. Where
 /// the file system cannot reserve, zeros take it; one that writes every byte to a new place needs
 /// room at the end all the same.
-pub(crate) fn reserve(dir: BorrowedFd<'_>) -> Result<(), Errno> {
+///
+/// # Errors
+/// As openat(2), fallocate(2) and write(2).
+pub fn reserve(dir: BorrowedFd<'_>) -> Result<(), Errno> {
     let file = open_unfinished(dir)?;
     match fallocate(&file, FallocateFlags::KEEP_SIZE, 0, RESERVED_BYTES as u64) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_all(&file, &[0; RESERVED_BYTES]),
@@ -158,7 +178,10 @@ pub(crate) fn reserve(dir: BorrowedFd<'_>) -> Result<(), Errno> {
 
 /// As [`reserve`], for an attempt after the first, whose spec is written: the record of the one
 /// before is nobody's any more, and its room is this one's.
-pub(crate) fn reserve_again(dir: BorrowedFd<'_>) -> Result<(), Errno> {
+///
+/// # Errors
+/// As renameat(2), and as [`reserve`].
+pub fn reserve_again(dir: BorrowedFd<'_>) -> Result<(), Errno> {
     match renameat(dir, EXIT_FILE, dir, temporary_name(EXIT_FILE)) {
         Ok(()) | Err(Errno::NOENT) => reserve(dir),
         Err(errno) => Err(errno),
@@ -167,7 +190,10 @@ pub(crate) fn reserve_again(dir: BorrowedFd<'_>) -> Result<(), Errno> {
 
 /// Writes the exit record whole or not at all; where the disk takes no more than was reserved,
 /// without what can be long.
-pub(crate) fn write_exit_record(dir: BorrowedFd<'_>, record: &ExitRecord) -> Result<(), Errno> {
+///
+/// # Errors
+/// As openat(2), write(2), ftruncate(2) and renameat(2).
+pub fn write_exit_record(dir: BorrowedFd<'_>, record: &ExitRecord) -> Result<(), Errno> {
     let bytes = serde_json::to_vec(record).map_err(|_| Errno::INVAL)?;
     match write_unfinished(dir, &bytes) {
         Err(Errno::NOSPC | Errno::DQUOT) if bytes.len() > RESERVED_BYTES => {
@@ -212,7 +238,7 @@ fn shortened(record: &ExitRecord) -> ExitRecord {
 }
 
 /// Removes a file of the directory, if it is there.
-pub(crate) fn remove(dir: BorrowedFd<'_>, name: &str) {
+pub fn remove(dir: BorrowedFd<'_>, name: &str) {
     let _absent = unlinkat(dir, name, AtFlags::empty());
 }
 
@@ -226,11 +252,11 @@ fn replace_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Err
 }
 
 /// What a file is called until it is whole.
-pub(super) fn temporary_name(name: &str) -> String {
+pub(crate) fn temporary_name(name: &str) -> String {
     format!("{name}.tmp")
 }
 
-pub(super) fn write_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+pub(crate) fn write_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
     write_with(dir, name, bytes, OFlags::TRUNC)
 }
 

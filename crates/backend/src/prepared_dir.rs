@@ -1,5 +1,5 @@
-//! A directory that is ready to become an execution's: made with its files while the shim is
-//! idle, renamed when a plan comes. Creating an inode costs 3 to 10 us, and 300 us and more on
+//! A directory that is ready to become an execution's: made with its files while its owner (a
+//! shim) is idle, renamed when a plan comes. Creating an inode costs 3 to 10 us, and 300 us and more on
 //! an ext4 without journal after many files were removed there.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,12 +11,11 @@ use ostler_model::ExecutionId;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-use super::execution_dir::{self, EXIT_FILE, temporary_name, write_file};
-use super::serve::ShimInfo;
+use crate::execution_dir::{self, EXIT_FILE, temporary_name, write_file};
 use crate::spec_file::SPEC_FILE;
 
 /// How prepared directories are called, before what tells them apart.
-pub(crate) const PREPARED_PREFIX: &str = ".ready-";
+pub const PREPARED_PREFIX: &str = ".ready-";
 /// Names that are tried before a directory is given up.
 const NAMES_TRIED: usize = 4;
 /// Steps until all files of a directory are there.
@@ -35,8 +34,10 @@ const QUIET_MS: u64 = 10;
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// The directory of a shim's next execution, as far as there was time to make it.
-#[derive(Debug, Default)]
-pub(crate) struct DirPreparation {
+#[derive(Debug)]
+pub struct DirPreparation {
+    /// Whose directories these are, unique among the processes of a machine; part of their names.
+    owner: String,
     next: Option<PreparedDir>,
     /// The last directory took long to create.
     slow: bool,
@@ -45,10 +46,22 @@ pub(crate) struct DirPreparation {
 }
 
 impl DirPreparation {
+    /// Nothing prepared yet. `owner` names the process, for example by pid and start time; it
+    /// becomes a part of file names.
+    #[must_use]
+    pub const fn new(owner: String) -> Self {
+        Self {
+            owner,
+            next: None,
+            slow: false,
+            failures: 0,
+        }
+    }
+
     /// How long the daemon has to be silent before the next step; none when all is prepared, or
     /// cannot be. Where creating is quick, a shim that is called again at once does better to
     /// leave the processor to others.
-    pub(crate) fn idle_delay(&self) -> Option<Duration> {
+    pub fn idle_delay(&self) -> Option<Duration> {
         match &self.next {
             Some(prepared) if prepared.is_complete() => None,
             _ if self.failures >= FAILURES_MAX => None,
@@ -59,10 +72,10 @@ impl DirPreparation {
 
     /// Creates the next of what is missing. What cannot be made now is made when it is needed,
     /// or told then.
-    pub(crate) fn advance(&mut self, executions: BorrowedFd<'_>, identity: &ShimInfo) {
+    pub fn advance(&mut self, executions: BorrowedFd<'_>) {
         let done = match &mut self.next {
             Some(prepared) => prepared.advance(),
-            None => self.create(executions, identity).map(|prepared| {
+            None => self.create(executions).map(|prepared| {
                 self.next = Some(prepared);
             }),
         };
@@ -73,37 +86,32 @@ impl DirPreparation {
     }
 
     /// A directory for an execution, and whether it was made before.
-    pub(crate) fn acquire(
-        &mut self,
-        executions: BorrowedFd<'_>,
-        identity: &ShimInfo,
-    ) -> Result<(PreparedDir, bool), Errno> {
+    ///
+    /// # Errors
+    /// As mkdirat(2) and openat(2).
+    pub fn acquire(&mut self, executions: BorrowedFd<'_>) -> Result<(PreparedDir, bool), Errno> {
         self.failures = 0;
         match self.next.take() {
             Some(prepared) => Ok((prepared, true)),
-            None => Ok((self.create(executions, identity)?, false)),
+            None => Ok((self.create(executions)?, false)),
         }
     }
 
     /// Takes back one that could not be used.
-    pub(crate) fn put_back(&mut self, prepared: PreparedDir) {
+    pub fn put_back(&mut self, prepared: PreparedDir) {
         self.next = Some(prepared);
     }
 
     /// Removes what is there.
-    pub(crate) fn discard(&mut self, executions: BorrowedFd<'_>) {
+    pub fn discard(&mut self, executions: BorrowedFd<'_>) {
         if let Some(prepared) = self.next.take() {
             prepared.discard(executions);
         }
     }
 
-    fn create(
-        &mut self,
-        executions: BorrowedFd<'_>,
-        identity: &ShimInfo,
-    ) -> Result<PreparedDir, Errno> {
+    fn create(&mut self, executions: BorrowedFd<'_>) -> Result<PreparedDir, Errno> {
         let started = Instant::now();
-        let prepared = PreparedDir::create(executions, identity)?;
+        let prepared = PreparedDir::create(executions, &self.owner)?;
         self.slow = started.elapsed() > Duration::from_micros(SLOW_CREATE_US);
         Ok(prepared)
     }
@@ -111,7 +119,7 @@ impl DirPreparation {
 
 /// A directory nobody knows yet. What is missing in it is created when it is needed.
 #[derive(Debug)]
-pub(crate) struct PreparedDir {
+pub struct PreparedDir {
     name: String,
     dir: OwnedFd,
     steps: usize,
@@ -119,11 +127,11 @@ pub(crate) struct PreparedDir {
 
 impl PreparedDir {
     /// Makes an empty one.
-    fn create(executions: BorrowedFd<'_>, identity: &ShimInfo) -> Result<Self, Errno> {
+    fn create(executions: BorrowedFd<'_>, owner: &str) -> Result<Self, Errno> {
         let mut last = Errno::EXIST;
         for _ in 0..NAMES_TRIED {
             let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-            let name = format!("{PREPARED_PREFIX}{}.{number}", identity.name(0));
+            let name = format!("{PREPARED_PREFIX}{owner}.{number}");
             match mkdirat(executions, &name, Mode::RWXU) {
                 Ok(()) => return Self::open(executions, name),
                 // Left by a process of another pid namespace.
@@ -158,12 +166,12 @@ impl PreparedDir {
     }
 
     /// Whether the room for the exit record is reserved in it.
-    pub(super) const fn has_reserve(&self) -> bool {
+    pub(crate) const fn has_reserve(&self) -> bool {
         self.steps > RESERVE_STEP
     }
 
     /// Creates its files up to the one that the exit record has its room in.
-    pub(super) fn reserve(&mut self) -> Result<(), Errno> {
+    pub(crate) fn reserve(&mut self) -> Result<(), Errno> {
         while !self.has_reserve() {
             self.advance()?;
         }
@@ -185,7 +193,10 @@ impl PreparedDir {
     }
 
     /// Makes it the directory of an execution, which is seen with its spec or not at all.
-    pub(crate) fn publish(
+    ///
+    /// # Errors
+    /// As write(2) and renameat(2), with the directory, which can be used again.
+    pub fn publish(
         self,
         executions: BorrowedFd<'_>,
         id: ExecutionId,
@@ -200,7 +211,7 @@ impl PreparedDir {
     }
 
     /// Removes it with its files.
-    pub(crate) fn discard(self, executions: BorrowedFd<'_>) {
+    pub fn discard(self, executions: BorrowedFd<'_>) {
         let [segment, index] = OutputWriter::prepared_files();
         let exit = temporary_name(EXIT_FILE);
         for file in [SPEC_FILE, &segment, &index, &exit, EVENTS_FILE] {
