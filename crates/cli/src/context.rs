@@ -102,7 +102,7 @@ impl CliContext {
 fn clear_secret_variables(config: &Config) {
     let prefixes = config.secret_prefixes();
     let is_secret_name = |name: &[u8]| is_secret(OsStr::from_bytes(name), &prefixes);
-    if let Err(error) = ostler_process::scrub_variables(is_secret_name) {
+    if let Err(error) = ostler_backend_local::scrub_variables(is_secret_name) {
         tracing::debug!(%error, "secrets stay in the environment");
     }
 }

@@ -1,8 +1,8 @@
 //! The program: entry points of its roles, arguments, configuration, wiring, exit codes.
 //!
 //! * `__witness`: the probe that [`doctor`] runs in a sandbox.
-//! * `__keeper`: the zygote (process `ostler-keeper`), which forks shims; see `ostler_process`.
-//! * `__gate`: the egress proxy of a jail; see `ostler_process`.
+//! * `__keeper`: the zygote (process `ostler-keeper`), which forks shims; see `ostler_backend_local`.
+//! * `__gate`: the egress proxy of a jail; see `ostler_egress`.
 //! * [`daemon`]: the engine behind a Unix socket, one for each user and state directory.
 //! * [`stdio_proxy`]: what an MCP client starts; passes its streams to the daemon and sleeps.
 //! * [`attach`]: the local terminal as a window onto that of a session.
@@ -38,8 +38,12 @@ const EXIT_USAGE: u8 = 64;
 fn main() -> ExitCode {
     // First of all: a zygote forks and must stay small, an egress proxy must not have threads yet.
     match std::env::args_os().nth(1) {
-        Some(word) if word == ostler_process::ZYGOTE_ARGUMENT => ostler_process::zygote_main(),
-        Some(word) if word == ostler_process::EGRESS_ARGUMENT => ostler_process::egress_main(),
+        Some(word) if word == ostler_backend_local::ZYGOTE_ARGUMENT => {
+            ostler_backend_local::zygote_main()
+        }
+        Some(word) if word == ostler_backend_local::EGRESS_ARGUMENT => {
+            ostler_backend_local::egress_main()
+        }
         Some(_) | None => {}
     }
     let first = std::env::args_os().nth(1);

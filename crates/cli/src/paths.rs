@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use ostler_process::private_dir;
+use ostler_backend_local::private_dir;
 
 use crate::config::ProcessEnv;
 use crate::error::CommandError;

@@ -211,7 +211,7 @@ impl EngineInner {
 pub(crate) type LedgerDetail = BTreeMap<String, serde_json::Value>;
 
 fn make_directory(path: &Path) -> Result<(), Error> {
-    ostler_process::private_dir::ensure(path).map_err(|source| Error::Storage {
+    ostler_backend_local::private_dir::ensure(path).map_err(|source| Error::Storage {
         what: "cannot make",
         path: path.to_owned(),
         source,

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler_backend::ControlError;
+use ostler_backend_local::open_files;
 use ostler_journal::{EventWriter, Journal, JournalEnd, MemorySlot};
 use ostler_model::event::TrimReason;
 use ostler_model::{Event, EventRecord, ExecutionId, Owner, Spec, State, Timestamp};
-use ostler_process::open_files;
 use tokio::sync::{mpsc, watch};
 
 use crate::driver::DriverCommand;

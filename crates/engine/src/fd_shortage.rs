@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use ostler_backend_local::open_files;
 use ostler_journal::{ReadError, WriteError};
-use ostler_process::open_files;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 

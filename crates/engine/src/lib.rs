@@ -64,7 +64,7 @@ pub use info::{
 };
 pub use interaction::{Interaction, InteractionError, InteractionId, InteractionOutcome, Question};
 pub use lost_output::{lost_bytes, lost_tail};
-pub use ostler_process::{open_files, register_descriptor};
+pub use ostler_backend_local::{open_files, register_descriptor};
 pub use project::project_of;
 pub use quota_queue::{QUEUE_WAIT_MS, QueueWait, QueuedStart};
 pub use request::{

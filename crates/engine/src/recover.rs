@@ -73,7 +73,7 @@ pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
         inner.registry.on_loaded(|| !inner.closing.is_cancelled());
         if is_many {
             // All that was read at once is not needed any more.
-            ostler_process::trim_heap();
+            ostler_backend_local::trim_heap();
         }
     };
     if is_many {

@@ -292,7 +292,7 @@ impl EngineInner {
     }
 
     pub(crate) fn trim_heap(&self) {
-        drop(self.tracker.spawn_blocking(ostler_process::trim_heap));
+        drop(self.tracker.spawn_blocking(ostler_backend_local::trim_heap));
     }
 
     fn restore_entry(&self, entry: Arc<ExecutionHandle>, reason: String) -> CleanOutcome {

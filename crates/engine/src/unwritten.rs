@@ -6,10 +6,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ostler_backend_local::open_files;
 use ostler_journal::{EventWriter, Ledger, LedgerEntry, WriteError};
 use ostler_model::event::DegradedCapability;
 use ostler_model::{Event, EventRecord, ExecutionId};
-use ostler_process::open_files;
 
 use crate::engine_inner::EngineInner;
 use crate::fd_shortage::is_write_out_of_fds;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use ostler_backend_local::{LocalBackend, ZYGOTE_ARGUMENT, ZygoteConfig, zygote_main};
 use ostler_engine::{Engine, Settings, StartRequest, StopRequest, WaitEnd, WaitFor};
 use ostler_journal::{LineQuery, Pattern};
 use ostler_model::{Caller, Owner, Principal, Scope, TerminationCause};
-use ostler_process::{LocalBackend, ZYGOTE_ARGUMENT, ZygoteConfig, zygote_main};
 use tempfile::TempDir;
 
 #[path = "durable/pauses.rs"]

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_backend::OverlayRequestError;
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{CleanOutcome, Engine, Error, ExecutionInfo, Settings, StartRequest};
 use ostler_journal::LedgerCursor;
 use ostler_model::{
     Caller, Event, IsolationLevel, OverlayOutcome, OverlayRequest, OverlayResponse, Owner,
     Principal, Scope, SessionName,
 };
-use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::interaction::{CancelReason, QuestionKind};
 use ostler_engine::{
     Engine, ExecutionInfo, InteractionOutcome, Prompt, Question, Settings, StartRequest,
@@ -10,7 +11,6 @@ use ostler_engine::{
 };
 use ostler_journal::{LineQuery, OpenLineMode, StreamSet};
 use ostler_model::{Caller, Event, Owner, Principal, Scope, SessionName, TermSize};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 
 /// No answer of a test takes longer.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::interaction::QuestionKind;
 use ostler_engine::{Engine, Prompt, Settings, StartRequest, StopRequest, WaitEnd, WaitFor};
 use ostler_model::{Caller, Event, Owner, Principal, Scope, SessionName, TermSize};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 use tokio::time::{Instant, timeout};
 

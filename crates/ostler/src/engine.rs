@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{CleanOutcome, ListFilter, Settings, StopRequest};
 use ostler_model::{Caller, Owner, Principal, Scope};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use thiserror::Error;
 
 /// How often [`Engine::destroy`] looks for executions that were started meanwhile.
@@ -25,7 +25,7 @@ pub struct Engine(ostler_engine::Engine);
 pub enum EngineOpenError {
     /// This machine cannot be used as a place.
     #[error(transparent)]
-    Backend(#[from] ostler_process::BackendOpenError),
+    Backend(#[from] ostler_backend_local::BackendOpenError),
     /// The state directory cannot be used.
     #[error(transparent)]
     Engine(#[from] ostler_engine::Error),

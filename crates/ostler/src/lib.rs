@@ -15,7 +15,7 @@
 //! ```
 //!
 //! With [`ZygoteConfig::Executable`] commands outlive your program: give the path of a program that
-//! calls [`keeper_main`](process::keeper_main) first thing when its argument is `__keeper`
+//! calls [`zygote_main`](process::zygote_main) first thing when its argument is `__keeper`
 //! (the `ostler` binary does). With [`ZygoteConfig::None`] they end with it. `examples/embed.rs`
 //! walks through a background process.
 //!
@@ -114,6 +114,8 @@ mod engine;
 pub use engine::{DestroyError, Engine, EngineOpenError};
 pub use ostler_backend as backend;
 pub use ostler_backend::Backend;
+pub use ostler_backend_local as process;
+pub use ostler_backend_local::{LocalBackend, ZygoteConfig};
 pub use ostler_engine::terminal::{LeaseId, TERMINAL_VIEW_BYTES};
 pub use ostler_engine::{
     CleanOutcome, ClientKind, Error, ExecutionInfo, ExecutionWatch, IdempotencyKey, Interaction,
@@ -125,6 +127,4 @@ pub use ostler_engine::{
 };
 pub use ostler_journal as journal;
 pub use ostler_model as model;
-pub use ostler_process as process;
-pub use ostler_process::{LocalBackend, ZygoteConfig};
 pub use ostler_terminal as terminal;

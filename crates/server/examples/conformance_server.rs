@@ -9,10 +9,10 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{Engine, Settings};
 use ostler_model::ByteString;
 use ostler_model::owner::Principal;
-use ostler_process::{LocalBackend, ZygoteConfig};
 use ostler_server::http::{AppParts, HttpAccess, HttpOptions};
 use ostler_server::listen::{HEAD_MS, listen_tcp};
 use ostler_server::mcp::{ClientContext, McpOptions, McpState, conformance_app};

@@ -12,7 +12,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ("ostler-backend", &["ostler-model", "ostler-journal"]),
     ("ostler-egress", &["ostler-model", "ostler-sandbox"]),
     (
-        "ostler-process",
+        "ostler-backend-local",
         &[
             "ostler-backend",
             "ostler-model",
@@ -29,7 +29,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-model",
             "ostler-journal",
             "ostler-backend",
-            "ostler-process",
+            "ostler-backend-local",
             "ostler-terminal",
             "ostler-policy",
         ],
@@ -51,7 +51,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-model",
             "ostler-journal",
             "ostler-backend",
-            "ostler-process",
+            "ostler-backend-local",
             "ostler-terminal",
             "ostler-engine",
         ],
@@ -74,7 +74,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-sandbox",
             "ostler-policy",
             "ostler-backend",
-            "ostler-process",
+            "ostler-backend-local",
             "ostler-engine",
             "ostler-catalog",
             "ostler-server",
@@ -89,7 +89,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
 const ALLOWED_DEV_DEPS: &[(&str, &[&str], &str)] = &[
     (
         "ostler-server",
-        &["ostler-process"],
+        &["ostler-backend-local"],
         "its tests speak to an engine that runs real commands in a LocalPlace",
     ),
     (
@@ -119,7 +119,7 @@ const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
     ("ostler-journal", &["hyper", "axum"]),
     ("ostler-backend", &["hyper", "axum"]),
     ("ostler-egress", &["hyper", "axum"]),
-    ("ostler-process", &["hyper", "axum"]),
+    ("ostler-backend-local", &["hyper", "axum"]),
 ];
 
 /// The only third-party crates of the model: serialization, errors, time, identifiers.

@@ -78,16 +78,16 @@ const RULES: &[ForbiddenRule] = &[
         "return an ExitCode from main",
     )
     .import("std::process::exit")
-    .only_in(&["ostler-cli", "ostler-process", "ostler-testkit"]),
+    .only_in(&["ostler-cli", "ostler-backend-local", "ostler-testkit"]),
     rule(&["std", ":", ":", "env"], EDGES)
         .import("std::env")
         .only_in(PRINTING_CRATES)
         .allowed_in_tests(),
     rule(
         &["unsafe"],
-        "unsafe code lives in process, egress and sandbox",
+        "unsafe code lives in backend-local, egress and sandbox",
     )
-    .only_in(&["ostler-process", "ostler-egress", "ostler-sandbox"]),
+    .only_in(&["ostler-backend-local", "ostler-egress", "ostler-sandbox"]),
     rule(&["thread", ":", ":", "sleep"], FACTS)
         .import("std::thread::sleep")
         .only_in(&["ostler-testkit"]),

@@ -123,8 +123,8 @@ fn rooms_may_do_what_is_theirs() {
     let unsafe_call = "fn f() { unsafe { g() } }";
     assert_eq!(
         forbidden_in(&source(
-            "crates/process/src/shim.rs",
-            "ostler-process",
+            "crates/backend-local/src/shim.rs",
+            "ostler-backend-local",
             unsafe_call
         )),
         0
@@ -181,8 +181,8 @@ fn a_crate_root_forbids_unsafe_code() {
     let found = mod_files::check(&source("crates/model/src/lib.rs", "ostler-model", "mod a;"));
     assert_eq!(failures(&found).len(), 1);
     let home = mod_files::check(&source(
-        "crates/process/src/lib.rs",
-        "ostler-process",
+        "crates/backend-local/src/lib.rs",
+        "ostler-backend-local",
         "mod a;",
     ));
     assert!(home.is_empty());

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use http_body_util::BodyExt as _;
 use hyper::Method;
+use ostler_backend_local::private_dir::unique_name;
 use ostler_model::ErrorCode;
-use ostler_process::private_dir::unique_name;
 use ostler_server::rest::LOST_BYTES_HEADER;
 use ostler_server::wire::ExecutionBody;
 

@@ -5,8 +5,8 @@
 use ostler_server::mcp::McpState;
 use std::path::{Path, PathBuf};
 
+use ostler_backend_local::ZygoteConfig;
 use ostler_engine::Engine;
-use ostler_process::ZygoteConfig;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

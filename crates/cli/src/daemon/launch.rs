@@ -239,7 +239,7 @@ fn start_daemon(
 }
 
 fn daemon_command(launcher: &DaemonLauncher) -> Command {
-    ostler_process::set_cloexec_on_all();
+    ostler_backend_local::set_cloexec_on_all();
     let mut command = Command::new(super::run::executable());
     command
         .arg("__daemon")

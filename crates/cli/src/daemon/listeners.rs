@@ -194,7 +194,7 @@ impl DirWatch {
             // A directory that is not readable is not watched, and not moved by this user.
             let _unwatched = inotify::add_watch(&watch, ancestor, moves).is_err();
         }
-        let registered = ostler_process::register_descriptor(watch, Interest::READABLE)?;
+        let registered = ostler_backend_local::register_descriptor(watch, Interest::READABLE)?;
         Ok(Self(registered))
     }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::Engine;
 use ostler_model::ErrorCode;
-use ostler_process::{LocalBackend, ZygoteConfig};
 use ostler_server::mcp::McpState;
 use ostler_server::wire::Problem;
 use tokio::runtime::{Builder, Runtime};
@@ -67,7 +67,7 @@ pub(crate) fn run(config: &Config, env: &ProcessEnv, mode: StartMode) -> Command
 /// Raises the limit of open files: each execution needs descriptors, and the default soft limit of
 /// 1,024 exists for programs that use select(2). Commands get the original limit.
 fn raise_open_files() {
-    match ostler_process::open_files::raise_limit() {
+    match ostler_backend_local::open_files::raise_limit() {
         Ok(limit) => tracing::debug!(limit, "open files"),
         Err(error) => tracing::warn!(%error, "the limit on open files stays"),
     }
@@ -127,7 +127,7 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
             }
             StartMode::OnDemand => report_readiness(&DaemonReadiness::Ready(std::process::id())),
         }
-        ostler_process::unmap_program();
+        ostler_backend_local::unmap_program();
         // Clients cannot start a daemon over HTTP, so one that serves it does not exit when idle.
         let idle_exit = config.idle_exit();
         let idle_exit =
@@ -140,7 +140,7 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
 }
 
 fn runtime() -> Result<Runtime, CommandError> {
-    ostler_process::keep_freed_memory();
+    ostler_backend_local::keep_freed_memory();
     let workers = std::thread::available_parallelism()
         .map_or(1, usize::from)
         .min(WORKERS);

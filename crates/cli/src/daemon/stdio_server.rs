@@ -5,10 +5,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
+use ostler_backend_local::open_files;
 use ostler_engine::error::OPEN_FILES_HINT;
 use ostler_engine::{Engine, project_of};
 use ostler_model::ErrorCode;
-use ostler_process::open_files;
 use ostler_server::listen::{AcceptedSocket, Acceptor, ConnectionTerms};
 use ostler_server::mcp::{self, ClientContext, ConnectedClient, McpConnection, McpState, ToolSet};
 use ostler_server::wire::Problem;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::{fs, io};
 
+use ostler_backend_local::open_files;
 use ostler_engine::{Engine, ListFilter};
 use ostler_model::{Caller, Owner, Principal, Scope, SessionName};
-use ostler_process::open_files;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio_util::sync::CancellationToken;
@@ -96,7 +96,7 @@ async fn wait_client_exit(session: &str) {
     let Some(pidfd) = open_files::wait_passively(|| pidfd_of(session).ok()).await else {
         return;
     };
-    if let Err(error) = ostler_process::wait_exit(pidfd).await {
+    if let Err(error) = ostler_backend_local::wait_exit(pidfd).await {
         tracing::warn!(session, %error, "the front cannot be watched");
     }
 }

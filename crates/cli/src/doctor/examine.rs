@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_backend::Backend as _;
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{Engine, ExecutionInfo, StartRequest};
 use ostler_journal::ByteQuery;
 use ostler_model::{
     ByteString, Caller, Capability, CapabilitySet, Cursor, ErrorCode, IsolationLevel, SandboxSpec,
     StreamName,
 };
-use ostler_process::{LocalBackend, ZygoteConfig};
 
 use super::report::DoctorReport;
 use super::sandbox_probe::{PROBE_ARGUMENT, ProbeResult, ProbeTargets};

@@ -8,8 +8,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use ostler_backend_local::wait_exit;
 use ostler_model::ByteString;
-use ostler_process::wait_exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::io::AsyncReadExt;
@@ -106,7 +106,7 @@ impl ProbeGroup {
             .process_group(0)
             .spawn()?;
         let pid = Pid::from_child(&leader);
-        ostler_process::open_files::restore_limit(pid);
+        ostler_backend_local::open_files::restore_limit(pid);
         match pidfd_open(pid, PidfdFlags::NONBLOCK) {
             Ok(pidfd) => Ok(Self {
                 leader,

@@ -9,6 +9,7 @@ mod waits;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{
     CleanOutcome, Engine, Error, ListFilter, Settings, StartRequest, StdinRequest, StopRequest,
     WaitEnd, WaitFor,
@@ -21,7 +22,6 @@ use ostler_model::{
     Caller, Cursor, ErrorCode, Event, Owner, Principal, Scope, SessionName, Signal, StreamName,
     TerminationCause,
 };
-use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 
 /// No answer of a test takes longer.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{
     Diagnosis, Engine, EnsureResult, Error, ExecutionInfo, ServiceError, ServiceInfo,
     ServiceRequest, ServiceStopped, Settings, StartGuard, StartRequest, StopRequest, WaitEnd,
     WaitFor,
 };
 use ostler_model::{Caller, ExecutionId, Owner, Principal, Scope, SessionName};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 
 /// No answer of a test takes longer.

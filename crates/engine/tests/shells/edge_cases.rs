@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{Engine, Error, Settings, ShellCommand, ShellEnd};
 use ostler_model::{ShellKind, TermSize};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 
 use crate::fixture::{PATIENCE, SOON, ShellFixture, busy_message, test_caller};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{
     Engine, Error, Settings, ShellCommand, ShellEnd, ShellRun, StopRequest, TerminalPageQuery,
 };
 use ostler_model::{ByteString, Caller, Owner, Principal, Scope, SessionName, ShellKind, TermSize};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 
 /// No answer of a test takes longer.

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{
     Engine, Error, ExecutionInfo, Settings, StartRequest, StopRequest, TerminalInput,
     TerminalInputResult, TerminalPage, TerminalPageQuery, WaitEnd, WaitFor,
 };
 use ostler_journal::Pattern;
 use ostler_model::{Caller, Owner, Principal, Scope, SessionName, TermSize};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use ostler_terminal::{InputPiece, ScreenSnapshot};
 use tempfile::TempDir;
 

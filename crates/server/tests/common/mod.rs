@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{Engine, Settings};
 use ostler_model::owner::{Owner, Principal};
 use ostler_model::{ByteString, Caller, Scope, SessionName};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use ostler_server::mcp::{
     ClientContext, ConnectedClient as Remote, McpOptions, McpState, ServeError, ToolGroup, ToolSet,
     serve,

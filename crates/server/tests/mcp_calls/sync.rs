@@ -53,7 +53,7 @@ impl Process {
     /// Waits until it is gone.
     pub(crate) async fn gone(self) {
         let Some(pidfd) = self.0 else { return };
-        let ended = timeout(PATIENCE, ostler_process::wait_exit(pidfd)).await;
+        let ended = timeout(PATIENCE, ostler_backend_local::wait_exit(pidfd)).await;
         ended.expect("the process ends in time").unwrap();
     }
 

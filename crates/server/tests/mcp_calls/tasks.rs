@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{Engine, Settings};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use serde_json::{Value, json};
 
 use crate::common::{ServerFixture, normalize};

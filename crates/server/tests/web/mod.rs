@@ -401,7 +401,7 @@ pub(crate) struct PidFd(std::os::fd::OwnedFd);
 
 impl PidFd {
     pub(crate) async fn wait_exit(self) {
-        let ended = timeout(PATIENCE, ostler_process::wait_exit(self.0)).await;
+        let ended = timeout(PATIENCE, ostler_backend_local::wait_exit(self.0)).await;
         ended.expect("the end of the process in time").unwrap();
     }
 

@@ -17,7 +17,7 @@ const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none")
 /// By the backend alone; the baseline parses the kernel's tables in text form and finds nothing.
 pub(super) fn of_a_tree(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;
-    let mut command = line_process::example(bench, "ostler-process", "looks")?;
+    let mut command = line_process::example(bench, "ostler-backend-local", "looks")?;
     let mut program = LineProcess::start(command.arg(env.path().join("scan")))?;
     let mut rows = Vec::new();
     for sockets in SOCKETS {

@@ -6,8 +6,8 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use ostler_backend::{Backend, ProcessEvent};
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_model::{ExecutionId, OrphanPolicy};
-use ostler_process::{LocalBackend, ZygoteConfig};
 
 use crate::support::{next_event, sh, this_executable, wait_started};
 

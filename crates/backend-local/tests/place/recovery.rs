@@ -1,9 +1,9 @@
 //! Deaths of those who watch: daemon, keeper, shim.
 
 use ostler_backend::{Backend, ControlCommand, ProcessEvent, RecoveryOutcome};
+use ostler_backend_local::LocalBackend;
 use ostler_model::LostReason;
 use ostler_model::{ExecutionId, StreamName};
-use ostler_process::LocalBackend;
 use rustix::process::Signal;
 
 use crate::support::{

@@ -9,8 +9,8 @@ use ostler_backend::{
     Backend, ControlCommand, ControlError, ExitRecord, KillReason, LaunchIo, LaunchPlan,
     LeaderOutcome, ProcessEvent, SpawnHandle,
 };
+use ostler_backend_local::ZygoteConfig;
 use ostler_model::{ByteString, ExecutionId, StreamName, TermSize};
-use ostler_process::ZygoteConfig;
 
 use crate::support::{
     BackendFixture, FinishedRun, LONG, TestCase, argv, is_alive, members, next_event, output, sh,

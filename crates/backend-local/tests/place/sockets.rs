@@ -5,10 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 
 use ostler_backend::{Backend, ControlCommand, LaunchIo, LaunchPlan, SpawnHandle};
+use ostler_backend_local::ZygoteConfig;
 use ostler_model::sandbox_spec::NetworkAccess;
 use ostler_model::snapshot::TcpListenerInfo;
 use ostler_model::{ExecutionId, SnapshotRequest, StreamName};
-use ostler_process::ZygoteConfig;
 use tokio::time::timeout;
 
 use crate::jails::Lab;

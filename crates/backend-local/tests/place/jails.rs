@@ -12,12 +12,12 @@ use ostler_backend::{
     Backend, ControlCommand, KillReason, LaunchIo, LaunchPlan, LeaderOutcome, ProcessEvent,
     SpawnHandle,
 };
+use ostler_backend_local::ZygoteConfig;
 use ostler_model::sandbox_spec::NetworkAccess;
 use ostler_model::{
     ByteString, Capability, ExecutionId, LimitKind, OrphanPolicy, SandboxSpec, SnapshotRequest,
     StreamName, TermSize, TimeoutKind,
 };
-use ostler_process::ZygoteConfig;
 
 use crate::support::{
     BackendFixture, FinishedRun, LONG, TestCase, argv, kill, members, next_event, output,
@@ -296,7 +296,7 @@ fn killed_shim() {
         })
         .await;
         assert!(members(id).is_empty());
-        let ended = ostler_process::wait_exit(warden);
+        let ended = ostler_backend_local::wait_exit(warden);
         tokio::time::timeout(LONG, ended)
             .await
             .expect("ended")
@@ -401,7 +401,8 @@ fn adopted() {
         let mut birth = lab.world.place.spawn(plan).await.expect("born");
         wait_output(&mut birth, &dir, "up").await;
         lab.world.place.close().await;
-        let again = ostler_process::LocalBackend::open(lab.world.state.path(), this_executable());
+        let again =
+            ostler_backend_local::LocalBackend::open(lab.world.state.path(), this_executable());
         let place = again.await.expect("opens again");
         let ostler_backend::RecoveryOutcome::Running { handle: birth, .. } =
             place.recover(id).await
@@ -458,7 +459,8 @@ fn gate() {
         let gate = rustix::process::Pid::from_raw(*gate).expect("a pid");
         let gate = rustix::process::pidfd_open(gate, rustix::process::PidfdFlags::empty());
         lab.world.place.close().await;
-        let again = ostler_process::LocalBackend::open(lab.world.state.path(), this_executable());
+        let again =
+            ostler_backend_local::LocalBackend::open(lab.world.state.path(), this_executable());
         let place = again.await.expect("opens again");
         let ostler_backend::RecoveryOutcome::Running { handle: birth, .. } =
             place.recover(id).await
@@ -471,7 +473,7 @@ fn gate() {
         let record = wait_exit(birth).await;
         assert!(record.survivors.is_empty() && record.leftovers == 0);
         assert!(record.limits_hit.is_empty(), "it is not counted");
-        let ended = ostler_process::wait_exit(gate.expect("it lived"));
+        let ended = ostler_backend_local::wait_exit(gate.expect("it lived"));
         tokio::time::timeout(LONG, ended)
             .await
             .expect("ended")

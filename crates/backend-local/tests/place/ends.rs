@@ -193,7 +193,7 @@ fn late_orders() {
 }
 
 fn thread_tree() {
-    let world = BackendFixture::with(ostler_process::ZygoteConfig::InProcess);
+    let world = BackendFixture::with(ostler_backend_local::ZygoteConfig::InProcess);
     let mut plan = sh(HARD);
     plan.timeouts.wall = Some(Duration::from_millis(300));
     plan.timeouts.grace = Duration::from_millis(300);
@@ -204,7 +204,8 @@ fn thread_tree() {
 }
 
 fn two_places() {
-    let worlds = [0; 2].map(|_| BackendFixture::with(ostler_process::ZygoteConfig::InProcess));
+    let worlds =
+        [0; 2].map(|_| BackendFixture::with(ostler_backend_local::ZygoteConfig::InProcess));
     let plans = [0; 2].map(|_| sh("echo ready; read line </dev/null; sleep 0.5; echo done"));
     let dirs = [0, 1].map(|at| worlds[at].dir(plans[at].id));
     let mut births = Vec::new();

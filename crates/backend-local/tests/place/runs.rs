@@ -283,7 +283,7 @@ fn three_hundred() {
 }
 
 fn without_keeper() {
-    let world = BackendFixture::with(ostler_process::ZygoteConfig::InProcess);
+    let world = BackendFixture::with(ostler_backend_local::ZygoteConfig::InProcess);
     let missing = world.place.capabilities().missing;
     assert!(
         missing

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use ostler_backend::{
     Backend, ControlCommand, LaunchIo, LaunchPlan, ProcessEvent, SpawnHandle, Timeouts,
 };
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_model::{ByteString, ExecutionId, Limits, OrphanPolicy, SnapshotRequest};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 
@@ -32,7 +32,7 @@ const PER_ADDRESS: usize = 1_000;
 
 fn main() -> Outcome<()> {
     match std::env::args().nth(1).as_deref() {
-        Some(ostler_process::ZYGOTE_ARGUMENT) => ostler_process::zygote_main(),
+        Some(ostler_backend_local::ZYGOTE_ARGUMENT) => ostler_backend_local::zygote_main(),
         Some(LISTEN_ARGUMENT) => listen(),
         Some(state) => serve(Path::new(state)),
         None => Err("looks STATE_DIR".into()),

@@ -158,8 +158,10 @@ fn full_disk() {
     };
     let world = BackendFixture::new();
     world.runtime.block_on(async {
-        let opened =
-            ostler_process::LocalBackend::open(disk.0.path(), crate::support::this_executable());
+        let opened = ostler_backend_local::LocalBackend::open(
+            disk.0.path(),
+            crate::support::this_executable(),
+        );
         let place = opened.await.expect("it opens");
         let plan = sh("seq 1 300000; echo done >&2; exit 6");
         let dir = disk.0.path().join("executions").join(plan.id.to_string());
@@ -197,8 +199,10 @@ fn full_disk_alone() {
     daemon.kill();
     crate::support::wait_until(|| !crate::support::is_alive(pid));
     world.runtime.block_on(async {
-        let opened =
-            ostler_process::LocalBackend::open(disk.0.path(), crate::support::this_executable());
+        let opened = ostler_backend_local::LocalBackend::open(
+            disk.0.path(),
+            crate::support::this_executable(),
+        );
         let place = opened.await.expect("it opens");
         let record = match place.recover(id).await {
             ostler_backend::RecoveryOutcome::Running { handle: birth, .. } => {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use ostler_backend::{
     Backend, ExitRecord, LaunchIo, LaunchPlan, LeaderOutcome, ProcessEvent, SpawnHandle, Timeouts,
 };
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_journal::{ByteQuery, Journal};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ByteString, ExecutionId, Limits, OrphanPolicy, StreamName};
-use ostler_process::{LocalBackend, ZygoteConfig};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;

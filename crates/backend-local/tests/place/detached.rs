@@ -6,9 +6,9 @@ use ostler_backend::{
     Backend, ControlCommand, ExitRecord, KillReason, LaunchIo, LaunchPlan, LeaderOutcome,
     ProcessEvent, RecoveryOutcome, SpawnHandle,
 };
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ExecutionId, OrphanPolicy, StreamName, TermSize, TimeoutKind};
-use ostler_process::{LocalBackend, ZygoteConfig};
 
 use crate::support::{
     BackendFixture, TestCase, members, next_event, output, sh, this_executable, wait_exit,

@@ -6,8 +6,8 @@ use ostler_backend::{
     Backend, ControlCommand, KillReason, LaunchIo, LeaderOutcome, ProcessEvent, RecoveryOutcome,
     SpawnHandle,
 };
+use ostler_backend_local::ZygoteConfig;
 use ostler_model::{StreamName, TimeoutKind};
-use ostler_process::ZygoteConfig;
 
 use crate::support::{
     BackendFixture, LONG, TestCase, argv, next_event, output, sh, wait_exit, wait_output,
@@ -169,7 +169,7 @@ fn adopted() {
         world.place.close().await;
     });
     let keeper = crate::support::this_executable();
-    let again = ostler_process::LocalBackend::open(world.state.path(), keeper);
+    let again = ostler_backend_local::LocalBackend::open(world.state.path(), keeper);
     world.runtime.block_on(async {
         let place = again.await.expect("opens again");
         let RecoveryOutcome::Running {

@@ -1,4 +1,4 @@
-//! [`LocalBackend`](ostler_process::LocalBackend) through its public interface. This binary is
+//! [`LocalBackend`](ostler_backend_local::LocalBackend) through its public interface. This binary is
 //! also the keeper, and a daemon that can be killed: hence a harness of its own.
 
 #![expect(
@@ -28,8 +28,8 @@ use libtest_mimic::{Arguments, Trial};
 fn main() -> std::process::ExitCode {
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
-        Some(ostler_process::ZYGOTE_ARGUMENT) => ostler_process::zygote_main(),
-        Some(ostler_process::EGRESS_ARGUMENT) => ostler_process::egress_main(),
+        Some(ostler_backend_local::ZYGOTE_ARGUMENT) => ostler_backend_local::zygote_main(),
+        Some(ostler_backend_local::EGRESS_ARGUMENT) => ostler_backend_local::egress_main(),
         Some(test_daemon::DAEMON_ARGUMENT) => return test_daemon::daemon_main(words.collect()),
         Some(terminals::THIRD_TERMINAL_ARGUMENT) => return terminals::third_terminal(),
         Some(_) | None => {}

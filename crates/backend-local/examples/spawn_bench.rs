@@ -13,9 +13,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ostler_backend::{Backend, LaunchIo, LaunchPlan, ProcessEvent, Timeouts};
+use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_journal::{ByteQuery, Journal};
 use ostler_model::{ByteString, Cursor, ExecutionId, Limits, OrphanPolicy};
-use ostler_process::{LocalBackend, ZygoteConfig};
 
 const WORDS: [&str; 3] = ["/bin/sh", "-c", "echo hi"];
 const FLOOR_ARGUMENT: &str = "__floor";
@@ -23,7 +23,7 @@ const FLOOR_ARGUMENT: &str = "__floor";
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     match words.get(1).map(String::as_str) {
-        Some(ostler_process::ZYGOTE_ARGUMENT) => ostler_process::zygote_main(),
+        Some(ostler_backend_local::ZYGOTE_ARGUMENT) => ostler_backend_local::zygote_main(),
         Some(FLOOR_ARGUMENT) => floor_role(),
         Some(_) | None => bench(&words),
     }
