@@ -9,7 +9,7 @@ use ostler_model::ErrorCode;
 use serde_json::{Map, Value, json};
 
 use crate::params::ArgumentsError;
-use crate::render::TimeError;
+use ostler_render::TimeError;
 
 /// The most characters of a message; quotas name their holders, errors what was given.
 const MESSAGE_CHARS: usize = 4_000;

@@ -9,9 +9,11 @@
 //! * [`listen`]: serves a router on a Unix socket, with the peer's credential as identity.
 //! * [`http`]: the network face: MCP and REST on TCP, with tokens and sessions.
 //! * [`mcp`]: [`mcp::as_service`] speaks MCP over any reader and writer; one file per tool.
-//! * [`render`]: output for agents: budgets, clean text, times. Pure.
+//!
+//! Output becomes text in [`ostler_render`]; `output_reader` reads journals for it.
 #![forbid(unsafe_code)]
 
+mod egress_log;
 pub mod error;
 pub mod http;
 pub mod listen;
@@ -19,6 +21,6 @@ pub mod mcp;
 mod output_reader;
 mod pagination;
 mod params;
-pub mod render;
 pub mod rest;
+mod service_report;
 pub mod wire;

@@ -8,7 +8,7 @@ use ostler_model::ExecutionId;
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::render::truncated;
+use ostler_render::truncated;
 
 /// The most characters of a bad cursor in an error.
 const CURSOR_CHARS: usize = 60;

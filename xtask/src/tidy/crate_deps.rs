@@ -35,6 +35,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ostler-catalog", &["ostler-model", "ostler-journal"]),
+    ("ostler-render", &["ostler-model", "ostler-journal"]),
     (
         "ostler-server",
         &[
@@ -42,6 +43,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-journal",
             "ostler-engine",
             "ostler-terminal",
+            "ostler-render",
             "ostler-catalog",
         ],
     ),
@@ -77,6 +79,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-backend-local",
             "ostler-engine",
             "ostler-catalog",
+            "ostler-render",
             "ostler-server",
             "ostler-place-container",
             "ostler-place-cluster",

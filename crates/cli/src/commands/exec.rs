@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use hyper::Method;
 use ostler_model::{Cursor, ErrorCode, InputId};
-use ostler_server::render::clean;
+use ostler_render::clean;
 use ostler_server::wire::{
     ExecutionBody, GapBody, PromptBody, ShellRunBody, ShellRunOutcomeBody, ShellRunResponse,
 };

@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ostler_model::{ByteString, LimitBackend};
-use ostler_server::render::{clean, isolation, service as words};
+use ostler_render::{clean, isolation, service as words};
 use ostler_server::wire::{ExecutionBody, SandboxInfoBody, ServiceStateBody};
 
 use super::{ids, refused_hosts};

@@ -8,7 +8,7 @@ use clap::Args;
 use ostler_model::{
     ByteString, Capability, IsolationLevel, Limits, NetworkAccess, OverlayOutcome, PortForward,
 };
-use ostler_server::render::isolation;
+use ostler_render::isolation;
 use ostler_server::wire::{ExecutionBody, NetworkBody, SandboxOptionsBody};
 
 use super::value_parsers;

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use hyper::Method;
 use jiff::Timestamp;
 use ostler_model::status::{PROCESS_STATUSES, ProcessStatus};
-use ostler_server::render::clean;
+use ostler_render::clean;
 use ostler_server::wire::{ExecutionBody, ExecutionsBody};
 
 use super::watch;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::render::isolation;
+use ostler_render::isolation;
 use ostler_server::wire::{ExecutionBody, ResourcesBody};
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use hyper::Method;
 use ostler_model::ErrorCode;
-use ostler_server::render::{clean, service as words};
+use ostler_render::{clean, service as words};
 use ostler_server::wire::{WaitBody, WaitEndKind, WaitResponse, WaitUntil};
 
 use super::{ids, output_tail, value_parsers};

@@ -4,7 +4,7 @@
 use clap::Args;
 use hyper::Method;
 use ostler_model::{OverlayChanges, OverlayOutcome};
-use ostler_server::render::isolation;
+use ostler_render::isolation;
 use ostler_server::wire::WorkspaceBody;
 
 use super::ids;

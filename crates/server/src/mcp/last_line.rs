@@ -5,7 +5,7 @@ use ostler_journal::{LineQuery, OpenLineMode};
 use ostler_model::Caller;
 
 use crate::output_reader::read_slice;
-use crate::render::truncated;
+use ostler_render::truncated;
 
 /// The most characters shown of a line.
 pub(super) const LAST_LINE_CHARS: usize = 200;

@@ -7,9 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::context::ToolCall;
 use crate::error::ApiError;
-use crate::output_reader::paging::{TextPage, read_page};
-use crate::output_reader::{RowSlice, read_slice, unfinished_mode};
-use crate::render::{Excerpt, ExcerptBudget, ExcerptInput, OmittedLines, REPLY_CHARS, excerpt};
+use crate::output_reader::read_page;
+use crate::output_reader::{read_slice, unfinished_mode};
+use ostler_render::RowSlice;
+use ostler_render::TextPage;
+use ostler_render::{Excerpt, ExcerptBudget, ExcerptInput, OmittedLines, REPLY_CHARS, excerpt};
 
 /// Kept free for what stands around output: status, notes, an error's text.
 pub(super) const FRAME_CHARS: usize = 1_200;

@@ -3,7 +3,7 @@
 use ostler_terminal::ScreenSnapshot;
 use serde_json::{Value, json};
 
-use crate::render::truncated;
+use ostler_render::truncated;
 
 /// The most characters of a title.
 const TITLE_CHARS: usize = 80;

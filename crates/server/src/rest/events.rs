@@ -15,8 +15,8 @@ use super::response::RestResult;
 use super::state::RestState;
 use crate::error::ApiError;
 use crate::params::{Parameter, ParameterKind};
-use crate::render::{TimeOrCursor, parse_time_or_cursor};
 use crate::wire::{EventBody, EventsBody, Problem};
+use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
 /// The longest time that one request waits for events, in milliseconds.
 const WAIT_LIMIT_MS: i64 = 60_000;

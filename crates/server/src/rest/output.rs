@@ -14,9 +14,10 @@ use super::query::{
 };
 use super::response::RestResult;
 use super::state::RestState;
-use crate::output_reader::{encoding, run_read, unfinished_mode, with_pattern_encoding};
+use crate::output_reader::{encoding, run_read, unfinished_mode};
 use crate::params::{Parameter, ParameterKind};
 use crate::wire::{ClearOutputResponse, GapBody, LineBody, OutputPageBody};
+use ostler_render::with_pattern_encoding;
 
 /// Lines a page holds unless it is asked for another number.
 const PAGE_LINES: i64 = 1_000;

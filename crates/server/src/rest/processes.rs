@@ -17,14 +17,15 @@ use super::query::{
 };
 use super::response::RestResult;
 use super::state::RestState;
-use crate::output_reader::{encoding, run_read, unfinished_mode, with_pattern_encoding};
+use crate::output_reader::{encoding, run_read, unfinished_mode};
 use crate::pagination::newest_first;
 use crate::params::{Parameter, ParameterKind};
-use crate::render::{OutputRow, to_rows};
 use crate::wire::{
     CleanAllResponse, CleanFailure, CleanResponse, CleanSelected, CleanSelectedResponse,
     ExecutionBody, OutputEntry, PidEntry, ProcessBody, ProcessOutputBody, StopBody,
 };
+use ostler_render::with_pattern_encoding;
+use ostler_render::{OutputRow, to_rows};
 
 /// Lines of one stream an answer holds at most.
 const OUTPUT_LINES: u64 = 100_000;

@@ -10,8 +10,8 @@ use ostler_model::{Cursor, StreamName};
 use crate::error::{ApiError, bad_pattern};
 use crate::pagination::{CursorKey, ListPage, ListPosition, PageLimits, after_cursor};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::render::{TimeOrCursor, parse_time_or_cursor};
 use crate::wire::Problem;
+use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
 /// The most lines from either end that can be asked for.
 const LINES_LIMIT: i64 = 1_000_000_000;

@@ -9,7 +9,7 @@ use super::extract::ExecutionPathId;
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
-use crate::output_reader::egress_log;
+use crate::egress_log;
 use crate::params::{Parameter, ParameterKind};
 use crate::wire::{EgressPageBody, Problem, ResourcesBody};
 

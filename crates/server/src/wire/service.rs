@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::info::ExecutionBody;
 use super::service_request::ProbeBody;
 use super::wait::{WaitEndKind, WaitUntil};
-use crate::render::service::{self as words, ServiceReport, waits_for};
+use crate::service_report::waits_for;
+use ostler_render::service::{self as words, ServiceReport};
 
 /// What is known of an execution as a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

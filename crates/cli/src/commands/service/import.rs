@@ -10,7 +10,7 @@ use ostler_engine::detection::{DetectionQuery, DetectionTable, DiskFiles};
 use ostler_engine::service::import::{self, FILE_BYTES, ImportContext, ImportResult};
 use ostler_engine::service::manifest;
 use ostler_model::{ByteString, Command, ServiceKind};
-use ostler_server::render::clean;
+use ostler_render::clean;
 
 use crate::context::CliContext;
 use crate::error::{CommandError, CommandResult};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ostler_server::render::{clean, service as words};
+use ostler_render::{clean, service as words};
 use ostler_server::wire::ServiceBody;
 
 use super::client::{AllWorkspacesArgs, service_client};

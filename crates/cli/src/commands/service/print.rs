@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use ostler_model::{ErrorCode, TerminationCause};
-use ostler_server::render::{clean, service as words};
+use ostler_render::{clean, service as words};
 use ostler_server::wire::{EnsureResponse, OutputPageBody, WaitEndKind};
 
 use super::wait::Interrupt;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ostler_server::render::clean;
+use ostler_render::clean;
 use ostler_server::wire::{ExecutionBody, ServiceBody};
 
 use crate::attach::window_size;

@@ -1,7 +1,7 @@
 //! `ostler service why`.
 
 use clap::Args;
-use ostler_server::render::clean;
+use ostler_render::clean;
 use ostler_server::wire::ServiceDiagnosisBody;
 
 use super::client::{AllWorkspacesArgs, service_client};

@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use crate::render::truncated;
+use ostler_render::truncated;
 
 /// The one field of every form.
 const FIELD: &str = "answer";

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use super::elicitation::{DECLINED, DISMISSED, ElicitOutcome, elicit};
 use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolInterrupt;
-use crate::render::clean;
-use crate::render::truncated;
+use ostler_render::clean;
+use ostler_render::truncated;
 
 /// The most characters of a prompt in a question.
 const PROMPT_CHARS: usize = 1_000;

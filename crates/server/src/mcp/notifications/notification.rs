@@ -12,8 +12,8 @@ use ostler_model::{
 use serde_json::{Value, json};
 
 use crate::output_reader;
-use crate::render::{clean, to_rows};
 use crate::wire::info::millis_as_seconds;
+use ostler_render::{clean, to_rows};
 
 /// The most characters of one piece of news.
 pub(super) const ITEM_CHARS: usize = 240;

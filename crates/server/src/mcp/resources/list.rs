@@ -14,7 +14,7 @@ use super::uri::{
 };
 use crate::mcp::context::ConnectedClient;
 use crate::mcp::state::McpState;
-use crate::render::{clean, truncated};
+use ostler_render::{clean, truncated};
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const TEXT: &str = "text/plain";

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::uri::log_from;
 use crate::error::ApiError;
 use crate::mcp::output::{FRAME_CHARS, omitted_fields, output_notes, render_whole};
-use crate::output_reader::paging::read_page;
+use crate::output_reader::read_page;
 use crate::output_reader::{read_slice, unfinished_mode};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::render::{ExcerptBudget, ExcerptInput, REPLY_CHARS, excerpt};
+use ostler_render::{ExcerptBudget, ExcerptInput, REPLY_CHARS, excerpt};
 
 /// Streams that can be asked for; none asks for all of them.
 pub(super) const STREAMS: &[&str] = &["stdout", "stderr", "pty"];

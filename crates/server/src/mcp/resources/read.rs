@@ -19,9 +19,9 @@ use crate::mcp::screen::{self, render_screen};
 use crate::mcp::state::McpState;
 use crate::mcp::to_rmcp::RESULT_KEY;
 use crate::pagination::{ListPosition, PageLimits, json_chars};
-use crate::render::REPLY_CHARS;
 use crate::wire::ExecutionBody;
 use crate::wire::info::millis_as_seconds;
+use ostler_render::REPLY_CHARS;
 
 /// How long what is known of an ended execution may be reused, in milliseconds.
 const ENDED_TTL_MS: u64 = 60 * 60 * 1_000;

@@ -6,11 +6,11 @@ use ostler_model::{
     OverlayResponse, PortForward, PortForwardError,
 };
 
+use crate::egress_log;
 use crate::error::ApiError;
 use crate::mcp::context::ToolCall;
-use crate::output_reader::egress_log;
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::render::isolation;
+use ostler_render::isolation;
 
 /// The most changed files one answer lists.
 const MAX_CHANGES: usize = 20;

@@ -9,7 +9,7 @@ use crate::pagination::{
     CursorKey, ListPage, ListPosition, NewestFirst, PageLimits, after_cursor, json_chars,
 };
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::render::REPLY_CHARS;
+use ostler_render::REPLY_CHARS;
 
 /// Kept free for what stands around the entries.
 const FRAME_CHARS: usize = 400;

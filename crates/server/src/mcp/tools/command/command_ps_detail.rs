@@ -7,8 +7,8 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::Arguments;
-use crate::render::REPLY_CHARS;
 use crate::wire::ExecutionBody;
+use ostler_render::REPLY_CHARS;
 
 /// The most characters of one field in a detail.
 const FIELD_CHARS: usize = 4_000;

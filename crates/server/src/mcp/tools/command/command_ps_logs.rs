@@ -17,10 +17,10 @@ use crate::mcp::output::{FRAME_CHARS, OutputBlocks, omitted_fields, output_notes
 use crate::mcp::reply::{ToolInterrupt, ToolReply};
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::mcp::wait;
-use crate::output_reader::paging::read_page;
+use crate::output_reader::read_page;
 use crate::output_reader::{read_slice, unfinished_mode};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::render::{
+use ostler_render::{
     ExcerptBudget, ExcerptInput, OutputRow, REPLY_CHARS, TimeOrCursor, TimestampPrefix, excerpt,
     parse_time_or_cursor,
 };

@@ -8,9 +8,9 @@ use ostler_model::{Capability, IsolationLevel, IsolationSpec, Timestamp};
 use serde::Serialize;
 
 use crate::mcp::tools::service::ServiceToolBody;
-use crate::render::isolation::describe_missing;
-use crate::render::truncated;
 use crate::wire::NetworkBody;
+use ostler_render::isolation::describe_missing;
+use ostler_render::truncated;
 
 /// The most characters of a command or description in a list.
 const SUMMARY_CHARS: usize = 200;

@@ -15,8 +15,8 @@ use crate::mcp::tools::listing::{self, HALF_ANSWER, WHOLE_ANSWER};
 use crate::mcp::tools::service;
 use crate::pagination::{ListPosition, running_first};
 use crate::params::Arguments;
-use crate::render::truncated;
 use crate::wire::ExecutionBody;
+use ostler_render::truncated;
 
 /// The most characters of a command or description in a list.
 const SUMMARY_CHARS: usize = 200;

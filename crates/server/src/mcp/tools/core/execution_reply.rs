@@ -17,7 +17,7 @@ use crate::mcp::reply::{ResourceLink, ToolReply};
 use crate::mcp::resources::log_link;
 use crate::mcp::tools::command::status::{isolation_body, seconds};
 use crate::mcp::tools::{end_text, isolation_params, service};
-use crate::render::{ExcerptBudget, FAILURE_CHARS, clean, truncated};
+use ostler_render::{ExcerptBudget, FAILURE_CHARS, clean, truncated};
 
 /// The most characters of an ending, a note or a matched line.
 const CLAUSE_CHARS: usize = 300;

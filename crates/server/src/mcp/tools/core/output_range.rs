@@ -7,7 +7,7 @@ use ostler_model::{Cursor, StreamName};
 
 use crate::error::{ApiError, bad_pattern};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::render::{
+use ostler_render::{
     QUIET_CHARS, REPLY_CHARS, REPLY_LIMIT_CHARS, TimeOrCursor, parse_time_or_cursor,
 };
 

@@ -11,8 +11,8 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::render::isolation;
 use crate::wire::WorkspaceBody;
+use ostler_render::isolation;
 
 /// The most changes, or conflicts, that one answer lists.
 const MAX_LISTED: usize = 100;

@@ -5,8 +5,8 @@ use ostler_engine::interaction::QuestionKind;
 use ostler_model::Timestamp;
 use serde::Serialize;
 
-use crate::render::clean;
-use crate::render::truncated;
+use ostler_render::clean;
+use ostler_render::truncated;
 
 /// The most characters of a message.
 const MESSAGE_CHARS: usize = 2_000;

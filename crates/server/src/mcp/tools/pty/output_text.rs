@@ -11,8 +11,9 @@ use super::fullscreen;
 use crate::error::ApiError;
 use crate::mcp::context::ToolCall;
 use crate::mcp::output::{self, omitted_fields};
-use crate::output_reader::{RowSlice, encoding, read_slice, run_read, run_read_of_size};
-use crate::render::{
+use crate::output_reader::{encoding, read_slice, run_read, run_read_of_size};
+use ostler_render::RowSlice;
+use ostler_render::{
     ExcerptBudget, ExcerptInput, OutputRow, RedrawFolder, clean, excerpt, fold_lines,
 };
 

@@ -17,7 +17,7 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::{ToolInterrupt, ToolReply};
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::render::REPLY_CHARS;
+use ostler_render::REPLY_CHARS;
 
 /// How long a call waits for a session to settle, unless it says otherwise.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);

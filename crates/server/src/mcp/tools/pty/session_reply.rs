@@ -20,7 +20,7 @@ use crate::mcp::reply::ToolReply;
 use crate::mcp::screen::{self, render_screen};
 use crate::mcp::tools::command::status::seconds;
 use crate::mcp::tools::{end_text, isolation_params};
-use crate::render::{REPLY_CHARS, clean, truncated};
+use ostler_render::{REPLY_CHARS, clean, truncated};
 
 /// Kept free for what stands around a screen or output.
 const FRAME_CHARS: usize = 3_000;

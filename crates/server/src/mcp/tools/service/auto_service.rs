@@ -12,7 +12,7 @@ use super::launch_wait::ServiceLaunch;
 use super::start_result::ServiceOutcome;
 use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
-use crate::render::clean;
+use ostler_render::clean;
 
 /// Why a command runs as a service.
 #[derive(Debug, Clone)]

@@ -19,7 +19,7 @@ use crate::mcp::tools::registry::ToolResult;
 use crate::mcp::wait::WaitOptions;
 use crate::pagination::service_position;
 use crate::params::Arguments;
-use crate::render::clean;
+use ostler_render::clean;
 
 /// The services the caller sees, the living and the pending first; a window of them.
 pub(super) fn list_services(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {

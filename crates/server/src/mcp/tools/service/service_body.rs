@@ -7,7 +7,7 @@ use ostler_model::{ServicePort, Timestamp};
 use serde::Serialize;
 
 use crate::mcp::tools::command::status::seconds;
-use crate::render::{clean, truncated};
+use ostler_render::{clean, truncated};
 
 /// The most characters of a command.
 const COMMAND_CHARS: usize = 200;

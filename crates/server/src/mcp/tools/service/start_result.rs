@@ -15,8 +15,9 @@ use crate::mcp::output::read_selected;
 use crate::mcp::reply::{ToolInterrupt, ToolReply};
 use crate::mcp::tools::isolation_params;
 use crate::mcp::tools::registry::ToolResult;
-use crate::render::service::{self, ServiceReport};
-use crate::render::{ExcerptBudget, clean, truncated};
+use crate::service_report::service_report;
+use ostler_render::service;
+use ostler_render::{ExcerptBudget, clean, truncated};
 
 /// Lines shown of one that failed.
 const LAST_LINES: u64 = 30;
@@ -174,7 +175,7 @@ fn too_late_text(info: &ExecutionInfo, timeout: Duration) -> String {
 /// What is known of one that is ready or on its way.
 fn started_lines(info: &ExecutionInfo) -> Vec<String> {
     let id = info.id.short();
-    let summary = ServiceReport::from_info(&id, info);
+    let summary = service_report(&id, info);
     let mut lines: Vec<String> = service::render_started(&summary)
         .lines()
         .map(str::to_owned)
@@ -202,7 +203,7 @@ async fn ready_lines(call: ToolCall<'_>, info: &ExecutionInfo) -> Vec<String> {
 /// Why it is not ready, and what can be done about it.
 async fn not_ready_lines(call: ToolCall<'_>, info: &ExecutionInfo, reason: &str) -> Vec<String> {
     let id = info.id.short();
-    let summary = ServiceReport::from_info(&id, info);
+    let summary = service_report(&id, info);
     let mut lines = vec![service::render_not_ready(reason)];
     if !info.state.is_finished() {
         lines.push(service::render_still_running(&summary));

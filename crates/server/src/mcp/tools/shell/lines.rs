@@ -8,7 +8,7 @@ use crate::error::ApiError;
 use crate::mcp::context::ToolCall;
 use crate::mcp::output::output_notes;
 use crate::output_reader::{read_slice, unfinished_mode};
-use crate::render::{OutputRow, REPLY_CHARS};
+use ostler_render::{OutputRow, REPLY_CHARS};
 
 /// Characters that all lines of an answer may have together, as JSON spells them.
 const CONTENT_CHARS: usize = REPLY_CHARS - 2_000;

@@ -12,7 +12,7 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::render::isolation;
+use ostler_render::isolation;
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "poll_process",

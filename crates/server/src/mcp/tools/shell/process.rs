@@ -5,7 +5,7 @@ use ostler_model::Timestamp;
 use serde::Serialize;
 
 use crate::params::{Parameter, ParameterKind};
-use crate::render::truncated;
+use ostler_render::truncated;
 
 /// The most characters of a command in an answer.
 const SUMMARY_CHARS: usize = 200;

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::render::cost::elide_middle;
-use crate::render::sample::sample_rows;
+use crate::cost::elide_middle;
+use crate::sample::sample_rows;
 
 fn numbered(count: usize) -> Vec<OutputRow> {
     let texts: Vec<String> = (1..=count).map(|n| format!("line {n}")).collect();

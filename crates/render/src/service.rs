@@ -1,6 +1,5 @@
-//! Services in document 004's words: what a start, a wait and a failure answer. Pure.
+//! Services in words: what a start, a wait and a failure answer.
 
-use ostler_engine::ExecutionInfo;
 use ostler_model::{
     Phase, ReadyCondition, ServiceKind, ServicePlan, ServicePort, ServiceStage, State,
 };
@@ -13,14 +12,14 @@ const DEBUG_PORTS: [std::ops::RangeInclusive<u16>; 4] = [
     24_678..=24_678,
 ];
 
-/// What is told of a service.
+/// What the texts of this module say about a service.
 #[derive(Debug, Clone)]
 pub struct ServiceReport<'a> {
     /// Its short id.
     pub id: &'a str,
     /// The OS pid of its newest attempt.
     pub pid: Option<u32>,
-    /// Document 004's word for where it stands.
+    /// Its status in a word, for example `ready`.
     pub status: &'a str,
     /// Where it is reached.
     pub url: Option<&'a str>,
@@ -34,29 +33,10 @@ pub struct ServiceReport<'a> {
     pub waits_for: Option<String>,
 }
 
-impl<'a> ServiceReport<'a> {
-    /// What is told of an execution; `id` is its short id.
-    #[must_use]
-    pub fn from_info(id: &'a str, info: &'a ExecutionInfo) -> Self {
-        let state = &info.state;
-        Self {
-            id,
-            pid: state.pid,
-            status: info.status().service,
-            url: state.url.as_deref(),
-            ports: state.ports.iter().collect(),
-            evidence: state.ready_evidence.as_deref(),
-            warnings: &state.warnings,
-            waits_for: waits_for(info),
-        }
-    }
-}
-
 /// What a service waits for on its way to ready, as a noun phrase; none once it is there and
-/// after its end.
+/// after its end. `observed` is what its readiness check waits for now, where one runs.
 #[must_use]
-pub fn waits_for(info: &ExecutionInfo) -> Option<String> {
-    let (plan, state) = (info.spec.lifetime.plan()?, &info.state);
+pub fn waits_for(plan: &ServicePlan, state: &State, observed: Option<&str>) -> Option<String> {
     let is_reached = matches!(
         state.stage,
         Some(ServiceStage::Ready | ServiceStage::Running)
@@ -65,12 +45,8 @@ pub fn waits_for(info: &ExecutionInfo) -> Option<String> {
         Phase::Stopping | Phase::Finished => None,
         Phase::Starting => Some(waits_before_start(plan, state)),
         Phase::Running if is_reached => None,
-        // Who looks at it knows best; nobody does for a moment after its birth.
-        Phase::Running => Some(
-            info.waiting_for
-                .clone()
-                .unwrap_or_else(|| first_signal(plan)),
-        ),
+        // The readiness check knows best; none runs for a moment after the spawn.
+        Phase::Running => Some(observed.map_or_else(|| first_signal(plan), str::to_owned)),
     }
 }
 
@@ -92,7 +68,7 @@ fn first_signal(plan: &ServicePlan) -> String {
     }
 }
 
-/// What a start answers (E5): the document's sentence, then what is known, a line each.
+/// What a start answers: one sentence, then what is known, a line each.
 #[must_use]
 pub fn render_started(report: &ServiceReport<'_>) -> String {
     let mut text = format!(
@@ -159,7 +135,7 @@ pub fn render_not_ready(reason: &str) -> String {
     format!("Service failed to become ready: {reason}")
 }
 
-/// Why a wait that ran out of time did (E4), in the document's words for what was waited for.
+/// Why a wait timed out, by what it waited for.
 #[must_use]
 pub fn timeout_reason(condition: &ReadyCondition, waited_ms: u64) -> String {
     match condition {

@@ -7,7 +7,7 @@ use ostler_model::Cursor;
 
 use super::RowSlice;
 use super::byte_count::line_bytes;
-use crate::render::{
+use crate::{
     LINE_TAIL_BYTES, OutputRow, RedrawFolder, fold_lines, mark_clipped, splice_line_end, to_rows,
 };
 

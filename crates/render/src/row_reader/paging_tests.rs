@@ -6,7 +6,7 @@ use ostler_model::StreamName;
 use proptest::prelude::*;
 
 use super::*;
-use crate::render::{ExcerptBudget, ExcerptInput, excerpt};
+use crate::{ExcerptBudget, ExcerptInput, excerpt};
 
 const STREAMS: [StreamName; 2] = [StreamName::Stdout, StreamName::Stderr];
 

@@ -1,10 +1,10 @@
 use std::os::fd::AsFd;
 
-use ostler_journal::{OutputWriter, Pattern, SegmentLimits};
+use ostler_journal::{OutputWriter, Pattern, SegmentLimits, Unfinished, encoding_named};
 use proptest::prelude::*;
 
 use super::*;
-use crate::render::HiddenLines;
+use crate::HiddenLines;
 
 /// A journal with these chunks, one nanosecond apart.
 fn journal(chunks: &[(StreamName, Vec<u8>)]) -> (tempfile::TempDir, Journal) {

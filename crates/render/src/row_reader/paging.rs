@@ -1,13 +1,12 @@
 //! Output page by page: whole lines from a cursor on, in the order in which they end, as many as
 //! fit. The cursor after a page begins the next one; nothing is shown twice or left out.
 
-use ostler_engine::ExecutionInfo;
 use ostler_journal::{Encoding, Journal, LinePage, LineQuery, ReadError};
 use ostler_model::Cursor;
 
 use super::head_tail::page_rows;
-use super::{RowSlice, encoding, focus_on_matches, run_read, with_pattern_encoding};
-use crate::render::{OutputRow, elide_middle};
+use super::{RowSlice, focus_on_matches, with_pattern_encoding};
+use crate::{OutputRow, elide_middle};
 
 /// Bytes a character has at most.
 const CHAR_BYTES: u64 = 4;
@@ -18,41 +17,39 @@ const GROWTH: u64 = 4;
 /// The most characters of a line that is longer than a page.
 const LONG_LINE_CHARS: usize = 2_000;
 
-/// One page.
+/// A page of rendered output, and where the next one begins.
 #[derive(Debug, Default)]
-pub(crate) struct TextPage {
+pub struct TextPage {
     /// Its text, in blocks.
-    pub(crate) blocks: Vec<String>,
+    pub blocks: Vec<String>,
     /// Where the next page begins.
-    pub(crate) next: Cursor,
-    /// Lines that are there behind it.
-    pub(crate) remaining_lines: u64,
-    /// Its rows, for what is to be told about them.
-    pub(crate) slice: RowSlice,
+    pub next: Cursor,
+    /// How many matching lines there are after this page.
+    pub remaining_lines: u64,
+    /// Its rows, for notes about gaps, damage and binary output.
+    pub slice: RowSlice,
 }
 
-/// Reads the page of at most `chars` characters that `query` asks for; `render_rows` makes blocks of
-/// its rows.
-pub(crate) async fn read_page(
+/// Reads the page of at most `chars` characters that `query` asks for; `render_rows` makes blocks
+/// of its rows. Blocks for as long as that takes.
+///
+/// # Errors
+/// When the journal cannot be read.
+pub fn read_page(
     journal: &Journal,
-    info: &ExecutionInfo,
-    query: LineQuery,
+    query: &LineQuery,
+    encoding: Option<Encoding>,
     chars: usize,
-    render_rows: impl Fn(Vec<OutputRow>) -> Vec<String> + Send + 'static,
+    render_rows: &dyn Fn(Vec<OutputRow>) -> Vec<String>,
 ) -> Result<TextPage, ReadError> {
-    let encoding = encoding(info);
-    run_read(journal, info, move |journal| {
-        let query = focus_on_matches(with_pattern_encoding(journal, &query, encoding)?);
-        let reader = PageReader {
-            journal,
-            query,
-            encoding,
-            chars,
-            render_rows: &render_rows,
-        };
-        reader.read_page()
-    })
-    .await
+    let reader = PageReader {
+        journal,
+        query: focus_on_matches(with_pattern_encoding(journal, query, encoding)?),
+        encoding,
+        chars,
+        render_rows,
+    };
+    reader.read_page()
 }
 
 struct PageReader<'r> {
@@ -169,5 +166,5 @@ impl PageReader<'_> {
 }
 
 #[cfg(test)]
-#[path = "forward_tests.rs"]
+#[path = "paging_tests.rs"]
 mod tests;

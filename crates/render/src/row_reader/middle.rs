@@ -14,8 +14,8 @@ use ostler_model::{Cursor, StreamName};
 use super::byte_count::{ByteCounter, line_bytes};
 use super::head_tail::{HeadRows, needs_line_count};
 use super::with_pattern_encoding;
-use crate::render::failure_lines::{CANDIDATES, FailureLine, STRONG_WEIGHT, classify, line_shape};
-use crate::render::{ExcerptPiece, HiddenLines, RedrawFolder, fold_lines, to_rows};
+use crate::failure_lines::{CANDIDATES, FailureLine, STRONG_WEIGHT, classify, line_shape};
+use crate::{ExcerptPiece, HiddenLines, RedrawFolder, fold_lines, to_rows};
 
 /// Bytes searched for failures: half of them the oldest, half the newest.
 const SEARCH_BYTES: u64 = 32 * 1024 * 1024;

@@ -246,5 +246,5 @@ pub fn format_bytes(bytes: u64) -> String {
 }
 
 #[cfg(test)]
-#[path = "walls_tests.rs"]
+#[path = "isolation_tests.rs"]
 mod tests;

@@ -6,11 +6,11 @@ use ostler_model::{StreamName, Timestamp};
 
 use super::*;
 
-const FAILURES: &str = include_str!("../../tests/fixtures/logs/failures.json");
+const FAILURES: &str = include_str!("../tests/fixtures/logs/failures.json");
 
 macro_rules! logs {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_str!(concat!("../../tests/fixtures/logs/", $name, ".log")))),*]
+        [$(($name, include_str!(concat!("../tests/fixtures/logs/", $name, ".log")))),*]
     };
 }
 
