@@ -3,9 +3,9 @@
 use std::fmt;
 use std::io;
 
+use ostler_api::Problem;
 use ostler_model::ErrorCode;
 use ostler_server::http::tokens::TokenError;
-use ostler_server::wire::Problem;
 
 /// The exit code if the reader of standard output closed it: 128 + SIGPIPE.
 pub(crate) const EXIT_BROKEN_PIPE: u8 = 141;

@@ -7,8 +7,8 @@
 //! on purpose, by a person or by retention, is reported and is not an error; only `run`, which
 //! replaces the command itself, must pass everything on.
 
+use ostler_api::{ExecutionBody, GapBody};
 use ostler_model::ErrorCode;
-use ostler_server::wire::{ExecutionBody, GapBody};
 
 use crate::error::CommandError;
 

@@ -66,7 +66,7 @@ pub(crate) enum HelloReply {
     /// The daemon has taken over the streams.
     Ok(bool),
     /// The daemon refused.
-    Error(ostler_server::wire::Problem),
+    Error(ostler_api::Problem),
 }
 
 /// A later message of the daemon.

@@ -23,6 +23,7 @@ mod network_access;
 pub mod overlay;
 pub mod owner;
 pub mod quantity;
+pub mod question;
 pub mod ranges;
 pub mod sandbox_spec;
 pub mod service;
@@ -48,6 +49,7 @@ pub use overlay::{
     OverlayOutcome, OverlayRequest, OverlayResponse,
 };
 pub use owner::{Caller, Owner, Principal, RequestChannel, Scope, SessionName};
+pub use question::QuestionKind;
 pub use ranges::Ranges;
 pub use sandbox_spec::{
     HostPattern, HostRule, HostRuleError, NetworkAccess, PortForward, PortForwardError, SandboxSpec,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 
-use crate::wire::{EgressDecisionBody, EgressPageBody};
+use ostler_api::{EgressDecisionBody, EgressPageBody};
 
 /// The log's name in an execution's directory.
 const FILE: &str = "network.jsonl";

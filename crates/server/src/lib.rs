@@ -1,18 +1,19 @@
 //! Every remote face of the engine: REST over HTTP and MCP over any byte stream.
 //!
-//! A face frames, identifies the caller, turns wire types into the engine's and renders what
+//! A face frames, identifies the caller, turns bodies into the engine's types and renders what
 //! comes back; it decides nothing. Only this crate knows MCP and JSON schema, and inside it
 //! only [`mcp`] knows the MCP library.
 //!
-//! * [`wire`]: the JSON shapes both sides of REST share; the command line is their client.
 //! * [`rest`]: one file per resource, [`rest::router`] puts them together.
 //! * [`listen`]: serves a router on a Unix socket, with the peer's credential as identity.
 //! * [`http`]: the network face: MCP and REST on TCP, with tokens and sessions.
 //! * [`mcp`]: [`mcp::as_service`] speaks MCP over any reader and writer; one file per tool.
 //!
-//! Output becomes text in [`ostler_render`]; `output_reader` reads journals for it.
+//! Output becomes text in [`ostler_render`]; `output_reader` reads journals for it. The bodies of
+//! REST are [`ostler_api`]'s; `convert` makes them of the engine's types.
 #![forbid(unsafe_code)]
 
+mod convert;
 mod egress_log;
 pub mod error;
 pub mod http;
@@ -21,6 +22,7 @@ pub mod mcp;
 mod output_reader;
 mod pagination;
 mod params;
+mod problem;
 pub mod rest;
-mod service_report;
-pub mod wire;
+
+pub use convert::ensure_message;

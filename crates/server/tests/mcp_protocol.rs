@@ -256,8 +256,8 @@ async fn a_session_at_its_quota_is_refused_with_the_holders() {
 
 #[test]
 fn every_code_is_told_alike_on_every_face() {
+    use ostler_api::Problem;
     use ostler_server::error::ApiError;
-    use ostler_server::wire::Problem;
     let mut table = String::new();
     for row in ERROR_CODES {
         let failure = ApiError::new(row.code, "what").with_hint("do");

@@ -35,6 +35,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ostler-catalog", &["ostler-model", "ostler-journal"]),
+    ("ostler-api", &["ostler-model"]),
     ("ostler-render", &["ostler-model", "ostler-journal"]),
     (
         "ostler-server",
@@ -43,6 +44,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-journal",
             "ostler-engine",
             "ostler-terminal",
+            "ostler-api",
             "ostler-render",
             "ostler-catalog",
         ],
@@ -79,6 +81,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-backend-local",
             "ostler-engine",
             "ostler-catalog",
+            "ostler-api",
             "ostler-render",
             "ostler-server",
             "ostler-place-container",

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use ostler_server::wire::{GapBody, TerminalClientMessage, TerminalHello, TerminalServerMessage};
+use ostler_api::{GapBody, TerminalClientMessage, TerminalHello, TerminalServerMessage};
 use tokio::io::{AsyncReadExt as _, Stdin};
 use tokio::time::{Instant, sleep_until, timeout_at};
 

@@ -1,8 +1,8 @@
 //! An attached session, from the first connection to the end, across daemon restarts.
 
 use hyper::Method;
+use ostler_api::ExecutionBody;
 use ostler_model::{Signal, TermSize};
-use ostler_server::wire::ExecutionBody;
 use tokio::io::Stdin;
 use tokio::task::JoinSet;
 use tokio::time::Instant;

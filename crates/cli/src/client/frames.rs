@@ -3,8 +3,8 @@
 use bytes::{Buf as _, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use ostler_api::OutputFrame;
 use ostler_model::ErrorCode;
-use ostler_server::wire::OutputFrame;
 use tokio::task::JoinSet;
 
 use super::http::{DaemonResponse, connection_error};

@@ -5,8 +5,8 @@ use std::io::{BufRead as _, BufReader};
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::{AnswerBody, InteractionBody, InteractionsBody};
 use ostler_model::Timestamp;
-use ostler_server::wire::{AnswerBody, InteractionBody, InteractionsBody};
 
 use crate::client::{DaemonClient, RequestBody};
 use crate::commands::ps::note_more_results;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Method;
+use ostler_api::{ExecutionBody, InputResponse, StdinBody, StopBody};
 use ostler_model::status::ProcessStatus;
 use ostler_model::{ByteString, Cursor, ErrorCode, Signal, StreamName};
-use ostler_server::wire::{ExecutionBody, InputResponse, StdinBody, StopBody};
 use rustix::fs::{FileType, fstat};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::signal::unix::{self, SignalKind, signal};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::ClearOutputResponse;
+use ostler_api::ClearOutputResponse;
 
 use super::ids;
 use crate::client::RequestBody;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Arg, Args, Command, CommandFactory as _};
 use hyper::Method;
-use ostler_server::wire::ServicesBody;
+use ostler_api::ServicesBody;
 
 use super::id_alias::{LAST, LAST_SERVICE, list_executions};
 use super::start::resolve_directory;

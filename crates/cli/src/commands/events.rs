@@ -3,8 +3,8 @@
 use clap::Args;
 use hyper::Method;
 use jiff::tz::TimeZone;
+use ostler_api::{EventBody, EventsBody};
 use ostler_model::Event;
-use ostler_server::wire::{EventBody, EventsBody};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::ids;

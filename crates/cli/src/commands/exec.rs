@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use hyper::Method;
-use ostler_model::{Cursor, ErrorCode, InputId};
-use ostler_render::clean;
-use ostler_server::wire::{
+use ostler_api::{
     ExecutionBody, GapBody, PromptBody, ShellRunBody, ShellRunOutcomeBody, ShellRunResponse,
 };
+use ostler_model::{Cursor, ErrorCode, InputId};
+use ostler_render::clean;
 
 use super::output_tail::{OutputPiece, OutputTail, TailEvent};
 use super::{ids, output_tail, value_parsers};

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use http_body_util::BodyExt as _;
 use hyper::Method;
+use ostler_api::ExecutionBody;
 use ostler_backend_local::private_dir::unique_name;
 use ostler_model::ErrorCode;
 use ostler_server::rest::LOST_BYTES_HEADER;
-use ostler_server::wire::ExecutionBody;
 
 use super::ids;
 use crate::client::{DaemonClient, DaemonResponse, RequestBody};

@@ -1,8 +1,8 @@
 //! Aliases of ids: a prefix of an id, or `@last`.
 
 use hyper::Method;
+use ostler_api::{ExecutionBody, ExecutionsBody};
 use ostler_model::id::IdRef;
-use ostler_server::wire::{ExecutionBody, ExecutionsBody};
 
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};

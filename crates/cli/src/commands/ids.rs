@@ -4,8 +4,8 @@ use std::future::Future;
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::ExecutionBody;
 use ostler_model::ErrorCode;
-use ostler_server::wire::ExecutionBody;
 
 use super::id_alias::{ID_HINT, list_executions, resolve};
 use crate::client::{DaemonClient, RequestBody};

@@ -3,9 +3,9 @@
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use ostler_api::{ExecutionBody, SandboxInfoBody, ServiceStateBody};
 use ostler_model::{ByteString, LimitBackend};
 use ostler_render::{clean, isolation, service as words};
-use ostler_server::wire::{ExecutionBody, SandboxInfoBody, ServiceStateBody};
 
 use super::{ids, refused_hosts};
 use crate::context::{CliContext, block_on};

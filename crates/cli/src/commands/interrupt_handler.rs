@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use ostler_api::StopBody;
 use ostler_model::Signal;
-use ostler_server::wire::StopBody;
 use tokio::signal::unix;
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};

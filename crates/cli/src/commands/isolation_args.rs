@@ -5,11 +5,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use ostler_api::{ExecutionBody, NetworkBody, SandboxOptionsBody};
 use ostler_model::{
     ByteString, Capability, IsolationLevel, Limits, NetworkAccess, OverlayOutcome, PortForward,
 };
 use ostler_render::isolation;
-use ostler_server::wire::{ExecutionBody, NetworkBody, SandboxOptionsBody};
 
 use super::value_parsers;
 use crate::config::Config;

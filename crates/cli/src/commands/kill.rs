@@ -2,8 +2,8 @@
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::SignalBody;
 use ostler_model::Signal;
-use ostler_server::wire::SignalBody;
 
 use super::{ids, value_parsers};
 use crate::client::{DaemonClient, RequestBody};

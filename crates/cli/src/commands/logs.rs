@@ -3,8 +3,8 @@
 use clap::{Args, ValueEnum};
 use hyper::Method;
 use jiff::tz::TimeZone;
+use ostler_api::{ExecutionBody, GapBody, LineBody, OutputPageBody};
 use ostler_model::{Cursor, StreamName};
-use ostler_server::wire::{ExecutionBody, GapBody, LineBody, OutputPageBody};
 
 use super::output_tail::{OutputPiece, OutputTail, TailEvent};
 use super::{ids, refused_hosts, value_parsers};

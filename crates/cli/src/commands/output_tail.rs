@@ -1,8 +1,8 @@
 //! Follows an execution to its end, across daemon restarts.
 
 use hyper::Method;
+use ostler_api::{ExecutionBody, GapBody, OutputFrame};
 use ostler_model::{Cursor, TerminationCause};
-use ostler_server::wire::{ExecutionBody, GapBody, OutputFrame};
 
 use super::ids;
 use crate::client::{DaemonClient, OutputFrames, RequestBody, RetryLimit, is_daemon_exiting};

@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 use hyper::Method;
 use jiff::Timestamp;
+use ostler_api::{ExecutionBody, ExecutionsBody};
 use ostler_model::status::{PROCESS_STATUSES, ProcessStatus};
 use ostler_render::clean;
-use ostler_server::wire::{ExecutionBody, ExecutionsBody};
 
 use super::watch;
 use crate::attach::window_size;

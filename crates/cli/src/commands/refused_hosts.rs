@@ -1,8 +1,8 @@
 //! Hosts that the egress proxy refused because they are not on the allow list of the command.
 
 use hyper::Method;
+use ostler_api::{EgressDecisionBody, EgressPageBody, ExecutionBody};
 use ostler_model::NetworkAccess;
-use ostler_server::wire::{EgressDecisionBody, EgressPageBody, ExecutionBody};
 
 use super::ids;
 use crate::client::{DaemonClient, RequestBody};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::ResizeBody;
+use ostler_api::ResizeBody;
 
 use super::ids;
 use crate::client::RequestBody;

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::{ExecutionBody, RerunBody};
 use ostler_model::{ErrorCode, ExecutionId};
-use ostler_server::wire::{ExecutionBody, RerunBody};
 
 use super::{approve, ids, isolation_args, start};
 use crate::client::{DaemonClient, RequestBody};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::{CleanAllResponse, StopBody};
+use ostler_api::{CleanAllResponse, StopBody};
 
 use super::{ids, stop};
 use crate::client::{DaemonClient, RequestBody};

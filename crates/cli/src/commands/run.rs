@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
+use ostler_api::{ShellStartBody, StartBody, StdinBody};
 use ostler_model::{ByteString, Command, ExecutionId};
-use ostler_server::wire::{ShellStartBody, StartBody, StdinBody};
 
 use super::attach::KeyArgs;
 use super::isolation_args::IsolationArgs;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::ScreenBody;
+use ostler_api::ScreenBody;
 
 use super::ids;
 use crate::client::{DaemonClient, RequestBody};

@@ -4,8 +4,8 @@ use std::io::{self, Read as _};
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::{InputPieceBody, InputResponse, KeysBody, KeysResponse};
 use ostler_model::ErrorCode;
-use ostler_server::wire::{InputPieceBody, InputResponse, KeysBody, KeysResponse};
 
 use super::ids;
 use crate::client::{DaemonClient, RequestBody};

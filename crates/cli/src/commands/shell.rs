@@ -2,8 +2,8 @@
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::{ExecutionBody, ShellStartBody};
 use ostler_model::{ExecutionId, ShellKind};
-use ostler_server::wire::{ExecutionBody, ShellStartBody};
 
 use super::attach::{KeyArgs, MENU};
 use super::isolation_args::IsolationArgs;

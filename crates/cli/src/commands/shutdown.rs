@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::HealthBody;
+use ostler_api::HealthBody;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::{ExecutionBody, QueuedStartBody, StartBody};
 use ostler_model::{ByteString, ErrorCode, ExecutionId};
-use ostler_server::wire::{ExecutionBody, QueuedStartBody, StartBody};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::approve;

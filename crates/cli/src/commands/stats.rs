@@ -2,8 +2,8 @@
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::{ExecutionBody, ResourcesBody};
 use ostler_render::isolation;
-use ostler_server::wire::{ExecutionBody, ResourcesBody};
 use serde::Serialize;
 
 use super::{id_alias, ids, watch};

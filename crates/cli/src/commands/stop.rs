@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::{ExecutionBody, StopBody};
+use ostler_api::{ExecutionBody, StopBody};
 
 use super::{ids, value_parsers};
 use crate::client::{DaemonClient, RequestBody};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::HealthBody;
+use ostler_api::HealthBody;
 use serde_json::json;
 
 use crate::client::RequestBody;

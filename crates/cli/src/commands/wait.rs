@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::{WaitBody, WaitEndKind, WaitResponse, WaitUntil};
 use ostler_model::ErrorCode;
 use ostler_render::{clean, service as words};
-use ostler_server::wire::{WaitBody, WaitEndKind, WaitResponse, WaitUntil};
 
 use super::{ids, output_tail, value_parsers};
 use crate::client::{DaemonClient, RequestBody, RetryLimit};

@@ -3,9 +3,9 @@
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::WorkspaceBody;
 use ostler_model::{OverlayChanges, OverlayOutcome};
 use ostler_render::isolation;
-use ostler_server::wire::WorkspaceBody;
 
 use super::ids;
 use crate::client::{DaemonClient, RequestBody};

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ostler_api::Problem;
 use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::Engine;
 use ostler_model::ErrorCode;
 use ostler_server::mcp::McpState;
-use ostler_server::wire::Problem;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;

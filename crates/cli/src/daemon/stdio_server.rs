@@ -5,13 +5,13 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
+use ostler_api::Problem;
 use ostler_backend_local::open_files;
 use ostler_engine::error::OPEN_FILES_HINT;
 use ostler_engine::{Engine, project_of};
 use ostler_model::ErrorCode;
 use ostler_server::listen::{AcceptedSocket, Acceptor, ConnectionTerms};
 use ostler_server::mcp::{self, ClientContext, ConnectedClient, McpConnection, McpState, ToolSet};
-use ostler_server::wire::Problem;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::{UnixListener, UnixStream};

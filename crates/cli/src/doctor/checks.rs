@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use hyper::Method;
+use ostler_api::HealthBody;
 use ostler_model::{Capability, CapabilitySet, LimitBackend};
-use ostler_server::wire::HealthBody;
 use serde::Serialize;
 
 use crate::client::RequestBody;

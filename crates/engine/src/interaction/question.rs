@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ostler_model::ExecutionId;
-use serde::{Deserialize, Serialize};
+pub use ostler_model::QuestionKind;
+use serde::Serialize;
 
 use super::approval::Approval;
 use super::error::InteractionError;
@@ -24,33 +25,6 @@ pub const OPTIONS: usize = 100;
 pub const OPTION_BYTES: usize = 1_024;
 /// The longest answer: with its newline one line of a terminal in its ordinary mode.
 pub const ANSWER_BYTES: usize = 4_095;
-
-/// What kind of answer is wanted (001 §4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QuestionKind {
-    /// Yes or no.
-    Confirmation,
-    /// A line of text.
-    InputRequest,
-    /// One of the options.
-    ChoiceSelection,
-    /// A path.
-    FileSelection,
-}
-
-impl QuestionKind {
-    /// Its name on every face, for example `input_request`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Confirmation => "confirmation",
-            Self::InputRequest => "input_request",
-            Self::ChoiceSelection => "choice_selection",
-            Self::FileSelection => "file_selection",
-        }
-    }
-}
 
 /// One question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

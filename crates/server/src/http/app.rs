@@ -1,5 +1,6 @@
 //! Everything that is mounted, and what every request passes on its way there.
 
+use crate::problem::HttpProblem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -28,7 +29,6 @@ use super::sessions::HttpSessions;
 use super::sse;
 use crate::listen::ConnectionPermit;
 use crate::mcp::{ClientContext, McpState, StreamableConfig, StreamableHttp, streamable};
-use crate::wire::Problem;
 
 /// What is put together.
 #[derive(Debug)]
@@ -199,7 +199,7 @@ async fn insert_rest_caller(request: Request, next: Next) -> Response {
     let is_shutdown = route.is_some_and(|route| route.as_str().ends_with("/api/v1/shutdown"));
     if is_shutdown && !identity.may_stop() {
         let message = "the token does not have the scope daemon:stop";
-        return Problem::new(ErrorCode::Permission, message, None).into_response();
+        return HttpProblem::new(ErrorCode::Permission, message, None).into_response();
     }
     parts.extensions.insert(identity.rest_caller());
     next.run(limits::limit_body(Request::from_parts(parts, body)))
@@ -211,7 +211,7 @@ async fn serve_mcp(
     State(state): State<McpRouteState>,
     Path(params): Path<PathParams>,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let (mut parts, body) = request.into_parts();
     match request_identity::identify_request(
         &mut parts,

@@ -1,5 +1,6 @@
 //! Who is asking: a bearer token's principal and scopes.
 
+use crate::problem::HttpProblem;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
@@ -8,7 +9,6 @@ use ostler_model::{Caller, ErrorCode, Scope, SessionName};
 
 use super::options::HttpAccess;
 use super::tokens::TokenScope;
-use crate::wire::Problem;
 
 /// The session of those who name none and have none of their own.
 pub(super) const SHARED_SESSION: &str = "http";
@@ -135,10 +135,10 @@ impl AuthError {
             ),
             Self::StoreUnreadable => {
                 let message = "tokens cannot be read; the daemon's log says why";
-                return Problem::new(ErrorCode::Storage, message, None).into_response();
+                return HttpProblem::new(ErrorCode::Storage, message, None).into_response();
             }
         };
-        let problem = Problem::new(ErrorCode::Permission, message, None)
+        let problem = HttpProblem::new(ErrorCode::Permission, message, None)
             .with_status(401)
             .with_hint(
                 "make one with `ostler token new NAME` on the daemon's machine and send it as \

@@ -1,5 +1,6 @@
 //! How many requests of one principal are under way.
 
+use crate::problem::HttpProblem;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +9,6 @@ use ostler_model::ErrorCode;
 use ostler_model::owner::Principal;
 
 use crate::listen::CONNECTIONS;
-use crate::wire::Problem;
 
 /// The most requests of one principal that are under way at once, streams and terminals among them, so that
 /// others find a connection.
@@ -33,14 +33,14 @@ impl InFlight {
     pub(super) fn start_request(
         self: &Arc<Self>,
         principal: &Principal,
-    ) -> Result<RequestGuard, Problem> {
+    ) -> Result<RequestGuard, HttpProblem> {
         let mut counts = self.counts();
         let count = counts.entry(principal.clone()).or_default();
         if *count >= REQUESTS_PER_PRINCIPAL {
             let message = format!(
                 "{REQUESTS_PER_PRINCIPAL} requests of this token are under way, all it may have at once"
             );
-            return Err(Problem::new(ErrorCode::QuotaExceeded, message, None)
+            return Err(HttpProblem::new(ErrorCode::QuotaExceeded, message, None)
                 .with_hint("wait for answers, or end streams"));
         }
         *count += 1;

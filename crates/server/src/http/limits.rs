@@ -1,5 +1,6 @@
 //! How large a request may be.
 
+use crate::problem::HttpProblem;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
@@ -8,7 +9,6 @@ use axum::response::{IntoResponse as _, Response};
 use http_body_util::Limited;
 
 use crate::rest::BodyLimit;
-use crate::wire::Problem;
 
 /// The largest body of a request over TCP, in bytes.
 pub const BODY_BYTES: usize = 4 * 1024 * 1024;
@@ -30,8 +30,8 @@ pub(super) fn limit_body(mut request: Request) -> Request {
 }
 
 /// What is said of a body that is too large.
-pub(super) fn too_large() -> Problem {
-    Problem::value(format!(
+pub(super) fn too_large() -> HttpProblem {
+    HttpProblem::value(format!(
         "the body is too large; allowed: {BODY_BYTES} bytes"
     ))
     .with_status(413)

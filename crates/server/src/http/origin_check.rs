@@ -4,6 +4,7 @@
 //! its own (DNS rebinding) or under our address. The first is told by `Host`, the second by
 //! `Origin`; neither can be forged by a page.
 
+use crate::problem::HttpProblem;
 use std::net::IpAddr;
 
 use axum::http::header::{HOST, ORIGIN};
@@ -13,7 +14,6 @@ use axum::http::{HeaderMap, HeaderValue, Uri};
 use ostler_model::ErrorCode;
 
 use crate::listen::LocalAddr;
-use crate::wire::Problem;
 
 /// What passes besides this machine's loopback.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) struct OriginCheck {
 
 impl OriginCheck {
     /// Refuses what comes from a page that is not ours.
-    pub(super) fn check(&self, parts: &Parts) -> Result<(), Problem> {
+    pub(super) fn check(&self, parts: &Parts) -> Result<(), HttpProblem> {
         let local_addr = parts.extensions.get::<LocalAddr>();
         let host = requested_host(&parts.uri, &parts.headers)
             .ok_or_else(|| refused_problem("Host", "missing"))?;
@@ -109,21 +109,21 @@ fn parse_address(name: &str) -> Option<IpAddr> {
     bare.unwrap_or(name).parse().ok()
 }
 
-fn wrong_host(host: &Authority) -> Problem {
+fn wrong_host(host: &Authority) -> HttpProblem {
     let hint = "use a loopback name or address, or list the host in http.hosts";
     refused_problem("Host", host.as_str()).with_hint(hint)
 }
 
-fn wrong_origin(origin: &HeaderValue) -> Problem {
+fn wrong_origin(origin: &HeaderValue) -> HttpProblem {
     let origin = origin.to_str().unwrap_or("not text");
     let hint = "pages of other sites must not use this; list the origin in http.origins \
                 where one may";
     refused_problem("Origin", origin).with_hint(hint)
 }
 
-fn refused_problem(header: &str, given: &str) -> Problem {
+fn refused_problem(header: &str, given: &str) -> HttpProblem {
     let message = format!("the request's {header} is not allowed: {given}");
-    Problem::new(ErrorCode::Security, message, None)
+    HttpProblem::new(ErrorCode::Security, message, None)
 }
 
 #[cfg(test)]

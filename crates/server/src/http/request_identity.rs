@@ -1,5 +1,6 @@
 //! From path and headers to the client a request speaks for: its session and its tools (D3, F2).
 
+use crate::problem::HttpProblem;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,7 +13,6 @@ use super::session_table::{McpSession, SessionKey, UsageKey};
 use super::sessions::{AnonymousInitialize, HttpSessions, SessionUse};
 use crate::mcp::{ClientContext, ConnectedClient, ToolSet};
 use crate::rest::{SESSION_HEADER, parse_session_name};
-use crate::wire::Problem;
 
 /// Names the MCP session of a request of the handshake era.
 const MCP_SESSION_HEADER: &str = "mcp-session-id";
@@ -51,7 +51,7 @@ pub(super) fn identify_request(
     params: &PathParams,
     sessions: &HttpSessions,
     client_context: &ClientContext,
-) -> Result<RequestTarget, Problem> {
+) -> Result<RequestTarget, HttpProblem> {
     let requested = RequestedContext {
         name: requested_session(params, &parts.headers)?,
         client_context: path_context(params, client_context)?,
@@ -73,7 +73,7 @@ fn resume_session(
     requested: RequestedContext,
     identity: &HttpIdentity,
     (id, sessions): (String, &HttpSessions),
-) -> Result<RequestTarget, Problem> {
+) -> Result<RequestTarget, HttpProblem> {
     let session = sessions
         .mcp_session(&id)
         .filter(|session| session.key.principal == identity.principal);
@@ -84,7 +84,7 @@ fn resume_session(
         .is_some_and(|name| own || name != key.session)
     {
         let message = "this MCP session was begun under another session name";
-        return Err(Problem::value(message).with_status(409));
+        return Err(HttpProblem::value(message).with_status(409));
     }
     let mut keys = vec![UsageKey::McpSession(id)];
     if !own {
@@ -105,7 +105,7 @@ fn begin_session(
     requested: RequestedContext,
     identity: &HttpIdentity,
     sessions: &HttpSessions,
-) -> Result<RequestTarget, Problem> {
+) -> Result<RequestTarget, HttpProblem> {
     let session = requested.name.clone();
     if session.is_none() {
         parts.extensions.insert(AnonymousInitialize);
@@ -140,9 +140,10 @@ fn insert_client(parts: &mut Parts, caller: Caller, client_context: ClientContex
 }
 
 /// Who is asking, as found out at the door.
-pub(super) fn identity(parts: &Parts) -> Result<HttpIdentity, Problem> {
+pub(super) fn identity(parts: &Parts) -> Result<HttpIdentity, HttpProblem> {
     let identity = parts.extensions.get::<HttpIdentity>().cloned();
-    let to_problem = || Problem::new(ErrorCode::Permission, "the request has no identity", None);
+    let to_problem =
+        || HttpProblem::new(ErrorCode::Permission, "the request has no identity", None);
     identity.ok_or_else(to_problem)
 }
 
@@ -150,7 +151,7 @@ pub(super) fn identity(parts: &Parts) -> Result<HttpIdentity, Problem> {
 pub(super) fn requested_session(
     params: &PathParams,
     headers: &HeaderMap,
-) -> Result<Option<SessionName>, Problem> {
+) -> Result<Option<SessionName>, HttpProblem> {
     let in_header = match headers.get(SESSION_HEADER) {
         Some(name) => Some(parse_session_name(name.to_str().unwrap_or_default())?),
         None => None,
@@ -162,7 +163,7 @@ pub(super) fn requested_session(
     let name = match (in_path, in_header) {
         (Some(path), Some(header)) if path != header => {
             let message = format!("the path names session '{path}', the header '{header}'");
-            return Err(Problem::value(message).with_status(409));
+            return Err(HttpProblem::value(message).with_status(409));
         }
         (path, header) => path.or(header),
     };
@@ -173,7 +174,7 @@ pub(super) fn requested_session(
     {
         let message = format!("'{name}' cannot name a session");
         let hint = format!("names must not begin with {}", RESERVED_PREFIXES.join(", "));
-        return Err(Problem::value(message).with_hint(hint));
+        return Err(HttpProblem::value(message).with_hint(hint));
     }
     Ok(name)
 }
@@ -182,17 +183,17 @@ pub(super) fn requested_session(
 pub(super) fn path_context(
     params: &PathParams,
     client_context: &ClientContext,
-) -> Result<ClientContext, Problem> {
+) -> Result<ClientContext, HttpProblem> {
     let mut client_context = client_context.clone();
     if let Some(profile) = params.get("profile") {
         let tools = profile.parse::<ToolSet>();
         client_context.tools =
-            tools.map_err(|error| Problem::value(error.to_string()).with_status(404))?;
+            tools.map_err(|error| HttpProblem::value(error.to_string()).with_status(404))?;
     }
     Ok(client_context)
 }
 
-fn mcp_session(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+fn mcp_session(headers: &HeaderMap) -> Result<Option<String>, HttpProblem> {
     let mut values = headers.get_all(MCP_SESSION_HEADER).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
@@ -210,9 +211,9 @@ fn is_sessionless_revision(headers: &HeaderMap) -> bool {
 }
 
 /// Unknown and foreign alike.
-pub(super) fn no_session() -> Problem {
+pub(super) fn no_session() -> HttpProblem {
     let message = "there is no such MCP session, or it is not yours";
-    Problem::new(ErrorCode::SessionNotFound, message, None)
+    HttpProblem::new(ErrorCode::SessionNotFound, message, None)
         .with_status(404)
         .with_hint("begin another with initialize")
 }

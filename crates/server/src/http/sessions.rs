@@ -5,6 +5,7 @@
 //! a crash or an upgrade: it ends what nobody comes back to, and knows the handshake era's MCP
 //! sessions again.
 
+use crate::problem::HttpProblem;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,6 @@ use super::session_table::{
     StoredSessions, UsageKey,
 };
 use crate::mcp::{ConnectedClient, McpState, SessionHooks, StreamableHttp};
-use crate::wire::Problem;
 
 /// The sessions of HTTP clients. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -116,7 +116,7 @@ impl HttpSessions {
     ///
     /// # Errors
     /// As there, for the client.
-    pub(super) fn admit(&self, key: &SessionKey, begins: bool) -> Result<(), Problem> {
+    pub(super) fn admit(&self, key: &SessionKey, begins: bool) -> Result<(), HttpProblem> {
         self.table().admit(key, begins).map_err(|full| {
             let message = match full {
                 SessionLimit::All => format!("there are {SESSIONS} sessions over HTTP"),
@@ -125,7 +125,7 @@ impl HttpSessions {
                 }
             };
             let hint = "end some with DELETE; idle ones end by themselves";
-            Problem::new(ErrorCode::QuotaExceeded, message, None).with_hint(hint)
+            HttpProblem::new(ErrorCode::QuotaExceeded, message, None).with_hint(hint)
         })
     }
 

@@ -1,6 +1,7 @@
 //! The HTTP+SSE transport of 2024-11-05, for clients that know no other: `GET /sse` opens the
 //! stream of one client and names where its messages go, `POST /messages?sessionId=…`.
 
+use crate::problem::HttpProblem;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +27,6 @@ use super::request_identity::{self, PathParams, path_context, requested_session}
 use super::session_table::{SessionKey, UsageKey};
 use super::sessions::{HttpSessions, SessionUse};
 use crate::mcp::{ClientContext, ConnectedClient, McpState, SseError, SseInput, SseOutput, sse};
-use crate::wire::Problem;
 
 /// The most clients connected at once.
 const CLIENTS: usize = 256;
@@ -104,7 +104,7 @@ async fn open(
     State(state): State<SseState>,
     Path(params): Path<PathParams>,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let (client, output) = state.connect(&params, &request.into_parts().0)?;
     let endpoint = format!("{}/messages?sessionId={}", state.0.prefix, client.id);
     let first = Event::default().event("endpoint").data(endpoint);
@@ -137,7 +137,7 @@ async fn post_message(
     State(state): State<SseState>,
     Query(query): Query<MessageQuery>,
     request: Request,
-) -> Result<Response, Problem> {
+) -> Result<Response, HttpProblem> {
     let (parts, body) = request.into_parts();
     let identity = request_identity::identity(&parts)?;
     let client = state.clients().get(&query.session_id).cloned();
@@ -149,13 +149,13 @@ async fn post_message(
     Ok((StatusCode::ACCEPTED, Body::from("Accepted")).into_response())
 }
 
-fn sse_problem(error: SseError) -> Problem {
+fn sse_problem(error: SseError) -> HttpProblem {
     let message = error.to_string();
     match error {
-        SseError::Message(_) => Problem::value(message).with_status(400),
-        SseError::Busy => Problem::new(ErrorCode::QuotaExceeded, message, None)
+        SseError::Message(_) => HttpProblem::value(message).with_status(400),
+        SseError::Busy => HttpProblem::new(ErrorCode::QuotaExceeded, message, None)
             .with_hint("read the answers from the stream"),
-        SseError::Closed => Problem::new(ErrorCode::SessionNotFound, message, None),
+        SseError::Closed => HttpProblem::new(ErrorCode::SessionNotFound, message, None),
     }
 }
 
@@ -165,13 +165,13 @@ impl SseState {
         &self,
         params: &PathParams,
         parts: &Parts,
-    ) -> Result<(SseClientGuard, SseOutput), Problem> {
+    ) -> Result<(SseClientGuard, SseOutput), HttpProblem> {
         let identity = request_identity::identity(parts)?;
         let name = requested_session(params, &parts.headers)?;
         let client_context = path_context(params, &self.0.client_context)?;
         if self.clients().len() >= CLIENTS {
             let message = format!("{CLIENTS} clients are connected already");
-            return Err(Problem::new(ErrorCode::QuotaExceeded, message, None));
+            return Err(HttpProblem::new(ErrorCode::QuotaExceeded, message, None));
         }
         let id = uuid::Uuid::new_v4().simple().to_string();
         let own = name.is_none();

@@ -14,7 +14,8 @@ use ostler_model::ErrorCode;
 use tokio::time::{Instant, timeout};
 
 use super::accept_policy::LONG_REQUEST_FILES;
-use crate::wire::{CodeName, Problem};
+use crate::problem::HttpProblem;
+use ostler_api::CodeName;
 
 /// How long a request that is served in turn may take until its answer begins, in milliseconds:
 /// longer than a polite stop.
@@ -99,7 +100,7 @@ fn is_descriptor_shortage(response: &Response) -> bool {
 fn shortage_response(reason: &str) -> Response {
     let message = format!("the daemon may open no more files (RLIMIT_NOFILE): {reason}");
     let hint = Some(OPEN_FILES_HINT.to_owned());
-    Problem::new(ErrorCode::QuotaExceeded, message, hint).into_response()
+    HttpProblem::new(ErrorCode::QuotaExceeded, message, hint).into_response()
 }
 
 #[cfg(test)]

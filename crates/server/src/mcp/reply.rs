@@ -1,11 +1,11 @@
 //! What a tool answers, before it is spelled for the protocol.
 
+use crate::convert::queue_wait_body;
 use ostler_engine::{ExecutionInfo, Interaction, QueueWait};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::{ApiError, object};
-use crate::wire::QueueWaitBody;
 
 /// The answer of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -66,7 +66,7 @@ impl ToolReply {
 
     /// This answer, with how long what it started waited for its place.
     pub(super) fn with_queue_wait(mut self, queued: Option<QueueWait>) -> Self {
-        let Some(queued) = queued.map(QueueWaitBody::from) else {
+        let Some(queued) = queued.map(queue_wait_body) else {
             return self;
         };
         self.blocks.push(format!("[{queued}]"));

@@ -1,10 +1,9 @@
 //! Who is asking: the listener's word, narrowed by the session header.
 
+use crate::problem::HttpProblem;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use ostler_model::{Caller, ErrorCode, Scope, SessionName};
-
-use crate::wire::Problem;
 
 /// Names the session of a request (D3); without it the whole principal's executions are seen.
 pub const SESSION_HEADER: &str = "ostler-session";
@@ -16,11 +15,11 @@ const SESSION_NAME_BYTES: usize = 128;
 pub(super) struct RequestCaller(pub(super) Caller);
 
 impl<S: Sync> FromRequestParts<S> for RequestCaller {
-    type Rejection = Problem;
+    type Rejection = HttpProblem;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, HttpProblem> {
         let Some(caller) = parts.extensions.get::<Caller>() else {
-            return Err(Problem::new(
+            return Err(HttpProblem::new(
                 ErrorCode::Permission,
                 "the connection has no identity",
                 None,
@@ -40,12 +39,12 @@ impl<S: Sync> FromRequestParts<S> for RequestCaller {
 ///
 /// # Errors
 /// When it is none.
-pub(crate) fn parse_session_name(name: &str) -> Result<SessionName, Problem> {
+pub(crate) fn parse_session_name(name: &str) -> Result<SessionName, HttpProblem> {
     let fits = (1..=SESSION_NAME_BYTES).contains(&name.len());
     if fits && name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(SessionName(name.to_owned()));
     }
-    Err(Problem::value(format!(
+    Err(HttpProblem::value(format!(
         "header '{SESSION_HEADER}' is no session name; allowed: 1 to {SESSION_NAME_BYTES} \
          printable ASCII characters"
     )))

@@ -1,5 +1,6 @@
 //! What happens, of everything that a client sees.
 
+use crate::convert::event_body;
 use std::time::Duration;
 
 use axum::Json;
@@ -15,7 +16,8 @@ use super::response::RestResult;
 use super::state::RestState;
 use crate::error::ApiError;
 use crate::params::{Parameter, ParameterKind};
-use crate::wire::{EventBody, EventsBody, Problem};
+use crate::problem::HttpProblem;
+use ostler_api::EventsBody;
 use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
 /// The longest time that one request waits for events, in milliseconds.
@@ -62,7 +64,7 @@ pub(super) async fn events(
     let next_records = state.engine.poll_events(&caller, query, wait);
     let feed = state.unless_shutting_down(next_records).await??;
     Ok(Json(EventsBody {
-        events: feed.records.into_iter().map(EventBody::from).collect(),
+        events: feed.records.into_iter().map(event_body).collect(),
         next: feed.next.0,
         behind: feed.has_more,
     }))
@@ -71,9 +73,9 @@ pub(super) async fn events(
 fn parse_since(given: &str) -> RestResult<Timestamp> {
     let zone = TimeZone::system();
     let parsed = parse_time_or_cursor("since", given, Timestamp::now(), &zone);
-    match parsed.map_err(|error| Problem::from(ApiError::from(error)))? {
+    match parsed.map_err(|error| HttpProblem::from(ApiError::from(error)))? {
         TimeOrCursor::Time(at) => Ok(at),
-        TimeOrCursor::Cursor(_) => Err(Problem::value(format!(
+        TimeOrCursor::Cursor(_) => Err(HttpProblem::value(format!(
             "parameter 'since' is '{given}'; allowed: a time, or how long ago as in 10m"
         ))),
     }

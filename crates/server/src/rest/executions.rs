@@ -1,5 +1,8 @@
 //! Executions: start, list, wait, stop, signal, feed, remove.
 
+use crate::convert::{
+    execution_body, prompt_body, queued_start_body, sandbox_options, wait_end_kind,
+};
 use std::time::Duration;
 
 use axum::Json;
@@ -22,10 +25,10 @@ use super::state::RestState;
 use crate::error::bad_pattern;
 use crate::pagination::newest_first;
 use crate::params::{Parameter, ParameterKind};
-use crate::wire::{
-    ExecutionBody, ExecutionsBody, InputResponse, LineMatchBody, Problem, PromptBody,
-    QueuedStartBody, RerunBody, RetentionBody, SignalBody, StartBody, StdinBody, StopBody,
-    WaitBody, WaitEndKind, WaitResponse, WaitUntil,
+use crate::problem::HttpProblem;
+use ostler_api::{
+    ExecutionBody, ExecutionsBody, InputResponse, LineMatchBody, QueuedStartBody, RerunBody,
+    RetentionBody, SignalBody, StartBody, StdinBody, StopBody, WaitBody, WaitResponse, WaitUntil,
 };
 
 /// What is asked for besides the statuses: the running ones whose trees are frozen.
@@ -80,7 +83,7 @@ pub(super) async fn start(
     } else {
         state.engine.start(&caller, request).await?
     };
-    Ok((StatusCode::CREATED, Json(ExecutionBody::from(&info))))
+    Ok((StatusCode::CREATED, Json(execution_body(&info))))
 }
 
 /// `GET /api/v1/starts/{id}`: how the start that its client gave this id waits for a place.
@@ -94,7 +97,7 @@ pub(super) async fn queued(
     let queued = queued.and_then(|id| state.engine.queued_start(&caller, id));
     let queued = queued.ok_or(ostler_engine::Error::NotFound)?;
     query_string.check(&[])?;
-    Ok(Json(queued.into()))
+    Ok(Json(queued_start_body(queued)))
 }
 
 /// `POST /api/v1/executions/{id}/again`: starts the same command once more, under an id of its
@@ -125,7 +128,7 @@ pub(super) async fn rerun(
         state.engine.stop(&caller, &id, stop).await?;
     }
     let info = state.engine.start(&caller, request).await?;
-    Ok((StatusCode::CREATED, Json(ExecutionBody::from(&info))))
+    Ok((StatusCode::CREATED, Json(execution_body(&info))))
 }
 
 /// A start, as the engine is asked.
@@ -146,7 +149,7 @@ pub(super) fn start_request(body: StartBody) -> StartRequest {
     request.idle = body.idle_ms.map(Duration::from_millis);
     request.level = body.isolation;
     request.limits = body.limits;
-    request.sandbox = body.confine.into_request();
+    request.sandbox = sandbox_options(body.confine);
     request.secrets = body.secrets;
     request.approval = body.approval;
     request.queue_timeout = body.place_wait_ms.map(Duration::from_millis);
@@ -201,7 +204,7 @@ impl ExecutionFilter {
 }
 
 fn name_contains(info: &ExecutionInfo, name: &str) -> bool {
-    let service = || ExecutionBody::from(info).service;
+    let service = || execution_body(info).service;
     info.spec.description.contains(name) || service().is_some_and(|it| it.name.contains(name))
 }
 
@@ -230,7 +233,7 @@ pub(super) async fn list(
     executions.retain(|info| extra_filter.matches(info));
     let page = list_page(&executions, newest_first, &mut arguments)?;
     Ok(Json(ExecutionsBody {
-        executions: page.entries.into_iter().map(ExecutionBody::from).collect(),
+        executions: page.entries.into_iter().map(execution_body).collect(),
         total: Some(executions.len()),
         next: page.next,
     }))
@@ -245,7 +248,7 @@ pub(super) async fn show(
 ) -> RestResult<Json<ExecutionBody>> {
     query_string.check(&[])?;
     let info = state.engine.info(&caller, &id)?;
-    Ok(Json(ExecutionBody::from(&info)))
+    Ok(Json(execution_body(&info)))
 }
 
 /// `POST /api/v1/executions/{id}/wait`.
@@ -271,7 +274,7 @@ fn parse_until(body: WaitBody) -> RestResult<WaitFor> {
         (WaitUntil::Pattern, Some(given), None) => Pattern::new(&given)
             .map(WaitFor::Pattern)
             .map_err(|error| bad_pattern("pattern", &given, &error).into()),
-        _ => Err(Problem::value(
+        _ => Err(HttpProblem::value(
             "fields 'until', 'pattern' and 'idle_ms' do not go together; allowed: exit, prompt \
              or ready alone, pattern with 'pattern', idle with 'idle_ms'",
         )),
@@ -279,11 +282,11 @@ fn parse_until(body: WaitBody) -> RestResult<WaitFor> {
 }
 
 fn wait_response(outcome: WaitOutcome) -> WaitResponse {
-    let end_kind = WaitEndKind::from(&outcome.end);
+    let end_kind = wait_end_kind(&outcome.end);
     let (mut detail, mut matched, mut prompt) = (None, None, None);
     match outcome.end {
         WaitEnd::NotReady(reason) => detail = Some(reason),
-        WaitEnd::Prompt(found) => prompt = Some(PromptBody::from(found)),
+        WaitEnd::Prompt(found) => prompt = Some(prompt_body(found)),
         WaitEnd::Pattern(line) => {
             matched = Some(LineMatchBody {
                 at: line.at,
@@ -304,7 +307,7 @@ fn wait_response(outcome: WaitOutcome) -> WaitResponse {
         detail,
         matched,
         prompt,
-        info: ExecutionBody::from(&outcome.info),
+        info: execution_body(&outcome.info),
         cursor: outcome.cursor,
     }
 }
@@ -322,7 +325,7 @@ pub(super) async fn stop(
         reason: body.reason,
     };
     let info = state.engine.stop(&caller, &id, request).await?;
-    Ok(Json(ExecutionBody::from(&info)))
+    Ok(Json(execution_body(&info)))
 }
 
 /// `POST /api/v1/executions/{id}/pause`.
@@ -334,7 +337,7 @@ pub(super) async fn pause(
 ) -> RestResult<Json<ExecutionBody>> {
     query_string.check(&[])?;
     let info = state.engine.pause(&caller, &id).await?;
-    Ok(Json(ExecutionBody::from(&info)))
+    Ok(Json(execution_body(&info)))
 }
 
 /// `POST /api/v1/executions/{id}/resume`.
@@ -346,7 +349,7 @@ pub(super) async fn resume(
 ) -> RestResult<Json<ExecutionBody>> {
     query_string.check(&[])?;
     let info = state.engine.resume(&caller, &id).await?;
-    Ok(Json(ExecutionBody::from(&info)))
+    Ok(Json(execution_body(&info)))
 }
 
 /// `POST /api/v1/executions/{id}/signal`.
@@ -406,7 +409,7 @@ pub(super) async fn clean_one(
         Some(CleanOutcome::Running) => Err(still_running_problem(&id)),
         Some(CleanOutcome::NotFound) | None => Err(ostler_engine::Error::NotFound.into()),
         Some(CleanOutcome::Failed(reason)) => {
-            Err(Problem::new(ErrorCode::ProcessClean, reason, None))
+            Err(HttpProblem::new(ErrorCode::ProcessClean, reason, None))
         }
     }
 }

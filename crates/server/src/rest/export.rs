@@ -1,5 +1,6 @@
 //! A whole journal in another format (A2).
 
+use crate::problem::HttpProblem;
 use std::io::{self, BufWriter, Write};
 
 use axum::body::Body as HttpBody;
@@ -19,7 +20,6 @@ use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
 use crate::params::{Parameter, ParameterKind};
-use crate::wire::Problem;
 
 /// Bytes handed to the connection at once.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -47,7 +47,7 @@ pub(super) async fn export(
     let format: Format = word
         .parse()
         .map_err(|error: ostler_journal::export::UnknownFormat| {
-            Problem::value(error.to_string())
+            HttpProblem::value(error.to_string())
         })?;
     let info = state.engine.info(&caller, &id)?;
     let journal = state.engine.journal(&caller, &id)?;

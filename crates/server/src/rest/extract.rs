@@ -1,5 +1,6 @@
 //! Bodies of requests, with errors that say where.
 
+use crate::problem::HttpProblem;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -10,18 +11,17 @@ use serde::de::DeserializeOwned;
 use super::caller::RequestCaller;
 use super::routes::REQUEST_BODY_BYTES;
 use super::state::RestState;
-use crate::wire::Problem;
 
 /// The id in a route's path.
 #[derive(Debug)]
 pub(super) struct PathId(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
-    type Rejection = Problem;
+    type Rejection = HttpProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, HttpProblem> {
         let path = Path::<String>::from_request_parts(parts, state).await;
-        let to_problem = |rejection: PathRejection| Problem::value(rejection.body_text());
+        let to_problem = |rejection: PathRejection| HttpProblem::value(rejection.body_text());
         path.map(|Path(id)| Self(id)).map_err(to_problem)
     }
 }
@@ -32,9 +32,9 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
 pub(super) struct ExecutionPathId(pub(super) String);
 
 impl FromRequestParts<RestState> for ExecutionPathId {
-    type Rejection = Problem;
+    type Rejection = HttpProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, HttpProblem> {
         Ok(Self(visible_id(parts, state, |error| error).await?))
     }
 }
@@ -44,9 +44,9 @@ impl FromRequestParts<RestState> for ExecutionPathId {
 pub(super) struct SessionPathId(pub(super) String);
 
 impl FromRequestParts<RestState> for SessionPathId {
-    type Rejection = Problem;
+    type Rejection = HttpProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, HttpProblem> {
         Ok(Self(visible_id(parts, state, Error::for_session).await?))
     }
 }
@@ -55,7 +55,7 @@ async fn visible_id(
     parts: &mut Parts,
     state: &RestState,
     map_error: impl Fn(Error) -> Error,
-) -> Result<String, Problem> {
+) -> Result<String, HttpProblem> {
     let RequestCaller(caller) = RequestCaller::from_request_parts(parts, state).await?;
     let PathId(id) = PathId::from_request_parts(parts, state).await?;
     match state.engine.info(&caller, &id) {
@@ -70,9 +70,9 @@ async fn visible_id(
 pub(super) struct InteractionPathId(pub(super) String);
 
 impl FromRequestParts<RestState> for InteractionPathId {
-    type Rejection = Problem;
+    type Rejection = HttpProblem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, HttpProblem> {
         let RequestCaller(caller) = RequestCaller::from_request_parts(parts, state).await?;
         let PathId(id) = PathId::from_request_parts(parts, state).await?;
         state.engine.interaction(&caller, &id)?;
@@ -85,21 +85,21 @@ impl FromRequestParts<RestState> for InteractionPathId {
 pub(super) struct JsonBody<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
-    type Rejection = Problem;
+    type Rejection = HttpProblem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpProblem> {
         let RawBody(bytes) = RawBody::from_request(request, state).await?;
         let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         let mut json = serde_json::Deserializer::from_slice(bytes);
         let body = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let (path, message) = (error.path().to_string(), without_position(error.inner()));
             match path.as_str() {
-                "." => Problem::value(format!("the body: {message}")),
-                path => Problem::value(format!("field '{path}': {message}")),
+                "." => HttpProblem::value(format!("the body: {message}")),
+                path => HttpProblem::value(format!("field '{path}': {message}")),
             }
         })?;
         json.end()
-            .map_err(|error| Problem::value(format!("the body: {error}")))?;
+            .map_err(|error| HttpProblem::value(format!("the body: {error}")))?;
         Ok(Self(body))
     }
 }
@@ -125,9 +125,9 @@ pub(crate) struct BodyLimit(pub(crate) usize);
 pub(super) struct RawBody(pub(super) Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for RawBody {
-    type Rejection = Problem;
+    type Rejection = HttpProblem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpProblem> {
         let limit = request.extensions().get::<BodyLimit>();
         let limit = limit.map_or(REQUEST_BODY_BYTES, |limit| limit.0);
         let bytes = Bytes::from_request(request, state).await;
@@ -137,11 +137,11 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     }
 }
 
-fn body_problem(rejection: &BytesRejection, limit: usize) -> Problem {
+fn body_problem(rejection: &BytesRejection, limit: usize) -> HttpProblem {
     let status = rejection.status().as_u16();
     let message = match status {
         413 => format!("the body is too large; allowed: {limit} bytes"),
         _ => rejection.body_text(),
     };
-    Problem::value(message).with_status(status)
+    HttpProblem::value(message).with_status(status)
 }

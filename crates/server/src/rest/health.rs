@@ -9,7 +9,7 @@ use super::caller::RequestCaller;
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
-use crate::wire::HealthBody;
+use ostler_api::HealthBody;
 
 /// `GET /api/v1/health`.
 pub(super) async fn health(

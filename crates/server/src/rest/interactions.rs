@@ -1,5 +1,6 @@
 //! Questions to people: consent to commands, and what commands ask.
 
+use crate::convert::interaction_body;
 use axum::Json;
 use axum::extract::State;
 
@@ -10,7 +11,7 @@ use super::response::RestResult;
 use super::state::RestState;
 use crate::pagination::question_position;
 use crate::params::Parameter;
-use crate::wire::{AnswerBody, InteractionBody, InteractionsBody};
+use ostler_api::{AnswerBody, InteractionBody, InteractionsBody};
 
 const LIST: &[Parameter] = &[LIST_LIMIT, LIST_CURSOR];
 
@@ -24,11 +25,7 @@ pub(super) async fn list(
     let open = state.engine.interactions(&caller, true);
     let page = list_page(&open, question_position, &mut arguments)?;
     Ok(Json(InteractionsBody {
-        interactions: page
-            .entries
-            .into_iter()
-            .map(InteractionBody::from)
-            .collect(),
+        interactions: page.entries.into_iter().map(interaction_body).collect(),
         total: Some(open.len()),
         next: page.next,
     }))
@@ -45,5 +42,5 @@ pub(super) async fn answer(
         .engine
         .answer_interaction(&caller, &id, body.value)
         .await?;
-    Ok(Json(InteractionBody::from(&answered)))
+    Ok(Json(interaction_body(&answered)))
 }

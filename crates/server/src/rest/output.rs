@@ -16,7 +16,7 @@ use super::response::RestResult;
 use super::state::RestState;
 use crate::output_reader::{encoding, run_read, unfinished_mode};
 use crate::params::{Parameter, ParameterKind};
-use crate::wire::{ClearOutputResponse, GapBody, LineBody, OutputPageBody};
+use ostler_api::{ClearOutputResponse, GapBody, LineBody, OutputPageBody};
 use ostler_render::with_pattern_encoding;
 
 /// Lines a page holds unless it is asked for another number.

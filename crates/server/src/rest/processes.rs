@@ -1,5 +1,6 @@
 //! A10: document 000's web interface.
 
+use crate::convert::process_body;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -20,9 +21,9 @@ use super::state::RestState;
 use crate::output_reader::{encoding, run_read, unfinished_mode};
 use crate::pagination::newest_first;
 use crate::params::{Parameter, ParameterKind};
-use crate::wire::{
+use ostler_api::{
     CleanAllResponse, CleanFailure, CleanResponse, CleanSelected, CleanSelectedResponse,
-    ExecutionBody, OutputEntry, PidEntry, ProcessBody, ProcessOutputBody, StopBody,
+    OutputEntry, PidEntry, ProcessBody, ProcessOutputBody, StopBody,
 };
 use ostler_render::with_pattern_encoding;
 use ostler_render::{OutputRow, to_rows};
@@ -84,7 +85,7 @@ pub(super) async fn list(
     if let Some(link) = next.and_then(|link| HeaderValue::try_from(link).ok()) {
         headers.insert(header::LINK, link);
     }
-    let processes: Vec<_> = page.entries.into_iter().map(ProcessBody::from).collect();
+    let processes: Vec<_> = page.entries.into_iter().map(process_body).collect();
     Ok((headers, Json(processes)))
 }
 
@@ -97,7 +98,7 @@ pub(super) async fn show(
 ) -> RestResult<Json<ProcessBody>> {
     query_string.check(&[])?;
     let info = state.engine.info(&caller, &id)?;
-    Ok(Json(ProcessBody::from(&info)))
+    Ok(Json(process_body(&info)))
 }
 
 /// `GET /api/process/{id}/output`.
@@ -186,7 +187,7 @@ pub(super) async fn stop(
         reason: body.reason,
     };
     let info = state.engine.stop(&caller, &id, request).await?;
-    Ok(Json(ProcessBody::from(&info)))
+    Ok(Json(process_body(&info)))
 }
 
 /// `POST /api/process/{id}/clean`.
@@ -246,13 +247,4 @@ fn clean_response(outcomes: Vec<(String, CleanOutcome)>) -> CleanSelectedRespons
         }
     }
     response
-}
-
-impl From<&ostler_engine::ExecutionInfo> for ProcessBody {
-    fn from(info: &ostler_engine::ExecutionInfo) -> Self {
-        Self {
-            pid: info.id.short(),
-            info: ExecutionBody::from(info),
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Questions to a journal, as query parameters ask them.
 
+use crate::problem::HttpProblem;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use jiff::Timestamp;
@@ -10,7 +11,6 @@ use ostler_model::{Cursor, StreamName};
 use crate::error::{ApiError, bad_pattern};
 use crate::pagination::{CursorKey, ListPage, ListPosition, PageLimits, after_cursor};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::wire::Problem;
 use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
 /// The most lines from either end that can be asked for.
@@ -64,7 +64,7 @@ pub(super) fn list_page<T, K: CursorKey>(
     entries: impl IntoIterator<Item = T>,
     position: impl Fn(&T) -> ListPosition<K>,
     arguments: &mut Arguments,
-) -> Result<ListPage<T>, Problem> {
+) -> Result<ListPage<T>, HttpProblem> {
     let limit = arguments.count("limit").unwrap_or_default();
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let remaining = after_cursor(entries, position, arguments.text("cursor").as_deref())?;
@@ -76,16 +76,16 @@ pub(super) fn list_page<T, K: CursorKey>(
 pub(super) struct QueryString(String);
 
 impl<S: Sync> FromRequestParts<S> for QueryString {
-    type Rejection = Problem;
+    type Rejection = HttpProblem;
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, HttpProblem> {
         Ok(Self(parts.uri.query().unwrap_or_default().to_owned()))
     }
 }
 
 impl QueryString {
     /// Holds the query string against what the route takes.
-    pub(super) fn check(&self, table: &'static [Parameter]) -> Result<Arguments, Problem> {
+    pub(super) fn check(&self, table: &'static [Parameter]) -> Result<Arguments, HttpProblem> {
         Arguments::check_query(table, &self.0).map_err(|bad| ApiError::from(bad).into())
     }
 
@@ -103,13 +103,13 @@ impl QueryString {
 }
 
 /// Time and pattern conditions; parameters that are not in the route's table stay unset.
-pub(super) fn conditions(arguments: &mut Arguments) -> Result<LineQuery, Problem> {
+pub(super) fn conditions(arguments: &mut Arguments) -> Result<LineQuery, HttpProblem> {
     let mut query = LineQuery::default();
     let now = Timestamp::now();
     let zone = TimeZone::system();
     let parse = |name, given: &str| {
         parse_time_or_cursor(name, given, now, &zone)
-            .map_err(|error| Problem::from(ApiError::from(error)))
+            .map_err(|error| HttpProblem::from(ApiError::from(error)))
     };
     if let Some(given) = arguments.text("since") {
         match parse("since", &given)? {
@@ -140,18 +140,18 @@ pub(super) fn grep_mode(arguments: &mut Arguments) -> GrepMode {
 }
 
 /// `cursor`; none is the oldest byte kept.
-pub(super) fn cursor(arguments: &mut Arguments) -> Result<Option<Cursor>, Problem> {
+pub(super) fn cursor(arguments: &mut Arguments) -> Result<Option<Cursor>, HttpProblem> {
     let Some(given) = arguments.text("cursor") else {
         return Ok(None);
     };
     given.parse().map(Some).map_err(|error| {
         let error: ostler_model::cursor::CursorError = error;
-        Problem::value(format!("parameter 'cursor': {error}"))
+        HttpProblem::value(format!("parameter 'cursor': {error}"))
     })
 }
 
 /// `stream`, repeatable; none is what the command printed.
-pub(super) fn stream_set(arguments: &mut Arguments) -> Result<StreamSet, Problem> {
+pub(super) fn stream_set(arguments: &mut Arguments) -> Result<StreamSet, HttpProblem> {
     let names = arguments.list("stream");
     if names.is_empty() {
         return Ok(StreamSet::OUTPUT);
@@ -159,13 +159,13 @@ pub(super) fn stream_set(arguments: &mut Arguments) -> Result<StreamSet, Problem
     names.iter().map(|word| stream(word)).collect()
 }
 
-fn stream(word: &str) -> Result<StreamName, Problem> {
+fn stream(word: &str) -> Result<StreamName, HttpProblem> {
     match word {
         "stdout" => Ok(StreamName::Stdout),
         "stderr" => Ok(StreamName::Stderr),
         "pty" => Ok(StreamName::Pty),
         "stdin" => Ok(StreamName::Stdin),
-        other => Err(Problem::value(format!(
+        other => Err(HttpProblem::value(format!(
             "parameter 'stream' is '{other}'; allowed: stdout, stderr, pty, stdin"
         ))),
     }

@@ -3,6 +3,7 @@
 //! Frames are made when the connection has room for them: a slow client waits for itself
 //! alone, and reads from the files when it comes back.
 
+use crate::convert::execution_body;
 use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::header;
@@ -19,7 +20,8 @@ use super::query::{CURSOR, QueryString, STREAM, cursor, stream_set};
 use super::response::RestResult;
 use super::state::RestState;
 use crate::params::{Parameter, ParameterKind};
-use crate::wire::{ExecutionBody, GapBody, OutputFrame, Problem};
+use crate::problem::HttpProblem;
+use ostler_api::{GapBody, OutputFrame};
 
 /// Bytes of output in one piece of the answer.
 const PIECE_BYTES: u64 = 256 * 1024;
@@ -101,11 +103,11 @@ impl FrameStream {
             FrameSource::Done => return None,
             FrameSource::Follow(follower) => {
                 let page = self.state.unless_shutting_down(follower.next()).await;
-                page.and_then(|page| page.map_err(Problem::from))
+                page.and_then(|page| page.map_err(HttpProblem::from))
             }
             FrameSource::Read(journal, from, streams) => {
                 let read = read_with_free_fds(|| read_page(journal, from, *streams));
-                read.await.map_err(Problem::from)
+                read.await.map_err(HttpProblem::from)
             }
         };
         let mut piece = Vec::new();
@@ -123,7 +125,7 @@ impl FrameStream {
             }
             Err(problem) => {
                 self.source = FrameSource::Done;
-                let problem = Box::new(problem);
+                let problem = Box::new(problem.0);
                 write_frame(&mut piece, &OutputFrame::Problem { problem });
             }
         }
@@ -137,7 +139,7 @@ impl FrameStream {
                 write_frame(piece, &OutputFrame::Gap { gap });
             }
             Err(error) => {
-                let problem = Box::new(Problem::from(error));
+                let problem = Box::new(HttpProblem::from(error).0);
                 write_frame(piece, &OutputFrame::Problem { problem });
             }
         }
@@ -147,7 +149,7 @@ impl FrameStream {
         let info = match self.state.engine.info(&self.caller, &self.id) {
             Ok(info) => info,
             Err(error) => {
-                let problem = Box::new(Problem::from(error));
+                let problem = Box::new(HttpProblem::from(error).0);
                 return write_frame(piece, &OutputFrame::Problem { problem });
             }
         };
@@ -160,7 +162,7 @@ impl FrameStream {
             self.next.offset = to;
         }
         let end = OutputFrame::End {
-            end: Box::new(ExecutionBody::from(&info)),
+            end: Box::new(execution_body(&info)),
             next: self.next,
         };
         write_frame(piece, &end);

@@ -1,5 +1,10 @@
 //! Services: start, ensure, up, stop, restart, why; what is defined (E5–E8).
 
+use crate::convert::{
+    self, detected_service_body, ensure_message, ensure_response, execution_body,
+    readiness_wait_body, service_body, service_body_of_execution, service_diagnosis_body,
+    service_stop_response,
+};
 use std::time::Duration;
 
 use axum::Json;
@@ -20,10 +25,10 @@ use super::response::RestResult;
 use super::state::RestState;
 use crate::pagination::service_position;
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::wire::{
-    DetectResponse, DetectedServiceBody, EnsureResponse, ExecutionBody, Problem, ReadinessWaitBody,
-    ServiceBody, ServiceDiagnosisBody, ServiceStartBody, ServiceStopResponse, ServicesBody,
-    StartBody, StopBody, UpBody, UpResponse,
+use crate::problem::HttpProblem;
+use ostler_api::{
+    DetectResponse, EnsureResponse, ServiceBody, ServiceDiagnosisBody, ServiceStartBody,
+    ServiceStopResponse, ServicesBody, StartBody, StopBody, UpBody, UpResponse,
 };
 
 const CWD_PARAM: &[Parameter] = &[Parameter::optional(
@@ -64,7 +69,7 @@ pub(super) async fn list(
     let elsewhere = elsewhere.map(|cwd| state.engine.services_elsewhere(&caller, Some(cwd)));
     Ok(Json(ServicesBody {
         elsewhere,
-        services: page.entries.into_iter().map(ServiceBody::from).collect(),
+        services: page.entries.into_iter().map(service_body).collect(),
         total: Some(services.len()),
         next: page.next,
     }))
@@ -79,7 +84,7 @@ pub(super) async fn show(
 ) -> RestResult<Json<ServiceBody>> {
     let cwd = cwd(&mut query_string.check(CWD_PARAM)?)?;
     let service = state.engine.service(&caller, &name, cwd.as_deref())?;
-    Ok(Json(ServiceBody::from(&service)))
+    Ok(Json(service_body(&service)))
 }
 
 /// `GET /api/v1/services/{name}/why`.
@@ -94,7 +99,7 @@ pub(super) async fn why(
         .engine
         .diagnose_service(&caller, &name, cwd.as_deref())
         .await?;
-    Ok(Json(ServiceDiagnosisBody::from(diagnosis)))
+    Ok(Json(service_diagnosis_body(diagnosis)))
 }
 
 fn cwd(arguments: &mut Arguments) -> RestResult<Option<std::path::PathBuf>> {
@@ -110,7 +115,7 @@ fn absolute(given: &ByteString, label: &str) -> RestResult<std::path::PathBuf> {
         return Ok(path.to_path_buf());
     }
     let message = format!("{label} is '{given}'; allowed: an absolute directory");
-    Err(Problem::value(message))
+    Err(HttpProblem::value(message))
 }
 
 /// `POST /api/v1/services`.
@@ -126,7 +131,7 @@ pub(super) async fn start(
         .await?;
     let info = start_guard.commit();
     let response = EnsureResponse {
-        service: ServiceBody::from(&info),
+        service: service_body_of_execution(&info),
         reused: false,
         completes: false,
         note: "started".to_owned(),
@@ -169,7 +174,7 @@ pub(super) async fn ensure(
         .engine
         .ensure_service(&caller, service_request(body))
         .await?;
-    let response = wait_until_ready(&state, &caller, EnsureResponse::from(&ensured), wait).await?;
+    let response = wait_until_ready(&state, &caller, ensure_response(&ensured), wait).await?;
     Ok(Json(response))
 }
 
@@ -216,7 +221,7 @@ fn service_request(body: ServiceStartBody) -> ServiceRequest {
         lifetime: None,
         ..executions::start_request(body.start)
     };
-    ServiceStartBody::service_request(body.service, restart, start)
+    convert::service_request(body.service, restart, start)
 }
 
 /// Waits for all of them at once, and answers in their order.
@@ -229,7 +234,7 @@ async fn wait_all_ready(
     let mut waiting = JoinSet::new();
     for (at, ensured) in ensured.iter().enumerate() {
         let (state, caller) = (state.clone(), caller.clone());
-        let body = EnsureResponse::from(ensured);
+        let body = ensure_response(ensured);
         waiting.spawn(async move { (at, wait_until_ready(&state, &caller, body, wait).await) });
     }
     let mut responses = waiting.join_all().await;
@@ -261,14 +266,14 @@ async fn wait_until_ready(
         }
         response.service = response
             .service
-            .with_execution(ExecutionBody::from(&outcome.info));
-        response.waited = Some(ReadinessWaitBody::from(&outcome.end));
+            .with_execution(execution_body(&outcome.info));
+        response.waited = Some(readiness_wait_body(&outcome.end));
         let cwd = outcome.info.spec.cwd.as_path();
         if let Ok(why) = state.engine.diagnose_service(caller, &id, Some(cwd)).await {
-            response.explain(ServiceDiagnosisBody::from(why));
+            response.explain(service_diagnosis_body(why));
         }
     }
-    response.message = response.render(wait.unwrap_or_default());
+    response.message = ensure_message(&response, wait.unwrap_or_default());
     Ok(response)
 }
 
@@ -288,7 +293,7 @@ pub(super) async fn stop(
     };
     let target = (name.as_str(), cwd.as_deref());
     let stopped = state.engine.stop_service(&caller, target, request).await?;
-    Ok(Json(ServiceStopResponse::from(stopped)))
+    Ok(Json(service_stop_response(stopped)))
 }
 
 /// `POST /api/v1/services/{name}/dismiss`: an ended one is left out of lists.
@@ -302,7 +307,7 @@ pub(super) async fn dismiss(
     let dismissed = state
         .engine
         .dismiss_service(&caller, &name, cwd.as_deref())?;
-    Ok(Json(ServiceBody::from(&dismissed)))
+    Ok(Json(service_body(&dismissed)))
 }
 
 /// `POST /api/v1/services/{name}/restart`.
@@ -315,7 +320,7 @@ pub(super) async fn restart(
     let cwd = cwd(&mut query_string.check(CWD_PARAM)?)?;
     let restarted = state.engine.restart_service(&caller, &name, cwd.as_deref());
     let service = restarted.await?;
-    Ok(Json(ServiceBody::from(&service)))
+    Ok(Json(service_body(&service)))
 }
 
 /// `PUT /api/v1/services/{name}`: keeps a definition; nothing is started.
@@ -327,7 +332,7 @@ pub(super) async fn define(
 ) -> RestResult<StatusCode> {
     match &body.service.name {
         Some(given) if *given != name => {
-            return Err(Problem::value(format!(
+            return Err(HttpProblem::value(format!(
                 "field 'name' is '{given}', and the path says '{name}'"
             )));
         }
@@ -361,6 +366,6 @@ pub(super) async fn detect(
     absolute(&request.cwd, "field 'cwd'")?;
     let detected = state.engine.detect(&request);
     Ok(Json(DetectResponse {
-        service: detected.map(DetectedServiceBody::from),
+        service: detected.map(detected_service_body),
     }))
 }

@@ -1,5 +1,6 @@
 //! Shell sessions: start one, run a command in one.
 
+use crate::convert::{execution_body, sandbox_options, shell_run_outcome};
 use std::time::Duration;
 
 use axum::Json;
@@ -13,9 +14,7 @@ use super::executions::retention_request;
 use super::extract::{JsonBody, SessionPathId};
 use super::response::RestResult;
 use super::state::RestState;
-use crate::wire::{
-    ExecutionBody, ShellRunBody, ShellRunOutcomeBody, ShellRunResponse, ShellStartBody,
-};
+use ostler_api::{ExecutionBody, ShellRunBody, ShellRunResponse, ShellStartBody};
 
 /// How long a command is waited for, where nobody says, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -40,7 +39,7 @@ pub(super) async fn start(
     request.timeout = body.timeout_ms.map(Duration::from_millis);
     request.level = body.isolation;
     request.limits = body.limits;
-    request.sandbox = body.confine.into_request();
+    request.sandbox = sandbox_options(body.confine);
     request.secrets = body.secrets;
     request.approval = body.approval;
     request.labels = body.labels;
@@ -54,7 +53,7 @@ pub(super) async fn start(
         ClientKind::Rest
     };
     let info = state.engine.start(&caller, request).await?;
-    Ok((StatusCode::CREATED, Json(ExecutionBody::from(&info))))
+    Ok((StatusCode::CREATED, Json(execution_body(&info))))
 }
 
 /// `POST /api/v1/executions/{id}/shell/run`.
@@ -77,9 +76,9 @@ pub(super) async fn run(
     let run = state.engine.run_in_shell(&caller, &id, command);
     let run = state.unless_shutting_down(run).await??;
     Ok(Json(ShellRunResponse {
-        end: ShellRunOutcomeBody::from(run.end),
+        end: shell_run_outcome(run.end),
         from: run.from,
         to: run.to,
-        info: ExecutionBody::from(&run.info),
+        info: execution_body(&run.info),
     }))
 }

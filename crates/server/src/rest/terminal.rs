@@ -1,5 +1,6 @@
 //! Terminals by requests: screen, raw output, keys, size.
 
+use crate::convert::screen_body;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -15,8 +16,9 @@ use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
 use crate::params::{Parameter, ParameterKind};
-use crate::wire::{
-    InputPieceBody, KeysBody, KeysResponse, Problem, ResizeBody, ScreenBody, TerminalOutputBody,
+use crate::problem::HttpProblem;
+use ostler_api::{
+    InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, TerminalOutputBody,
 };
 
 /// The largest offset a query can name.
@@ -45,7 +47,8 @@ pub(super) async fn screen(
     query_string: QueryString,
 ) -> RestResult<Json<ScreenBody>> {
     query_string.check(&[])?;
-    Ok(Json(state.engine.screen(&caller, &id).await?))
+    let screen = state.engine.screen(&caller, &id).await?;
+    Ok(Json(screen_body(screen)))
 }
 
 /// `GET /api/v1/executions/{id}/terminal/output`.
@@ -83,7 +86,7 @@ pub(super) async fn keys(
             "field 'pieces' has {} entries; allowed: {PIECES}",
             body.pieces.len()
         );
-        return Err(Problem::value(message));
+        return Err(HttpProblem::value(message));
     }
     let pieces = body.pieces.into_iter().enumerate();
     let typing = TerminalInput {
@@ -103,11 +106,11 @@ fn parse_piece((index, body): (usize, InputPieceBody)) -> RestResult<InputPiece>
         InputPieceBody::Paste(text) => InputPiece::Paste(text),
         InputPieceBody::Key(name) => {
             let to_problem =
-                |error: KeyError| Problem::value(format!("field 'pieces[{index}]': {error}"));
+                |error: KeyError| HttpProblem::value(format!("field 'pieces[{index}]': {error}"));
             InputPiece::Key(name.parse::<Key>().map_err(to_problem)?)
         }
         InputPieceBody::Base64(given) => {
-            let to_problem = |_| Problem::value(format!("field 'pieces[{index}]': no base64"));
+            let to_problem = |_| HttpProblem::value(format!("field 'pieces[{index}]': no base64"));
             InputPiece::Raw(STANDARD.decode(given).map_err(to_problem)?)
         }
     })

@@ -1,5 +1,6 @@
 //! What an execution uses, and what of the network it tried to reach.
 
+use crate::convert::resources_body;
 use axum::Json;
 use axum::extract::State;
 use ostler_model::{ErrorCode, SnapshotRequest};
@@ -11,7 +12,8 @@ use super::response::RestResult;
 use super::state::RestState;
 use crate::egress_log;
 use crate::params::{Parameter, ParameterKind};
-use crate::wire::{EgressPageBody, Problem, ResourcesBody};
+use crate::problem::HttpProblem;
+use ostler_api::{EgressPageBody, ResourcesBody};
 
 /// The most decisions one page holds.
 const DECISIONS_LIMIT: i64 = 1_000;
@@ -52,7 +54,7 @@ pub(super) async fn network(
     );
     let to_problem = |error| {
         let message = format!("the log of the network cannot be read: {error}");
-        Problem::new(ErrorCode::OutputRetrieval, message, None)
+        HttpProblem::new(ErrorCode::OutputRetrieval, message, None)
     };
     Ok(Json(page.map_err(to_problem)?))
 }
@@ -71,5 +73,5 @@ pub(super) async fn resources(
         ..SnapshotRequest::default()
     };
     let snapshot = state.engine.tree_snapshot(&caller, &id, request).await?;
-    Ok(Json(ResourcesBody::new(snapshot, &info)))
+    Ok(Json(resources_body(snapshot, &info)))
 }

@@ -10,7 +10,7 @@ use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
 use crate::params::{Parameter, ParameterKind};
-use crate::wire::WorkspaceBody;
+use ostler_api::WorkspaceBody;
 
 /// The most changes one answer lists.
 const CHANGES_LIMIT: i64 = 100_000;

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use ostler_model::{ByteString, Command, DependencyCondition, ExecutionId, RestartPolicy};
-use ostler_server::wire::{
+use ostler_api::{
     DependencyBody, DependencyConditionBody, HealthRuleBody, PortRequestBody, ProbeBody,
     ServiceOptionsBody, ServiceStartBody, ShellStartBody, StartBody,
 };
+use ostler_model::{ByteString, Command, DependencyCondition, ExecutionId, RestartPolicy};
 
 use crate::attach::window_size;
 use crate::commands::isolation_args::IsolationArgs;

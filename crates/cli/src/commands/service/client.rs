@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::{ServiceBody, ServicesBody};
 use ostler_model::{ByteString, ErrorCode};
-use ostler_server::wire::{ServiceBody, ServicesBody};
 
 use crate::client::{DaemonClient, RequestBody};
 use crate::commands::approve;

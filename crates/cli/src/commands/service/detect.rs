@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::{DetectResponse, DetectedServiceBody, StartBody};
 use ostler_model::ServiceKind;
-use ostler_server::wire::{DetectResponse, DetectedServiceBody, StartBody};
 
 use super::args::parse_command;
 use super::client::service_client;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use clap::Args;
-use ostler_server::wire::{ServiceBody, StopBody};
+use ostler_api::{ServiceBody, StopBody};
 
 use super::client::{AllWorkspacesArgs, service_client};
 use super::manifest::no_services_error;

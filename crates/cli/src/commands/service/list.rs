@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use ostler_api::ServiceBody;
 use ostler_render::{clean, service as words};
-use ostler_server::wire::ServiceBody;
 
 use super::client::{AllWorkspacesArgs, service_client};
 use crate::commands::ps::{command_cell, note_more_results};

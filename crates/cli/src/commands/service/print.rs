@@ -1,9 +1,9 @@
 //! Output and exit code after services were started.
 
 use hyper::Method;
+use ostler_api::{EnsureResponse, OutputPageBody, WaitEndKind};
 use ostler_model::{ErrorCode, TerminationCause};
 use ostler_render::{clean, service as words};
-use ostler_server::wire::{EnsureResponse, OutputPageBody, WaitEndKind};
 
 use super::wait::Interrupt;
 use super::{progress::ProgressLines, wait};

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use ostler_api::{ExecutionBody, ServiceBody};
 use ostler_render::clean;
-use ostler_server::wire::{ExecutionBody, ServiceBody};
 
 use crate::attach::window_size;
 use crate::context::CliContext;

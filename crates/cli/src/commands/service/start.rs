@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use hyper::Method;
-use ostler_server::wire::{EnsureResponse, ServiceStartBody};
+use ostler_api::{EnsureResponse, ServiceStartBody};
 
 use super::args::ServiceArgs;
 use super::client::{ServiceClient, service_client, with_approval};

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::Args;
+use ostler_api::{EnsureResponse, ServiceBody, ServiceStopResponse, StopBody};
 use ostler_model::{ErrorCode, PortHolder};
-use ostler_server::wire::{EnsureResponse, ServiceBody, ServiceStopResponse, StopBody};
 
 use super::client::{AllWorkspacesArgs, ServiceClient, service_client};
 use super::print::{OutputMode, wait_and_print};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hyper::Method;
+use ostler_api::{ServiceBody, UpBody, UpResponse};
 use ostler_model::{ErrorCode, IsolationLevel};
-use ostler_server::wire::{ServiceBody, UpBody, UpResponse};
 
 use super::client::{ServiceClient, service_client, with_approval};
 use super::manifest::no_services_error;

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use hyper::Method;
-use ostler_model::ErrorCode;
-use ostler_server::wire::{
+use ostler_api::{
     EnsureResponse, ExecutionBody, ReadinessWaitBody, ServiceBody, WaitBody, WaitEndKind,
     WaitResponse, WaitUntil,
 };
+use ostler_model::ErrorCode;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -152,7 +152,7 @@ async fn wait_one(
     if let Ok(diagnosis) = client.call(Method::GET, &path, RequestBody::None).await {
         ensured.explain(diagnosis);
     }
-    ensured.message = ensured.render(value_parsers::millis(limit));
+    ensured.message = ostler_server::ensure_message(&ensured, value_parsers::millis(limit));
     Ok(ensured)
 }
 

@@ -1,8 +1,8 @@
 //! `ostler service why`.
 
 use clap::Args;
+use ostler_api::ServiceDiagnosisBody;
 use ostler_render::clean;
-use ostler_server::wire::ServiceDiagnosisBody;
 
 use super::client::{AllWorkspacesArgs, service_client};
 use crate::context::{CliContext, block_on};

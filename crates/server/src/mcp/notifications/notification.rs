@@ -1,5 +1,6 @@
 //! One piece of news in words.
 
+use crate::convert::millis_as_seconds;
 use std::time::Duration;
 
 use ostler_engine::{ExecutionInfo, LineMatch};
@@ -12,7 +13,6 @@ use ostler_model::{
 use serde_json::{Value, json};
 
 use crate::output_reader;
-use crate::wire::info::millis_as_seconds;
 use ostler_render::{clean, to_rows};
 
 /// The most characters of one piece of news.

@@ -1,5 +1,6 @@
 //! `resources/read`.
 
+use crate::convert::{execution_body, millis_as_seconds};
 use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::EventRecord;
 use ostler_terminal::ScreenSnapshot;
@@ -19,8 +20,6 @@ use crate::mcp::screen::{self, render_screen};
 use crate::mcp::state::McpState;
 use crate::mcp::to_rmcp::RESULT_KEY;
 use crate::pagination::{ListPosition, PageLimits, json_chars};
-use crate::wire::ExecutionBody;
-use crate::wire::info::millis_as_seconds;
 use ostler_render::REPLY_CHARS;
 
 /// How long what is known of an ended execution may be reused, in milliseconds.
@@ -212,7 +211,7 @@ fn render_events(events: &[EventRecord]) -> Value {
 
 /// Everything known of one execution, and the prompt that waits for an answer; what a caller made huge is cut.
 fn execution_detail(info: &ExecutionInfo) -> Value {
-    let mut body = json!(ExecutionBody::from(info));
+    let mut body = json!(execution_body(info));
     if let Some(fields) = body.as_object_mut() {
         let id = fields.remove("id").unwrap_or_default();
         fields.insert("pid".to_owned(), id);

@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use super::session::{GrantedLease, PendingLeaseRequests, SenderCommand, WsSession};
 use super::upgrade::WsCloseReason;
+use crate::problem::HttpProblem;
 use crate::rest::response::RestResult;
-use crate::wire::problem::CodeName;
-use crate::wire::{Problem, TerminalClientMessage, TerminalServerMessage};
+use ostler_api::{TerminalClientMessage, TerminalServerMessage};
 
 /// A client over the network that was not heard of for this long is gone, in milliseconds: two
 /// signs of life were asked for.
@@ -38,11 +38,11 @@ pub(super) struct WsReceiver {
 
 /// A client's wish that was not carried out, or the end.
 enum WsCommandError {
-    Refused(Problem),
+    Refused(HttpProblem),
     Closed(WsCloseReason),
 }
 
-impl<E: Into<Problem>> From<E> for WsCommandError {
+impl<E: Into<HttpProblem>> From<E> for WsCommandError {
     fn from(error: E) -> Self {
         Self::Refused(error.into())
     }
@@ -119,7 +119,7 @@ impl WsReceiver {
             Message::Binary(keys) => self.type_in(keys.into()).await,
             Message::Text(text) => {
                 let message = serde_json::from_str(&text)
-                    .map_err(|error| Problem::value(format!("the message: {error}")))?;
+                    .map_err(|error| HttpProblem::value(format!("the message: {error}")))?;
                 self.handle_message(message).await
             }
             Message::Ping(_) | Message::Pong(_) => Ok(()),
@@ -195,7 +195,7 @@ impl WsReceiver {
         Ok(())
     }
 
-    async fn set_size(&self, lease: &Lease, size: TermSize) -> Result<(), Problem> {
+    async fn set_size(&self, lease: &Lease, size: TermSize) -> Result<(), HttpProblem> {
         let WsSession { state, caller, id } = &self.session;
         let resized = state
             .engine
@@ -223,7 +223,7 @@ impl WsReceiver {
                 let message = format!(
                     "the program does not read: {unwritten} of {total} bytes were not taken"
                 );
-                return Err(Problem::new(ErrorCode::ProcessControl, message, None).into());
+                return Err(HttpProblem::new(ErrorCode::ProcessControl, message, None).into());
             }
             keys.drain(..written.min(keys.len()));
         }
@@ -236,7 +236,7 @@ impl WsReceiver {
             Ok(None) => "a connection only watches until it takes the lease".to_owned(),
             Err(problem) => return WsCommandError::Refused(problem),
         };
-        WsCommandError::Refused(Problem::new(ErrorCode::ProcessControl, message, None))
+        WsCommandError::Refused(HttpProblem::new(ErrorCode::ProcessControl, message, None))
     }
 
     async fn send_or_stop(&self, command: SenderCommand) -> Result<(), WsCommandError> {
@@ -285,15 +285,10 @@ fn sanitize_name(given: &str) -> String {
     }
 }
 
-fn refused_message(problem: Problem, answers_take: bool) -> TerminalServerMessage {
-    let Problem {
-        code: CodeName(code),
-        message,
-        ..
-    } = problem;
+fn refused_message(HttpProblem(problem): HttpProblem, answers_take: bool) -> TerminalServerMessage {
     TerminalServerMessage::Refused {
-        code: CodeName(code),
-        message,
+        code: problem.code,
+        message: problem.message,
         take: answers_take,
     }
 }

@@ -4,6 +4,7 @@
 //! from the journal for it meanwhile. When it comes back and is further behind than
 //! [`LAG_BYTES`], it is told what it missed and shown the screen as it is now.
 
+use crate::convert::execution_body;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use super::session::{GrantedLease, PendingLeaseRequests, SenderCommand, WsSession};
 use super::upgrade::WsCloseReason;
 use crate::rest::response::RestResult;
-use crate::wire::{ExecutionBody, TerminalServerMessage};
+use ostler_api::TerminalServerMessage;
 
 /// Output a client may be behind before the screen is painted instead of it.
 pub(crate) const LAG_BYTES: u64 = 1024 * 1024;
@@ -300,7 +301,7 @@ impl<'a> WsSender<'a> {
         }
         let sending = async {
             self.send_changes().await?;
-            let info = Box::new(ExecutionBody::from(&info));
+            let info = Box::new(execution_body(&info));
             self.send_message(&TerminalServerMessage::Exit(info)).await
         };
         sending

@@ -8,7 +8,7 @@ use ostler_model::{Caller, TermSize};
 
 use crate::rest::response::RestResult;
 use crate::rest::state::RestState;
-use crate::wire::TerminalServerMessage;
+use ostler_api::TerminalServerMessage;
 
 /// A session as one connection sees it; cheap to clone.
 #[derive(Debug, Clone)]

@@ -18,12 +18,13 @@ use super::sender::{WsSender, WsSentState};
 use super::session::{PendingLeaseRequests, WsSession};
 use crate::listen::{ConnectionPermit, LocalAddr};
 use crate::params::{Parameter, ParameterKind};
+use crate::problem::HttpProblem;
 use crate::rest::caller::RequestCaller;
 use crate::rest::extract::SessionPathId;
 use crate::rest::query::QueryString;
 use crate::rest::response::RestResult;
 use crate::rest::state::RestState;
-use crate::wire::{Problem, TerminalHello, TerminalServerMessage};
+use ostler_api::{TerminalHello, TerminalServerMessage};
 
 /// The largest message a client may send.
 pub(crate) const MESSAGE_BYTES: usize = 64 * 1024;
@@ -104,9 +105,9 @@ pub(in crate::rest) async fn attach(
     }))
 }
 
-fn upgrade_required(rejection: &WebSocketUpgradeRejection) -> Problem {
+fn upgrade_required(rejection: &WebSocketUpgradeRejection) -> HttpProblem {
     let message = format!("this route speaks WebSocket: {rejection}");
-    Problem::value(message).with_status(426)
+    HttpProblem::value(message).with_status(426)
 }
 
 /// What a client is sent first.

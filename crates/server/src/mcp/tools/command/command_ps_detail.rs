@@ -1,5 +1,6 @@
 //! `command_ps_detail`: everything known of one process.
 
+use crate::convert::execution_body;
 use serde_json::{Value, json};
 
 use super::command_ps_stop::PID;
@@ -7,7 +8,6 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::Arguments;
-use crate::wire::ExecutionBody;
 use ostler_render::REPLY_CHARS;
 
 /// The most characters of one field in a detail.
@@ -26,7 +26,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
 fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let info = call.info(&arguments.required_text("pid"))?;
     call.mark_notified(&info);
-    let mut body = json!(ExecutionBody::from(&info));
+    let mut body = json!(execution_body(&info));
     if let Some(fields) = body.as_object_mut() {
         let id = fields.remove("id").unwrap_or_default();
         fields.insert("pid".to_owned(), id);

@@ -1,5 +1,6 @@
 //! What status tools answer.
 
+use crate::convert::millis_as_seconds;
 use std::time::Duration;
 
 use ostler_engine::ExecutionInfo;
@@ -8,7 +9,7 @@ use ostler_model::{Capability, IsolationLevel, IsolationSpec, Timestamp};
 use serde::Serialize;
 
 use crate::mcp::tools::service::ServiceToolBody;
-use crate::wire::NetworkBody;
+use ostler_api::NetworkBody;
 use ostler_render::isolation::describe_missing;
 use ostler_render::truncated;
 
@@ -152,7 +153,7 @@ pub(in crate::mcp::tools) fn isolation_body(policy: &IsolationSpec) -> CommandIs
 
 /// Seconds, rounded to a millisecond.
 pub(in crate::mcp::tools) fn seconds(duration: Duration) -> f64 {
-    crate::wire::info::millis_as_seconds(duration)
+    millis_as_seconds(duration)
 }
 
 fn shorten(text: &str) -> String {

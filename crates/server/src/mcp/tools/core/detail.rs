@@ -1,5 +1,6 @@
 //! Lists and details: what is known of executions, without their output.
 
+use crate::convert::execution_body;
 use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::Timestamp;
 use ostler_model::status::ProcessStatus;
@@ -15,7 +16,6 @@ use crate::mcp::tools::listing::{self, HALF_ANSWER, WHOLE_ANSWER};
 use crate::mcp::tools::service;
 use crate::pagination::{ListPosition, running_first};
 use crate::params::Arguments;
-use crate::wire::ExecutionBody;
 use ostler_render::truncated;
 
 /// The most characters of a command or description in a list.
@@ -77,7 +77,7 @@ pub(super) fn details(call: ToolCall<'_>, ids: &[String]) -> Result<ToolReply, A
         executions.push(info.map_err(|error| with_id(id, error.into()))?);
     }
     let entries = executions.iter().enumerate().map(|(index, info)| {
-        let mut body = json!(ExecutionBody::from(info));
+        let mut body = json!(execution_body(info));
         truncate_fields(&mut body);
         (ListPosition::by(index), (Some(info), body))
     });

@@ -11,7 +11,7 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use crate::wire::WorkspaceBody;
+use ostler_api::WorkspaceBody;
 use ostler_render::isolation;
 
 /// The most changes, or conflicts, that one answer lists.

@@ -1,5 +1,6 @@
 //! `pty_run`: a command in a shell session, its exit status and exactly its output (C14).
 
+use crate::convert::millis_as_seconds;
 use std::time::{Duration, Instant};
 
 use ostler_engine::{ExecutionInfo, ShellCommand, ShellEnd, ShellRun, WaitEnd, WaitOutcome};
@@ -170,7 +171,7 @@ async fn run_reply(
     for (name, value) in end_fields(&end) {
         reply.set_field(name, value);
     }
-    reply.set_field("execution_time", crate::wire::info::millis_as_seconds(time));
+    reply.set_field("execution_time", millis_as_seconds(time));
     reply.set_next(if is_replaced {
         Some("the session goes on with it: pty_write and pty_read".to_owned())
     } else {

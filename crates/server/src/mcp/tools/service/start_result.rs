@@ -1,6 +1,7 @@
 //! What a start, or a wait for readiness, came to: document 004's words (E4, E5), and the same
 //! for programs.
 
+use crate::convert::service_report;
 use std::time::Duration;
 
 use ostler_engine::{ExecutionInfo, WaitEnd, WaitOutcome};
@@ -15,7 +16,6 @@ use crate::mcp::output::read_selected;
 use crate::mcp::reply::{ToolInterrupt, ToolReply};
 use crate::mcp::tools::isolation_params;
 use crate::mcp::tools::registry::ToolResult;
-use crate::service_report::service_report;
 use ostler_render::service;
 use ostler_render::{ExcerptBudget, clean, truncated};
 

@@ -1,25 +1,21 @@
 //! Services: what is defined, what lives, how far it is.
 
-use ostler_engine::detection::DetectedService;
-use ostler_engine::{EnsureResult, ExecutionInfo, ServiceInfo, ServiceStopped, WaitEnd};
 use ostler_model::{
-    ByteString, Dependency, Lifetime, Phase, PortHolder, ReadinessSignal, ServiceKind, ServicePlan,
-    ServicePort, ServiceStage, Timestamp,
+    ByteString, Dependency, PortHolder, ReadinessSignal, ServiceKind, ServicePort, ServiceStage,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
 use super::info::ExecutionBody;
 use super::service_request::ProbeBody;
 use super::wait::{WaitEndKind, WaitUntil};
-use crate::service_report::waits_for;
-use ostler_render::service::{self as words, ServiceReport};
 
 /// What is known of an execution as a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceStateBody {
     /// What it is called; the short id where it has no name.
     pub name: String,
-    /// `pending`, `start_params`, `listening`, `responding`, `wait`, `wait_running`, `degraded`,
+    /// `pending`, `starting`, `listening`, `responding`, `ready`, `running`, `degraded`,
     /// `stopping`, `stopped`, `failed` or `crash_looping`.
     pub status: String,
     /// How far the newest attempt has come; null before its first sign of life.
@@ -119,7 +115,7 @@ pub struct ServicesBody {
     /// How many there are in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
-    /// The `parse_cursor` of the next window; absent at the end.
+    /// The `cursor` of the next window; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// How many services live in other workspaces than the one that was asked about.
@@ -155,9 +151,9 @@ pub struct EnsureResponse {
 /// How a wait for readiness was over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadinessWaitBody {
-    /// `wait`, `render_not_ready`, `exit` or `parse_wait_ms`.
+    /// `ready`, `not_ready`, `exit` or `at_most`.
     pub why: WaitEndKind,
-    /// With `render_not_ready`: what was seen.
+    /// With `not_ready`: what was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -238,117 +234,11 @@ pub struct DetectedServiceBody {
     pub terminal: bool,
 }
 
-impl ServiceStateBody {
-    /// What is known of a service; none of what is finite.
-    pub(super) fn of(info: &ExecutionInfo) -> Option<Self> {
-        let plan = info.spec.lifetime.plan()?;
-        let state = &info.state;
-        let health = state.healthy.map(|ok| ServiceHealthBody {
-            ok,
-            detail: state.health.clone().unwrap_or_default(),
-        });
-        Some(Self {
-            name: name(plan, info),
-            status: info.status().service.to_owned(),
-            stage: state.stage,
-            url: state.url.clone(),
-            ports: state.ports.iter().map(PortInfoBody::from).collect(),
-            evidence: state.ready_evidence.clone(),
-            signs: state.signs.clone(),
-            warnings: state.warnings.clone(),
-            health,
-            restarts: state.attempt.saturating_sub(1),
-            backoff_until: state.backoff_until,
-            last_end: state.last_end.clone(),
-            waits_for: waits_for(info),
-            ready_when: ProbeBody::from(&plan.ready.when),
-            ready_timeout_ms: millis(plan.ready.timeout()),
-            detected: plan.detected.clone(),
-            automatic: plan.automatic,
-            leased_port: plan.leased_port,
-            depends_on: plan.depends_on.clone(),
-            defined_in: plan.defined_in.clone(),
-        })
-    }
-}
-
-impl ServiceStateBody {
-    /// What is told of it in words; `info` is the execution this is part of.
-    #[must_use]
-    pub fn report<'a>(&'a self, info: &'a ExecutionBody) -> ServiceReport<'a> {
-        ServiceReport {
-            id: &info.id,
-            pid: info.os_pid,
-            status: &self.status,
-            url: self.url.as_deref(),
-            ports: self.ports.iter().map(|port| &port.bound).collect(),
-            evidence: self.evidence.as_deref(),
-            warnings: &self.warnings,
-            waits_for: self.waits_for.clone(),
-        }
-    }
-}
-
-fn name(plan: &ServicePlan, info: &ExecutionInfo) -> String {
-    match plan.name.as_str() {
-        "" => info.id.short(),
-        name => name.to_owned(),
-    }
-}
-
-fn millis(span: std::time::Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl From<&ServicePort> for PortInfoBody {
     fn from(port: &ServicePort) -> Self {
         Self {
             port: port.address.port(),
             bound: port.clone(),
-        }
-    }
-}
-
-impl From<&ServiceInfo> for ServiceBody {
-    fn from(service: &ServiceInfo) -> Self {
-        Self {
-            name: service.name.clone(),
-            status: service.status().to_owned(),
-            living: service.is_living(),
-            command: service.command.clone(),
-            defined_in: service.defined_in.clone(),
-            workspace: service
-                .workspace
-                .as_ref()
-                .map(|it| it.display().to_string()),
-            depends_on: service.plan.depends_on.clone(),
-            waits_for: service.pending.clone(),
-            dismissed: service.dismissed,
-            notes: service.notes.clone(),
-            execution: service.execution.as_ref().map(ExecutionBody::from),
-        }
-    }
-}
-
-impl From<&ExecutionInfo> for ServiceBody {
-    /// A service that runs, or ran, of which nothing else is known.
-    fn from(info: &ExecutionInfo) -> Self {
-        let plan = match &info.spec.lifetime {
-            Lifetime::Service { plan, .. } => plan.as_ref().clone(),
-            Lifetime::Finite { .. } => ServicePlan::default(),
-        };
-        Self {
-            name: name(&plan, info),
-            status: info.status().service.to_owned(),
-            living: info.state.phase != Phase::Finished,
-            command: info.spec.command.display(),
-            defined_in: plan.defined_in.as_ref().map(ToString::to_string),
-            workspace: None,
-            depends_on: plan.depends_on,
-            waits_for: None,
-            dismissed: false,
-            notes: Vec::new(),
-            execution: Some(ExecutionBody::from(info)),
         }
     }
 }
@@ -363,21 +253,6 @@ impl ServiceBody {
             living: !info.is_finished(),
             execution: Some(info),
             ..self
-        }
-    }
-}
-
-impl From<&EnsureResult> for EnsureResponse {
-    fn from(ensured: &EnsureResult) -> Self {
-        Self {
-            service: ServiceBody::from(&ensured.service),
-            reused: ensured.reused,
-            completes: ensured.completes,
-            note: ensured.note.clone(),
-            waited: None,
-            reason: None,
-            shared: Vec::new(),
-            message: String::new(),
         }
     }
 }
@@ -414,122 +289,6 @@ impl EnsureResponse {
             WaitUntil::Exit
         } else {
             WaitUntil::Ready
-        }
-    }
-
-    /// All of it in document 004's words; `waited_ms` is how long was waited at most.
-    #[must_use]
-    pub fn render(&self, waited_ms: u64) -> String {
-        let info = self.service.execution.as_ref();
-        let Some((info, state)) = info.and_then(|info| Some((info, info.service.as_deref()?)))
-        else {
-            return self.note.clone();
-        };
-        if self.has_completed() {
-            return format!("{} completed: exit code 0", self.service.name);
-        }
-        let report = state.report(info);
-        let outcome = self.waited.as_ref();
-        let timed_out = || words::timeout_reason(&state.ready_when.clone().into(), waited_ms);
-        let render_failure = |failure: &str| {
-            let mut lines = vec![words::render_not_ready(failure)];
-            lines.extend(
-                self.reason
-                    .iter()
-                    .map(|why| format!("Why: {}", why.because)),
-            );
-            lines.extend((!info.is_finished()).then(|| words::render_still_running(&report)));
-            lines.join("\n")
-        };
-        match outcome.map(|waited| (waited.why, waited.detail.as_deref())) {
-            Some((WaitEndKind::TimedOut, _)) => render_failure(&timed_out()),
-            Some((WaitEndKind::NotReady, detail)) => render_failure(detail.unwrap_or("it ended")),
-            Some((WaitEndKind::Exit, _)) => {
-                render_failure(&words::end_reason(info.error_message.as_deref()))
-            }
-            Some((
-                WaitEndKind::Pattern
-                | WaitEndKind::Ready
-                | WaitEndKind::Output
-                | WaitEndKind::Idle
-                | WaitEndKind::Prompt
-                | WaitEndKind::Nothing,
-                _,
-            ))
-            | None => {
-                // Who asked for it may have expected a new one.
-                let has_note = self.reused || self.note.starts_with("replaced");
-                let note = has_note.then(|| format!("\n{}", self.note));
-                let shared = self.shared.iter().map(|it| format!("\nWarning: {it}"));
-                words::render_started(&report)
-                    + &shared.collect::<String>()
-                    + &note.unwrap_or_default()
-            }
-        }
-    }
-}
-
-impl From<&WaitEnd> for ReadinessWaitBody {
-    fn from(end: &WaitEnd) -> Self {
-        let detail = match end {
-            WaitEnd::NotReady(detail) => Some(detail.clone()),
-            WaitEnd::Exit
-            | WaitEnd::Pattern(_)
-            | WaitEnd::Prompt(_)
-            | WaitEnd::Ready
-            | WaitEnd::Output
-            | WaitEnd::Idle
-            | WaitEnd::TimedOut
-            | WaitEnd::Nothing => None,
-        };
-        Self {
-            why: WaitEndKind::from(end),
-            detail,
-        }
-    }
-}
-
-impl From<ServiceStopped> for ServiceStopResponse {
-    fn from(stopped: ServiceStopped) -> Self {
-        Self {
-            service: ServiceBody::from(&stopped.service),
-            released: stopped.released,
-            still_held: stopped.still_held,
-            dependents: stopped.dependents,
-        }
-    }
-}
-
-impl From<ostler_engine::Diagnosis> for ServiceDiagnosisBody {
-    fn from(diagnosis: ostler_engine::Diagnosis) -> Self {
-        Self {
-            name: diagnosis.name,
-            status: diagnosis.status,
-            because: diagnosis.cause,
-            evidence: diagnosis.evidence,
-            hints: diagnosis.hints,
-            shared: diagnosis.shared_ports,
-        }
-    }
-}
-
-impl From<DetectedService> for DetectedServiceBody {
-    fn from(detected: DetectedService) -> Self {
-        let timeout = detected.ready.timeout();
-        Self {
-            id: detected.id,
-            title: detected.title,
-            normalised: detected.normalised,
-            kind: detected.ready.kind,
-            ready_when: ProbeBody::from(&detected.ready.when),
-            ready_timeout_ms: millis(timeout),
-            port: detected.ready.port,
-            default_port: detected.ready.default_port,
-            ready_patterns: detected.ready.ready,
-            fail_patterns: detected.ready.fail,
-            env: detected.env,
-            port_arguments: detected.port_arguments,
-            terminal: detected.terminal,
         }
     }
 }

@@ -1,8 +1,6 @@
 //! Questions to people, and answers.
 
-use ostler_engine::Interaction;
-use ostler_engine::interaction::QuestionKind;
-use ostler_model::Timestamp;
+use ostler_model::{QuestionKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// One question (`GET /api/v1/interactions`).
@@ -53,7 +51,7 @@ pub struct InteractionsBody {
     /// How many there are in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
-    /// The `parse_cursor` of the next window; absent at the end.
+    /// The `cursor` of the next window; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -64,27 +62,4 @@ pub struct InteractionsBody {
 pub struct AnswerBody {
     /// The answer; for an approval `yes` or `no`.
     pub value: String,
-}
-
-impl From<&Interaction> for InteractionBody {
-    fn from(interaction: &Interaction) -> Self {
-        let question = &interaction.question;
-        let approval = question.approval.as_ref().map(|approval| ApprovalBody {
-            rule: approval.rule.clone(),
-            reason: approval.reason.clone(),
-            command: approval.command.clone(),
-        });
-        Self {
-            id: interaction.id.to_string(),
-            kind: question.kind,
-            message: question.message.clone(),
-            options: question.options.clone(),
-            status: interaction.state.as_str().to_owned(),
-            approval,
-            execution: question.execution.map(|id| id.short()),
-            session: interaction.owner.session.as_ref().map(ToString::to_string),
-            created_at: interaction.created_at,
-            expires_at: interaction.expires_at,
-        }
-    }
 }

@@ -1,8 +1,6 @@
 //! Waiting for an execution, stopping it, signalling it, feeding it.
 
-use ostler_engine::interaction::QuestionKind;
-use ostler_engine::{Prompt, WaitEnd};
-use ostler_model::{ByteString, Cursor, Signal, StreamName, Timestamp};
+use ostler_model::{ByteString, Cursor, QuestionKind, Signal, StreamName, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::info::ExecutionBody;
@@ -45,10 +43,10 @@ pub enum WaitUntil {
 /// How a wait was over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitResponse {
-    /// Why: `exit`, `pattern`, `ready`, `render_not_ready`, `output`, `idle`, `prompt`, `at_most` or
+    /// Why: `exit`, `pattern`, `ready`, `not_ready`, `output`, `idle`, `prompt`, `at_most` or
     /// `nothing`.
     pub why: WaitEndKind,
-    /// With `render_not_ready`: what was seen.
+    /// With `not_ready`: what was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The line that matched.
@@ -88,22 +86,6 @@ pub enum WaitEndKind {
     Nothing,
 }
 
-impl From<&WaitEnd> for WaitEndKind {
-    fn from(end: &WaitEnd) -> Self {
-        match end {
-            WaitEnd::Exit => Self::Exit,
-            WaitEnd::Pattern(_) => Self::Pattern,
-            WaitEnd::Ready => Self::Ready,
-            WaitEnd::NotReady(_) => Self::NotReady,
-            WaitEnd::Output => Self::Output,
-            WaitEnd::Idle => Self::Idle,
-            WaitEnd::Prompt(_) => Self::Prompt,
-            WaitEnd::TimedOut => Self::TimedOut,
-            WaitEnd::Nothing => Self::Nothing,
-        }
-    }
-}
-
 /// A line that matched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LineMatchBody {
@@ -134,19 +116,6 @@ pub struct PromptBody {
     pub default: Option<String>,
     /// The OS pid of the process that waits.
     pub pid: u32,
-}
-
-impl From<Prompt> for PromptBody {
-    fn from(prompt: Prompt) -> Self {
-        Self {
-            text: prompt.text,
-            secret: prompt.secret,
-            kind: prompt.kind,
-            options: prompt.options,
-            default: prompt.default,
-            pid: prompt.pid,
-        }
-    }
 }
 
 /// `POST …/stop`.

@@ -1,5 +1,15 @@
-//! The JSON shapes of REST. Both sides use these types: requests refuse unknown fields,
-//! answers may gain fields.
+//! The bodies of the REST API and of its WebSocket, as JSON. Both sides use these types: requests
+//! refuse unknown fields, responses may gain fields.
+//!
+//! * [`start`], [`shell`], [`service_request`], [`sandbox`]: requests to run something.
+//! * [`info`], [`service`], [`process`], [`resources`], [`workspace`]: what is known of it.
+//! * [`page`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
+//! * [`wait`], [`interaction`]: waits, signals, input, questions to people.
+//! * [`problem`]: errors (RFC 9457).
+//!
+//! The types hold what they send and convert from and to the model's types only. This crate must
+//! never know the engine, journals, MCP or an HTTP library: the server converts.
+#![forbid(unsafe_code)]
 
 mod event;
 pub mod info;
@@ -45,7 +55,8 @@ pub use service_request::{
 pub use shell::{ShellRunBody, ShellRunOutcomeBody, ShellRunResponse, ShellStartBody};
 pub use start::{RerunBody, RetentionBody, StartBody, StdinBody};
 pub use terminal::{
-    InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, TerminalOutputBody,
+    InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, ScreenCursorBody,
+    ScreenModesBody, TerminalOutputBody,
 };
 pub use wait::{
     ClearOutputResponse, InputResponse, LineMatchBody, PromptBody, SignalBody, StopBody, WaitBody,

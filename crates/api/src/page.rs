@@ -59,7 +59,8 @@ pub struct GapBody {
 
 impl GapBody {
     /// What is gone of an execution from `from` to before `to`.
-    pub(crate) fn of(state: &State, from: u64, to: u64) -> Self {
+    #[must_use]
+    pub fn of(state: &State, from: u64, to: u64) -> Self {
         Self {
             from,
             to,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use ostler_journal::LedgerRecord;
 use ostler_model::{Event, ExecutionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -39,19 +38,4 @@ pub struct EventsBody {
     pub next: u64,
     /// Whether there is more already.
     pub behind: bool,
-}
-
-impl From<LedgerRecord> for EventBody {
-    fn from(record: LedgerRecord) -> Self {
-        let LedgerRecord { seq, entry, .. } = record;
-        Self {
-            cursor: seq + 1,
-            at: entry.at,
-            id: entry.execution.map(|id| id.short()),
-            uuid: entry.execution,
-            session: entry.by.session.map(|name| name.0),
-            event: entry.event,
-            request: entry.detail,
-        }
-    }
 }

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use ostler_engine::{PortRequest, ServiceRequest, StartRequest};
 use ostler_model::{
     ByteString, Dependency, DependencyCondition, HealthRule, IsolationLevel, ReadyCondition,
-    RestartPolicy,
 };
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -183,31 +181,6 @@ impl ServiceStartBody {
             service: ServiceOptionsBody::default(),
         }
     }
-
-    /// As the engine is asked; `start` is made of the other half.
-    #[must_use]
-    pub fn service_request(
-        service: ServiceOptionsBody,
-        restart: Option<RestartPolicy>,
-        start: StartRequest,
-    ) -> ServiceRequest {
-        ServiceRequest {
-            name: service.name,
-            ready_when: service.ready_when.map(ReadyCondition::from),
-            ready_pattern: service.ready_pattern,
-            fail_pattern: service.fail_pattern,
-            ready_timeout: service.ready_timeout_ms.map(Duration::from_millis),
-            restart: restart.unwrap_or(RestartPolicy::Never),
-            health: service.health.map(HealthRule::from),
-            depends_on: service
-                .depends_on
-                .into_iter()
-                .map(Dependency::from)
-                .collect(),
-            port: service.port.map_or(PortRequest::Own, PortRequest::from),
-            ..ServiceRequest::new(start)
-        }
-    }
 }
 
 impl ServiceOptionsBody {
@@ -305,15 +278,6 @@ impl From<DependencyBody> for Dependency {
                 name: dependency.name,
                 condition: dependency.condition,
             },
-        }
-    }
-}
-
-impl From<PortRequestBody> for PortRequest {
-    fn from(body: PortRequestBody) -> Self {
-        match body {
-            PortRequestBody::Number(port) => Self::Fixed(port),
-            PortRequestBody::Auto => Self::Lease,
         }
     }
 }

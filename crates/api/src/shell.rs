@@ -1,6 +1,5 @@
 //! Shell sessions (C14): a shell that tells where commands begin and end.
 
-use ostler_engine::ShellEnd;
 use ostler_model::{ByteString, ExecutionId, InputId, IsolationLevel, Limits, ShellKind, TermSize};
 use serde::{Deserialize, Serialize};
 
@@ -173,19 +172,4 @@ pub enum ShellRunOutcomeBody {
     /// The time ran out; the command goes on.
     #[serde(rename = "at_most")]
     TimedOut,
-}
-
-impl From<ShellEnd> for ShellRunOutcomeBody {
-    fn from(end: ShellEnd) -> Self {
-        match end {
-            ShellEnd::Finished { status, cwd } => Self::Finished { status, cwd },
-            ShellEnd::Prompt(prompt) => Self::Prompt {
-                prompt: PromptBody::from(prompt),
-            },
-            ShellEnd::Incomplete => Self::Incomplete,
-            ShellEnd::NoMarker => Self::Silent,
-            ShellEnd::ShellEnded => Self::ShellEnded,
-            ShellEnd::TimedOut => Self::TimedOut,
-        }
-    }
 }

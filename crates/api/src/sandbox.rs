@@ -1,10 +1,9 @@
 //! What a command of level high sees and reaches, as asked and as it is.
 
-use ostler_engine::{ExecutionInfo, SandboxOptions};
 use ostler_model::isolation::{LimitKind, Limits, MissingCapability};
 use ostler_model::{
-    AutorunReport, ByteString, Capability, IsolationLevel, IsolationSpec, LimitBackend,
-    NetworkAccess, OverlayOutcome, PortForward, SandboxSpec,
+    AutorunReport, ByteString, Capability, IsolationLevel, LimitBackend, NetworkAccess,
+    OverlayOutcome, PortForward,
 };
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -97,55 +96,6 @@ pub struct SandboxInfoBody {
     /// Ports of the host's loopback that lead to the command's own.
     #[serde(default, with = "ports", skip_serializing_if = "Vec::is_empty")]
     pub forward: Vec<PortForward>,
-}
-
-impl SandboxOptionsBody {
-    /// As the engine is asked.
-    #[must_use]
-    pub fn into_request(self) -> SandboxOptions {
-        SandboxOptions {
-            workspace: self.workspace,
-            overlay: self.overlay,
-            network: self.network.map(|NetworkBody(network)| network),
-            read: self.read,
-            write: self.write,
-            forwards: self.forward,
-            allow_degraded: self.allow_degraded,
-        }
-    }
-}
-
-impl From<&ExecutionInfo> for IsolationBody {
-    fn from(info: &ExecutionInfo) -> Self {
-        let isolation: &IsolationSpec = &info.spec.policy;
-        let (hit, outcome) = (info.state.limits_hit.clone(), info.state.workspace);
-        Self {
-            asked: isolation.level,
-            in_force: isolation.in_force.clone(),
-            missing: isolation.missing.clone(),
-            warnings: info.isolation_warnings(),
-            backend: isolation.backend,
-            limits: isolation.limits,
-            limits_hit: hit,
-            autorun: info.state.autorun.clone(),
-            confinement: isolation
-                .confinement
-                .as_ref()
-                .map(|it| sandbox_info(it, outcome)),
-        }
-    }
-}
-
-fn sandbox_info(spec: &SandboxSpec, outcome: Option<OverlayOutcome>) -> SandboxInfoBody {
-    SandboxInfoBody {
-        workspace: spec.workspace.clone(),
-        overlay: spec.overlay.then(|| outcome.unwrap_or_default()),
-        network: NetworkBody(spec.network.clone()),
-        read: spec.read.clone(),
-        write: spec.write.clone(),
-        protect: spec.protect.clone(),
-        forward: spec.forwards.clone(),
-    }
 }
 
 impl Serialize for NetworkBody {

@@ -1,8 +1,8 @@
 //! What a running tree uses (B6).
 
+use ostler_model::Usage;
 use ostler_model::isolation::{LimitKind, Limits};
 use ostler_model::snapshot::TreeMember;
-use ostler_model::{TreeSnapshot, Usage};
 use serde::{Deserialize, Serialize};
 
 /// `GET …/resources`: one look at the tree. What has ended has no members.
@@ -42,24 +42,6 @@ impl From<TreeMember> for TreeMemberBody {
             pid: member.pid,
             parent: member.parent,
             name: member.name,
-        }
-    }
-}
-
-impl ResourcesBody {
-    /// What was seen, with what is known besides.
-    #[must_use]
-    pub fn new(snapshot: TreeSnapshot, info: &ostler_engine::ExecutionInfo) -> Self {
-        let ticks = snapshot.usage.cpu_ticks as f64;
-        let page = rustix::param::page_size() as u64;
-        Self {
-            cpu_seconds: ticks / rustix::param::clock_ticks_per_second() as f64,
-            memory_bytes: snapshot.usage.resident_pages.saturating_mul(page),
-            disk_bytes: snapshot.disk_bytes,
-            processes: snapshot.members.into_iter().map(Into::into).collect(),
-            usage: info.state.usage,
-            limits: info.spec.policy.limits,
-            limits_hit: info.state.limits_hit.clone(),
         }
     }
 }

@@ -1,9 +1,8 @@
 //! One execution, a list of them, and the daemon itself.
 
-use ostler_engine::{ExecutionInfo, QueueWait, QueuedStart};
 use ostler_model::status::ProcessStatus;
 use ostler_model::termination::TerminationCause;
-use ostler_model::{ByteString, Cursor, ExecutionId, Lifetime, Phase, Timestamp, Usage};
+use ostler_model::{ByteString, Cursor, ExecutionId, Phase, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::sandbox::IsolationBody;
@@ -102,15 +101,6 @@ pub struct QueueWaitBody {
     pub limit: u32,
 }
 
-impl From<QueueWait> for QueueWaitBody {
-    fn from(queued: QueueWait) -> Self {
-        Self {
-            waited: queued.waited.as_secs_f64(),
-            limit: queued.limit,
-        }
-    }
-}
-
 impl std::fmt::Display for QueueWaitBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { waited, limit } = self;
@@ -138,21 +128,6 @@ pub struct QuotaHolderBody {
     pub id: String,
     /// Its command line, cut.
     pub command: String,
-}
-
-impl From<QueuedStart> for QueuedStartBody {
-    fn from(start: QueuedStart) -> Self {
-        let holders = start.holders.into_iter().map(|holder| QuotaHolderBody {
-            id: holder.id.short(),
-            command: holder.command,
-        });
-        Self {
-            ahead: start.ahead,
-            running: start.running,
-            limit: start.limit,
-            holders: holders.collect(),
-        }
-    }
 }
 
 /// Executions, newest first.
@@ -189,84 +164,4 @@ impl ExecutionBody {
     pub fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
     }
-}
-
-impl From<&ExecutionInfo> for ExecutionBody {
-    fn from(info: &ExecutionInfo) -> Self {
-        let (spec, state) = (&info.spec, &info.state);
-        let termination = state.ending.as_ref();
-        Self {
-            id: info.id.short(),
-            uuid: info.id,
-            command: spec.command.display(),
-            argv: spec.command.argv(),
-            directory: spec.cwd.clone(),
-            description: spec.description.clone(),
-            status: info.status().process,
-            phase: state.phase,
-            created_at: state.created_at,
-            start_time: state.started_at,
-            end_time: state.ended_at,
-            duration: millis_as_seconds(info.duration()),
-            cause: termination.map(|ending| ending.cause.clone()),
-            exit_code: termination.and_then(|ending| ending.code),
-            signal: termination
-                .and_then(|ending| ending.signal)
-                .map(|s| s.name()),
-            shell_status: termination.map(|ending| ending.shell_status()),
-            labels: spec.labels.clone(),
-            timeout: timeout_seconds(&spec.lifetime),
-            error_message: info.error_message(),
-            stop_reason: termination.and_then(|ending| stop_reason(&ending.cause)),
-            os_pid: state.pid,
-            attempt: state.attempt,
-            ready: is_service(&spec.lifetime).then_some(state.is_ready()),
-            healthy: state.healthy,
-            service: ServiceStateBody::of(info).map(Box::new),
-            paused: state.paused,
-            isolation: IsolationBody::from(info),
-            degraded: state.degraded.clone(),
-            leftovers: state.leftovers,
-            survivors: info.survivors.clone(),
-            keep: spec.keep,
-            session: info.owner.session.as_ref().map(|name| name.0.clone()),
-            encoding: spec.encoding.clone(),
-            output_bytes: info.output_end,
-            trimmed_bytes: state.trimmed_bytes,
-            cursor: info.cursor(),
-            usage: state.usage,
-            queued: info.queue_wait.map(QueueWaitBody::from),
-        }
-    }
-}
-
-fn stop_reason(cause: &TerminationCause) -> Option<String> {
-    match cause {
-        TerminationCause::Stopped { reason } => reason.clone(),
-        TerminationCause::Exited
-        | TerminationCause::Signaled
-        | TerminationCause::TimedOut { .. }
-        | TerminationCause::OutOfMemory
-        | TerminationCause::SpawnFailed { .. }
-        | TerminationCause::Lost { .. } => None,
-    }
-}
-
-const fn is_service(lifetime: &Lifetime) -> bool {
-    match lifetime {
-        Lifetime::Service { .. } => true,
-        Lifetime::Finite { .. } => false,
-    }
-}
-
-fn timeout_seconds(lifetime: &Lifetime) -> Option<f64> {
-    match lifetime {
-        Lifetime::Finite { timeout, .. } => timeout.map(|timeout| timeout.as_secs_f64()),
-        Lifetime::Service { .. } => None,
-    }
-}
-
-/// Seconds, rounded to a millisecond.
-pub(crate) fn millis_as_seconds(duration: std::time::Duration) -> f64 {
-    (duration.as_secs_f64() * 1_000.0).round() / 1_000.0
 }

@@ -241,7 +241,7 @@ pub(super) mod strict {
         })
     }
 
-    pub(in crate::wire) fn limits<'de, D: Deserializer<'de>>(from: D) -> Result<Limits, D::Error> {
+    pub(crate) fn limits<'de, D: Deserializer<'de>>(from: D) -> Result<Limits, D::Error> {
         let body = LimitsBody::deserialize(from)?;
         Ok(Limits {
             pids: body.pids,

@@ -3,7 +3,70 @@
 use ostler_model::{ByteString, TermSize};
 use serde::{Deserialize, Serialize};
 
-pub use ostler_terminal::ScreenSnapshot as ScreenBody;
+/// `GET …/screen`: a screen at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScreenBody {
+    /// Its size.
+    pub size: TermSize,
+    /// Every visible row, trailing blanks cut; as many as `size.rows`.
+    pub rows: Vec<String>,
+    /// The cursor.
+    pub cursor: ScreenCursorBody,
+    /// The window title (OSC 0 and 2), empty until one is set.
+    pub title: String,
+    /// Whether the alternate screen is shown, as full-screen programs use it.
+    pub alternate: bool,
+    /// What the program asked of its terminal.
+    pub modes: ScreenModesBody,
+    /// The journal's offset up to which this is true.
+    pub offset: u64,
+    /// Whether nothing was missing on the way here: false where bytes were dropped before
+    /// they were ever parsed.
+    pub exact: bool,
+}
+
+impl ScreenBody {
+    /// The rows as plain text, blank ones at the end cut, each ended by a newline.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let last = self.rows.iter().rposition(|row| !row.is_empty());
+        let rows = &self.rows[..last.map_or(0, |last| last + 1)];
+        let mut text = String::with_capacity(rows.iter().map(|row| row.len() + 1).sum());
+        for row in rows {
+            text.push_str(row);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Where a cursor stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScreenCursorBody {
+    /// Column, from 0.
+    pub col: u16,
+    /// Row, from 0.
+    pub row: u16,
+    /// Whether it is shown.
+    pub visible: bool,
+}
+
+/// Modes as set by DECSET, DECRST and friends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ScreenModesBody {
+    /// Pasted text is wanted between marks (mode 2004).
+    #[serde(default)]
+    pub bracketed_paste: bool,
+    /// Arrows are sent as `ESC O A` (DECCKM).
+    #[serde(default)]
+    pub application_cursor: bool,
+    /// The keypad sends application sequences (DECKPAM).
+    #[serde(default)]
+    pub application_keypad: bool,
+    /// Mouse events are wanted (modes 9, 1000, 1002, 1003).
+    #[serde(default)]
+    pub mouse: bool,
+}
 
 /// `GET …/terminal/output`: raw output by byte offsets (C3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

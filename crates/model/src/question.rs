@@ -1,0 +1,30 @@
+//! What kind of answer a question wants.
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of answer is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionKind {
+    /// Yes or no.
+    Confirmation,
+    /// A line of text.
+    InputRequest,
+    /// One of the options.
+    ChoiceSelection,
+    /// A path.
+    FileSelection,
+}
+
+impl QuestionKind {
+    /// Its name in every API, for example `input_request`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Confirmation => "confirmation",
+            Self::InputRequest => "input_request",
+            Self::ChoiceSelection => "choice_selection",
+            Self::FileSelection => "file_selection",
+        }
+    }
+}
