@@ -12,14 +12,20 @@ use std::time::Duration;
 
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    AutorunReport, BackendName, ByteString, CapabilitySet, ExecutionId, LimitKind, Limits,
-    MissingCapability, OrphanPolicy, OverlayRequest, OverlayResponse, SandboxSpec, Signal,
-    SnapshotRequest, TermSize, TimeoutKind, Timestamp, TreeSnapshot, Usage,
+    BackendName, ByteString, CapabilitySet, ExecutionId, LimitKind, Limits, MissingCapability,
+    OrphanPolicy, OverlayRequest, OverlayResponse, SandboxSpec, SnapshotRequest, TermSize,
+    TimeoutKind, Timestamp, TreeSnapshot,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::idempotent_input::{IdempotentInput, InputProgress};
+pub use ostler_model::control::{
+    ControlCommand, INPUT_CHUNK_BYTES, IdempotentInput, InputProgress,
+};
+pub use ostler_model::exit_record::{
+    EXIT_RECORD_VERSION, ExitRecord, KillReason, LeaderOutcome, STEP_OPEN_FILES, STEP_STORAGE,
+    STEP_TERMINAL,
+};
 
 /// A boxed future, so that the traits here stay usable as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -231,45 +237,6 @@ pub trait ProcessControl: Send + Sync + fmt::Debug {
 /// How long handing over an order may take, in milliseconds.
 pub const COMMAND_TIMEOUT_MS: u64 = 2_000;
 
-/// What a running tree can be told.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ControlCommand {
-    /// Go down the kill ladder; with `grace` zero at once.
-    Stop {
-        /// Between the polite request and the kill.
-        grace: Duration,
-    },
-    /// Send one signal to the leader's process group.
-    Signal(Signal),
-    /// Bytes for standard input or the terminal, at most [`INPUT_CHUNK_BYTES`].
-    Input(Vec<u8>),
-    /// No more input.
-    CloseInput,
-    /// A new terminal size.
-    Resize(TermSize),
-    /// Whether [`ProcessEvent::Output`] is wanted.
-    Watch(bool),
-    /// Freeze the tree, or let it go on; answered by [`ProcessEvent::Frozen`].
-    Freeze(bool),
-    /// From which offset on output must be kept for a reader that may miss nothing; none where
-    /// nobody reads. Heeded while output goes to memory: the command waits for that reader.
-    Retain(Option<u64>),
-    /// As [`ControlCommand::Input`], for bytes that go in once however often they are sent: some of
-    /// `input` from `from` on. Without bytes it asks what is known of that input; answered by
-    /// [`ProcessEvent::InputProgress`]. A shim of an earlier version passes it over.
-    InputOnce {
-        /// What the bytes belong to.
-        input: IdempotentInput,
-        /// Where in it they begin.
-        from: u64,
-        /// At most [`INPUT_CHUNK_BYTES`].
-        bytes: Vec<u8>,
-    },
-}
-
-/// The most bytes one [`ControlCommand::Input`] carries.
-pub const INPUT_CHUNK_BYTES: usize = 64 * 1024;
-
 /// What becomes of a birth.
 #[derive(Debug)]
 pub enum ProcessEvent {
@@ -351,97 +318,6 @@ pub enum TerminalQuery {
     Cursor,
     /// What it can do: DA1, DECID.
     Attributes,
-}
-
-/// How an attempt was over. Written whole or not at all, before [`ProcessEvent::Exited`] is acted on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExitRecord {
-    /// The format's version, now [`EXIT_RECORD_VERSION`].
-    pub version: u8,
-    /// Which attempt.
-    pub attempt: u32,
-    /// The leader's OS pid; 0 where it never ran.
-    pub pid: u32,
-    /// When the program ran (or its birth was tried).
-    pub started_at: Timestamp,
-    /// When the leader's end was seen; where others went on in its place
-    /// ([`ProcessEvent::Detached`]), the end of the last of them.
-    pub ended_at: Timestamp,
-    /// Milliseconds from the one to the other on the monotonic clock: steps of the wall clock
-    /// do not matter. Records of earlier versions have 0.
-    #[serde(default)]
-    pub lived_ms: u64,
-    /// What became of it.
-    pub outcome: LeaderOutcome,
-    /// Processes it left behind that were ended.
-    pub leftovers: u32,
-    /// OS pids that survived the whole ladder; empty, or an error to be told.
-    pub survivors: Vec<u32>,
-    /// Whether a limit on memory killed it.
-    pub out_of_memory: bool,
-    /// Limits the tree ran into.
-    #[serde(default)]
-    pub limits_hit: Vec<LimitKind>,
-    /// What the tree used.
-    pub usage: Usage,
-    /// The journal's end.
-    pub output_end: u64,
-    /// Why output could not be written, where it could not.
-    pub journal_error: Option<String>,
-    /// Output bytes lost to a full disk.
-    pub lost_bytes: u64,
-    /// What it left in its workspace that is run or obeyed unasked.
-    #[serde(default)]
-    pub autorun: Box<AutorunReport>,
-}
-
-/// The version byte of [`ExitRecord`].
-pub const EXIT_RECORD_VERSION: u8 = 1;
-
-/// The step of [`LeaderOutcome::SpawnFailed`] before all others: the execution's directory and spec.
-pub const STEP_STORAGE: &str = "storage";
-/// The step of a birth for which the daemon has no descriptor left: nothing was tried.
-pub const STEP_OPEN_FILES: &str = "open_files";
-
-/// The step of [`LeaderOutcome::SpawnFailed`] at which no terminal could be had; with `EAGAIN`, as
-/// posix_openpt(3) has it, the kernel's limit on them (`kernel.pty.max`) is reached.
-pub const STEP_TERMINAL: &str = "terminal";
-
-/// What became of a leader.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LeaderOutcome {
-    /// It ran and ended.
-    Ended {
-        /// As waitid(2) told.
-        status: WaitStatus,
-        /// Whether the ladder had begun, and why.
-        #[serde(rename = "ladder")]
-        kill_reason: Option<KillReason>,
-    },
-    /// It never ran.
-    #[serde(rename = "not_born")]
-    SpawnFailed {
-        /// The step that failed, for example `exec`; [`STEP_STORAGE`] where the state
-        /// directory could not be written and nothing was tried.
-        step: String,
-        /// The kernel's error number.
-        errno: Option<i32>,
-        /// For people.
-        message: String,
-    },
-}
-
-/// Why the kill ladder began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KillReason {
-    /// An [`ControlCommand::Stop`].
-    #[serde(rename = "ordered")]
-    Requested,
-    /// A clock of the plan.
-    #[serde(rename = "clock")]
-    Timeout(TimeoutKind),
 }
 
 /// What was found of an earlier engine's execution.

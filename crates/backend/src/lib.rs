@@ -77,7 +77,6 @@
 
 mod backend;
 pub mod execution_dir;
-mod idempotent_input;
 pub mod output_sink;
 pub mod prepared_dir;
 pub mod redact;
@@ -91,4 +90,4 @@ pub use backend::{
     STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SnapshotError, SpawnError, SpawnHandle,
     TerminalQuery, Timeouts,
 };
-pub use idempotent_input::{IdempotentInput, InputProgress};
+pub use ostler_model::control::{IdempotentInput, InputProgress};

@@ -1,8 +1,8 @@
 //! Decisions: what may run, what happens next, who may see it.
 //!
 //! [`Engine`] is the facade. Below it, one pure [`supervisor`] per execution decides and one
-//! driver task acts; the registry knows them all. The engine must never know of HTTP, MCP or
-//! how a place enforces what it promises: abilities arrive as data.
+//! driver task acts; the registry holds all executions. The engine must never know of HTTP, MCP or
+//! how a backend enforces what it promises: capabilities arrive as data.
 #![forbid(unsafe_code)]
 
 pub mod admission;
@@ -30,7 +30,6 @@ pub mod prompt;
 mod quota_queue;
 #[cfg(test)]
 mod race_tests;
-pub mod readiness;
 mod recover;
 mod registry;
 pub mod request;
@@ -47,7 +46,6 @@ mod start_id;
 mod start_id_tests;
 mod stop;
 mod summary;
-pub mod supervisor;
 pub mod terminal;
 mod unwritten;
 mod watch;
@@ -65,6 +63,7 @@ pub use info::{
 pub use interaction::{Interaction, InteractionError, InteractionId, InteractionOutcome, Question};
 pub use lost_output::{lost_bytes, lost_tail};
 pub use ostler_backend_local::{open_files, register_descriptor};
+pub use ostler_lifecycle::{readiness, supervisor};
 pub use project::project_of;
 pub use quota_queue::{QUEUE_WAIT_MS, QueueWait, QueuedStart};
 pub use request::{

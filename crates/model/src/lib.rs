@@ -11,9 +11,11 @@
 
 pub mod autorun;
 pub mod byte_string;
+pub mod control;
 pub mod cursor;
 pub mod error_code;
 pub mod event;
+pub mod exit_record;
 mod hex;
 pub mod host_pattern;
 pub mod id;
@@ -37,9 +39,11 @@ pub mod visible;
 
 pub use autorun::{AutorunFinding, AutorunReport};
 pub use byte_string::ByteString;
+pub use control::{ControlCommand, IdempotentInput, InputProgress};
 pub use cursor::Cursor;
 pub use error_code::ErrorCode;
 pub use event::{Event, EventRecord, StopReason};
+pub use exit_record::{ExitRecord, KillReason, LeaderOutcome};
 pub use hex::lower_hex;
 pub use id::{ExecutionId, IdError, InputId};
 pub use isolation::{IsolationLevel, IsolationSpec, LimitKind, Limits, MissingCapability};

@@ -23,6 +23,8 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ),
     ("ostler-terminal", &["ostler-model"]),
     ("ostler-policy", &["ostler-model"]),
+    ("ostler-lifecycle", &["ostler-model"]),
+    ("ostler-detect", &["ostler-model", "ostler-policy"]),
     (
         "ostler-engine",
         &[
@@ -32,6 +34,8 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-backend-local",
             "ostler-terminal",
             "ostler-policy",
+            "ostler-lifecycle",
+            "ostler-detect",
         ],
     ),
     ("ostler-catalog", &["ostler-model", "ostler-journal"]),
@@ -126,6 +130,8 @@ const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
     ("ostler-backend", &["hyper", "axum"]),
     ("ostler-egress", &["hyper", "axum"]),
     ("ostler-backend-local", &["hyper", "axum"]),
+    ("ostler-lifecycle", &["tokio", "rustix", "inotify"]),
+    ("ostler-detect", &["tokio", "rustix", "inotify"]),
 ];
 
 /// The only third-party crates of the model: serialization, errors, time, identifiers.

@@ -528,23 +528,6 @@ fn cycles_and_depth_end() {
     }
 }
 
-#[test]
-fn files_on_disk_are_read_within_bounds() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("package.json");
-    let limit = usize::try_from(FILE_BYTES).expect("it fits");
-    std::fs::write(&path, vec![b'x'; limit]).expect("written");
-    assert_eq!(DiskFiles.read(&path).map(|it| it.len()), Some(limit));
-    std::fs::write(&path, vec![b'x'; limit + 1]).expect("written");
-    assert_eq!(DiskFiles.read(&path), None);
-    assert_eq!(DiskFiles.read(directory.path()), None);
-    assert_eq!(DiskFiles.read(&directory.path().join("none")), None);
-    let fifo = directory.path().join("fifo");
-    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).expect("made");
-    assert_eq!(DiskFiles.read(&fifo), None);
-}
-
 fn commands() -> Vec<&'static str> {
     lines(POSITIVES)
         .filter_map(|line| Some(line.split_once(" | ")?.1))

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ostler_backend::{ControlCommand, KillReason};
 use ostler_model::event::{DegradedCapability, TrimReason};
+use ostler_model::{ControlCommand, KillReason};
 use ostler_model::{
     Event, EventRecord, Lifetime, LostReason, State, StopReason, Termination, TerminationCause,
     Timestamp,
@@ -116,7 +117,7 @@ impl Supervisor {
 
     /// The highest offset on record.
     #[must_use]
-    pub(crate) const fn offset(&self) -> u64 {
+    pub const fn offset(&self) -> u64 {
         self.offset
     }
 

@@ -1,6 +1,6 @@
 //! How an execution ended, decided from what was recorded and nothing else.
 
-use ostler_backend::KillReason;
+use ostler_model::KillReason;
 use ostler_model::termination::WaitStatus;
 use ostler_model::{StopReason, Termination, TerminationCause};
 

@@ -24,5 +24,5 @@ mod state_machine;
 mod tests;
 
 pub use input::{ListeningSocket, NotifyState, ProbeOutcome, ProbeRequest, ReadinessInput};
-pub(crate) use log_patterns::{failure_line, is_port_conflict};
+pub use log_patterns::{failure_line, is_port_conflict};
 pub use state_machine::{Readiness, ReadinessEvent, WatchPlan};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ostler_backend::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::termination::WaitStatus;
+use ostler_model::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::{
     Event, EventRecord, HealthRule, Lifetime, LimitKind, LostReason, Principal, ReadyCondition,
     ReadyRule, RestartPolicy, ServicePlan, Signal, State, StopReason, StreamName, TermSize,

@@ -1,6 +1,6 @@
 //! Pauses, and limits reached while it runs.
 
-use ostler_backend::ControlCommand;
+use ostler_model::ControlCommand;
 use ostler_model::{Event, LimitKind, Principal, Timestamp};
 
 use super::effect::SupervisorEffect;

@@ -124,13 +124,13 @@ impl LogPatterns {
 }
 
 /// Whether a line says that a port is in use.
-pub(crate) fn is_port_conflict(line: &str) -> bool {
+pub fn is_port_conflict(line: &str) -> bool {
     PatternMatches::new(line).has(GenericPattern::InUse)
 }
 
 /// The line among these that tells best why a program failed: a port in use, else the last
 /// grave error, else what its kind says of failures, else the first that calls itself an error.
-pub(crate) fn failure_line<'a>(rule: &ReadyRule, lines: &'a [String]) -> Option<&'a String> {
+pub fn failure_line<'a>(rule: &ReadyRule, lines: &'a [String]) -> Option<&'a String> {
     let own = LogPatterns::new(rule).fail;
     let has = |which: GenericPattern, line: &str| PatternMatches::new(line).has(which);
     let is_fatal =

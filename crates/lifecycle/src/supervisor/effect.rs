@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_backend::ControlCommand;
+use ostler_model::ControlCommand;
 use ostler_model::EventRecord;
 
 /// One thing to do. The driver carries effects out in the order given.

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use ostler_backend::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::termination::WaitStatus;
+use ostler_model::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::{
     Event, EventRecord, Lifetime, LostReason, Principal, RestartPolicy, Signal, StopReason,
     Termination, TerminationCause, TimeoutKind, Timestamp, Usage,

@@ -8,6 +8,7 @@ use ostler_model::termination::WaitStatus;
 use ostler_model::{
     AutorunReport, Event, Lifetime, LimitKind, LostReason, RestartPolicy, StopReason, Timestamp,
 };
+use ostler_model::{ExitRecord, KillReason, LeaderOutcome};
 
 use super::effect::{SupervisorEffect, Timer};
 use super::state_machine::{AttemptStage, RestartCause, Supervisor};

@@ -1,0 +1,12 @@
+//! The lifecycle of one execution, decided purely: what happens next, given what happened.
+//!
+//! [`supervisor`] is the state machine of an execution: inputs in, events and effects out.
+//! [`readiness`] is the state machine of one attempt of a service: it decides when the service is
+//! ready and healthy from sockets, output and probes that others observed. The supervisor owns it.
+//!
+//! Time arrives as data. This crate must never know of async runtimes, files, sockets, clocks or
+//! backends: whoever drives it carries out the effects and reports what came of them.
+#![forbid(unsafe_code)]
+
+pub mod readiness;
+pub mod supervisor;

@@ -1,0 +1,98 @@
+//! The record of an attempt that is over: what a backend writes before it reports the end.
+
+use serde::{Deserialize, Serialize};
+
+use crate::termination::WaitStatus;
+use crate::{AutorunReport, LimitKind, TimeoutKind, Timestamp, Usage};
+
+/// The version byte of [`ExitRecord`].
+pub const EXIT_RECORD_VERSION: u8 = 1;
+
+/// The step of [`LeaderOutcome::SpawnFailed`] before all others: the execution's directory and spec.
+pub const STEP_STORAGE: &str = "storage";
+/// The step of [`LeaderOutcome::SpawnFailed`] for which the daemon has no descriptor left: nothing
+/// was tried.
+pub const STEP_OPEN_FILES: &str = "open_files";
+/// The step of [`LeaderOutcome::SpawnFailed`] at which no terminal could be had; with `EAGAIN`, as
+/// posix_openpt(3) has it, the kernel's limit on them (`kernel.pty.max`) is reached.
+pub const STEP_TERMINAL: &str = "terminal";
+
+/// How an attempt ended. Written whole or not at all, before the end is reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// The format's version, now [`EXIT_RECORD_VERSION`].
+    pub version: u8,
+    /// The attempt's number.
+    pub attempt: u32,
+    /// The leader's OS pid; 0 where it never ran.
+    pub pid: u32,
+    /// When the program started, or the attempt to spawn it began.
+    pub started_at: Timestamp,
+    /// When the leader ended; where processes it left behind went on in its place, the end of the
+    /// last of them.
+    pub ended_at: Timestamp,
+    /// Milliseconds from the one to the other on the monotonic clock: steps of the wall clock
+    /// do not matter. Records of earlier versions have 0.
+    #[serde(default)]
+    pub lived_ms: u64,
+    /// What became of the leader.
+    pub outcome: LeaderOutcome,
+    /// Number of processes it left behind that were ended.
+    pub leftovers: u32,
+    /// OS pids that survived the whole kill escalation; where there are any, that is an error to
+    /// report.
+    pub survivors: Vec<u32>,
+    /// Whether a limit on memory killed it.
+    pub out_of_memory: bool,
+    /// Limits the tree ran into.
+    #[serde(default)]
+    pub limits_hit: Vec<LimitKind>,
+    /// Resources the tree used.
+    pub usage: Usage,
+    /// The journal's end.
+    pub output_end: u64,
+    /// Why output could not be written, where it could not.
+    pub journal_error: Option<String>,
+    /// Output bytes lost to a full disk.
+    pub lost_bytes: u64,
+    /// Files it left in its workspace that other programs run or obey by themselves.
+    #[serde(default)]
+    pub autorun: Box<AutorunReport>,
+}
+
+/// What became of a leader.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeaderOutcome {
+    /// It ran and ended.
+    Ended {
+        /// As waitid(2) reported it.
+        status: WaitStatus,
+        /// Why the kill escalation had begun, where it had.
+        #[serde(rename = "ladder")]
+        kill_reason: Option<KillReason>,
+    },
+    /// It never ran.
+    #[serde(rename = "not_born")]
+    SpawnFailed {
+        /// The step that failed, for example `exec`; [`STEP_STORAGE`] where the state
+        /// directory could not be written and nothing was tried.
+        step: String,
+        /// The kernel's error number.
+        errno: Option<i32>,
+        /// For people.
+        message: String,
+    },
+}
+
+/// Why the kill escalation began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KillReason {
+    /// A [`ControlCommand::Stop`](crate::ControlCommand::Stop).
+    #[serde(rename = "ordered")]
+    Requested,
+    /// A timeout of the launch plan.
+    #[serde(rename = "clock")]
+    Timeout(TimeoutKind),
+}
