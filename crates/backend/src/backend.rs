@@ -19,9 +19,8 @@ use ostler_model::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-pub use ostler_model::control::{
-    ControlCommand, INPUT_CHUNK_BYTES, IdempotentInput, InputProgress,
-};
+use ostler_model::control::InputProgress;
+pub use ostler_model::control::{ControlCommand, INPUT_CHUNK_BYTES};
 pub use ostler_model::exit_record::{
     EXIT_RECORD_VERSION, ExitRecord, KillReason, LeaderOutcome, STEP_OPEN_FILES, STEP_STORAGE,
     STEP_TERMINAL,

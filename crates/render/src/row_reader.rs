@@ -267,14 +267,14 @@ pub fn with_pattern_encoding(
     if let (Some(pattern), Some(encoding)) = (&query.grep, encoding) {
         let sample = journal.read(&ByteQuery {
             max_bytes: SAMPLE_BYTES,
-            ..ByteQuery::from(Cursor::START)
+            ..ByteQuery::starting_at(Cursor::START)
         })?;
         let sample: Vec<u8> = sample
             .chunks
             .into_iter()
             .flat_map(|chunk| chunk.bytes)
             .collect();
-        query.grep = Some(pattern.clone().over(encoding.resolve(&sample)));
+        query.grep = Some(pattern.clone().with_encoding(encoding.resolve(&sample)));
     }
     Ok(query)
 }

@@ -1,6 +1,6 @@
 use std::os::fd::AsFd;
 
-use ostler_journal::{OutputWriter, Pattern, SegmentLimits, Unfinished, encoding_named};
+use ostler_journal::{OpenLineMode, OutputWriter, Pattern, SegmentLimits, encoding_for_label};
 use proptest::prelude::*;
 
 use super::*;

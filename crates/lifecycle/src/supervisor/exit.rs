@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ostler_backend::{ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::event::{DegradedCapability, TrimReason};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ostler_backend::{ControlCommand, ExitRecord};
 use ostler_model::event::TrimReason;
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ControlCommand, ExitRecord};

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ostler_backend::{ControlCommand, KillReason};
 use ostler_model::event::{DegradedCapability, TrimReason};
 use ostler_model::{ControlCommand, KillReason};
 use ostler_model::{

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use ostler_backend::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::{
