@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::fd_shortage::is_write_out_of_fds;
 use crate::info::ExecutionInfo;
 use crate::quota_queue::QueueWait;
-use crate::shell::RunSlot;
+use crate::shell_run_slot::RunSlot;
 use crate::terminal::{CachedScreen, Timeline, WriterLease};
 use crate::unwritten::UnwrittenEvents;
 

@@ -13,7 +13,7 @@ use ostler_model::{
 };
 
 use crate::error::Error;
-use crate::interaction::QuestionKind;
+use crate::prompt::QuestionKind;
 use crate::quota_queue::QueueWait;
 
 /// Everything known of one execution besides its output.

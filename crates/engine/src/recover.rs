@@ -12,12 +12,12 @@ use ostler_model::{Event, EventRecord, ExecutionId, Owner, Spec, State};
 
 use crate::admission::quota::QuotaKey;
 use crate::damaged::{self, DamagedExecution};
+use crate::dismissal_file::was_dismissed;
 use crate::driver::{Driver, DriverInit};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::{ExecutionHandle, LiveState};
 use crate::retention::{GONE_PREFIX, remove_directory};
-use crate::service::dismissal::was_dismissed;
 use crate::session_end::read_owner;
 
 /// Executions looked for at the same time.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ostler_model::{ByteString, Caller, Event, ExecutionId, State, Timestamp};
 use ostler_policy::{PolicyDecision, PolicyVerdict};
 
+use crate::admission::approval::ApprovalUse;
 use crate::admission::named_files::NamedFiles;
 use crate::admission::quota::QuotaKey;
 use crate::admission::secrets::{self, ResolvedSecret};
@@ -18,7 +19,6 @@ use crate::engine_inner::{EngineInner, LedgerDetail};
 use crate::error::Error;
 use crate::execution::{ExecutionHandle, LiveState, StartOrigin};
 use crate::info::{ExecutionInfo, WaitOutcome};
-use crate::interaction::ApprovalUse;
 use crate::quota_queue::{self, QueueWait, QuotaPermit, StartAdmission};
 use crate::request::{StartRequest, WaitFor};
 use crate::settings::Settings;

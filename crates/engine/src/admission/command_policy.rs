@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use ostler_model::{ByteString, Caller, has_hidden, shell_quote, visible};
 use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
 
+use super::approval::{Approval, ApprovalStatus, ApprovalSubject, ApprovalUse};
 use super::named_files::NamedFiles;
 use super::secrets::{self, ResolvedSecret};
 use super::{environment, program};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
-use crate::interaction::{
-    Approval, ApprovalStatus, ApprovalSubject, ApprovalUse, Question, QuestionKind,
-};
+use crate::interaction::Question;
+use crate::prompt::QuestionKind;
 use crate::request::{StartRequest, StdinRequest};
 use crate::settings::Settings;
 

@@ -3,6 +3,7 @@
 mod admit;
 pub mod allow_list;
 pub mod allow_list_warnings;
+pub(crate) mod approval;
 pub mod arguments;
 pub mod command_policy;
 pub mod credentials;

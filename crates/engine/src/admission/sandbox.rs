@@ -12,7 +12,7 @@ use super::{credentials, environment, path_facts};
 use crate::error::Error;
 use crate::request::{SandboxOptions, StartRequest};
 use crate::settings::{IsolationSettings, Settings};
-use crate::shell;
+use crate::shell_script_dir::script_dir;
 
 /// Shown read-only to everybody: what of the search path lies there needs no showing.
 const SYSTEM_DIRS_VISIBLE: [&str; 17] = [
@@ -122,7 +122,7 @@ pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<San
 /// Where the scripts of the shell lie that is asked for: its own, and no other's.
 fn shell_scripts(settings: &Settings, request: &StartRequest) -> Option<ByteString> {
     let session = request.shell.as_ref()?;
-    shell::scripts(&settings.state_dir, session.kind).ok()
+    script_dir(&settings.state_dir, session.kind).ok()
 }
 
 /// Where the command begins: at level high without links, since what they point to may not be

@@ -11,7 +11,7 @@ use regex::RegexBuilder;
 
 use crate::error::Error;
 use crate::probes::NotifySocket;
-use crate::service::{ServiceError, names};
+use crate::service_names;
 
 /// Where notify sockets stand below the state directory, each in a directory of its own.
 pub(crate) const NOTIFY_DIRECTORY: &str = "notify";
@@ -34,10 +34,22 @@ const DEPENDENCIES: usize = 64;
 /// Looks that may fail in a row.
 pub(crate) const FAILURES_MAX: u32 = 1_000;
 
+/// A value of a service's plan that is not allowed; as an [`Error`] it is
+/// [`ServiceError::Value`](crate::ServiceError::Value).
+#[derive(Debug)]
+pub(crate) struct InvalidServicePlan {
+    /// The part of the plan.
+    pub(crate) what: &'static str,
+    /// The value as it was given.
+    pub(crate) given: String,
+    /// What is wrong with it.
+    pub(crate) problem: String,
+}
+
 /// Checks the plan of a service; anything else passes.
 ///
 /// # Errors
-/// [`ServiceError::Value`] for the first thing that cannot be.
+/// [`InvalidServicePlan`] for the first thing that cannot be.
 pub(crate) fn check_plan(
     lifetime: Option<&Lifetime>,
     level: IsolationLevel,
@@ -47,7 +59,7 @@ pub(crate) fn check_plan(
         return Ok(());
     };
     if !plan.name.is_empty() {
-        names::check(&plan.name)
+        service_names::check(&plan.name)
             .map_err(|problem| invalid_value("service name", &plan.name, problem))?;
     }
     check_ready_rule(&plan.ready)?;
@@ -94,7 +106,7 @@ pub(crate) fn probe_commands(lifetime: Option<&Lifetime>) -> Vec<Command> {
 }
 
 /// Whether commands of this level can say that they are ready, and where.
-fn check_notify(level: IsolationLevel, state_dir: &Path) -> Result<(), ServiceError> {
+fn check_notify(level: IsolationLevel, state_dir: &Path) -> Result<(), InvalidServicePlan> {
     if level >= IsolationLevel::High {
         let problem = "level high shows no notify socket; ask for 'listening', 'responding' or \
                        'log'";
@@ -113,7 +125,7 @@ fn check_notify(level: IsolationLevel, state_dir: &Path) -> Result<(), ServiceEr
     Err(invalid_value("ready_when", "notify", problem))
 }
 
-fn check_ready_rule(rule: &ReadyRule) -> Result<(), ServiceError> {
+fn check_ready_rule(rule: &ReadyRule) -> Result<(), InvalidServicePlan> {
     for (what, list) in [
         ("ready_pattern", &rule.ready),
         ("fail_pattern", &rule.fail),
@@ -137,7 +149,7 @@ fn check_ready_rule(rule: &ReadyRule) -> Result<(), ServiceError> {
     check_ready_when("ready_when", &rule.when)
 }
 
-fn check_ready_when(what: &'static str, when: &ReadyCondition) -> Result<(), ServiceError> {
+fn check_ready_when(what: &'static str, when: &ReadyCondition) -> Result<(), InvalidServicePlan> {
     match when {
         ReadyCondition::Auto
         | ReadyCondition::Listening
@@ -169,7 +181,7 @@ fn check_ready_when(what: &'static str, when: &ReadyCondition) -> Result<(), Ser
     }
 }
 
-fn check_health(health: &HealthRule) -> Result<(), ServiceError> {
+fn check_health(health: &HealthRule) -> Result<(), InvalidServicePlan> {
     match &health.probe {
         ReadyCondition::Http { .. }
         | ReadyCondition::Tcp { .. }
@@ -197,7 +209,7 @@ fn check_health(health: &HealthRule) -> Result<(), ServiceError> {
         .map_or(Ok(()), |it| check_duration("health interval", it))
 }
 
-fn check_dependencies(plan: &ServicePlan) -> Result<(), ServiceError> {
+fn check_dependencies(plan: &ServicePlan) -> Result<(), InvalidServicePlan> {
     if plan.depends_on.len() > DEPENDENCIES {
         let problem = format!("at most {DEPENDENCIES} are allowed");
         return Err(invalid_value(
@@ -207,7 +219,7 @@ fn check_dependencies(plan: &ServicePlan) -> Result<(), ServiceError> {
         ));
     }
     for Dependency { name, .. } in &plan.depends_on {
-        names::check(name).map_err(|problem| invalid_value("depends_on", name, problem))?;
+        service_names::check(name).map_err(|problem| invalid_value("depends_on", name, problem))?;
     }
     Ok(())
 }
@@ -292,7 +304,7 @@ pub(crate) fn is_valid_duration(time: Duration) -> bool {
     !time.is_zero() && time <= Duration::from_secs(TIME_MAX_S)
 }
 
-fn check_duration(what: &'static str, given: Duration) -> Result<(), ServiceError> {
+fn check_duration(what: &'static str, given: Duration) -> Result<(), InvalidServicePlan> {
     if is_valid_duration(given) {
         return Ok(());
     }
@@ -304,8 +316,12 @@ fn check_duration(what: &'static str, given: Duration) -> Result<(), ServiceErro
     ))
 }
 
-fn invalid_value(what: &'static str, given: &str, problem: impl Into<String>) -> ServiceError {
-    ServiceError::Value {
+fn invalid_value(
+    what: &'static str,
+    given: &str,
+    problem: impl Into<String>,
+) -> InvalidServicePlan {
+    InvalidServicePlan {
         what,
         given: given.to_owned(),
         problem: problem.into(),

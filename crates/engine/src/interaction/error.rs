@@ -3,8 +3,8 @@
 use ostler_model::ExecutionId;
 use thiserror::Error;
 
-use super::question::QuestionKind;
 use super::state::InteractionId;
+use crate::prompt::QuestionKind;
 
 /// A question that cannot be asked, or an answer that cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -5,7 +5,6 @@
 //! one timer for the earliest deadline, one task per answer that goes into a command.
 
 mod api;
-mod approval;
 #[cfg(test)]
 mod approval_tests;
 mod error;
@@ -19,12 +18,11 @@ mod validate;
 #[cfg(test)]
 mod walk_tests;
 
-pub use approval::{Approval, CONSENT_S};
-pub(crate) use approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
+pub use crate::admission::approval::{Approval, CONSENT_S};
+pub use crate::prompt::{OPTIONS, QuestionKind};
 pub use error::InteractionError;
 pub use question::{
-    ANSWER_BYTES, INTERACTION_TIMEOUT_MS, LONGEST_TIMEOUT_MS, MESSAGE_BYTES, OPTION_BYTES, OPTIONS,
-    Question, QuestionKind,
+    ANSWER_BYTES, INTERACTION_TIMEOUT_MS, LONGEST_TIMEOUT_MS, MESSAGE_BYTES, OPTION_BYTES, Question,
 };
 pub(crate) use service::InteractionService;
 pub use state::{CancelReason, Interaction, InteractionId, InteractionOutcome, InteractionState};

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use ostler_model::ExecutionId;
-pub use ostler_model::QuestionKind;
 use serde::Serialize;
 
-use super::approval::Approval;
 use super::error::InteractionError;
+use crate::admission::approval::Approval;
 use crate::info::Prompt;
+use crate::prompt::{OPTIONS, QuestionKind};
 
 /// How long an answer is waited for unless the question says otherwise, in milliseconds
 /// (001 §4).
@@ -19,8 +19,6 @@ pub const LONGEST_TIMEOUT_MS: u64 = 24 * 3_600_000;
 pub const MESSAGE_BYTES: usize = 4_096;
 /// The longest message that asks consent to a start: it shows the whole of it.
 pub(crate) const APPROVAL_BYTES: usize = 64 * 1024;
-/// The most options.
-pub const OPTIONS: usize = 100;
 /// The longest option.
 pub const OPTION_BYTES: usize = 1_024;
 /// The longest answer: with its newline one line of a terminal in its ordinary mode.

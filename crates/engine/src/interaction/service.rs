@@ -7,12 +7,12 @@ use ostler_model::{Caller, ExecutionId, Io, Owner, Principal, Timestamp};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
 use super::error::InteractionError;
 use super::question::Question;
 use super::state::{CancelReason, Interaction, InteractionId, InteractionOutcome};
 use super::table::{AnswerDelivery, ClockSnapshot, InteractionTable};
 use super::validate;
+use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
 use crate::driver::{DriverCommand, InputWrite, WriteKind};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;

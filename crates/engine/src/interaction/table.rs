@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use ostler_model::{ExecutionId, Owner, Principal, Timestamp};
 use tokio::time::Instant;
 
-use super::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse, CONSENT_S};
 use super::error::InteractionError;
 use super::question::Question;
 use super::state::{
     CancelReason, Interaction, InteractionId, InteractionOutcome, InteractionState,
 };
 use super::validate::parse_yes_no;
+use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse, CONSENT_S};
 
 /// The most interactions open in one session at a time.
 pub const MAX_OPEN: usize = 32;

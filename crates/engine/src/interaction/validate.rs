@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::error::InteractionError;
-use super::question::{ANSWER_BYTES, Question, QuestionKind};
+use super::question::{ANSWER_BYTES, Question};
+use crate::prompt::QuestionKind;
 
 /// Longest marker of an option, for example the `12` of `12) the blue one`.
 const MARKER_CHARS: usize = 3;

@@ -1,8 +1,8 @@
 //! What kind of answer a prompt asks for: a pure function over its text.
 
+use super::question_kind::QuestionKind;
 use super::visible_line::visible_line;
 use super::{menu, patterns};
-use crate::interaction::QuestionKind;
 
 /// What was seen besides the prompt's own line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::interaction::OPTIONS;
+use super::question_kind::OPTIONS;
 
 /// Lines before a prompt that are searched for a menu.
 const MENU_LINES: usize = 200;

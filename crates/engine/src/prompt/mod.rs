@@ -5,6 +5,7 @@ mod detect;
 mod menu;
 mod patterns;
 mod prompt_tail;
+mod question_kind;
 mod screen;
 #[cfg(test)]
 mod tests;
@@ -12,5 +13,6 @@ mod visible_line;
 
 pub use detect::{DetectedPrompt, PromptContext, detect};
 pub use prompt_tail::{PROMPT_TEXT_BYTES, PromptTail, PromptTailEvent};
+pub use question_kind::{OPTIONS, QuestionKind};
 pub use screen::ScreenPrompt;
 pub(crate) use visible_line::visible_line;

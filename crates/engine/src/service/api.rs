@@ -12,7 +12,7 @@ use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{
     Diagnosis, EnsureResult, ServiceDefinition, ServiceError, ServiceInfo, ServiceRequest,
-    ServiceStopped, format, names, ports, restart_request, start_plan,
+    ServiceStopped, format, ports, restart_request, start_plan,
 };
 use crate::admission::arguments;
 use crate::detection::DetectedService;
@@ -20,6 +20,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::readiness::is_port_conflict;
 use crate::request::{StartRequest, StopRequest};
+use crate::service_names;
 use crate::start::{self, StartGuard};
 use crate::stop;
 
@@ -437,7 +438,7 @@ impl Engine {
     /// at the machine is refused here.
     pub fn define_service(&self, caller: &Caller, request: &ServiceRequest) -> Result<(), Error> {
         let name = request.name.clone().unwrap_or_default();
-        names::check(&name).map_err(|problem| ServiceError::Value {
+        service_names::check(&name).map_err(|problem| ServiceError::Value {
             what: "service name",
             given: name.clone(),
             problem,

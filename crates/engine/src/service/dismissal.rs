@@ -2,25 +2,14 @@
 
 use std::path::Path;
 
-use ostler_model::{Caller, Principal};
-use serde::{Deserialize, Serialize};
+use ostler_model::Caller;
 
 use super::caller_services::name_of;
 use super::starter::ServiceStarter;
 use super::{ServiceError, ServiceInfo};
+use crate::dismissal_file;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::json_file;
-
-/// The file in an execution's directory that says that it was dismissed.
-const FILE: &str = "dismissed.json";
-const VERSION: u8 = 1;
-
-#[derive(Debug, Serialize, Deserialize)]
-struct DismissalFile {
-    version: u8,
-    by: Principal,
-}
 
 impl Engine {
     /// Leaves an ended service out of lists from now on, also under later engines; by name and
@@ -45,18 +34,9 @@ impl Engine {
             .into());
         }
         if !entry.is_dismissed() {
-            let file = DismissalFile {
-                version: VERSION,
-                by: caller.owner.principal.clone(),
-            };
-            json_file::replace(&entry.dir, FILE, &file)?;
+            dismissal_file::write(&entry.dir, &caller.owner.principal)?;
             entry.dismiss();
         }
         Ok(starter.service_info(&entry))
     }
-}
-
-/// Whether an execution was dismissed under an earlier engine.
-pub(crate) fn was_dismissed(dir: &Path) -> bool {
-    dir.join(FILE).exists()
 }

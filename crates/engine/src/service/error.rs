@@ -2,6 +2,9 @@
 
 use ostler_model::{ErrorCode, PortHolder};
 
+use crate::admission::service_plan::InvalidServicePlan;
+use crate::error::Error;
+
 /// A request for a service that could not be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
@@ -98,6 +101,21 @@ pub enum ServiceError {
         /// What is wrong with it.
         problem: String,
     },
+}
+
+impl From<InvalidServicePlan> for Error {
+    fn from(invalid: InvalidServicePlan) -> Self {
+        let InvalidServicePlan {
+            what,
+            given,
+            problem,
+        } = invalid;
+        Self::Service(ServiceError::Value {
+            what,
+            given,
+            problem,
+        })
+    }
 }
 
 impl ServiceError {

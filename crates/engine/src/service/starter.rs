@@ -11,13 +11,14 @@ use super::definition_store::API;
 use super::manifest::Manifest;
 use super::registry::unstarted_info;
 use super::workspace::{NameScope, ServiceScope, WorkspaceContext};
-use super::{ServiceError, ServiceInfo, ServiceRequest, names, ports, reload};
+use super::{ServiceError, ServiceInfo, ServiceRequest, ports, reload};
 use crate::admission::quota::QuotaKey;
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::quota_queue::StartAdmission;
 use crate::request::StartRequest;
+use crate::service_names;
 use crate::start::{self, StartGuard};
 
 /// Services for one caller, as they are defined where the caller stands.
@@ -224,7 +225,11 @@ impl<'a> ServiceStarter<'a> {
                 .detect(&self.core.settings, &request.start);
             let detected = detected.as_ref().map(|it| it.name.as_str());
             let is_taken = |name: &str| services.find_living(name).is_some();
-            return Ok(names::choose(detected, &request.start.command, is_taken));
+            return Ok(service_names::choose(
+                detected,
+                &request.start.command,
+                is_taken,
+            ));
         };
         self.ensure_name_free(name)?;
         Ok(name.clone())
@@ -235,7 +240,7 @@ impl<'a> ServiceStarter<'a> {
     /// # Errors
     /// When it cannot, or one that lives is.
     pub(crate) fn ensure_name_free(self, name: &str) -> Result<(), Error> {
-        names::check(name).map_err(|problem| ServiceError::Value {
+        service_names::check(name).map_err(|problem| ServiceError::Value {
             what: "service name",
             given: name.to_owned(),
             problem,

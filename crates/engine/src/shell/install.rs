@@ -5,14 +5,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::{ByteString, ShellKind};
+use ostler_model::ByteString;
 use ostler_terminal::shell::SCRIPTS;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::Error;
+use crate::shell_script_dir::SCRIPT_DIRECTORY;
 
-/// The directory of the scripts within the state directory.
-const SHELL: &str = "shell";
 /// Random bytes of a nonce.
 const NONCE_BYTES: usize = 16;
 /// Readable within a private directory: in a cell they are read by another user, who is shown
@@ -25,7 +24,7 @@ const FILE_MODE: u32 = 0o644;
 pub(super) fn install(state_dir: &Path) -> Result<ByteString, Error> {
     // Shells go to other directories: they need an absolute path.
     let state_dir = std::path::absolute(state_dir).map_err(storage_error(state_dir))?;
-    let directory = state_dir.join(SHELL);
+    let directory = state_dir.join(SCRIPT_DIRECTORY);
     for file in SCRIPTS {
         let path = directory.join(file.path);
         let parent = path.parent().map_or(Ok(()), make_readable);
@@ -73,15 +72,6 @@ fn make_readable(directory: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Where the scripts of one kind of shell lie.
-///
-/// # Errors
-/// When the working directory is gone that a relative path would begin at.
-pub(crate) fn directory(state_dir: &Path, kind: ShellKind) -> io::Result<ByteString> {
-    let state_dir = std::path::absolute(state_dir)?;
-    Ok(ByteString::from(state_dir.join(SHELL).join(kind.as_str())))
 }
 
 /// Letters and digits that nobody can guess.

@@ -18,6 +18,4 @@ mod script;
 mod shell_scanner;
 mod tty_processes;
 
-pub(crate) use install::directory as scripts;
 pub use run::{IdempotencyKey, ShellCommand, ShellEnd, ShellRun};
-pub(crate) use run_lock::RunSlot;

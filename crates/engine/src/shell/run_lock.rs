@@ -1,6 +1,6 @@
 //! One script at a time in one shell.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ostler_model::snapshot::TreeSnapshot;
 use ostler_terminal::ShellState;
@@ -11,28 +11,6 @@ use crate::execution::ExecutionHandle;
 
 /// Characters of a script that others are told.
 const SUMMARY_CHARS: usize = 80;
-
-/// What runs in one session on somebody's behalf.
-#[derive(Debug, Default)]
-pub(crate) struct RunSlot(Mutex<RunSlotState>);
-
-#[derive(Debug, Default)]
-struct RunSlotState {
-    script: Option<String>,
-    /// Where the last script was over and the prompt was back.
-    free_since: Option<u64>,
-}
-
-impl RunSlot {
-    fn lock(&self) -> MutexGuard<'_, RunSlotState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Where nothing stood at the prompt, because the text of the last script was gone.
-    pub(super) fn free_since(&self) -> Option<u64> {
-        self.lock().free_since
-    }
-}
 
 /// The right to type into a shell; given back when dropped.
 #[derive(Debug)]

@@ -12,12 +12,13 @@ mod readers;
 mod screen_cache;
 mod timeline;
 
+pub use crate::settings::TERMINAL_VIEW_BYTES;
 pub(crate) use cached_screen::CachedScreen;
 pub use events::{TerminalEvent, TerminalEvents};
 pub use input::{TYPING_BYTES, TerminalInput, TerminalInputResult};
 pub(crate) use lease::WriterLease;
 pub use lease::{LEASE_NAME_BYTES, Lease, LeaseHolder, LeaseId};
-pub use page::{TERMINAL_VIEW_BYTES, TERMINAL_VIEW_MAX_BYTES, TerminalPage, TerminalPageQuery};
+pub use page::{TERMINAL_VIEW_MAX_BYTES, TerminalPage, TerminalPageQuery};
 pub(crate) use readers::OpenReaders;
 pub(crate) use screen_cache::ScreenCache;
 pub use screen_cache::{

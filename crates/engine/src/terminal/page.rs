@@ -3,9 +3,6 @@
 use ostler_journal::{ByteQuery, Journal, ReadError};
 use ostler_model::Cursor;
 
-/// Bytes of the newest output a session's raw view reaches back, unless settings say
-/// otherwise; the journal keeps more.
-pub const TERMINAL_VIEW_BYTES: u64 = 1024 * 1024;
 /// The furthest back settings can let it reach, in bytes: a view is read into memory.
 pub const TERMINAL_VIEW_MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The longest character of UTF-8, in bytes.

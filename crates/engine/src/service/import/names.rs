@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::service::names;
+use crate::service_names;
 
 /// Characters of the longest name.
 const CHARS: usize = 63;
@@ -47,7 +47,7 @@ fn sanitize(original: &str) -> String {
     let all: String = lower.chars().map(allowed).collect();
     let trimmed = all.trim_start_matches(['_', '.', '-']);
     let name: String = trimmed.chars().take(CHARS).collect();
-    if names::check(&name).is_ok() {
+    if service_names::check(&name).is_ok() {
         name
     } else {
         "service".to_owned()

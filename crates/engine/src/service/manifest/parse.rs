@@ -9,7 +9,7 @@ use toml::de::DeTable;
 use super::toml_value::{TomlTable, TomlValue, line_of};
 use super::values;
 use crate::service::definition::{ServiceDefinition, TERMINAL_SIZE};
-use crate::service::names;
+use crate::service_names;
 
 /// Bytes of the largest file.
 pub(super) const FILE_BYTES: usize = 256 * 1024;
@@ -90,7 +90,7 @@ fn parse_service(
     item: &TomlValue<'_>,
     dir: &Path,
 ) -> Result<ServiceDefinition, ManifestError> {
-    if let Err(problem) = names::check(name) {
+    if let Err(problem) = service_names::check(name) {
         return Err(ManifestError {
             line: line_of(item.text, item.value.span().start),
             problem: format!("service '{name}': {problem}"),
@@ -214,7 +214,7 @@ fn dependencies(item: &TomlValue<'_>, service: &str) -> Result<Vec<Dependency>, 
         if dependency.name == service {
             return Err(item.error(format!("names '{service}' itself")));
         }
-        names::check(&dependency.name).map_err(|problem| item.error(problem))?;
+        service_names::check(&dependency.name).map_err(|problem| item.error(problem))?;
     }
     Ok(found)
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use ostler_model::{ByteString, Command, IsolationLevel};
 use serde::Serialize;
 
-use super::state::InteractionId;
-use crate::admission::named_files::NamedFiles;
+use super::named_files::NamedFiles;
+use crate::interaction::InteractionId;
 use crate::request::{SandboxOptions, StdinRequest};
 
 /// How long a person's yes holds, in seconds.

@@ -1,0 +1,20 @@
+//! Where the integration scripts of shells lie; `shell` writes them there.
+
+use std::io;
+use std::path::Path;
+
+use ostler_model::{ByteString, ShellKind};
+
+/// The directory of the scripts within the state directory.
+pub(crate) const SCRIPT_DIRECTORY: &str = "shell";
+
+/// The directory of the scripts for one kind of shell.
+///
+/// # Errors
+/// When the working directory is gone that a relative path would begin at.
+pub(crate) fn script_dir(state_dir: &Path, kind: ShellKind) -> io::Result<ByteString> {
+    let state_dir = std::path::absolute(state_dir)?;
+    Ok(ByteString::from(
+        state_dir.join(SCRIPT_DIRECTORY).join(kind.as_str()),
+    ))
+}
