@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ostler_backend::EXIT_RECORD_VERSION;
 use ostler_backend::spec_file::{SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity, SpecFile};
 use ostler_backend::{
-    Backend, BoxFuture, ControlCommand, ControlError, ExitRecord, KillReason, LaunchPlan,
-    LeaderOutcome, ProcessControl, ProcessEvent, RecoveryOutcome, SnapshotError, SpawnError,
-    SpawnHandle,
+    Backend, BoxFuture, ControlCommand, ControlError, EXIT_RECORD_VERSION, ExitRecord, KillReason,
+    LaunchPlan, LeaderOutcome, ProcessControl, ProcessEvent, RecoveryOutcome, SnapshotError,
+    SpawnError, SpawnHandle,
 };
 use ostler_model::termination::WaitStatus;
 use ostler_model::{

@@ -7,11 +7,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ostler_backend::PLAN_MAX_BYTES;
 use ostler_backend::prepared_dir::PREPARED_PREFIX;
 use ostler_backend::{
-    Backend, BoxFuture, LaunchIo, LaunchPlan, OverlayRequestError, RecoveryOutcome, SnapshotError,
-    SpawnError, SpawnHandle,
+    Backend, BoxFuture, LaunchIo, LaunchPlan, OverlayRequestError, PLAN_MAX_BYTES, RecoveryOutcome,
+    SnapshotError, SpawnError, SpawnHandle,
 };
 use ostler_model::{
     BackendName, Capability, CapabilitySet, ExecutionId, MissingCapability, OverlayRequest,

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ostler_backend::{ControlCommand, ControlError};
-use ostler_backend::{INPUT_CHUNK_BYTES, IdempotentInput, InputProgress};
+use ostler_backend::{
+    ControlCommand, ControlError, INPUT_CHUNK_BYTES, IdempotentInput, InputProgress,
+};
 use ostler_model::{InputId, Principal, Timestamp};
 use tokio::sync::oneshot;
 use tokio::time::Instant;

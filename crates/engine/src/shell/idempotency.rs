@@ -2,8 +2,7 @@
 //! it outlives the daemon, and whatever a daemon sent before it died is there before the next
 //! one asks.
 
-use ostler_backend::ControlError;
-use ostler_backend::InputProgress;
+use ostler_backend::{ControlError, InputProgress};
 use ostler_model::{Caller, InputId};
 
 use super::run::IdempotencyKey;

@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_backend::ControlError;
-use ostler_backend::IdempotentInput;
+use ostler_backend::{ControlError, IdempotentInput};
 use ostler_journal::follow::JournalFollower;
 use ostler_model::snapshot::{ForegroundProcess, TreeSnapshot};
 use ostler_model::{Caller, Cursor, InputId, ShellKind, ShellSession};
