@@ -1,6 +1,6 @@
-//! A person at an agent's session: what `ostler attach` does, in one program. Starts a shell,
-//! shows it on this terminal, passes the keys on while it holds the lease, and ends with
-//! ctrl-] or the shell.
+//! Connects a person's terminal to an agent's session, as `ostler attach` does, in one program.
+//! Starts a shell, shows it on this terminal, passes keys on while it holds the lease, and ends
+//! with ctrl-] or when the shell ends.
 //!
 //! `cargo run -p ostler --example attach [PROGRAM [ARGUMENT…]]`
 
@@ -16,11 +16,11 @@ use tokio::sync::mpsc;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// ctrl-].
+/// The detach key, ctrl-].
 const DETACH: u8 = 0x1d;
-/// Bytes read from the keyboard at a time.
+/// Most bytes of one read from the keyboard.
 const KEYS_BYTES: usize = 1_024;
-/// Reads of the keyboard that may wait for their turn.
+/// Capacity of the channel of keyboard reads.
 const KEYS_WAITING: usize = 64;
 
 #[tokio::main]
@@ -55,11 +55,11 @@ async fn main() -> Outcome<()> {
     attached
 }
 
-/// Shows the session until it ends or the person has seen enough.
+/// Shows the session until it ends or the detach key is pressed.
 async fn attach(engine: &Engine, me: &Caller, id: &str) -> Outcome<()> {
-    // As long as this lives, nobody else types.
+    // While this lease exists, nobody else can type.
     let mut lease = engine.acquire_lease(me, id, "the example", false).await?;
-    // What is on the screen already, then what comes.
+    // First what is on the screen already, then what comes.
     let (paint, checkpoint) = engine.repaint(me, id).await?;
     show(&paint)?;
     let from = Cursor {
@@ -103,7 +103,7 @@ async fn pass_on(
     Ok(())
 }
 
-/// Keys as they are pressed, read by a thread of their own.
+/// Keys as they are pressed, read by a dedicated thread.
 fn keyboard() -> mpsc::Receiver<Vec<u8>> {
     let (keys, pressed) = mpsc::channel(KEYS_WAITING);
     thread::spawn(move || {
@@ -124,7 +124,7 @@ fn show(bytes: &[u8]) -> Outcome<()> {
     Ok(out.flush()?)
 }
 
-/// Keys one by one and without echo; what it was before.
+/// Puts the terminal into raw mode without echo; returns the former attributes.
 fn make_raw() -> Outcome<Termios> {
     let cooked = tcgetattr(std::io::stdin())?;
     let mut raw = cooked.clone();

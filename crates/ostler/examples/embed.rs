@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{}: {}", info.id.short(), info.status().process.as_str());
     print_lines(&engine, &info.id.short())?;
 
-    // Background: start, wait for a line, look, stop.
+    // Background: start, wait for a line, read, stop.
     let script = "while true; do echo tick; sleep 1; done";
     let mut request = StartRequest::argv(["sh", "-c", script], "/tmp");
     request.labels = vec!["clock".to_owned()];

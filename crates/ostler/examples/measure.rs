@@ -1,9 +1,8 @@
 //! The engine and the journal reader alone, for `cargo xtask bench core`.
 //!
-//! `measure KEEPER STATE_DIR HEAP_BYTES` reads one order per line and answers each with a line
-//! of durations in nanoseconds:
-//! `run N` runs `sh -c 'echo hi'` N times; `tail N DIR` reads the last lines of a journal;
-//! `grep WORD DIR` searches one.
+//! `measure KEEPER STATE_DIR HEAP_BYTES` reads one request per line and answers each with a line of
+//! durations in nanoseconds: `run N` runs `sh -c 'echo hi'` N times; `tail N DIR` reads the last
+//! lines of a journal; `grep WORD DIR` searches one.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -15,9 +14,9 @@ use ostler::{Engine, StartRequest, ZygoteConfig};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Longer than any command here runs.
+/// Timeout of one run, in milliseconds; no command here takes that long.
 const RUN_MS: u64 = 30_000;
-/// One page, so that it is touched.
+/// Size of a memory page, the stride at which the heap is touched.
 const PAGE_BYTES: usize = 4_096;
 /// Most bytes of an answer.
 const ANSWER_BYTES: u64 = 1 << 24;
@@ -36,7 +35,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// That many bytes of heap, each page written.
+/// Allocates that many bytes of heap and writes to each page.
 fn touched(bytes: usize) -> Vec<u8> {
     let mut heap = vec![0; bytes];
     heap.iter_mut()

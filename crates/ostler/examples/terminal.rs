@@ -17,9 +17,9 @@ use ostler::{
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The size sessions begin with.
+/// The initial size of the sessions.
 const SIZE: TermSize = TermSize { cols: 80, rows: 24 };
-/// How long to wait for anything.
+/// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::main]
@@ -42,7 +42,7 @@ async fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// A shell that tells when a command ended, with what status, and in which directory it is.
+/// A shell session that reports the exit status of each command and its working directory.
 async fn a_shell(engine: &Engine, me: &Caller) -> Outcome<()> {
     let environment = engine.settings().base_env.clone();
     let request = engine
@@ -87,7 +87,7 @@ async fn a_shell(engine: &Engine, me: &Caller) -> Outcome<()> {
     Ok(())
 }
 
-/// A full-screen program, driven by keys and read from its screen.
+/// A full-screen program, driven with keys and read from its screen.
 async fn an_editor(engine: &Engine, me: &Caller) -> Outcome<()> {
     let directory = engine.settings().state_dir.join("work");
     std::fs::create_dir_all(&directory)?;
@@ -149,7 +149,7 @@ async fn shown(engine: &Engine, me: &Caller, id: &str, text: &str) -> Outcome<()
     }
 }
 
-/// One write that no other gets into.
+/// Types the pieces in one write that no other write is mixed into.
 async fn type_in(engine: &Engine, me: &Caller, id: &str, pieces: Vec<InputPiece>) -> Outcome<()> {
     let typing = TerminalInput {
         pieces,

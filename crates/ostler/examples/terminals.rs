@@ -1,12 +1,12 @@
 //! Terminal sessions through the library alone, for `cargo xtask bench pty`.
 //!
-//! `terminals KEEPER STATE_DIR` reads one order per line and answers each with a line of
+//! `terminals KEEPER STATE_DIR` reads one request per line and answers each with a line of
 //! durations in nanoseconds:
-//! `echo N` types one character N times into a raw `cat`, from the write to the echo;
-//! `late PROGRAM ARGUMENT…` runs a program that prints the monotonic clock, line by line: from
-//! the stamp to the event with it;
-//! `prompt N` starts bash N times, from the request to its prompt;
-//! `shell N` runs `:` N times in one shell session, from the request to its exit status.
+//! * `echo N` types one character N times into a raw `cat`: from the write to the echo;
+//! * `late PROGRAM ARGUMENT…` runs a program that prints the monotonic clock, line by line: from
+//!   the timestamp to the event that carries it;
+//! * `prompt N` starts bash N times: from the request to its prompt;
+//! * `shell N` runs `:` N times in one shell session: from the request to its exit status.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -24,11 +24,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The seed's default size.
+/// The default size of a session.
 const SIZE: TermSize = TermSize { cols: 80, rows: 24 };
-/// What a session says when it may be typed into.
+/// The output of a session that is ready for input.
 const READY: &str = "ready";
-/// No step takes longer.
+/// The longest that one step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn main() -> Outcome<()> {
@@ -97,7 +97,7 @@ impl Bench {
         Ok(self.engine.terminal_events(&self.me, id, from)?)
     }
 
-    /// A program that echoes in raw mode, waited for until it reads.
+    /// A program that echoes in raw mode; returns when it reads.
     async fn ready(&self) -> Outcome<(String, u64)> {
         let script = format!("stty raw -echo; echo {READY}; exec cat");
         let id = self.start(&["/bin/sh", "-c", &script]).await?;
@@ -184,7 +184,7 @@ impl Bench {
         let request = request.await?;
         let id = self.engine.start(&self.me, request).await?.id.to_string();
         let mut took = Vec::with_capacity(count);
-        // The first one waits for the prompt as well.
+        // The first round includes the wait for the prompt.
         for round in 0..=count {
             let begin = Instant::now();
             let command = ShellCommand {
@@ -206,7 +206,7 @@ impl Bench {
     }
 }
 
-/// The next output.
+/// The next output event.
 async fn output(events: &mut TerminalEvents) -> Outcome<Vec<u8>> {
     match events.next().await? {
         Some(TerminalEvent::Output { data, .. }) => Ok(data),

@@ -10,9 +10,9 @@ use ostler_engine::{CleanOutcome, ListFilter, Settings, StopRequest};
 use ostler_model::{Caller, Owner, Principal, Scope};
 use thiserror::Error;
 
-/// How often [`Engine::destroy`] looks for executions that were started meanwhile.
+/// Most rounds of [`Engine::destroy`]; each ends what was started during the one before.
 const DESTROY_ROUNDS: u32 = 16;
-/// The reason on record of what [`Engine::destroy`] stopped.
+/// The recorded stop reason of what [`Engine::destroy`] stopped.
 const DESTROYED: &str = "destroyed";
 
 /// An engine over this machine; everything else is [`ostler_engine::Engine`], to which it
@@ -20,10 +20,10 @@ const DESTROYED: &str = "destroyed";
 #[derive(Debug, Clone)]
 pub struct Engine(ostler_engine::Engine);
 
-/// An engine that could not be opened.
+/// Why an engine could not be opened.
 #[derive(Debug, Error)]
 pub enum EngineOpenError {
-    /// This machine cannot be used as a place.
+    /// This machine cannot be used as a backend.
     #[error(transparent)]
     Backend(#[from] ostler_backend_local::BackendOpenError),
     /// The state directory cannot be used.
@@ -31,21 +31,21 @@ pub enum EngineOpenError {
     Engine(#[from] ostler_engine::Error),
 }
 
-/// Not everything could be ended and removed.
+/// Why [`Engine::destroy`] could not end and remove everything.
 #[derive(Debug, Error)]
 pub enum DestroyError {
-    /// One could not be stopped.
+    /// An execution could not be stopped.
     #[error(transparent)]
     Engine(#[from] ostler_engine::Error),
-    /// One has ended, and its files could not be removed.
+    /// An execution has ended, and its files could not be removed.
     #[error("{id} cannot be removed: {reason}")]
     NotRemoved {
-        /// Which.
+        /// The execution's id.
         id: String,
-        /// What the system said.
+        /// The operating system's error text.
         reason: String,
     },
-    /// Somebody starts new ones as fast as they are ended.
+    /// New executions are started as fast as the present ones are ended.
     #[error("executions are being started as fast as they are ended")]
     StillStarting,
 }
@@ -55,30 +55,29 @@ impl Engine {
     /// requests bring one; see [`Settings::base_env`]. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When another engine holds the directory, it cannot be made or read, or the keeper
+    /// When another engine holds the directory, it cannot be created or read, or the zygote
     /// cannot be started.
     pub async fn open(
         state_dir: impl Into<PathBuf>,
-        keeper: ZygoteConfig,
+        zygote: ZygoteConfig,
     ) -> Result<Self, EngineOpenError> {
-        Self::with(Settings::new(state_dir), keeper).await
+        Self::with(Settings::new(state_dir), zygote).await
     }
 
     /// Opens an engine with these settings.
     ///
     /// # Errors
     /// As [`Engine::open`].
-    pub async fn with(settings: Settings, keeper: ZygoteConfig) -> Result<Self, EngineOpenError> {
-        let backend = LocalBackend::open(&settings.state_dir, keeper).await?;
+    pub async fn with(settings: Settings, zygote: ZygoteConfig) -> Result<Self, EngineOpenError> {
+        let backend = LocalBackend::open(&settings.state_dir, zygote).await?;
         let engine = ostler_engine::Engine::open(settings, Arc::new(backend)).await?;
         Ok(Self(engine))
     }
 
     /// Ends and removes everything the caller sees: what runs is stopped as
     /// [`stop`](ostler_engine::Engine::stop) does, all at once, durable executions too, then
-    /// every one is cleaned. What somebody starts meanwhile goes with the rest. The engine
-    /// itself stays open; [`shutdown`](ostler_engine::Engine::shutdown) closes it. Document
-    /// 002's `destroy`.
+    /// every one is cleaned. What is started meanwhile is ended and removed as well. The engine
+    /// itself stays open; [`shutdown`](ostler_engine::Engine::shutdown) closes it.
     ///
     /// # Errors
     /// The first execution that could not be stopped or removed; it is still listed, and the
@@ -109,7 +108,7 @@ impl Engine {
             ..StopRequest::default()
         };
         match self.stop(caller, id, request).await {
-            // Its time ran out, or somebody else cleaned it.
+            // The stop timed out, or another caller has cleaned the execution.
             Ok(_) | Err(ostler_engine::Error::NotFound) => {}
             Err(error) => return Err(error.into()),
         }
@@ -129,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// The user this program runs as, who sees everything that is theirs.
+    /// A caller for the user this program runs as, who sees all executions of that user.
     #[must_use]
     pub fn caller(&self) -> Caller {
         Caller {

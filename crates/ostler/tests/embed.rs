@@ -1,9 +1,9 @@
-//! The examples do what they say, as programs of their own.
+//! The examples do what their descriptions say, run as separate programs.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What an example says, given its state directory; it must succeed.
+/// The output of an example, given its state directory; it must succeed.
 fn told(name: &str, state: &Path) -> String {
     // Examples are built beside the tests, in the profile's `examples` directory.
     let deps = std::env::current_exe().expect("a test has a path");
@@ -13,7 +13,7 @@ fn told(name: &str, state: &Path) -> String {
         .expect("target/profile");
     let output = Command::new(profile.join("examples").join(name))
         .arg(state)
-        // Nobody's own settings.
+        // Without the developer's own settings.
         .env("HOME", state)
         .output()
         .expect("the example was built");

@@ -1,4 +1,4 @@
-//! An engine for one test, and what tests of terminals need.
+//! An engine for one test, and helpers for tests of terminals.
 
 use std::future::Future;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,23 +17,23 @@ use ostler::{
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// No answer of a test takes longer.
+/// Timeout of every wait in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at what nobody tells.
+/// Polling interval where there is no notification.
 const LOOK: Duration = Duration::from_millis(5);
-/// The first argument of this program as one that embeds the engine.
+/// The first argument with which this program runs as an embedder of the engine.
 pub(crate) const EMBEDDER_ARGUMENT: &str = "__embedder";
 
 /// Whether sessions outlive the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// Threads of this program do the work.
+    /// They end with it: threads of this program spawn them.
     No,
-    /// This very program is the keeper.
+    /// They outlive it: this program is the zygote as well.
     Yes,
 }
 
-/// Runs one test on a runtime of its own. One that fails leaves nothing running either.
+/// Runs one test on its own runtime; cleans up also when the test fails.
 pub(crate) fn run<F: Future<Output = ()>>(
     kept: Kept,
     test: impl FnOnce(Lab) -> F,
@@ -61,7 +61,7 @@ fn runtime() -> Runtime {
     runtime.expect("a runtime")
 }
 
-/// One engine with a state directory of its own.
+/// One engine with its own state directory.
 pub(crate) struct Lab {
     pub(crate) engine: Engine,
     pub(crate) me: Caller,
@@ -70,7 +70,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// Over this directory.
+    /// Opens one over this directory.
     pub(crate) async fn open(state: &Path, kept: Kept) -> Self {
         let engine = open(state, kept).await;
         Self {
@@ -86,13 +86,13 @@ impl Lab {
         self.started(request(words)).await
     }
 
-    /// Starts a session as asked.
+    /// Starts a session from this request.
     pub(crate) async fn started(&self, request: StartRequest) -> String {
         let info = self.engine.start(&self.me, request).await;
         info.expect("it starts").id.to_string()
     }
 
-    /// An interactive shell without anybody's settings, its prompt shown.
+    /// An interactive shell without user settings; returns when its prompt is shown.
     pub(crate) async fn shell(&self) -> String {
         let mut request = request(&["bash", "--norc", "--noprofile", "-i"]);
         request.set_env = vec![("PS1".into(), "ready> ".into())];
@@ -105,7 +105,7 @@ impl Lab {
         self.engine.info(&self.me, id).expect("it is known")
     }
 
-    /// Document 002's status: running, exited or killed.
+    /// The session's status: running, exited or killed.
     pub(crate) fn status(&self, id: &str) -> &'static str {
         self.info(id).status().session
     }
@@ -115,7 +115,7 @@ impl Lab {
         self.info(id).state.pid.expect("it has a process")
     }
 
-    /// The whole view of its output.
+    /// All output in the view.
     pub(crate) async fn output(&self, id: &str) -> String {
         let whole = TerminalPageQuery::default();
         let page = self.engine.read_terminal(&self.me, id, whole).await;
@@ -127,12 +127,12 @@ impl Lab {
         events.expect("it is known")
     }
 
-    /// Waits until its output, from the start, has this text; everything up to then.
+    /// Waits until the output, from the start, has this text; returns everything up to there.
     pub(crate) async fn seen(&self, id: &str, text: &str) -> String {
         self.seen_times(id, text, 1).await
     }
 
-    /// The same, for a text that comes more than once.
+    /// As `seen`, for a text that comes several times.
     pub(crate) async fn seen_times(&self, id: &str, text: &str, times: usize) -> String {
         let mut events = self.events(id);
         let mut seen = Vec::new();
@@ -156,7 +156,7 @@ impl Lab {
         String::from_utf8_lossy(&seen).into_owned()
     }
 
-    /// Types pieces; all of them were taken.
+    /// Types pieces; fails unless all are accepted.
     pub(crate) async fn keys(&self, id: &str, pieces: Vec<InputPiece>) {
         let typing = TerminalInput {
             pieces,
@@ -173,7 +173,7 @@ impl Lab {
             .await;
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the session.
     pub(crate) async fn ended(&self, id: &str) -> ExecutionInfo {
         let wait = self
             .engine
@@ -183,7 +183,7 @@ impl Lab {
         waited.info
     }
 
-    /// Ends the test's engine with everything in it.
+    /// Shuts the test's engine down with everything in it.
     pub(crate) async fn close(self) {
         self.engine.destroy(&self.me).await.expect("destroyed");
         self.engine.shutdown().await;
@@ -207,7 +207,7 @@ pub(crate) async fn open(state: &Path, kept: Kept) -> Engine {
     Engine::with(settings, keeper).await.expect("an engine")
 }
 
-/// A session of 80 by 24, as document 002's face would ask for it.
+/// A request for a session of 80 by 24 cells.
 pub(crate) fn request(words: &[&str]) -> StartRequest {
     let mut request = StartRequest::argv(words.iter().copied(), "/tmp");
     request.pty = Some(TermSize { cols: 80, rows: 24 });
@@ -220,12 +220,12 @@ pub(crate) fn key(name: &str) -> InputPiece {
     InputPiece::Key(name.parse().expect("a key"))
 }
 
-/// A variable.
+/// An environment variable.
 pub(crate) fn var(name: &str, value: &str) -> (ByteString, ByteString) {
     (name.into(), value.into())
 }
 
-/// What document 002 runs: node where it is, else a shell with the same behaviour.
+/// Runs the script with node where it is installed, else a shell with the same behaviour.
 pub(crate) fn node<'a>(script: &'a str, instead: &'a str) -> Vec<&'a str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let here = std::env::split_paths(&path).any(|dir| dir.join("node").is_file());
@@ -236,7 +236,7 @@ pub(crate) fn node<'a>(script: &'a str, instead: &'a str) -> Vec<&'a str> {
     }
 }
 
-/// Looks again and again until it is so.
+/// Polls until the condition holds.
 pub(crate) async fn until(what: &str, so: impl Fn() -> bool) {
     let looking = async {
         let mut every = tokio::time::interval(LOOK);
@@ -248,7 +248,7 @@ pub(crate) async fn until(what: &str, so: impl Fn() -> bool) {
     assert!(found.is_ok(), "never: {what}");
 }
 
-/// Whether there is such a process, a zombie included.
+/// Whether the process exists; a zombie does.
 pub(crate) fn exists(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
@@ -267,7 +267,7 @@ pub(crate) fn members(id: &str) -> Vec<u32> {
     pids.filter(ours).collect()
 }
 
-/// This program once more, with an engine in it and sessions that run.
+/// This program run once more, as an embedder with running sessions.
 pub(crate) struct Embedder {
     child: Child,
     /// Ids and OS pids of its sessions.
@@ -275,8 +275,8 @@ pub(crate) struct Embedder {
 }
 
 impl Embedder {
-    /// Starts it over a state directory nobody else uses, and waits until that many sessions
-    /// run and their screens were read.
+    /// Starts it over its own state directory and waits until that many sessions run and their
+    /// screens were read.
     pub(crate) fn start(state: &Path, kept: Kept, sessions: usize) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("a path"));
         command
@@ -301,7 +301,7 @@ impl Embedder {
         Self { child, sessions }
     }
 
-    /// Kilobytes it holds.
+    /// Its resident memory in kilobytes.
     pub(crate) fn resident_kb(&self) -> u64 {
         let status = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(status).expect("it runs");
@@ -312,23 +312,23 @@ impl Embedder {
             .expect("a number")
     }
 
-    /// Lets it end its sessions and itself.
+    /// Closes its input: it ends its sessions and exits.
     pub(crate) fn end(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().expect("it is ours").success());
     }
 
-    /// Kills it as nothing can be prepared for.
+    /// Kills it with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it is ours");
     }
 }
 
-/// What the embedder says once all its sessions run.
+/// What the embedder prints when all its sessions run.
 const ALL_RUN: &str = "all run";
 
-/// The embedder's whole life: its sessions, then nothing until its input ends or it is killed.
+/// The embedder: starts its sessions, then sleeps until its input ends or it is killed.
 pub(crate) fn embed() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(2).collect();
     let [kept, sessions, state] = arguments.as_slice() else {

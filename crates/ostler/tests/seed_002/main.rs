@@ -1,9 +1,9 @@
-//! Document 002, requirement by requirement, through the library alone: REQ-001 to REQ-013,
-//! REQ-005A, NFR-001 to NFR-003 and NFR-005. NFR-004 is `docs/wsl2.md`. Above each test stands
-//! the document's own criterion.
+//! The terminal requirements, one test each, through the library alone: functions (REQ-001 to
+//! REQ-013, REQ-005A) and qualities (NFR-001 to NFR-003, NFR-005). The acceptance criterion is
+//! above each test.
 //!
-//! Each runs twice: with sessions that end with this program, and with this program as the
-//! keeper, where they outlive it.
+//! Each test runs twice: with sessions that end with this program, and with this program as the
+//! zygote, where they outlive it.
 
 mod lab;
 mod qualities;
@@ -16,7 +16,7 @@ use ostler::process::{ZYGOTE_ARGUMENT, zygote_main};
 
 use lab::{EMBEDDER_ARGUMENT, Kept, run};
 
-/// One trial per test and kind of keeper.
+/// One trial per test and zygote configuration.
 macro_rules! trials {
     ($($module:ident::$test:ident),* $(,)?) => {
         vec![$(

@@ -1,4 +1,4 @@
-//! NFR-001 to NFR-003 and NFR-005.
+//! Load, latency, memory and robustness (NFR-001 to NFR-003 and NFR-005).
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use ostler::model::{LostReason, Signal, TerminationCause};
 
 use crate::lab::{Embedder, Kept, Lab, PATIENCE, exists, members, until};
 
-/// The number of sessions the document asks for.
+/// Sessions open at once.
 const SESSIONS: usize = 50;
 /// Lines typed and echoed one after the other.
 const LINES: usize = 100;
-/// 空载 ≤ 50MB, in kilobytes.
+/// 空载 ≤ 50MB: resident memory without sessions, in kilobytes.
 const IDLE_KB: u64 = 50 * 1024;
-/// 50 Session ≤ 200MB, in kilobytes.
+/// 50 Session ≤ 200MB: resident memory with all sessions, in kilobytes.
 const HELD_KB: u64 = 200 * 1024;
 
 /// 本仓库提供压力测试脚本/测试（至少 10 并发自动化；50 并发可手动/可选 CI）。
@@ -36,8 +36,8 @@ pub(crate) async fn nfr_001_fifty_sessions_at_once(lab: Lab) {
 
 /// 提供基准脚本记录延迟分布（目标口径，不作为阻塞门槛）。
 ///
-/// The distribution is measured by `cargo xtask bench pty`. What must hold on any machine:
-/// output is told when it comes, not with the next one or at the end.
+/// The distribution is measured by `cargo xtask bench pty`. What must hold on any machine: output
+/// is reported when it comes, not with the next output or at the end.
 pub(crate) async fn nfr_002_output_is_told_as_it_comes(lab: Lab) {
     let id = lab
         .start(&["sh", "-c", "stty -echo; echo on; exec cat"])
@@ -68,8 +68,8 @@ pub(crate) async fn nfr_002_output_is_told_as_it_comes(lab: Lab) {
 
 /// 提供基准脚本观测 RSS（目标口径，不作为阻塞门槛）。
 ///
-/// The 25 MB that we promise are measured by `cargo xtask bench pty`; the document's own
-/// figures leave room for a build without optimisation, which this is.
+/// The 25 MB limit of a release build is measured by `cargo xtask bench pty`; the limits here leave
+/// headroom for a build without optimisation, which this is.
 pub(crate) async fn nfr_003_fifty_sessions_fit(lab: Lab) {
     for (sessions, limit) in [(0, IDLE_KB), (SESSIONS, HELD_KB)] {
         let state = lab.state.join(sessions.to_string());
@@ -98,7 +98,7 @@ pub(crate) async fn nfr_005_an_abnormal_end_is_told_and_leaves_no_zombie(lab: La
         assert_eq!(ending.signal.map(Signal::number), Some(signal));
         assert_eq!(members(&id), Vec::<u32>::new(), "{script}");
     }
-    // From outside, and with a child that nobody waits for.
+    // Killed from outside, with a child that is never waited for.
     let id = lab.start(&["bash", "-c", "sleep 0 & echo on; cat"]).await;
     lab.seen(&id, "on\r\n").await;
     let pid = lab.pid(&id);
@@ -139,7 +139,7 @@ pub(crate) async fn nfr_005_no_session_is_lost_or_left_when_the_program_is_kille
             let cause = info.state.ending.expect("ended").cause;
             let reason = LostReason::EngineKilled;
             assert_eq!(cause, TerminationCause::Lost { reason });
-            // What the leader left behind is ended by whoever opens the directory next.
+            // What the leader left behind is ended by the next engine over the directory.
             until("nothing of it is left", || members(id).is_empty()).await;
         }
     }
@@ -156,7 +156,7 @@ pub(crate) async fn nfr_005_no_session_is_lost_or_left_when_the_program_is_kille
     lab.close().await;
 }
 
-/// As above, and C10: exit exactly once, with fifty ending at once.
+/// As above: exit is reported exactly once, with fifty sessions that end at once.
 pub(crate) async fn nfr_005_every_exit_is_told_once_under_load(lab: Lab) {
     let mut sessions = Vec::new();
     for number in 0..SESSIONS {

@@ -1,4 +1,4 @@
-//! REQ-001 to REQ-013 and REQ-005A.
+//! What sessions do (REQ-001 to REQ-013 and REQ-005A).
 
 use ostler::journal::LineQuery;
 use ostler::model::{ErrorCode, Signal, TermSize, TerminationCause};
@@ -106,7 +106,7 @@ pub(crate) async fn req_005_the_view_keeps_the_newest_megabyte(lab: Lab) {
     assert!(page.data.len() as u64 <= TERMINAL_VIEW_BYTES);
     assert!(page.data.ends_with(b"400000\r\nthe newest\r\n"));
     assert_eq!(page.end_offset, length);
-    // The journal keeps what the view does not show.
+    // The journal keeps what is no longer in the view.
     let journal = lab.engine.journal(&lab.me, &id).expect("known");
     let lines = journal
         .lines(&LineQuery::default())
@@ -294,7 +294,8 @@ pub(crate) async fn req_011_a_new_size_reaches_the_program(lab: Lab) {
     let id = lab.shell().await;
     lab.line(&id, "trap 'echo changed' WINCH; stty size").await;
     lab.seen(&id, "\r24 80\r\n").await;
-    // The shell is in the foreground again: a new size is told to nobody else.
+    // The shell must be in the foreground again: SIGWINCH goes to the foreground process group
+    // only.
     lab.seen_times(&id, "ready> ", 2).await;
     let size = TermSize {
         cols: 120,
@@ -370,7 +371,7 @@ pub(crate) async fn req_013_destroy_ends_everything(lab: Lab) {
         assert_eq!(members(id), Vec::<u32>::new());
         assert!(pid.is_none_or(|pid| !exists(pid)), "{pid:?} is there");
     }
-    // Whoever listened heard the end.
+    // Each subscriber received the end.
     for events in &mut events {
         let mut last = None;
         while let Ok(Some(event)) = events.next().await {
@@ -378,7 +379,7 @@ pub(crate) async fn req_013_destroy_ends_everything(lab: Lab) {
         }
         assert!(matches!(last, Some(TerminalEvent::Exit(_))), "{last:?}");
     }
-    // The engine is still of use.
+    // The engine can still be used.
     let again = lab.start(&["true"]).await;
     lab.ended(&again).await;
     lab.close().await;
