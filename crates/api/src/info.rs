@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::sandbox::IsolationBody;
 use super::service::ServiceStateBody;
 
-/// Everything known of one execution besides its output (A3). Times are RFC 3339, durations
+/// Everything known of one execution besides its output. Times are RFC 3339, durations
 /// seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionBody {

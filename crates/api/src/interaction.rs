@@ -17,7 +17,7 @@ pub struct InteractionBody {
     pub options: Vec<String>,
     /// `open`, `answered`, `cancelled` or `timed_out`.
     pub status: String,
-    /// Whether a yes lets a command run that the policy asks about (B3).
+    /// Whether a yes lets a command run that the policy asks about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalBody>,
     /// The execution whose input takes the answer.

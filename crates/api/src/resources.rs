@@ -1,4 +1,4 @@
-//! What a running tree uses (B6).
+//! What a running tree uses.
 
 use ostler_model::Usage;
 use ostler_model::isolation::{LimitKind, Limits};

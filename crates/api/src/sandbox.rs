@@ -45,7 +45,7 @@ pub struct SandboxOptionsBody {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NetworkBody(pub NetworkAccess);
 
-/// What was asked of isolation, what is in force and what is missing (D8).
+/// What was asked of isolation, what is in force and what is missing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IsolationBody {
     /// The level asked.

@@ -1,4 +1,4 @@
-//! Shell sessions (C14): a shell that tells where commands begin and end.
+//! Shell sessions: a shell that tells where commands begin and end.
 
 use ostler_model::{ByteString, ExecutionId, InputId, IsolationLevel, Limits, ShellKind, TermSize};
 use serde::{Deserialize, Serialize};

@@ -68,7 +68,7 @@ pub struct ScreenModesBody {
     pub mouse: bool,
 }
 
-/// `GET …/terminal/output`: raw output by byte offsets (C3).
+/// `GET …/terminal/output`: raw output by byte offsets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalOutputBody {
     /// ANSI sequences as they came: a string, or `{"base64": "…"}` where they are not UTF-8.

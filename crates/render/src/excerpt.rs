@@ -8,9 +8,9 @@ use super::cost::{BLOCK_CHARS, LineCost, elide_middle, group_thousands};
 use super::rows::OutputRow;
 use super::select_lines::{LineSelection, has_failure, select_lines};
 
-/// The most characters a reply has unless more are asked for (F3).
+/// The most characters a reply has unless more are asked for.
 pub const REPLY_CHARS: usize = 12_000;
-/// The most characters a reply can be asked for (F3).
+/// The most characters a reply can be asked for.
 pub const REPLY_LIMIT_CHARS: usize = 20_000;
 /// The most characters shown of a long output of a command that succeeded and in which nothing
 /// says that something failed.

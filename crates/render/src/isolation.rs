@@ -31,7 +31,7 @@ pub fn describe_missing(missing: &[MissingCapability]) -> String {
 }
 
 /// What every answer says of the walls: at level high what is in force, below it only what is
-/// missing of it, as far as that is a warning (D8).
+/// missing of it, as far as that is a warning.
 #[must_use]
 pub fn describe_level(policy: &IsolationSpec, warnings: &[MissingCapability]) -> Option<String> {
     let missing = describe_missing(warnings);

@@ -1,4 +1,4 @@
-//! The one conversion from what can fail to `{code, message, hint, retryable}` (02 §G).
+//! The one conversion from what can fail to `{code, message, hint, retryable}`.
 
 use std::borrow::Cow;
 

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use common::{ServerFixture, text};
 use serde_json::{Value, json};
 
-/// The most characters of an answer (F3).
+/// The most characters of an answer.
 const REPLY_CHARS: usize = 12_000;
 /// The fewest lines of a log.
 const LOG_LINES: usize = 11_000;

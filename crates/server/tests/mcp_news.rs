@@ -1,4 +1,4 @@
-//! Wake-up (F8): what ended, crashed or printed reaches the agent that started it, once.
+//! Wake-up: what ended, crashed or printed reaches the agent that started it, once.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;

@@ -9,10 +9,10 @@ use ostler_model::owner::Principal;
 use super::tokens::TokenStore;
 use crate::mcp::ClientContext;
 
-/// A session without a request ends after this long, in milliseconds (D3).
+/// A session without a request ends after this long, in milliseconds.
 pub const SESSION_IDLE_MS: u64 = 30 * 60 * 1_000;
 /// A client of the handshake era that lost a response stream may come back to it for this
-/// long, in milliseconds; then its call is cancelled (F7).
+/// long, in milliseconds; then its call is cancelled.
 pub const RESUME_MS: u64 = 10_000;
 
 /// How HTTP is served.

@@ -1,4 +1,4 @@
-//! From path and headers to the client a request speaks for: its session and its tools (D3, F2).
+//! From path and headers to the client a request speaks for: its session and its tools.
 
 use crate::problem::HttpProblem;
 use std::collections::HashMap;

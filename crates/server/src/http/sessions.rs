@@ -1,4 +1,4 @@
-//! Sessions over HTTP (D3): who has them, and their ends: by `DELETE`, or when nobody has
+//! Sessions over HTTP: who has them, and their ends: by `DELETE`, or when nobody has
 //! come for long enough. A request under way and an open stream count as coming.
 //!
 //! What there is stands in a small file too, so that the next daemon goes on from there after
@@ -134,7 +134,7 @@ impl HttpSessions {
         self.table().mcp_session(id).cloned()
     }
 
-    /// Ends a session: finite executions stop and are cleaned, the rest passes on (D3).
+    /// Ends a session: finite executions stop and are cleaned, the rest passes on.
     ///
     /// # Errors
     /// When something does not stop or cannot be cleaned.

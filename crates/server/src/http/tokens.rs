@@ -38,7 +38,7 @@ const HASH_BYTES: usize = 32;
 /// What a token allows beyond its principal's own sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TokenScope {
-    /// Sees everything of its principal, not one session (D3).
+    /// Sees everything of its principal, not one session.
     #[serde(rename = "sessions:all")]
     SessionsAll,
     /// May end the daemon.

@@ -1,4 +1,4 @@
-//! Starts the command policy asks a person about (B3): asked at the client where it shows
+//! Starts the command policy asks a person about: asked at the client where it shows
 //! forms, within the same call. The agent itself cannot answer.
 
 use std::time::Duration;

@@ -17,7 +17,7 @@ use super::elicit::{FormReply, ResumeState};
 use super::progress::{ProgressReporter, ProgressTarget};
 use super::stdio::RequestAttempt;
 
-/// The longest a call takes without progress or tasks, in milliseconds (F4).
+/// The longest a call takes without progress or tasks, in milliseconds.
 pub(super) const MAX_WAIT_MS: u64 = 45_000;
 
 /// What one request's client understands, and what the request is about.
@@ -97,7 +97,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The longest a call may take before it must answer; none: as long as it asked for (F4).
+    /// The longest a call may take before it must answer; none: as long as it asked for.
     pub(super) fn max_wait(&self) -> Option<Duration> {
         match self.purpose {
             RequestPurpose::RenderTask(_) => Some(Duration::ZERO),

@@ -52,13 +52,13 @@ impl ToolCall<'_> {
         self.engine.info(self.caller, id)
     }
 
-    /// The answer names its id: with the answer it is given out (F7). Tools give out what they
+    /// The answer names its id: with the answer it is given out. Tools give out what they
     /// began only through this.
     pub(super) fn publish_id(&self, start_guard: StartGuard) -> ExecutionInfo {
         self.context.register_start(start_guard)
     }
 
-    /// This answer shows `info`: its end need not be told again (F8).
+    /// This answer shows `info`: its end need not be told again.
     pub(super) fn mark_notified(&self, info: &ExecutionInfo) {
         self.state.notifications().mark_notified(self.caller, info);
     }

@@ -1,4 +1,4 @@
-//! The output of an execution as text blocks (F3).
+//! The output of an execution as text blocks.
 
 use ostler_engine::{ExecutionInfo, lost_bytes};
 use ostler_journal::{Gap, Journal, LineQuery, ReadError};

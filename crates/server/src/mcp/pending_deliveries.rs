@@ -1,4 +1,4 @@
-//! When an id counts as given out (F7): at the moment the answer that names it is handed to
+//! When an id counts as given out: at the moment the answer that names it is handed to
 //! the stream, not before. Until then a cancelled request takes what it began with it, however
 //! close to its answer the cancellation comes.
 

@@ -1,4 +1,4 @@
-//! Which tools a client is offered (F2).
+//! Which tools a client is offered.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use super::tools::{self, ToolDefinition};
 pub enum ToolGroup {
     /// `exec`, `process`, `process_control`, `workspace`.
     Core,
-    /// `service`; the word `core` brings it along (F2).
+    /// `service`; the word `core` brings it along.
     Service,
     /// The seven tools of document 000.
     Command,
@@ -100,7 +100,7 @@ impl ToolSet {
 }
 
 impl Default for ToolSet {
-    /// `core` alone (F2), which has `service` in it: two families of tools that do the same
+    /// `core` alone, which has `service` in it: two families of tools that do the same
     /// confuse models.
     fn default() -> Self {
         Self::from_groups(&[ToolGroup::Core, ToolGroup::Service])

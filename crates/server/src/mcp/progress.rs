@@ -1,4 +1,4 @@
-//! Progress of one request (F5): at most one notification a second however many waits the call
+//! Progress of one request: at most one notification a second however many waits the call
 //! has under way, seconds as its measure, the last line of output as its message. Nothing is
 //! queued for a client that reads slowly: while one notification is on its way there is no other.
 

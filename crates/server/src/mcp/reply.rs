@@ -12,7 +12,7 @@ use crate::error::{ApiError, object};
 pub(super) struct ToolReply {
     /// Text for the model, within the budget of F3.
     pub(super) blocks: Vec<String>,
-    /// The same for programs; only status tools have it (F6).
+    /// The same for programs; only status tools have it.
     pub(super) structured: Option<Value>,
     /// Machine fields of log-bearing tools, `_meta["ostler/result"]`.
     pub(super) fields: Map<String, Value>,

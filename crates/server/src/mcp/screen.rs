@@ -1,4 +1,4 @@
-//! A screen as text: what an agent sees of a terminal, within the budget of a reply (F3).
+//! A screen as text: what an agent sees of a terminal, within the budget of a reply.
 
 use ostler_terminal::ScreenSnapshot;
 use serde_json::{Value, json};

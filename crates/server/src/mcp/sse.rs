@@ -61,7 +61,7 @@ pub enum SseError {
 struct OpenRequests(Mutex<HashSet<RequestId>>);
 
 /// Serves a client that has just connected, on `tasks`, until `closed`; then its calls under
-/// way are cancelled (F7). `on_close` runs when none is left.
+/// way are cancelled. `on_close` runs when none is left.
 pub fn sse(
     desk: McpState,
     client: ConnectedClient,

@@ -31,13 +31,13 @@ struct McpShared {
 /// How the MCP face behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpOptions {
-    /// Which tools answer structured content (F6).
+    /// Which tools answer structured content.
     pub structured: Structured,
     /// When long calls become tasks; none: never.
     pub task_after: Option<Duration>,
 }
 
-/// Which tools answer structured content (F6): clients that get it often show the model
+/// Which tools answer structured content: clients that get it often show the model
 /// nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Structured {
@@ -87,7 +87,7 @@ impl McpState {
         &self.0.options
     }
 
-    /// Ends the caller's session (D3), and what it was not told yet with it: a later one of
+    /// Ends the caller's session, and what it was not told yet with it: a later one of
     /// the same name hears nothing of it.
     ///
     /// # Errors

@@ -187,7 +187,7 @@ pub(super) async fn cancel_task(
     }
 }
 
-/// One answer for what does not exist and what is somebody else's (D3).
+/// One answer for what does not exist and what is somebody else's.
 fn unknown_task(id: &str, error: &Error) -> ErrorData {
     ErrorData::invalid_params(format!("unknown task '{id}': {error}"), None)
 }

@@ -46,7 +46,7 @@ fn annotations(definition: &ToolDefinition) -> Option<ToolAnnotations> {
 /// An answer as `tools/call` gives it. Every failure a user can see is a tool error, never a
 /// protocol error: those do not reach the model.
 ///
-/// `notifications_line` is what happened meanwhile (F8).
+/// `notifications_line` is what happened meanwhile.
 pub(super) fn to_call_result(
     reply: ToolReply,
     notifications_line: Option<String>,

@@ -1,4 +1,4 @@
-//! Waiting on behalf of a client: never beyond its patience (F4), with progress where it asked
+//! Waiting on behalf of a client: never beyond its patience, with progress where it asked
 //! for it, as a task where it knows them, with questions for the person where the call wants
 //! them asked.
 
@@ -64,7 +64,7 @@ impl WaitOptions {
     }
 }
 
-/// Starts and waits for the end; dropped before that, it is cancelled (F7). When the wait is
+/// Starts and waits for the end; dropped before that, it is cancelled. When the wait is
 /// over before the end, the id is given out with the answer.
 pub(super) async fn run(
     call: ToolCall<'_>,
@@ -91,7 +91,7 @@ pub(super) async fn run_until(
     wait_started_within(call, start_guard, until, (options, bounds)).await
 }
 
-/// Waits on what this call began; dropped before the end of the wait, it is cancelled (F7).
+/// Waits on what this call began; dropped before the end of the wait, it is cancelled.
 pub(super) async fn wait_started(
     call: ToolCall<'_>,
     start_guard: StartGuard,

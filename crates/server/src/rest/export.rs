@@ -1,4 +1,4 @@
-//! A whole journal in another format (A2).
+//! A whole journal in another format.
 
 use crate::problem::HttpProblem;
 use std::io::{self, BufWriter, Write};

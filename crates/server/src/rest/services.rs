@@ -1,4 +1,4 @@
-//! Services: start, ensure, up, stop, restart, why; what is defined (E5–E8).
+//! Services: start, ensure, up, stop, restart, why; what is defined.
 
 use crate::convert::{
     self, detected_service_body, ensure_message, ensure_response, execution_body,
@@ -144,7 +144,7 @@ pub(super) async fn start(
     Ok((StatusCode::CREATED, Json(response)))
 }
 
-/// A start whose command is a service without having been asked to be one (E4): it is started
+/// A start whose command is a service without having been asked to be one: it is started
 /// as such.
 pub(super) async fn start_detected(
     state: &RestState,

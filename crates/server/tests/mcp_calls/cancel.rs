@@ -1,5 +1,5 @@
 //! A cancelled request or a closed stream ends what nobody has been given an id for, and
-//! nothing else (F7).
+//! nothing else.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Questions to the person at the client (B7, F5), in both eras: before 2026-07-28 the server
+//! Questions to the person at the client, in both eras: before 2026-07-28 the server
 //! asks while the call waits (`elicitation`); since then the call is answered with the question and
 //! a sealed state, and repeated with the answer. Secrets are never asked for in a form.
 

@@ -1,4 +1,4 @@
-//! Wake-up (F8): what happened to an agent's commands and has not been told to it yet.
+//! Wake-up: what happened to an agent's commands and has not been told to it yet.
 //!
 //! One task per [`McpState`](super::McpState) hears every event of the engine (`event_feed`) and puts what
 //! matters on the board: one bounded queue per session (`queue`). From there it goes out as

@@ -128,7 +128,7 @@ impl AgentNotification {
         })
     }
 
-    /// The end of one attempt of a service that is started again (E9), with the last thing it
+    /// The end of one attempt of a service that is started again, with the last thing it
     /// said.
     pub(super) fn crashed(
         info: &ExecutionInfo,

@@ -1,4 +1,4 @@
-//! `proc://…`: executions and their output as resources, with templates and completion (F5).
+//! `proc://…`: executions and their output as resources, with templates and completion.
 //!
 //! A resource is named by a URI (`uri`), found in lists and by completion (`list`), and read
 //! (`read`, `log`). All of them see what the caller sees and nothing else; what is unknown and

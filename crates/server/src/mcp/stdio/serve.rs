@@ -35,7 +35,7 @@ pub enum ServeError {
 }
 
 /// Serves one client until its stream closes. Calls under way then have a second, after which
-/// they are answered as cancelled (F7); when this returns, none is left. The session itself is
+/// they are answered as cancelled; when this returns, none is left. The session itself is
 /// the caller's to end.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ pub(in crate::mcp) struct ToolDefinition {
     pub(in crate::mcp) about: &'static str,
     pub(in crate::mcp) parameters: &'static [Parameter],
     pub(in crate::mcp) hints: ToolHints,
-    /// The schema of its structured answer; only status tools have one (F6).
+    /// The schema of its structured answer; only status tools have one.
     pub(in crate::mcp) output: Option<fn() -> Value>,
     /// Carries it out; arguments have been checked.
     pub(in crate::mcp) handler: for<'a> fn(ToolCall<'a>, Arguments) -> ToolFuture<'a>,

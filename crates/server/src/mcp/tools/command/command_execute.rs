@@ -61,7 +61,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     command_reply(call, &waited, block_lines).await
 }
 
-/// Answers when the service it is runs; one that ended well was none (E4).
+/// Answers when the service it is runs; one that ended well was none.
 async fn run_as_service(
     call: ToolCall<'_>,
     (request, reason): (StartRequest, ServiceReason),
@@ -146,7 +146,7 @@ async fn ended_text(
     text
 }
 
-/// What is said when the answer comes before the end (F4).
+/// What is said when the answer comes before the end.
 async fn running_text(call: ToolCall<'_>, info: &ExecutionInfo, output: &OutputBlocks) -> String {
     let id = info.id.short();
     let limit = end_text::time_limit_text(info);

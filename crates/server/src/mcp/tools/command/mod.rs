@@ -1,4 +1,4 @@
-//! The tools of profile `command`, document 000 §3: one file per tool. Names, parameters and
+//! The tools of profile `command`: one file per tool. Names, parameters and
 //! defaults are the document's; `parse_wait_for` and `isolation_body` are ours.
 
 mod command_bg_start;

@@ -1,4 +1,4 @@
-//! Commands that `exec` runs as services (E1, E2): asked for, or recognised.
+//! Commands that `exec` runs as services: asked for, or recognised.
 
 use ostler_engine::{ServiceRequest, StartRequest, WaitFor};
 use ostler_journal::Pattern;

@@ -1,4 +1,4 @@
-//! `exec`: run a command; what takes longer than the wait goes on under an id (F4).
+//! `exec`: run a command; what takes longer than the wait goes on under an id.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The tools of profile `core` (F2, F4): `exec` runs, `process` looks and waits,
+//! The tools of profile `core`: `exec` runs, `process` looks and waits,
 //! `process_control` acts,
 //! `workspace` decides about what was kept apart.
 

@@ -34,7 +34,7 @@ pub(super) async fn start_in_terminal(
 ) -> ToolResult {
     let start_guard = approval::begin(call, request).await?;
     let id = start_guard.id().short();
-    // Until the answer is on its way it is nobody's, and ends with the request (F7).
+    // Until the answer is on its way it is nobody's, and ends with the request.
     let info = call.publish_id(start_guard);
     let wait = SettleWait {
         until: reason.map_or(SettleUntil::Settled, SettleUntil::Reason),

@@ -1,4 +1,4 @@
-//! The tools of profile `pty`, document 002 (C1–C15): terminal sessions for agents. Typing and
+//! The tools of profile `pty`, document 002: terminal sessions for agents. Typing and
 //! looking are one call, so that a conversation with a program costs one call a turn.
 
 mod activity;

@@ -1,5 +1,5 @@
 //! A stretch of a terminal's output as plain text: exactly the bytes between two offsets, as
-//! lines, without control sequences, redraws folded, within a budget (F3).
+//! lines, without control sequences, redraws folded, within a budget.
 
 use ostler_engine::ExecutionInfo;
 use ostler_journal::query::JournalLine;

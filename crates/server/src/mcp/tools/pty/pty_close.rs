@@ -1,4 +1,4 @@
-//! `pty_close`: end sessions (C6), and forget them (C8).
+//! `pty_close`: end sessions, and forget them.
 
 use std::time::Duration;
 

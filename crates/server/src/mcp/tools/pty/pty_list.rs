@@ -1,4 +1,4 @@
-//! `pty_list`: the sessions there are (C5, C7).
+//! `pty_list`: the sessions there are.
 
 use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::Timestamp;

@@ -126,7 +126,7 @@ async fn current_state(call: ToolCall<'_>, id: &str) -> Result<WaitOutcome, Tool
     Ok(waited)
 }
 
-/// Output as the terminal got it (C3).
+/// Output as the terminal got it.
 async fn read_raw(
     call: ToolCall<'_>,
     id: &str,

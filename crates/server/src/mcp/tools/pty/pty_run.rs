@@ -1,4 +1,4 @@
-//! `pty_run`: a command in a shell session, its exit status and exactly its output (C14).
+//! `pty_run`: a command in a shell session, its exit status and exactly its output.
 
 use crate::convert::millis_as_seconds;
 use std::time::{Duration, Instant};

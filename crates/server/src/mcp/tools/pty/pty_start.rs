@@ -86,7 +86,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let timeout = Duration::from_millis(arguments.count("wait_ms").unwrap_or_default());
     let start_guard = approval::begin(call, request).await?;
     let id = start_guard.id().short();
-    // Until the answer is on its way the session is nobody's, and ends with the request (F7).
+    // Until the answer is on its way the session is nobody's, and ends with the request.
     let info = call.publish_id(start_guard);
     let outcome = settle::outcome_of_start(wait_settled(call, &id, timeout).await, info)?;
     Ok(SessionReply::of_outcome(call, outcome).start_reply().await)

@@ -1,4 +1,4 @@
-//! Which session is meant, and what can go wrong with one (C12).
+//! Which session is meant, and what can go wrong with one.
 
 use std::future::Future;
 

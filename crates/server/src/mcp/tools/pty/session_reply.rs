@@ -361,7 +361,7 @@ impl<'a> SessionReply<'a> {
         Some(state)
     }
 
-    /// What it waits for (B7): a command, more of one, or an answer.
+    /// What it waits for: a command, more of one, or an answer.
     fn waiting_line(&mut self, shell: Option<&ShellState>) -> Option<String> {
         if self.info().state.is_finished() {
             return None;

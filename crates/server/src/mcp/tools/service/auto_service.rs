@@ -1,4 +1,4 @@
-//! Commands that are services although nobody said so (E2).
+//! Commands that are services although nobody said so.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ pub(in crate::mcp::tools) fn detect_service(
     })
 }
 
-/// Whether what nobody asked to be a service was none (E4): it ended well before it was ready,
+/// Whether what nobody asked to be a service was none: it ended well before it was ready,
 /// and not because its port was taken: some servers give up with exit code 0 there.
 pub(in crate::mcp::tools) fn was_one_shot(call: ToolCall<'_>, waited: &WaitOutcome) -> bool {
     let info = &waited.info;

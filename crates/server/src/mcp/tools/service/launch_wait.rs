@@ -1,4 +1,4 @@
-//! Starting a service and waiting until it is ready, never beyond the client's patience (F4).
+//! Starting a service and waiting until it is ready, never beyond the client's patience.
 
 use std::future::Future;
 use std::time::Duration;

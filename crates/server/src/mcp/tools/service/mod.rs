@@ -1,4 +1,4 @@
-//! The tool of profile `service` (E, F2): servers and watchers by name, in the words of
+//! The tool of profile `service`: servers and watchers by name, in the words of
 //! document 004; and what the tools that start commands need to run one as a service.
 
 mod auto_service;

@@ -12,7 +12,7 @@ use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::ToolResult;
 use crate::params::Arguments;
 
-/// Stops one, and says which of its ports are free (E8).
+/// Stops one, and says which of its ports are free.
 pub(super) async fn stop_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let name = arguments.required_text("name");
     let directory = super::query::parse_directory(call, &mut arguments);

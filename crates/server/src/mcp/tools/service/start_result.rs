@@ -1,4 +1,4 @@
-//! What a start, or a wait for readiness, came to: document 004's words (E4, E5), and the same
+//! What a start, or a wait for readiness, came to: document 004's words, and the same
 //! for programs.
 
 use crate::convert::service_report;

@@ -1,4 +1,4 @@
-//! `service`: servers and watchers by name (E).
+//! `service`: servers and watchers by name.
 
 use super::{modify, query, start};
 use crate::mcp::context::ToolCall;

@@ -87,7 +87,7 @@ async fn run_sync(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     sync_reply::sync_reply(call, &waited.info).await
 }
 
-/// Answers when the service it is runs; one that ended well was none (E4).
+/// Answers when the service it is runs; one that ended well was none.
 async fn run_as_service(
     call: ToolCall<'_>,
     request: StartRequest,

@@ -1,4 +1,4 @@
-//! The tools of profile `shell_state`, document 003 (D1, D2): names, parameters, answers and errors
+//! The tools of profile `shell_state`, document 003: names, parameters, answers and errors
 //! are the document's; `kill_process` is ours.
 
 mod execute_shell;

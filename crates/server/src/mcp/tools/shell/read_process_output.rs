@@ -86,7 +86,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     }))
 }
 
-/// The document's object as text; it bears output, so programs get the rest of it (F6).
+/// The document's object as text; it bears output, so programs get the rest of it.
 fn to_reply(content: &OutputContent) -> ToolReply {
     let mut body = json!(content);
     let text = body.to_string();

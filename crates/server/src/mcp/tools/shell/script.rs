@@ -27,7 +27,7 @@ pub(super) fn start_request(
     let mut request = call.start_request(command, "");
     request.cwd.clone_from(&call.client_context.cwd);
     request.client_kind = ClientKind::Shell;
-    // The front's is for what the tools of document 000 start (A5).
+    // The front's is for what the tools of document 000 start.
     request.retention = RetentionRequest::Default;
     request.level = isolation_params::parse_level(arguments)?.or(request.level);
     Ok(request)

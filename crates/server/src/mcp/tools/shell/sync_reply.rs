@@ -1,5 +1,5 @@
 //! What a `sync` call answers: output, exit code and time; or, where it took longer than the
-//! client waits, how to go on (F4).
+//! client waits, how to go on.
 
 use ostler_engine::ExecutionInfo;
 use ostler_model::termination::{Termination, TerminationCause};
