@@ -1,5 +1,5 @@
-//! Starts the command policy asks a person about: asked at the client where it shows
-//! forms, within the same call. The agent itself cannot answer.
+//! Approval of starts that the command policy holds back: the person at the client is asked within
+//! the same call where the client shows forms. The agent itself cannot answer.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::elicit::{self, ElicitOutcome};
 use super::reply::ToolInterrupt;
 use crate::error::ApiError;
 
-/// A start, and how it reports.
+/// A start, and the engine method that carries it out.
 #[derive(Debug, Clone)]
 pub(super) enum StartOrder {
     /// [`MatchEngine::start`](ostler_engine::MatchEngine::start).
@@ -40,7 +40,7 @@ impl From<ServiceRequest> for StartOrder {
 }
 
 impl StartOrder {
-    /// The same with a person's consent.
+    /// The same order with a person's approval.
     fn with_approval(mut self, approval: Option<String>) -> Self {
         let request = match &mut self {
             Self::Begin(request) | Self::Launch(request) => request,
@@ -50,7 +50,7 @@ impl StartOrder {
         self
     }
 
-    /// The same under this id, where it is to have one.
+    /// The same order under this execution id, if there is one.
     fn with_id(mut self, id: Option<ExecutionId>) -> Self {
         let request = match &mut self {
             Self::Begin(request) | Self::Launch(request) => request,
@@ -60,7 +60,7 @@ impl StartOrder {
         self
     }
 
-    /// The same, waiting at most this long for a place.
+    /// The same order, waiting at most this long for a slot within the quota.
     pub(super) fn with_place_timeout(mut self, timeout: Option<Duration>) -> Self {
         let request = match &mut self {
             Self::Begin(request) | Self::Launch(request) => request,
@@ -95,7 +95,7 @@ pub(super) async fn begin(
     start(call, StartOrder::Begin(Box::new(request))).await
 }
 
-/// Starts what is ordered, with a person's consent where it takes one.
+/// Carries the order out, with a person's approval where the policy requires one.
 pub(super) async fn start(
     call: ToolCall<'_>,
     request: impl Into<StartOrder>,
@@ -131,13 +131,13 @@ pub(super) async fn ensure_service(
         .zip(id)
         .is_some_and(|(attempt, id)| attempt.has_started(id))
     {
-        // It was this call that started it, under an earlier daemon.
+        // This call started it, in an earlier daemon.
         (ensured.reused, ensured.note) = (false, "started".to_owned());
     }
     Ok(ensured)
 }
 
-/// The id of what this call starts next, where an earlier attempt may have started it.
+/// The id for the next execution this call starts; an earlier attempt may have started it.
 fn next_execution(call: ToolCall<'_>) -> Result<Option<ExecutionId>, ApiError> {
     let Some(attempt) = call.context.attempt() else {
         return Ok(None);
@@ -168,7 +168,7 @@ pub(super) async fn service_up(
     .await
 }
 
-/// Tries, asks the person where the command policy wants that, and tries again with the answer.
+/// Tries; where the policy requires approval, asks the person and tries again with the answer.
 async fn with_approval<T, F: Future<Output = Result<T, Error>>>(
     call: ToolCall<'_>,
     try_start: impl Fn(Option<String>) -> F,
@@ -193,12 +193,12 @@ async fn with_approval<T, F: Future<Output = Result<T, Error>>>(
         .map(|_| Duration::from_millis(MAX_WAIT_MS));
     let until = max_wait.and_then(|patience| Instant::now().checked_add(patience));
     let outcome = elicit::elicit(call, &open, until).await?;
-    // A no is an answer, too: named, it is the reason of the refusal.
+    // A refusal is an answer, too: passed on, it becomes the reason of the error.
     let result = try_start(Some(interaction)).await;
     Ok(result.map_err(|error| refusal_error(error, Some(&outcome)))?)
 }
 
-/// A refusal of the command policy in the words of what the person did with the question.
+/// Words a refusal of the command policy by what the person did with the question.
 fn refusal_error(error: Error, outcome: Option<&ElicitOutcome>) -> Error {
     let Some(ElicitOutcome::Closed(InteractionOutcome::Cancelled(CancelReason::Requested {
         reason,

@@ -1,4 +1,4 @@
-//! The members of a JSON-RPC batch, over whatever transport it came. Pure.
+//! The members of a JSON-RPC batch, independent of the transport. Pure.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,24 @@ use serde_json::Value;
 
 use super::stdio::message::{self, IncomingMessage, Malformed, ParsedLine};
 
-/// The only revision that knows JSON-RPC batches.
+/// The only revision of MCP with JSON-RPC batches.
 pub(super) const BATCH_REVISION: ProtocolVersion = ProtocolVersion::V_2025_03_26;
-/// Members that one batch may have.
+/// The most members of one batch.
 pub(super) const MAX_MEMBERS: usize = 256;
 
-/// One member.
+/// One member of a batch.
 #[derive(Debug)]
 pub(super) enum BatchMember {
-    /// A message to be handed on.
+    /// A message to dispatch.
     Message(Box<IncomingMessage>),
-    /// What must be answered with an error.
+    /// A member that is answered with an error.
     Refused(Malformed),
-    /// A notification or a response we do not understand: not answered.
+    /// A malformed notification or response, which gets no answer.
     Ignored,
 }
 
-/// The members, in order; an error where the batch as a whole is not taken. Requests that
-/// share an id are refused, all of them: nobody could tell their answers apart.
+/// Parses the members, in order; an error refuses the batch as a whole. All requests that share an
+/// id are refused: their answers could not be told apart.
 pub(super) fn parse_members(values: Vec<Value>) -> Result<Vec<BatchMember>, Malformed> {
     let count = values.len();
     if count > MAX_MEMBERS {
@@ -45,7 +45,7 @@ pub(super) fn parse_members(values: Vec<Value>) -> Result<Vec<BatchMember>, Malf
     Ok(members)
 }
 
-/// Why a connection of this revision takes no batch; `None` before its handshake.
+/// Why a connection of this revision takes no batch; `None` means before its handshake.
 pub(super) fn unsupported_batch(revision: Option<&str>) -> Malformed {
     let message = match revision {
         Some(revision) => format!(
@@ -86,7 +86,7 @@ fn parse_member(value: Value) -> BatchMember {
     }
 }
 
-/// What a message in a batch must not be.
+/// Why a message must not be part of a batch, if so.
 fn check_allowed_in_batch(message: &IncomingMessage) -> Option<Malformed> {
     let JsonRpcMessage::Request(request) = message else {
         return None;
@@ -118,7 +118,7 @@ mod tests {
         json!({"jsonrpc": "2.0", "id": id.into(), "method": "ping"})
     }
 
-    /// Each member: taken, ignored, or the id and code of its error.
+    /// Describes each member: accepted, ignored, or the id and code of its error.
     fn told(values: Vec<Value>) -> Vec<Value> {
         let members = parse_members(values).unwrap();
         members

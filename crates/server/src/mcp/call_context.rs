@@ -1,5 +1,5 @@
-//! The line to the client while one call is under way: what it negotiated, and what it has
-//! been told.
+//! The client's side of one call under way: what it negotiated, its progress reports, and the
+//! executions its answer will name.
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -20,45 +20,45 @@ use super::stdio::RequestAttempt;
 /// The longest a call takes without progress or tasks, in milliseconds.
 pub(super) const MAX_WAIT_MS: u64 = 45_000;
 
-/// What one request's client understands, and what the request is about.
+/// What the client of one request supports, and what the request is for.
 #[derive(Debug)]
 pub(super) struct CallContext<'a> {
     context: &'a RequestContext<RoleServer>,
     background: &'a TaskTracker,
-    /// Where the client asked for progress.
+    /// Set when the client requested progress.
     reporter: Option<ProgressReporter>,
     purpose: RequestPurpose,
-    /// What this call began and its answer will name.
+    /// Executions this call started, which its answer will name.
     published: Mutex<Vec<StartGuard>>,
-    /// How long what this call started waited for its place.
+    /// How long this call's start waited for a slot within the quota.
     queue_wait: Mutex<Option<QueueWait>>,
 }
 
-/// What a request is about.
+/// What a request is for.
 #[derive(Debug)]
 enum RequestPurpose {
-    /// To carry a call out.
+    /// Carries a call out.
     Call,
-    /// To go on with a call that waits for the person's answer.
+    /// Resumes a call that waited for a person's answer.
     Resume(ResumedCall),
-    /// To render what a call came to: it waits for nothing.
+    /// Renders the result of a task; it waits for nothing.
     RenderTask(ExecutionId),
 }
 
-/// What a repeated call brought along.
+/// What a repeated call brings along.
 #[derive(Debug)]
 struct ResumedCall {
     execution: Option<ExecutionId>,
     interaction: String,
-    /// Taken once.
+    /// The person's answer; taken once.
     reply: Mutex<Option<FormReply>>,
 }
 
-/// The request, and who runs what it leaves to be done.
+/// The request, and the tracker of tasks that outlive it.
 type RequestScope<'a> = (&'a RequestContext<RoleServer>, &'a TaskTracker);
 
 impl<'a> CallContext<'a> {
-    /// For a call.
+    /// For a new call.
     pub(super) fn for_call(at: RequestScope<'a>) -> Self {
         Self::new(at, progress_reporter(at.0), RequestPurpose::Call)
     }
@@ -77,7 +77,7 @@ impl<'a> CallContext<'a> {
         Self::new(at, progress_reporter(at.0), RequestPurpose::Resume(call))
     }
 
-    /// For what a call that became a task came to.
+    /// For the result of a call that became a task.
     pub(super) const fn for_task_result(at: RequestScope<'a>, execution: ExecutionId) -> Self {
         Self::new(at, None, RequestPurpose::RenderTask(execution))
     }
@@ -97,7 +97,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The longest a call may take before it must answer; none: as long as it asked for.
+    /// The longest a call may take before it must answer; none means as long as it requested.
     pub(super) fn max_wait(&self) -> Option<Duration> {
         match self.purpose {
             RequestPurpose::RenderTask(_) => Some(Duration::ZERO),
@@ -108,7 +108,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The execution this request goes on with instead of starting one.
+    /// The execution this request resumes instead of starting one.
     pub(super) const fn resumed_execution(&self) -> Option<ExecutionId> {
         match &self.purpose {
             RequestPurpose::Call => None,
@@ -117,7 +117,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The interaction this request brings a person's answer to, where it starts anew.
+    /// The interaction whose answer this request brings, if it starts anew.
     pub(super) fn answered_interaction(&self) -> Option<String> {
         match &self.purpose {
             RequestPurpose::Resume(resumed) => Some(resumed.interaction.clone()),
@@ -125,7 +125,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The person's answer to this interaction, once.
+    /// The person's answer to this interaction; taken once.
     pub(super) fn take_reply(&self) -> Option<(String, FormReply)> {
         match &self.purpose {
             RequestPurpose::Resume(resumed) => {
@@ -144,7 +144,7 @@ impl<'a> CallContext<'a> {
         version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
     }
 
-    /// Whether the client knows tasks: it says so with every request.
+    /// Whether the client supports tasks, which it declares with every request.
     pub(super) fn supports_tasks(&self) -> bool {
         let is_call = match self.purpose {
             RequestPurpose::Call | RequestPurpose::Resume(_) => true,
@@ -158,8 +158,8 @@ impl<'a> CallContext<'a> {
                 .is_some_and(|client| client.supports_tasks())
     }
 
-    /// Whether the client shows forms to a person. One that says nothing about kinds of
-    /// elicitation knows forms (2025-06-18).
+    /// Whether the client shows forms to a person. A client that names no kinds of elicitation
+    /// supports forms (MCP revision 2025-06-18).
     pub(super) fn supports_forms(&self) -> bool {
         let client = self.context.client_capabilities();
         client
@@ -167,23 +167,22 @@ impl<'a> CallContext<'a> {
             .is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none())
     }
 
-    /// The other end.
+    /// The client's peer handle.
     pub(super) const fn peer(&self) -> &Peer<RoleServer> {
         &self.context.peer
     }
 
-    /// Runs what this call leaves to be done, waited for before the client counts as served.
+    /// The tracker of work this call leaves behind; awaited before the client counts as served.
     pub(super) const fn background(&self) -> &TaskTracker {
         self.background
     }
 
-    /// Where this request may be carried out again by the next daemon: what is known of
-    /// earlier attempts.
+    /// What is known of earlier attempts, where the next daemon may repeat this request.
     pub(super) fn attempt(&self) -> Option<&RequestAttempt> {
         self.context.extensions.get::<RequestAttempt>()
     }
 
-    /// Waits, and meanwhile tells the client how the execution comes on, where it asked.
+    /// Awaits the future and meanwhile reports the execution's progress if the client requested it.
     pub(super) async fn run_with_progress<T>(
         &self,
         call: ToolCall<'_>,
@@ -200,7 +199,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The answer will name this: what it begun goes on once the answer is sent.
+    /// Registers an execution the answer will name: it continues once the answer is sent.
     pub(super) fn register_start(&self, start_guard: StartGuard) -> ExecutionInfo {
         let info = start_guard.info();
         let mut named = self
@@ -211,7 +210,7 @@ impl<'a> CallContext<'a> {
         info
     }
 
-    /// The answer says how long what this call started waited for its place.
+    /// Records how long this call's start waited for a slot within the quota.
     pub(super) fn set_queue_wait(&self, queued: Option<QueueWait>) {
         if queued.is_some() {
             *self
@@ -221,7 +220,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// What the answer says of the wait for a place.
+    /// How long this call's start waited for a slot within the quota.
     pub(super) fn queue_wait(&self) -> Option<QueueWait> {
         *self
             .queue_wait
@@ -229,7 +228,7 @@ impl<'a> CallContext<'a> {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the answer names.
+    /// The executions that the answer names.
     pub(super) fn into_start_guards(self) -> Vec<StartGuard> {
         let named = self.published.into_inner();
         named.unwrap_or_else(PoisonError::into_inner)

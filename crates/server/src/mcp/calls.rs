@@ -1,4 +1,4 @@
-//! `tools/call`: from the request to a tool and back, whatever the answer turns out to be.
+//! `tools/call`: from the request to a tool and back, whatever kind of response results.
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
@@ -23,15 +23,15 @@ use super::tools::ToolDefinition;
 use super::{elicit, tasks, to_rmcp, tools};
 use crate::error::ApiError;
 
-/// Who asks, and where the answer goes.
+/// The caller of a request, and how its answer is delivered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ToolCallRequest<'a> {
     pub(super) state: &'a McpState,
     pub(super) client: &'a ConnectedClient,
-    /// On a stream: what answers name is given out as they are sent.
+    /// Set on a stream: ids in answers are published when the answer is sent.
     pub(super) pending: Option<&'a PendingDeliveries>,
     pub(super) context: &'a RequestContext<RoleServer>,
-    /// Runs what a call leaves to be done.
+    /// The tracker of work a call leaves behind.
     pub(super) background: &'a TaskTracker,
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn handle_call(
     if let Err(failure) = ensure_dispatched_once(call_request, tool, &arguments) {
         return Ok(to_response(call_request, ToolReply::from(failure)));
     }
-    // Only a modern call can be answered with something else than its result.
+    // Only a modern call can be answered with something other than its result.
     let retained_arguments = call_context.is_modern().then(|| arguments.clone());
     let notifications = desk.notifications();
     notifications.enter_session(&client.caller).await;
@@ -97,8 +97,8 @@ pub(super) async fn handle_call(
     Ok(response)
 }
 
-/// A call that types, signals or removes is carried out at most once: where an earlier daemon
-/// may have done it, nobody knows whether it did.
+/// Ensures that a call that types, signals or removes is carried out at most once: where an earlier
+/// daemon may have done it, whether it did is unknown.
 fn ensure_dispatched_once(
     call_request: ToolCallRequest<'_>,
     tool: &ToolDefinition,
@@ -128,7 +128,7 @@ fn ensure_dispatched_once(
     })
 }
 
-/// What this request is about: a call, or a call repeated with a person's answer.
+/// The context of this request: a new call, or one repeated with a person's answer.
 fn call_context<'a>(
     call_request: ToolCallRequest<'a>,
     request: &CallToolRequestParams,
@@ -156,13 +156,13 @@ fn call_context<'a>(
     Ok(CallContext::for_resumed_call(scope, resume_state, reply))
 }
 
-/// Calls the tool. A bug in it is an answer, too: a client never waits for nothing.
+/// Calls the tool. A panic in it becomes an error response, so that the client always gets one.
 async fn invoke(
     tool: &'static ToolDefinition,
     call: ToolCall<'_>,
     arguments: JsonObject,
 ) -> tools::ToolResult {
-    // What it leaves behind is shared only behind locks that do not mind.
+    // State it leaves behind is shared only through locks that ignore poisoning.
     let invocation = AssertUnwindSafe(tools::call_tool(tool, call, arguments)).catch_unwind();
     invocation.await.unwrap_or_else(|_| {
         let message = format!("{} broke off; that is a bug, and the log has it", tool.name);
@@ -178,8 +178,8 @@ fn to_response(call_request: ToolCallRequest<'_>, reply: ToolReply) -> CallToolR
     to_rmcp::to_call_result(reply, line, call_request.state.options().structured).into()
 }
 
-/// What the answer names is given out with it: on a stream when it is sent, over HTTP now,
-/// unless the request was cancelled by then.
+/// Publishes the ids that the answer names: on a stream when it is sent, over HTTP now, unless the
+/// request has been cancelled.
 async fn publish_ids(call_request: ToolCallRequest<'_>, start_guards: Vec<StartGuard>) {
     let ToolCallRequest {
         client, context, ..
@@ -190,7 +190,7 @@ async fn publish_ids(call_request: ToolCallRequest<'_>, start_guards: Vec<StartG
     match call_request.pending {
         Some(pending) => {
             pending.add(&context.id, start_guards);
-            // Cancelled just now: nobody will look at the lease again.
+            // Cancelled in this moment: nothing else would look at the guards again.
             if context.ct.is_cancelled() {
                 pending.revoke(&context.id);
             }
@@ -209,7 +209,7 @@ async fn publish_ids(call_request: ToolCallRequest<'_>, start_guards: Vec<StartG
     }
 }
 
-/// What is wrong with the params of a `tools/call`.
+/// Describes what is wrong with the params of a `tools/call`.
 pub(super) fn describe_malformed_params(params: Option<&Value>) -> String {
     let Some(Value::Object(params)) = params else {
         return "params must be an object with 'name', a string, and 'arguments', an object"
@@ -240,7 +240,7 @@ fn unknown_tool(client: &ConnectedClient, name: &str) -> ErrorData {
     ErrorData::invalid_params(message, None)
 }
 
-/// What nobody will read: the library drops answers to cancelled requests.
+/// A response that is never sent: the library drops answers to cancelled requests.
 fn cancelled() -> ErrorData {
     ErrorData::internal_error("the request was cancelled", None)
 }

@@ -1,4 +1,4 @@
-//! What a front brings along, and what one call sees.
+//! The context of a client, and of one tool call.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use super::state::McpState;
 use ostler_engine::{Engine, ExecutionInfo, RetentionRequest, StartGuard, StartRequest};
 use ostler_model::{ByteString, Caller, Command, IsolationLevel};
 
-/// What the front of a client told in its hello.
+/// What the client's stdio proxy announced in its hello message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClientContext {
-    /// Its working directory; relative directories in calls start here.
+    /// Its working directory, against which relative directories in calls are resolved.
     pub cwd: ByteString,
-    /// Its environment, of which D8 keeps the base names.
+    /// Its environment, of which only the base variables are passed on to commands.
     pub env: Vec<(ByteString, ByteString)>,
     /// The tools it is offered.
     pub tools: ToolSet,
-    /// The only programs it may run, besides what the engine's own list says.
+    /// The only programs it may run, in addition to the engine's own allow list.
     pub allowed: Option<Vec<String>>,
-    /// The encoding of starts that name none; none takes the engine's.
+    /// The encoding of starts that name none; none means the engine's default.
     pub encoding: Option<String>,
-    /// How long what it starts is kept after its end; none takes the engine's.
+    /// How long its executions are kept after their end; none means the engine's default.
     pub retention: Option<Duration>,
-    /// How far starts that do not say are walled off; none takes the engine's setting.
+    /// The isolation of starts that name none; none means the engine's setting.
     pub isolation: Option<IsolationLevel>,
 }
 
-/// Who is at the other end of a request.
+/// The client of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectedClient {
-    /// Its identity, and the session it speaks for.
+    /// Its identity, and the session it acts for.
     pub caller: Caller,
-    /// What it brought along.
+    /// Its context.
     pub context: ClientContext,
 }
 
@@ -47,36 +47,35 @@ pub(super) struct ToolCall<'a> {
 }
 
 impl ToolCall<'_> {
-    /// What is known of the execution with this id.
+    /// The state of the execution with this id.
     pub(super) fn info(&self, id: &str) -> Result<ExecutionInfo, ostler_engine::Error> {
         self.engine.info(self.caller, id)
     }
 
-    /// The answer names its id: with the answer it is given out. Tools give out what they
-    /// began only through this.
+    /// Publishes the id together with the answer. Tools name executions they start only through
+    /// this method.
     pub(super) fn publish_id(&self, start_guard: StartGuard) -> ExecutionInfo {
         self.context.register_start(start_guard)
     }
 
-    /// This answer shows `info`: its end need not be told again.
+    /// Records that this answer shows `info`: its end needs no notification.
     pub(super) fn mark_notified(&self, info: &ExecutionInfo) {
         self.state.notifications().mark_notified(self.caller, info);
     }
 
-    /// Where the output begins that this client was not shown yet; none where it was shown
-    /// nothing.
+    /// Offset of the first output this client has not been shown; none where it was shown nothing.
     pub(super) fn unread_from(&self, info: &ExecutionInfo) -> Option<u64> {
         let position = self.state.read_positions().get(self.caller, info.id);
         position.map(|offset| offset.min(info.output_end))
     }
 
-    /// This answer shows a stretch of output.
+    /// Records that this answer shows a range of output.
     pub(super) fn mark_shown(&self, info: &ExecutionInfo, range: (u64, u64)) {
         let positions = self.state.read_positions();
         positions.advance(self.caller, info.id, range);
     }
 
-    /// A start with what the front brings to each of its starts; tools add what was asked.
+    /// A start request with the client's defaults; tools add the call's arguments.
     pub(super) fn start_request(&self, command: Command, directory: &str) -> StartRequest {
         let mut request = StartRequest::new(command, self.resolve_directory(directory));
         request.base_env.clone_from(&self.client_context.env);
@@ -89,7 +88,7 @@ impl ToolCall<'_> {
         request
     }
 
-    /// A directory as the front sees it.
+    /// Resolves a directory relative to the client's working directory.
     pub(super) fn resolve_directory(&self, path: &str) -> ByteString {
         let path = self.client_context.cwd.as_path().join(path);
         ByteString::from(path)

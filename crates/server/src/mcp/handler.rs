@@ -1,5 +1,5 @@
-//! The library's server trait, answered from our rooms: every method finds out who asks and
-//! hands over.
+//! The MCP library's server trait: each method identifies the caller and delegates to the module
+//! that implements it.
 #![expect(
     deprecated,
     reason = "log messages are how clients of older revisions are told what happened"
@@ -31,30 +31,30 @@ use super::stdio::message::params_problem;
 use super::subscriptions::SubscribedConnection;
 use super::{instructions, resources, subscriptions, tasks, to_rmcp};
 
-/// Answers one client, or one HTTP endpoint.
+/// The handler of one client stream, or of one HTTP endpoint.
 #[derive(Debug, Clone)]
 pub(super) struct McpHandler {
     state: McpState,
     source: ClientSource,
-    /// Calls under way, waited for at the end.
+    /// Calls under way, awaited at shutdown.
     calls: TaskTracker,
-    /// Since its handshake, where there was one; each connection has a handler of its own.
+    /// Set by the handshake, if there is one; each connection has its own handler.
     connection: OnceLock<Arc<SubscribedConnection>>,
-    /// The client has closed its side; only streams know.
+    /// Cancelled when the client has closed its side; streams only.
     input_closed: CancellationToken,
 }
 
-/// Where the client of a request is known from.
+/// How the client of a request is identified.
 #[derive(Debug, Clone)]
 enum ClientSource {
-    /// One stream, one client; what its answers name is given out as they are sent.
+    /// One client per stream; ids in its answers are published as they are sent.
     Stream(Arc<ConnectedClient>, PendingDeliveries),
-    /// Each HTTP request says who it is for, in its extensions.
+    /// Each HTTP request carries its client as an extension.
     Request,
 }
 
 impl McpHandler {
-    /// For a stream with this client at the other end.
+    /// A handler for the stream of this client.
     pub(super) fn of_stream(
         desk: McpState,
         client: Arc<ConnectedClient>,
@@ -75,7 +75,7 @@ impl McpHandler {
         }
     }
 
-    /// For HTTP requests, each of which carries its [`ConnectedClient`].
+    /// A handler for HTTP requests, each of which carries its [`ConnectedClient`].
     pub(super) fn of_requests(desk: McpState, calls: TaskTracker) -> Self {
         Self {
             state: desk,
@@ -86,7 +86,7 @@ impl McpHandler {
         }
     }
 
-    /// The connection, where the request came on one with a handshake.
+    /// The connection of the request, which must have had a handshake.
     fn require_connection(&self) -> Result<&SubscribedConnection, ErrorData> {
         self.connection.get().map(Arc::as_ref).ok_or_else(|| {
             let message = "nothing can be told on a connection without a handshake";
@@ -94,8 +94,7 @@ impl McpHandler {
         })
     }
 
-    /// Who asks. The first time on a connection with a handshake, it is told things from now
-    /// on.
+    /// The caller. On the first request of a connection with a handshake, its notifications start.
     fn client_and_connection(
         &self,
         context: &RequestContext<RoleServer>,
@@ -158,7 +157,7 @@ impl ServerHandler for McpHandler {
         context.peer.set_peer_info(request.clone());
         let client = self.client_and_connection(&context)?;
         let mut result = self.negotiate_initialize(&request)?;
-        // Tasks came with the revision that has no handshake.
+        // Tasks require the revision without a handshake.
         if let Some(extensions) = &mut result.capabilities.extensions {
             extensions.remove(TASKS_EXTENSION_ID);
         }
@@ -179,7 +178,7 @@ impl ServerHandler for McpHandler {
         let client = self.client_and_connection(&context)?;
         let versions = self.supported_protocol_versions().into_owned();
         let mut info = self.get_info();
-        // Log messages belong to the handshake.
+        // Log messages exist only with a handshake.
         info.capabilities.logging = None;
         info.instructions = Some(instructions::render_instructions(&self.state, &client));
         Ok(DiscoverResult::from_server_info(versions, info))
@@ -218,11 +217,11 @@ impl ServerHandler for McpHandler {
             context: &context,
             background: &self.calls,
         };
-        // The library moves the futures of its methods about: what is large goes on the heap.
+        // The library moves its futures between tasks, so large ones are boxed.
         Box::pin(calls::handle_call(call_request, request)).await
     }
 
-    /// There are no prompts, and none are declared; the library would answer an empty list.
+    /// No prompts are declared; the library's default would return an empty list.
     async fn list_prompts(
         &self,
         _request: Option<PaginatedRequestParams>,
@@ -349,7 +348,7 @@ impl ServerHandler for McpHandler {
         Box::pin(tasks::cancel_task(&self.state, &client, request)).await
     }
 
-    /// A cancelled request's answer will not be read any more, even where it was just given.
+    /// The answer to a cancelled request is not read any more, even if it was just published.
     async fn on_cancelled(
         &self,
         notification: CancelledNotificationParam,
@@ -362,7 +361,8 @@ impl ServerHandler for McpHandler {
         }
     }
 
-    /// A request of ours too malformed for the library to recognise arrives here.
+    /// A request of this server's own that is too malformed for the library to recognise arrives
+    /// here.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

@@ -1,7 +1,7 @@
 //! Streamable HTTP, both protocol eras on one path.
 //!
-//! The library answers the requests; sessions of the handshake era are [`HookedSessionManager`]'s, so that
-//! whoever mounts this learns when one begins and ends.
+//! The library answers the requests; [`HookedSessionManager`] keeps the sessions of the handshake
+//! era, so that the embedding router is notified when one starts and ends.
 
 use std::fmt;
 use std::pin::Pin;
@@ -27,57 +27,58 @@ use super::http_body_check::{self, BodyCheck};
 use super::http_sessions::HookedSessionManager;
 use super::state::McpState;
 
-/// Whoever mounts MCP on HTTP: knows the callers, and is told of the handshake era's sessions.
+/// Callbacks of the router that MCP is mounted in, which identifies callers and keeps sessions.
 pub trait SessionHooks: fmt::Debug + Send + Sync + 'static {
-    /// An MCP session begins with these parameters of `initialize`, in a request with these
-    /// extensions. Its [`Client`](super::Client) may be replaced: it is that of the session.
+    /// An MCP session starts with these parameters of `initialize`, in a request with these
+    /// extensions. The implementation may replace its [`ConnectedClient`](super::ConnectedClient),
+    /// which is then that of the session.
     fn on_session_started(&self, id: &str, initialize: Value, extensions: &mut http::Extensions);
 
-    /// With what parameters the session with this id began, where it has not ended: an
-    /// earlier daemon may have had it.
+    /// The `initialize` parameters of the session with this id, unless it has ended; an earlier
+    /// daemon may have created it.
     fn initialize_params(&self, id: &str) -> Option<Value>;
 
     /// An MCP session has ended, for whatever reason.
     fn on_session_ended<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()>;
 }
 
-/// What MCP over HTTP is served with.
+/// Configuration of MCP over HTTP.
 #[derive(Debug, Clone)]
 pub struct StreamableConfig {
-    /// Knows the callers.
+    /// Callbacks that identify callers and keep sessions.
     pub hooks: Arc<dyn SessionHooks>,
-    /// The largest body of a request, in bytes.
+    /// The largest request body, in bytes.
     pub body_bytes: usize,
-    /// How long a client of the handshake era has to come back to a stream it lost, before
-    /// the call counts as cancelled.
+    /// How long a client of the handshake era has to resume a lost stream before its call counts as
+    /// cancelled.
     pub resume_window: Duration,
-    /// Ends every stream and session.
+    /// Cancelled to end every stream and session.
     pub shutdown: CancellationToken,
-    /// What must be done before the process ends.
+    /// Work to await before the process ends.
     pub tasks: TaskTracker,
 }
 
-/// MCP over HTTP, to be mounted. Cheap to clone.
+/// The mountable MCP endpoint. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct StreamableHttp {
     router: Router,
     manager: Arc<HookedSessionManager>,
 }
 
-/// MCP as we speak it. Each request must carry the [`Client`](super::Client) it speaks for as
-/// an extension: identity, session and tools are the business of whoever mounts it.
+/// The MCP endpoint. Each request must carry its [`ConnectedClient`](super::ConnectedClient) as an
+/// extension: identity, session and tools are determined by the router it is mounted in.
 #[must_use]
 pub fn streamable(desk: &McpState, streaming: StreamableConfig) -> StreamableHttp {
     let handler = McpHandler::of_requests(desk.clone(), streaming.tasks.clone());
     streamable_over(move || handler.clone(), streaming)
 }
 
-/// Another handler on the same transport.
+/// The same transport with another handler.
 pub(crate) fn streamable_over<S: ServerHandler + Send + 'static>(
     make_handler: impl Fn() -> S + Send + Sync + 'static,
     streaming: StreamableConfig,
 ) -> StreamableHttp {
-    // Host and Origin are checked before anybody gets here.
+    // Host and Origin have been checked before a request gets here.
     let mut config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .disable_allowed_origins()
@@ -97,12 +98,12 @@ pub(crate) fn streamable_over<S: ServerHandler + Send + 'static>(
 }
 
 impl StreamableHttp {
-    /// Answers at any path.
+    /// A router that answers on every path.
     pub fn router(&self) -> Router {
         self.router.clone()
     }
 
-    /// Ends an MCP session of the handshake era, as its `DELETE` would.
+    /// Ends an MCP session of the handshake era, as its `DELETE` does.
     pub async fn close(&self, id: &str) {
         if let Err(error) = self.manager.close_session(&id.into()).await {
             tracing::warn!(id, %error, "the MCP session did not close");
@@ -110,8 +111,8 @@ impl StreamableHttp {
     }
 }
 
-/// Sessions an earlier daemon had, as the library asks for them. That they begin and end is
-/// told elsewhere.
+/// Looks up the sessions of an earlier daemon for the library. Their start and end are reported
+/// through [`SessionHooks`].
 struct HookSessionStore(Arc<dyn SessionHooks>);
 
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionStoreError>> + Send + 'a>>;

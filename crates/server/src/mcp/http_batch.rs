@@ -1,9 +1,9 @@
-//! JSON-RPC batches over Streamable HTTP, which revision 2025-03-26 has.
+//! JSON-RPC batches over Streamable HTTP, which exist in MCP revision 2025-03-26.
 //!
-//! The library reads one message from each body. A batch reaches it as its first request,
-//! which stands for the whole: the library checks headers and session as ever and asks the
-//! session's manager for a response stream, and that hands all members on and joins their
-//! streams. So its answers come as they are ready, each an event of its own.
+//! The library reads one message from each body. A batch reaches it as its first request, which
+//! represents the whole: the library checks headers and session as usual and requests a response
+//! stream from the session manager, which dispatches all members and joins their streams. So
+//! answers come as they are ready, each as its own event.
 
 use std::sync::Arc;
 
@@ -24,18 +24,18 @@ use super::batch::{self, BatchMember};
 use super::http::SessionHooks;
 use super::stdio::message::{IncomingMessage, Malformed};
 
-/// Names the session of a request.
+/// The header with the session of a request.
 const SESSION_HEADER: &str = "mcp-session-id";
-/// Names the revision of a request; 2025-03-26 does not know it yet.
+/// The header with the revision of a request, which 2025-03-26 does not have yet.
 const VERSION_HEADER: &str = "mcp-protocol-version";
 
-/// The messages of a batch with at least one request, in order. Travels with the request that
-/// stands for it.
+/// The messages of a batch with at least one request, in order. An extension of the request that
+/// represents the batch.
 #[derive(Debug, Clone)]
 pub(super) struct BatchExtension(Arc<[IncomingMessage]>);
 
 impl BatchExtension {
-    /// The messages of the batch that this request stands for, as if each had come by itself.
+    /// The messages of the batch that this request represents, as if each had come alone.
     pub(super) fn messages_of(message: &ClientJsonRpcMessage) -> Option<Vec<IncomingMessage>> {
         let JsonRpcMessage::Request(request) = message else {
             return None;
@@ -52,7 +52,7 @@ impl BatchExtension {
     }
 }
 
-/// What a batch comes to before anything of it is carried out.
+/// A batch, sorted by what is to be done with each member, before anything is carried out.
 #[derive(Debug, Default)]
 struct SortedBatch {
     messages: Vec<IncomingMessage>,
@@ -62,7 +62,7 @@ struct SortedBatch {
 /// Answers a batch.
 ///
 /// # Errors
-/// Why it is not taken as a whole.
+/// Why it is refused as a whole.
 pub(super) async fn handle_batch(
     hooks: &dyn SessionHooks,
     parts: Parts,
@@ -83,7 +83,7 @@ pub(super) async fn handle_batch(
     })
 }
 
-/// Why a client of this session sends no batches. An unknown session is the library's to tell.
+/// Why a client of this session sends no batches. The library reports an unknown session.
 fn check_batch_supported(hooks: &dyn SessionHooks, headers: &HeaderMap) -> Option<Malformed> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let Some(session) = header(SESSION_HEADER) else {
@@ -119,7 +119,7 @@ fn to_request(mut parts: Parts, body: Bytes) -> Request {
     Request::from_parts(parts, Body::from(body))
 }
 
-/// One stream: first what was refused, then the answers as they come.
+/// One stream: first the errors of refused members, then the answers as they come.
 async fn run_with_requests(
     mut parts: Parts,
     first: Bytes,
@@ -141,8 +141,7 @@ async fn run_with_requests(
     })
 }
 
-/// Notifications and responses are accepted one by one; there is an answer only where
-/// something was refused.
+/// Accepts notifications and responses one by one; there is a body only where some were refused.
 async fn run_without_requests(parts: Parts, sorted: SortedBatch, next: Next) -> Response {
     let none_accepted = sorted.messages.is_empty();
     for message in &sorted.messages {

@@ -1,5 +1,5 @@
-//! Bodies of HTTP requests that hold no message: answered as JSON-RPC answers them, with status
-//! 400, where the library answers in plain text. Batches are [`http_batch`]'s.
+//! Rejects HTTP bodies that hold no message with a JSON-RPC error and status 400, where the library
+//! would answer in plain text. Batches are handled by [`http_batch`].
 
 use std::sync::Arc;
 
@@ -15,17 +15,16 @@ use super::http::SessionHooks;
 use super::http_batch;
 use super::stdio::message::{Malformed, ParsedLine, parse_message};
 
-/// What bodies are judged by.
+/// What bodies are checked against.
 #[derive(Debug, Clone)]
 pub(super) struct BodyCheck {
-    /// The largest, in bytes.
+    /// The largest body, in bytes.
     pub(super) limit: usize,
-    /// Knows the sessions.
+    /// Looks up sessions.
     pub(super) hooks: Arc<dyn SessionHooks>,
 }
 
-/// Lets a request through that holds a message, or a batch of them. Whether params fit is the
-/// library's to say.
+/// Passes on a request that holds a message or a batch. The library checks its params.
 pub(super) async fn check_body(
     State(BodyCheck { limit, hooks: door }): State<BodyCheck>,
     request: Request,

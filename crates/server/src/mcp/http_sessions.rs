@@ -1,9 +1,9 @@
 //! MCP sessions of the handshake era over HTTP.
 //!
-//! The library's own manager does the work. Ours stands in front of it for two things: the
-//! door is told of begins and ends, and a response stream its client lost cancels its call,
-//! unless the client comes back to it in time (F7; the revisions of this era let clients
-//! resume a stream, so a lost connection alone is no cancellation).
+//! Wraps the library's own session manager for two purposes: to notify the router of starts and
+//! ends of sessions, and to cancel the call of a response stream that its client lost and did not
+//! resume in time. (The revisions of this era let clients resume a stream, so a lost connection
+//! alone is no cancellation.)
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use super::http_batch::BatchExtension;
 use super::http_streams::{ResponseStream, StreamCalls, StreamKey, StreamWatch, error_message};
 use super::stdio::IN_FLIGHT;
 
-/// Sessions, and the calls whose answers are on their way.
+/// Sessions, and the calls whose answers are pending.
 #[derive(Debug)]
 pub(super) struct HookedSessionManager {
     sessions: Arc<LocalSessionManager>,
@@ -39,7 +39,7 @@ pub(super) struct HookedSessionManager {
 impl HookedSessionManager {
     pub(super) fn new(streaming: StreamableConfig) -> Self {
         let mut sessions = LocalSessionManager::default();
-        // The door ends what is idle, and counts open streams as use.
+        // The session table ends idle sessions, and counts open streams as use.
         sessions.session_config.keep_alive = None;
         Self {
             sessions: Arc::new(sessions),
@@ -70,8 +70,8 @@ impl HookedSessionManager {
         ResponseStream::watched(receiver, watch)
     }
 
-    /// A response stream for a request, and its number; the error where one with its id is
-    /// under way.
+    /// Opens the response stream of a request and returns it with its number; an error where a
+    /// request with its id is under way.
     async fn open_stream(
         &self,
         handle: &LocalSessionHandle,
@@ -90,7 +90,7 @@ impl HookedSessionManager {
         Ok(Ok((stream, self.watch_stream(key, turn, channel.inner))))
     }
 
-    /// Hands one request on.
+    /// Forwards one request.
     async fn forward(
         &self,
         handle: &LocalSessionHandle,
@@ -109,7 +109,7 @@ impl HookedSessionManager {
         Ok(joined)
     }
 
-    /// Hands the messages of a batch on, in order.
+    /// Forwards the messages of a batch, in order.
     async fn forward_batch(
         &self,
         handle: LocalSessionHandle,
@@ -130,8 +130,8 @@ impl HookedSessionManager {
                 Err(refused) => joined.rejected.push(refused),
             }
         }
-        // Aside: the session takes the later ones while the client reads what comes of the
-        // first.
+        // In a separate task: the session takes the later members while the client reads the
+        // answers to the first.
         let calls = Arc::clone(&self.calls);
         self.streaming.tasks.spawn(async move {
             for (message, stream) in forwarded {
@@ -146,7 +146,7 @@ impl HookedSessionManager {
     }
 }
 
-/// Response streams that go out as one.
+/// Response streams merged into one.
 #[derive(Debug, Default)]
 struct JoinedStreams {
     rejected: Vec<ServerSseMessage>,
@@ -232,7 +232,7 @@ impl SessionManager for HookedSessionManager {
         let stream = stream_number(&last_event_id);
         let handle = self.handle(id).await?;
         let last = last_event_id.parse()?;
-        // Before the library replaces the old stream, so that its end counts for nothing.
+        // Before the library replaces the old stream, so that its end is ignored.
         let key = stream.map(|stream| (id.clone(), stream));
         let turn = key.as_ref().and_then(|key| self.calls.resume(key));
         let receiver = handle.resume(last).await?.inner;
@@ -250,7 +250,7 @@ impl SessionManager for HookedSessionManager {
     }
 }
 
-/// The number of the response stream an event id belongs to: `index/stream`.
+/// The number of the response stream that an event id (`index/stream`) belongs to.
 fn stream_number(event_id: &str) -> Option<u64> {
     event_id.split_once('/')?.1.parse().ok()
 }

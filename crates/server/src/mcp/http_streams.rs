@@ -1,4 +1,4 @@
-//! Response streams of MCP sessions over HTTP, and what becomes of a call whose stream ends.
+//! Response streams of MCP sessions over HTTP, and the fate of calls whose stream ends.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use super::http::StreamableConfig;
 /// implementations.
 const SESSION_ENDED: ErrorCode = ErrorCode(-32_000);
 
-/// Calls whose response streams are open or may be taken up again.
+/// Calls whose response streams are open or may be resumed.
 #[derive(Debug, Default)]
 pub(super) struct StreamCalls(Mutex<HashMap<StreamKey, LiveCall>>);
 
@@ -34,13 +34,13 @@ pub(super) type StreamKey = (SessionId, u64);
 #[derive(Debug)]
 struct LiveCall {
     request: RequestId,
-    /// How often the stream was taken up again: a loss counts only for the last one.
+    /// How often the stream was resumed: only the loss of the latest one counts.
     epoch: u64,
 }
 
 impl StreamCalls {
-    /// A call begins, at the turn that is answered; none where one with its id is under way in
-    /// the session.
+    /// Registers a call and returns the epoch of its stream; none where one with its id is under
+    /// way in the session.
     pub(super) fn begin(&self, key: StreamKey, request: RequestId) -> Option<u64> {
         let mut calls = self.lock();
         let is_same = |((session, _), live): (&StreamKey, &LiveCall)| {
@@ -60,7 +60,7 @@ impl StreamCalls {
         Some(turn)
     }
 
-    /// The stream is taken up again; what happens to earlier ones is nothing now.
+    /// The stream is resumed; ends of earlier ones are ignored from now on.
     pub(super) fn resume(&self, key: &StreamKey) -> Option<u64> {
         let mut calls = self.lock();
         let live = calls.get_mut(key)?;
@@ -68,7 +68,7 @@ impl StreamCalls {
         Some(live.epoch)
     }
 
-    /// A message of the client on its way to the session: a request it cancels gets no answer.
+    /// Inspects a message of the client to the session: a request it cancels gets no answer.
     pub(super) fn on_client_message(&self, session: &SessionId, message: &ClientJsonRpcMessage) {
         let JsonRpcMessage::Notification(JsonRpcNotification {
             notification: ClientNotification::CancelledNotification(cancelled),
@@ -84,7 +84,7 @@ impl StreamCalls {
             .retain(|(key_session, _), live| key_session != session || live.request != *id);
     }
 
-    /// The call is over for whoever held the stream at this turn.
+    /// Ends the call, for the holder of the stream of this epoch.
     fn finish(&self, key: &StreamKey, turn: u64) -> Option<RequestId> {
         let mut calls = self.lock();
         calls.get(key).filter(|live| live.epoch == turn)?;
@@ -92,7 +92,7 @@ impl StreamCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<StreamKey, LiveCall>> {
-        // Every change is whole.
+        // Every change is complete before the lock is released, so poisoning is harmless.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,11 +102,11 @@ impl StreamCalls {
 pub(super) struct ResponseStream {
     receiver: Receiver<ServerSseMessage>,
     watch: Option<StreamWatch>,
-    /// It goes out with those of the other members of a batch, and cannot be taken up again.
+    /// Part of the merged stream of a batch; cannot be resumed.
     is_member: bool,
 }
 
-/// What becomes of a call when its stream ends.
+/// Decides the fate of a call when its stream ends.
 #[derive(Debug)]
 pub(super) struct StreamWatch {
     pub(super) key: StreamKey,
@@ -138,7 +138,7 @@ impl ResponseStream {
         self
     }
 
-    /// The event as it goes out; none where it only helps to take the stream up again.
+    /// The event to send; none where it only supports resumption.
     fn to_outgoing(&mut self, mut event: ServerSseMessage) -> Option<ServerSseMessage> {
         if is_response(&event)
             && let Some(watch) = self.watch.take()
@@ -152,7 +152,7 @@ impl ResponseStream {
         Some(event)
     }
 
-    /// The stream is over: what a call is told that was neither answered nor cancelled.
+    /// The error that ends the stream of a call neither answered nor cancelled.
     fn final_error(&mut self) -> Option<ServerSseMessage> {
         let watch = self.watch.take()?;
         let request = watch.calls.finish(&watch.key, watch.turn)?;
@@ -164,7 +164,7 @@ impl ResponseStream {
     }
 }
 
-/// An error in the place of an answer.
+/// An error response.
 pub(super) fn error_message(request: RequestId, error: ErrorData) -> ServerSseMessage {
     let error = JsonRpcError::new(Some(request), error);
     ServerSseMessage::from_message(JsonRpcMessage::Error(error))
@@ -210,7 +210,7 @@ impl Drop for ResponseStream {
 }
 
 impl StreamWatch {
-    /// The client lost the stream: unless it comes back in time, its call is cancelled.
+    /// The client lost the stream: unless it resumes in time, its call is cancelled.
     async fn cancel_unless_resumed(self) {
         let until = Instant::now() + self.streaming.resume_window;
         let waiting = self

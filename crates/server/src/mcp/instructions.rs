@@ -1,4 +1,4 @@
-//! What a client is told about us when it arrives: D7's line, and how the tools go together.
+//! The `instructions` of the handshake: where commands run, and how the tools work together.
 
 use ostler_engine::ListFilter;
 use ostler_model::status::ProcessStatus;
@@ -7,10 +7,10 @@ use super::context::ConnectedClient;
 use super::profile::ToolGroup;
 use super::state::McpState;
 
-/// The most characters of a working directory that the instructions repeat.
+/// The most characters of a working directory in the instructions.
 const DIRECTORY_CHARS: usize = 300;
 
-/// What goes for every tool.
+/// Guidance that applies to every tool.
 const COMMON: &str = "\
 An id (pid, process_id) is a short string, no OS pid, and the same for every tool. An exit code \
 other than 0 is a normal answer, not an error. isolation \"high\" walls a command off from \
@@ -18,7 +18,7 @@ everything but the system (read-only) and its workspace; its network is none unl
 reply holds at most 12,000 characters; what is left out is counted, with the cursor to read on \
 from.";
 
-/// How the tools of one group go together.
+/// How the tools of one group work together.
 const fn group_guide(group: ToolGroup) -> &'static str {
     match group {
         ToolGroup::Core => {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::mcp::profile::GROUPS;
 
-    /// The most bytes of the guide, whatever the profile.
+    /// The most bytes of the guide, for any profile.
     const GUIDE_BYTES: usize = 1_600;
 
     #[test]

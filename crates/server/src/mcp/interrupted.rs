@@ -1,5 +1,5 @@
-//! Calls that an end of the daemon came in the middle of: which of them can be carried out
-//! again, and what the others are answered.
+//! Calls interrupted by the end of the daemon: which of them can be repeated, and the answer to the
+//! others.
 
 use ostler_engine::Engine;
 use ostler_model::{ErrorCode, ExecutionId};
@@ -12,7 +12,7 @@ use super::to_rmcp;
 use super::tools::ToolDefinition;
 use crate::error::ApiError;
 
-/// Tools that start one command: with its id known, starting it again is waiting for it.
+/// Tools that start one command: with its id known, repeating the start means waiting for it.
 const START_TOOLS: &[&str] = &[
     "exec",
     "command_execute",
@@ -20,7 +20,7 @@ const START_TOOLS: &[&str] = &[
     "execute_shell",
     "pty_start",
 ];
-/// Actions of tools with several that change nothing, or change the same when repeated.
+/// Actions of multi-action tools that change nothing, or are idempotent.
 const REPEATABLE: &[(&str, &[&str])] = &[
     (
         "service",
@@ -30,28 +30,28 @@ const REPEATABLE: &[(&str, &[&str])] = &[
     ),
     ("workspace", &["changes", "diff"]),
 ];
-/// Tools that show how something stands, in the order in which they are recommended.
+/// Tools that show an execution's status, in the order in which they are recommended.
 const STATUS_TOOLS: &[&str] = &["process", "command_ps_detail", "list_processes", "pty_list"];
 
-/// What ended the daemon.
+/// Why the daemon ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InterruptCause {
-    /// It died, and another one answers.
+    /// It died, and its successor answers.
     Restart,
-    /// It was shut down, and answers last.
+    /// It was shut down, and answers before it exits.
     Shutdown,
 }
 
-/// What carrying a call out twice does.
+/// The effect of carrying a call out twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RepeatEffect {
     /// The same as once.
     Idempotent,
-    /// Types, signals, stops or removes a second time.
+    /// It types, signals, stops or removes a second time.
     Repeats,
 }
 
-/// What carrying out this call twice does.
+/// The effect of carrying out this call twice.
 pub(super) fn repeat_effect(tool: &ToolDefinition, arguments: &JsonObject) -> RepeatEffect {
     if tool.hints.read_only || START_TOOLS.contains(&tool.name) {
         return RepeatEffect::Idempotent;
@@ -64,7 +64,7 @@ pub(super) fn repeat_effect(tool: &ToolDefinition, arguments: &JsonObject) -> Re
     }
 }
 
-/// What a call is answered that cannot be carried out to its end.
+/// The error of a call that cannot be completed.
 pub(super) fn interrupted_failure(
     engine: &Engine,
     client: &ConnectedClient,
@@ -117,7 +117,7 @@ pub(super) fn interrupted_failure(
     }
 }
 
-/// The same, as the result of a call.
+/// The same error as the result of a call.
 pub(super) fn interrupted_result(
     engine: &Engine,
     client: &ConnectedClient,

@@ -1,4 +1,4 @@
-//! The last line an execution printed: what progress and tasks show of it.
+//! The last line an execution printed, as progress and tasks show it.
 
 use ostler_engine::{Engine, ExecutionInfo};
 use ostler_journal::{LineQuery, OpenLineMode};
@@ -7,14 +7,14 @@ use ostler_model::Caller;
 use crate::output_reader::read_slice;
 use ostler_render::truncated;
 
-/// The most characters shown of a line.
+/// The most characters of a line shown.
 pub(super) const LAST_LINE_CHARS: usize = 200;
-/// Lines looked at for one that is not blank.
+/// Lines examined for one that is not blank.
 const LINES: u64 = 3;
-/// Bytes read of each.
+/// The most bytes read of each line.
 const LINE_BYTES: u64 = 4 * 1024;
 
-/// The last line that is not blank, unfinished ones included, as a terminal would show it now.
+/// The last line that is not blank, unfinished ones included, as a terminal would display it now.
 pub(super) async fn last_line(
     engine: &Engine,
     caller: &Caller,

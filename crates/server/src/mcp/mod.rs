@@ -1,7 +1,7 @@
 //! MCP over any byte stream: [`serve`] answers one client until its stream closes.
 //!
-//! Nobody outside this module sees the MCP library: `handler` and `to_rmcp` are its border,
-//! and the `tools` speak in `reply::Reply` and [`ApiError`](crate::error::ApiError).
+//! The MCP library is used only inside this module: `handler` and `to_rmcp` convert at the border,
+//! and the `tools` use `reply::ToolReply` and [`ApiError`](crate::error::ApiError).
 
 mod approval;
 mod batch;

@@ -13,18 +13,18 @@ use ostler_render::RowSlice;
 use ostler_render::TextPage;
 use ostler_render::{Excerpt, ExcerptBudget, ExcerptInput, OmittedLines, REPLY_CHARS, excerpt};
 
-/// Kept free for what stands around output: status, notes, an error's text.
+/// Reserved for the text around output: status, notes, an error's text.
 pub(super) const FRAME_CHARS: usize = 1_200;
 
-/// What an execution printed, rendered: both streams in the order in which they came.
+/// The rendered output of an execution: both streams in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct OutputBlocks {
     pub(super) excerpt: Excerpt,
-    /// Where to go on.
+    /// The position to continue from.
     pub(super) next: Cursor,
-    /// Lines that are there behind a page.
+    /// Lines that follow a page.
     pub(super) lines_left: u64,
-    /// Things to be told about the output itself.
+    /// Notes about the output itself.
     pub(super) notes: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn read_output(
     read_selected(call, info, LineQuery::default(), budget).await
 }
 
-/// What an execution printed and `query` matches, within `budget`.
+/// The output of an execution that `query` matches, within `budget`.
 pub(super) async fn read_selected(
     call: ToolCall<'_>,
     info: &ExecutionInfo,
@@ -82,7 +82,7 @@ pub(super) fn render_whole(material: ExcerptInput, budget: ExcerptBudget) -> Vec
     excerpt(material, budget).blocks
 }
 
-/// Where an execution's lines are read, and how its last one is; none where there are none.
+/// The source of an execution's lines, and the state of its last one; none where there are none.
 fn line_source(
     call: ToolCall<'_>,
     info: &ExecutionInfo,
@@ -96,8 +96,8 @@ fn line_source(
     Ok(open_journal(call, info)?.map(|journal| (journal, query)))
 }
 
-/// The journal of an execution; none where nothing was printed, or where a wait was over before
-/// the process was born.
+/// The journal of an execution; none where nothing was printed, or where a wait was over before the
+/// process was spawned.
 fn open_journal(call: ToolCall<'_>, info: &ExecutionInfo) -> Result<Option<Journal>, ApiError> {
     if info.output_end == 0 && info.state.is_finished() {
         return Ok(None);
@@ -120,7 +120,7 @@ impl OutputBlocks {
         }
     }
 
-    /// What `render` makes of lines from both ends.
+    /// From lines of both ends, rendered.
     pub(super) fn from_slice(
         slice: RowSlice,
         notes: Vec<String>,
@@ -134,7 +134,7 @@ impl OutputBlocks {
         }
     }
 
-    /// Lines from a position on.
+    /// From lines that follow a position.
     pub(super) fn from_page(page: TextPage, notes: Vec<String>) -> Self {
         Self {
             next: page.next,
@@ -147,17 +147,17 @@ impl OutputBlocks {
         }
     }
 
-    /// Its text; each stream under its own heading.
+    /// Takes the text; each stream has its own heading.
     pub(super) fn take_blocks(&mut self) -> Vec<String> {
         std::mem::take(&mut self.excerpt.blocks)
     }
 
-    /// Whether anything was left out.
+    /// Whether anything was omitted.
     pub(super) const fn is_cut(&self) -> bool {
         self.excerpt.omitted.is_some() || self.lines_left > 0
     }
 
-    /// What was left out, for programs.
+    /// Adds the omissions as machine-readable fields.
     pub(super) fn add_fields(&self, fields: &mut Map<String, Value>) {
         for (name, omitted) in [
             ("stdout", self.excerpt.output_omitted),
@@ -173,7 +173,7 @@ impl OutputBlocks {
     }
 }
 
-/// What was left out, for programs.
+/// The omissions as machine-readable fields.
 pub(super) fn omitted_fields(omitted: OmittedLines) -> Value {
     let cursor = Cursor {
         offset: omitted.offset,
@@ -182,7 +182,7 @@ pub(super) fn omitted_fields(omitted: OmittedLines) -> Value {
     json!({"lines": omitted.lines, "bytes": omitted.bytes, "cursor": cursor})
 }
 
-/// What there is to tell about the output itself: what is gone of it, and how it is shown.
+/// Notes about the output itself: what of it is gone, and how it is shown.
 ///
 /// # Errors
 /// When the files cannot be read.
@@ -204,7 +204,7 @@ pub(super) fn output_notes(
     Ok(notes)
 }
 
-/// That output is gone, and whether it was dropped or lost.
+/// The note that output is gone, and whether it was dropped or lost.
 pub(super) fn gap_note(info: &ExecutionInfo, gap: Gap) -> String {
     let bytes = gap.to.saturating_sub(gap.from);
     match info.state.lost_bytes(gap.from, gap.to) {

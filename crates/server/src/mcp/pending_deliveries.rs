@@ -1,6 +1,6 @@
-//! When an id counts as given out: at the moment the answer that names it is handed to
-//! the stream, not before. Until then a cancelled request takes what it began with it, however
-//! close to its answer the cancellation comes.
+//! When an id counts as published: at the moment the answer that names it is handed to the stream,
+//! not before. Until then cancelling the request also ends what it started, however close to its
+//! answer the cancellation comes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,13 +29,13 @@ impl PendingDeliveries {
         self.lock().insert(request.clone(), start_guards);
     }
 
-    /// The answer to this request will never be sent: what it names ends.
+    /// The answer to this request will never be sent: the executions it names end.
     pub(super) fn revoke(&self, request: &RequestId) {
         // Dropped outside the lock.
         let _ended = self.lock().remove(request);
     }
 
-    /// This message is sent now; what it gives out.
+    /// This message is being sent: returns the ids it publishes.
     fn release_for(&self, message: &TxJsonRpcMessage<RoleServer>) -> Vec<ExecutionId> {
         match message {
             JsonRpcMessage::Response(response) => {
@@ -70,12 +70,12 @@ pub(super) struct StreamState {
     /// Calls under way.
     pub(super) calls: TaskTracker,
     pub(super) pending: PendingDeliveries,
-    /// Cancelled when the client has closed its side: what waits for that (the library says so
-    /// only after its drain time) ends at once.
+    /// Cancelled when the client has closed its side, so that whatever waits for that ends at once
+    /// (the library reports it only after its drain time).
     pub(super) input_closed: CancellationToken,
 }
 
-/// A transport whose answers give out the ids they name, and that tells when the client left.
+/// A transport that publishes the ids in its answers, and reports when the client has left.
 #[derive(Debug)]
 pub(super) struct DeliveryTransport<T> {
     transport: T,

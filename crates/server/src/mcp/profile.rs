@@ -1,4 +1,4 @@
-//! Which tools a client is offered.
+//! Profiles: which tools a client is offered.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,20 +7,20 @@ use thiserror::Error;
 
 use super::tools::{self, ToolDefinition};
 
-/// Tools that belong together.
+/// A group of tools that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolGroup {
     /// `exec`, `process`, `process_control`, `workspace`.
     Core,
-    /// `service`; the word `core` brings it along.
+    /// `service`; the profile `core` includes it.
     Service,
-    /// The seven tools of document 000.
+    /// The seven `command_` tools.
     Command,
-    /// The tools of document 003 and `kill_process`.
+    /// `execute_shell`, its companions, and `kill_process`.
     Shell,
     /// `interaction_list`, `interaction_answer`.
     Interaction,
-    /// Terminal sessions, document 002: the seven `pty_` tools.
+    /// Terminal sessions: the seven `pty_` tools.
     Pty,
 }
 
@@ -58,7 +58,7 @@ pub struct UnknownProfile {
 }
 
 impl ToolGroup {
-    /// Its word.
+    /// The group's name in a profile.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -100,8 +100,8 @@ impl ToolSet {
 }
 
 impl Default for ToolSet {
-    /// `core` alone, which has `service` in it: two families of tools that do the same
-    /// confuse models.
+    /// `core` alone, which includes `service`: two families of tools for the same purpose confuse
+    /// models.
     fn default() -> Self {
         Self::from_groups(&[ToolGroup::Core, ToolGroup::Service])
     }

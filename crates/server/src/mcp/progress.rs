@@ -17,17 +17,17 @@ use super::last_line::last_line;
 
 /// The shortest time between two notifications of one request, in milliseconds.
 pub(super) const PROGRESS_MS: u64 = 1_000;
-/// After this long without output a notification says that the command lives, in milliseconds.
+/// After this long without output a notification is sent as a sign of life, in milliseconds.
 pub(super) const HEARTBEAT_MS: u64 = 5_000;
 
-/// Which execution it is about; spelled out only when there is something to tell.
+/// Which execution it is about; resolved only when there is something to send.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ProgressTarget<'a> {
     Id(ExecutionId),
     Name(&'a str),
 }
 
-/// What a request's client has been told.
+/// The progress notifications of one request.
 #[derive(Debug)]
 pub(super) struct ProgressReporter {
     token: ProgressToken,
@@ -37,13 +37,13 @@ pub(super) struct ProgressReporter {
 
 #[derive(Debug)]
 struct SendState {
-    /// When the last notification went out.
+    /// When the last notification was sent.
     last_sent: Instant,
-    /// Whether it is still on its way.
+    /// Whether one is still being sent.
     in_flight: bool,
 }
 
-/// One notification on its way; dropped, the next may follow.
+/// A notification being sent; the next may follow when it is dropped.
 struct SendGuard<'a>(&'a ProgressReporter);
 
 impl Drop for SendGuard<'_> {
@@ -66,7 +66,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Tells the client how the execution comes on, until this is dropped.
+    /// Reports the execution's progress until this is dropped.
     pub(super) async fn run(
         &self,
         call: ToolCall<'_>,
@@ -84,7 +84,7 @@ impl ProgressReporter {
                 ProgressTarget::Name(name) => Cow::Borrowed(name),
             };
             let Ok(info) = call.info(&id) else {
-                // Gone with its session: the wait itself will say so.
+                // Ended with its session: the wait itself reports that.
                 continue;
             };
             let Some(send_guard) = self.try_begin_send(info.output_end > reported_end) else {
@@ -94,7 +94,7 @@ impl ProgressReporter {
             let elapsed = self.started_at.elapsed().as_secs_f64();
             let mut params = ProgressNotificationParam::new(self.token.clone(), elapsed);
             params.message = last_line(call.engine, call.caller, &info).await;
-            // A client that is gone ends the request; nothing to do about it here.
+            // A client that is gone ends the request; there is nothing to do about it here.
             let _sent = peer.notify_progress(params).await.is_ok();
             drop(send_guard);
         }

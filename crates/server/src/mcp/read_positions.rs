@@ -1,14 +1,14 @@
-//! How far each client has been shown a terminal's output.
+//! How much of a terminal's output each client has been shown.
 //!
-//! An answer goes on where the last one to the same client ended, so that nothing printed
-//! between two calls is left out and nothing is shown twice.
+//! An answer continues where the last one to the same client ended, so that nothing printed between
+//! two calls is omitted or shown twice.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ostler_model::{Caller, ExecutionId, Principal, SessionName};
 
-/// Positions kept, over all clients; the one used longest ago is dropped for a new one.
+/// Positions kept, over all clients; the least recently used one is dropped for a new one.
 const POSITIONS: usize = 4_096;
 
 /// A client and an execution.
@@ -28,20 +28,20 @@ struct PositionTable {
 struct ReadPosition {
     /// Everything before this offset was shown.
     offset: u64,
-    /// When it was used last, counted in uses.
+    /// When it was last used, counted in uses.
     last_used: u64,
 }
 
 impl ReadPositions {
-    /// Where what this client was not shown begins; none where it was shown nothing yet.
+    /// Offset of the first output this client has not been shown; none where it was shown nothing.
     pub(super) fn get(&self, caller: &Caller, id: ExecutionId) -> Option<u64> {
         let positions = self.lock();
         let position = positions.by_reader.get(&position_key(caller, id));
         position.map(|it| it.offset)
     }
 
-    /// This client was shown a stretch of output. One that begins beyond the client's position
-    /// leaves that where it is: what lies between was not shown.
+    /// This client was shown a range of output. A range that starts beyond the client's position
+    /// leaves the position unchanged: the output in between was not shown.
     pub(super) fn advance(&self, caller: &Caller, id: ExecutionId, (from, to): (u64, u64)) {
         let mut positions = self.lock();
         positions.uses += 1;

@@ -1,4 +1,4 @@
-//! What a tool answers, before it is spelled for the protocol.
+//! The result of a tool, independent of the protocol.
 
 use crate::convert::queue_wait_body;
 use ostler_engine::{ExecutionInfo, Interaction, QueueWait};
@@ -7,20 +7,20 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{ApiError, object};
 
-/// The answer of a tool.
+/// The result of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct ToolReply {
-    /// Text for the model, within the budget of F3.
+    /// Text for the model, within the budget of a reply.
     pub(super) blocks: Vec<String>,
-    /// The same for programs; only status tools have it.
+    /// The same as JSON; only status tools have it.
     pub(super) structured: Option<Value>,
-    /// Machine fields of log-bearing tools, `_meta["ostler/result"]`.
+    /// Machine-readable fields of tools that return output, `_meta["ostler/result"]`.
     pub(super) fields: Map<String, Value>,
-    /// What went wrong; the blocks follow its text.
+    /// The error, whose text precedes the blocks.
     pub(super) failure: Option<ApiError>,
-    /// Whether the blocks tell the failure already, in words of their own.
+    /// Whether the blocks describe the failure already.
     pub(super) is_worded: bool,
-    /// Where there is more of it, behind the blocks.
+    /// Links to more of it, after the blocks.
     pub(super) links: Vec<ResourceLink>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct ResourceLink {
 }
 
 impl ToolReply {
-    /// The answer of a log-bearing tool.
+    /// The result of a tool that returns output.
     pub(super) fn text(blocks: Vec<String>, fields: Value) -> Self {
         let fields = object(fields);
         Self {
@@ -44,7 +44,7 @@ impl ToolReply {
         }
     }
 
-    /// The answer of a status tool: structured, and the same as text.
+    /// The result of a status tool: structured, and the same as text.
     pub(super) fn status(body: &impl Serialize) -> Self {
         let value = serde_json::to_value(body).unwrap_or_else(|error| json!(error.to_string()));
         Self {
@@ -54,7 +54,7 @@ impl ToolReply {
         }
     }
 
-    /// A failure in the words of a document.
+    /// A failure described by a tool's own text.
     pub(super) fn worded(text: String, failure: ApiError) -> Self {
         Self {
             blocks: vec![text],
@@ -64,7 +64,7 @@ impl ToolReply {
         }
     }
 
-    /// This answer, with how long what it started waited for its place.
+    /// This result, with how long its start waited for a slot within the quota.
     pub(super) fn with_queue_wait(mut self, queued: Option<QueueWait>) -> Self {
         let Some(queued) = queued.map(queue_wait_body) else {
             return self;
@@ -74,7 +74,7 @@ impl ToolReply {
         self
     }
 
-    /// This answer, as an error.
+    /// This result, as an error.
     pub(super) fn with_failure(self, failure: ApiError) -> Self {
         Self {
             failure: Some(failure),
@@ -89,21 +89,22 @@ impl<F: Into<ApiError>> From<F> for ToolReply {
     }
 }
 
-/// Why a tool has no answer of its own.
+/// Why a tool has no result of its own.
 #[derive(Debug)]
 pub(super) enum ToolInterrupt {
     /// The request could not be carried out.
     Failed(ApiError),
-    /// It takes long: this execution goes on as a task.
+    /// It takes long: this execution continues as a task.
     BecameTask(Box<BecameTask>),
-    /// The client is to ask the person, and to repeat the call with the answer (2026-07-28).
+    /// The client is to ask the person and repeat the call with the answer (MCP revision
+    /// 2026-07-28).
     ElicitNeeded(Box<ElicitNeeded>),
 }
 
 /// A call that became a task.
 #[derive(Debug)]
 pub(super) struct BecameTask {
-    /// What it runs.
+    /// The execution behind it.
     pub(super) info: ExecutionInfo,
     /// Whether its prompts are questions to the person at the client.
     pub(super) asks_person: bool,
@@ -112,9 +113,9 @@ pub(super) struct BecameTask {
 /// A question for the person at the client.
 #[derive(Debug)]
 pub(super) struct ElicitNeeded {
-    /// The question; it is open.
+    /// The question, which is open.
     pub(super) interaction: Interaction,
-    /// What was wrong with the last answer.
+    /// What was wrong with the previous answer.
     pub(super) complaint: Option<String>,
 }
 

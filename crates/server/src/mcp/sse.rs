@@ -1,8 +1,8 @@
-//! One client of the HTTP+SSE transport of 2024-11-05: messages come one by one from
-//! somewhere, answers go out in one stream. Whoever mounts it does the HTTP.
+//! One client of the HTTP+SSE transport of 2024-11-05: messages come in one by one, answers go out
+//! in one stream. The HTTP part belongs to the router it is mounted in.
 //!
-//! Everything between is bounded: a client that does not read stops getting answers, then
-//! stops being listened to, and holds up nobody else.
+//! Every queue is bounded: a client that does not read stops getting answers, then its messages are
+//! no longer taken, and other clients are not affected.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,19 +23,19 @@ use super::pending_deliveries::StreamState;
 use super::state::McpState;
 use super::stdio::serve_transport;
 
-/// Messages that wait on their way in or out.
+/// Capacity of the queues of messages in and out.
 const QUEUE_CAPACITY: usize = 16;
 /// The most requests one client may have under way.
 const MAX_OPEN_REQUESTS: usize = 64;
 
-/// A connected client: what it sends goes in here. Cheap to clone.
+/// The input of a connected client. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SseInput {
     messages: mpsc::Sender<ClientJsonRpcMessage>,
     open_requests: Arc<OpenRequests>,
 }
 
-/// What goes out to a client, in order.
+/// The output to a client, in order.
 #[derive(Debug)]
 pub struct SseOutput {
     messages: mpsc::Receiver<ServerJsonRpcMessage>,
@@ -45,13 +45,13 @@ pub struct SseOutput {
 /// Why a message was not taken.
 #[derive(Debug, Error)]
 pub enum SseError {
-    /// It is none.
+    /// It is not a valid message.
     #[error("not a JSON-RPC message of MCP: {0}")]
     Message(serde_json::Error),
     /// The client reads no answers.
     #[error("{MAX_OPEN_REQUESTS} requests are under way already")]
     Busy,
-    /// The stream for answers is gone.
+    /// The output stream is gone.
     #[error("the stream of this connection is closed")]
     Closed,
 }
@@ -60,8 +60,8 @@ pub enum SseError {
 #[derive(Debug, Default)]
 struct OpenRequests(Mutex<HashSet<RequestId>>);
 
-/// Serves a client that has just connected, on `tasks`, until `closed`; then its calls under
-/// way are cancelled. `on_close` runs when none is left.
+/// Serves a newly connected client, on `tasks`, until `closed`; then its calls under way are
+/// cancelled. `on_close` runs when none is left.
 pub fn sse(
     desk: McpState,
     client: ConnectedClient,
@@ -101,10 +101,10 @@ pub fn sse(
 }
 
 impl SseInput {
-    /// Takes one message, as JSON.
+    /// Accepts one message, as JSON.
     ///
     /// # Errors
-    /// When it is none, or nobody can answer it.
+    /// When it is not a valid message, or cannot be answered.
     pub async fn send(&self, json: &[u8]) -> Result<(), SseError> {
         let message = serde_json::from_slice(json).map_err(SseError::Message)?;
         self.open_requests.on_incoming(&message)?;
@@ -163,7 +163,7 @@ impl OpenRequests {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        // Every change is whole.
+        // Every change is complete before the lock is released, so poisoning is harmless.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

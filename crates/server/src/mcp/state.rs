@@ -1,4 +1,4 @@
-//! What every MCP client of one daemon shares.
+//! State shared by every MCP client of one daemon.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,25 +28,25 @@ struct McpShared {
     read_positions: ReadPositions,
 }
 
-/// How the MCP face behaves.
+/// Options of the MCP interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpOptions {
-    /// Which tools answer structured content.
+    /// Which tools return structured content.
     pub structured: Structured,
-    /// When long calls become tasks; none: never.
+    /// When long calls become tasks; none means never.
     pub task_after: Option<Duration>,
 }
 
-/// Which tools answer structured content: clients that get it often show the model
-/// nothing else.
+/// Which tools return structured content. Clients that receive it often show the model nothing
+/// else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Structured {
-    /// Status tools, not those that bear output.
+    /// Status tools, not those that return output.
     #[default]
     Auto,
     /// Every tool.
     Always,
-    /// None.
+    /// No tool.
     Never,
 }
 
@@ -60,8 +60,8 @@ impl Default for McpOptions {
 }
 
 impl McpState {
-    /// A desk in front of this engine. To be called in a runtime: a task on it hears the
-    /// engine until the last clone is gone, or [`McpState::close`].
+    /// The state over this engine. Must be called within a tokio runtime: a task on it reads engine
+    /// events until the last clone is gone, or [`McpState::close`].
     #[must_use]
     pub fn new(engine: Engine, options: McpOptions) -> Self {
         let notifications = Notifications::new(engine.clone());
@@ -75,20 +75,20 @@ impl McpState {
         }))
     }
 
-    /// The engine behind it.
+    /// The engine.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.0.engine
     }
 
-    /// How the MCP face behaves.
+    /// The options.
     #[must_use]
     pub fn options(&self) -> &McpOptions {
         &self.0.options
     }
 
-    /// Ends the caller's session, and what it was not told yet with it: a later one of
-    /// the same name hears nothing of it.
+    /// Ends the caller's session together with its pending notifications: a later session of the
+    /// same name gets none of them.
     ///
     /// # Errors
     /// As [`Engine::end_session`].
@@ -98,17 +98,17 @@ impl McpState {
         ended
     }
 
-    /// Ends the desk's own tasks; clients are told nothing new from then on.
+    /// Ends the tasks of this state; clients get no more notifications.
     pub async fn close(&self) {
         self.notifications().close().await;
     }
 
-    /// What clients have not been told yet.
+    /// The pending notifications.
     pub(super) fn notifications(&self) -> &Notifications {
         &self.0.notifications
     }
 
-    /// How far clients have been shown terminals' output.
+    /// How much of terminals' output clients have been shown.
     pub(super) fn read_positions(&self) -> &ReadPositions {
         &self.0.read_positions
     }

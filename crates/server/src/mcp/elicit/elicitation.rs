@@ -1,4 +1,4 @@
-//! Asking, and taking the answer.
+//! Sending a question to the person at the client, and applying the answer.
 
 use std::time::Duration;
 
@@ -19,28 +19,29 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::{ElicitNeeded, ToolInterrupt};
 use crate::mcp::to_rmcp::RESULT_KEY;
 
-/// Why a question is cancelled whose form was declined.
+/// Why a question is cancelled after its form was declined.
 pub(in crate::mcp) const DECLINED: &str = "the person declined to answer";
-/// Why a question is cancelled whose form was closed without an answer.
+/// Why a question is cancelled after its form was closed without an answer.
 pub(in crate::mcp) const DISMISSED: &str = "the person dismissed the question";
 
-/// How often a person is asked again whose answer does not fit.
+/// How often a question is repeated when its answer is invalid.
 const TRIES: usize = 3;
-/// How long withdrawing a form may take, in milliseconds.
+/// Timeout for withdrawing a form, in milliseconds.
 const WITHDRAW_MS: u64 = 1_000;
 
-/// What became of a question.
+/// The outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::mcp) enum ElicitOutcome {
-    /// It is settled: answered here or elsewhere, declined, or out of time. For an execution
-    /// the answer has gone in.
+    /// It is settled: answered here or elsewhere, declined, or expired. The execution has received
+    /// the answer.
     Closed(InteractionOutcome),
-    /// Nobody could be asked, or nobody answered in time: it is still open.
+    /// It is still open: no person could be reached, or none answered in time.
     Open,
 }
 
-/// Asks the person at the client, at most until then. Where the revision wants the call
-/// repeated instead this is interrupted, and [`resume_elicitation`] takes the answer when it comes.
+/// Asks the person at the client, until the deadline at most. Where the MCP revision has the call
+/// repeated instead, this returns an interrupt, and [`resume_elicitation`] takes the answer when it
+/// comes.
 pub(in crate::mcp) async fn elicit(
     call: ToolCall<'_>,
     interaction: &Interaction,
@@ -60,7 +61,7 @@ pub(in crate::mcp) async fn elicit(
     elicit_inline(call, interaction, deadline).await
 }
 
-/// Takes the answer a repeated call brought along. One that does not fit is asked for again.
+/// Takes the answer that a repeated call brings; an invalid one is asked for again.
 pub(in crate::mcp) async fn resume_elicitation(
     call: ToolCall<'_>,
 ) -> Result<Option<ElicitOutcome>, ToolInterrupt> {
@@ -76,8 +77,8 @@ pub(in crate::mcp) async fn resume_elicitation(
     Err(ask_again(&interaction, Some(complaint)))
 }
 
-/// The result that makes the client ask and repeat the call (2026-07-28); `context_digest` is what the
-/// repeated call must be about, too.
+/// The result that makes the client ask and repeat the call (MCP revision 2026-07-28). The repeated
+/// call must have the same `context_digest`.
 pub(in crate::mcp) fn input_required(
     call: ToolCall<'_>,
     needed: &ElicitNeeded,
@@ -98,7 +99,7 @@ pub(in crate::mcp) fn input_required(
     };
     let mut meta = JsonObject::new();
     if let Some(id) = execution {
-        // It is given out with this answer.
+        // The id is published with this answer.
         let fields = json!({"id": id.short(), "status": "running"});
         meta.insert(RESULT_KEY.to_owned(), fields);
     }
@@ -117,7 +118,7 @@ fn ask_again(interaction: &Interaction, complaint: Option<String>) -> ToolInterr
 enum ReplyOutcome {
     Closed(InteractionOutcome),
     Open,
-    /// The answer does not fit, and why.
+    /// The answer is invalid, for this reason.
     Wrong(String),
 }
 
@@ -127,7 +128,7 @@ async fn apply_reply(
     reply: FormReply,
 ) -> Result<ReplyOutcome, ToolInterrupt> {
     let id = interaction.id.to_string();
-    // Whoever fills in a form is a person, and not the agent whose session this is.
+    // A form is filled in by a person, not by the agent that owns the session.
     let person_caller = Caller {
         scope: Scope::Principal,
         ..call.caller.clone()
@@ -197,13 +198,13 @@ async fn elicit_inline(
 
 enum FormOutcome {
     Reply(FormReply),
-    /// It was settled while the form was shown.
+    /// It was settled elsewhere while the form was shown.
     AnsweredElsewhere(InteractionOutcome),
     /// The client has no answer, or the time is over.
     NoReply,
 }
 
-/// Shows the form until it is filled in, settled elsewhere, or the time is over.
+/// Shows the form until it is filled in, the question is settled elsewhere, or the time is over.
 async fn show_form(
     call: ToolCall<'_>,
     interaction: &Interaction,
@@ -233,7 +234,7 @@ async fn show_form(
         biased;
         reply = open_form.reply() => Ok(match reply {
             Some(result) => FormOutcome::Reply(result.into()),
-            // Not understood, refused, or gone: nobody was asked.
+            // The client did not understand or refused, or is gone: no person was asked.
             None => FormOutcome::NoReply,
         }),
         answer = await_answer(call, interaction) => Ok(FormOutcome::AnsweredElsewhere(answer?)),
@@ -241,8 +242,8 @@ async fn show_form(
     }
 }
 
-/// A form the client shows. Dropped without a reply, it is withdrawn: the question is settled,
-/// or the call has to answer, or nobody waits for it any more.
+/// A form shown by the client. Dropping it without a reply withdraws it: the question is settled,
+/// the call has to answer, or the waiter is gone.
 struct OpenForm<'a> {
     sent: Option<RequestHandle<RoleServer>>,
     background: &'a TaskTracker,
@@ -273,7 +274,7 @@ impl Drop for OpenForm<'_> {
     }
 }
 
-/// The command whose question it is.
+/// The command that asks the question.
 pub(super) fn command_text(call: ToolCall<'_>, interaction: &Interaction) -> Option<String> {
     let id = interaction.question.execution?;
     let info = call.info(&id.short()).ok()?;

@@ -1,4 +1,4 @@
-//! A question as a form, and a filled-in form as an answer.
+//! Converts a question to a form, and a submitted form to an answer.
 
 use std::collections::BTreeMap;
 
@@ -14,36 +14,36 @@ use serde_json::Value;
 
 use ostler_render::truncated;
 
-/// The one field of every form.
+/// The name of the only field of each form.
 const FIELD: &str = "answer";
-/// The most characters of a command's name in a form.
+/// The most characters of a command in a form.
 const COMMAND_CHARS: usize = 80;
 
-/// What a person made of a form.
+/// The result of showing a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::mcp) enum FormReply {
-    /// They answered.
+    /// An answer.
     Value(String),
-    /// They answered, and not what was asked.
+    /// Content that does not answer the question.
     Invalid,
-    /// They do not want to.
+    /// The person declined to answer.
     Declined,
-    /// They closed the form without an answer.
+    /// The person closed the form without an answer.
     Dismissed,
 }
 
-/// Who asks, for the person who reads the form.
+/// A question with its context for the person who reads the form.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ElicitForm<'a> {
     pub(super) question: &'a Question,
     /// The command that asks.
     pub(super) command: Option<&'a str>,
-    /// What was wrong with the last answer.
+    /// What was wrong with the previous answer.
     pub(super) complaint: Option<&'a str>,
 }
 
 impl ElicitForm<'_> {
-    /// The form.
+    /// The parameters of `elicitation/create`.
     pub(super) fn elicit_params(self) -> ElicitRequestParams {
         let fields = BTreeMap::from([(FIELD.to_owned(), answer_schema(self.question))]);
         let schema = ElicitationSchema::new(fields).with_required(vec![FIELD.to_owned()]);
@@ -54,7 +54,7 @@ impl ElicitForm<'_> {
         }
     }
 
-    /// The form as part of a result (2026-07-28), under the interaction's id.
+    /// The form as part of a result (MCP revision 2026-07-28), keyed by the interaction's id.
     pub(super) fn input_requests(self, id: InteractionId) -> InputRequests {
         let request = InputRequest::Elicitation(ElicitRequest::new(self.elicit_params()));
         BTreeMap::from([(id.to_string(), request)])
@@ -75,7 +75,7 @@ impl ElicitForm<'_> {
             message.push_str("\n\nThe last answer was not taken: ");
             message.push_str(complaint);
         }
-        // The client may well show it in a terminal.
+        // The client may show it in a terminal.
         visible_lines(&message).into_owned()
     }
 }
@@ -150,13 +150,13 @@ impl From<ElicitResult> for FormReply {
 }
 
 impl FormReply {
-    /// As [`FormReply::from`], from what a client sent along with a repeated call.
+    /// As [`FormReply::from`], from what a client sent with a repeated call.
     pub(in crate::mcp) fn parse(value: Value) -> Self {
         serde_json::from_value::<ElicitResult>(value).map_or(Self::Invalid, Self::from)
     }
 }
 
-/// The field's value; of a form with one field also under another name.
+/// The field's value; a form with a single field may have it under another name.
 fn parse_accepted(content: &Value) -> FormReply {
     let Value::Object(fields) = content else {
         return FormReply::Invalid;

@@ -1,6 +1,7 @@
-//! Questions to the person at the client, in both eras: before 2026-07-28 the server
-//! asks while the call waits (`elicitation`); since then the call is answered with the question and
-//! a sealed state, and repeated with the answer. Secrets are never asked for in a form.
+//! Questions to the person at the client (elicitation), in both protocol eras: before 2026-07-28
+//! the server asks while the call waits (`elicitation`); since then the call is answered with the
+//! question and a sealed state, and repeated with the answer. Secrets are never requested in a
+//! form.
 
 mod elicitation;
 mod form;

@@ -1,4 +1,4 @@
-//! Prompts of commands: made into questions, and told to the agent where no person answers.
+//! Prompts of commands: turned into questions, and reported to the agent when no person answers.
 
 use ostler_engine::interaction::{CancelReason, InteractionState, Question};
 use ostler_engine::{Error, Interaction, InteractionOutcome, Prompt, WaitEnd, WaitOutcome};
@@ -14,7 +14,7 @@ use ostler_render::truncated;
 /// The most characters of a prompt in a question.
 const PROMPT_CHARS: usize = 1_000;
 
-/// Has a prompt answered by the person at the client. Whether the wait goes on: the command
+/// Has a prompt answered by the person at the client. Returns whether to keep waiting: the command
 /// got its answer.
 pub(in crate::mcp) async fn answer_prompt(
     call: ToolCall<'_>,
@@ -22,7 +22,7 @@ pub(in crate::mcp) async fn answer_prompt(
     deadline: Option<Instant>,
 ) -> Result<bool, ToolInterrupt> {
     let Ok(interaction) = ensure_question(call, id, prompt) else {
-        // Too many are open, or it has just ended: the wait's own answer tells.
+        // Too many are open, or the command has just ended: the result of the wait says which.
         return Ok(false);
     };
     Ok(lets_command_continue(
@@ -30,7 +30,7 @@ pub(in crate::mcp) async fn answer_prompt(
     ))
 }
 
-/// Whether what became of a question lets its command go on.
+/// Whether a question's outcome lets its command continue.
 pub(in crate::mcp) fn lets_command_continue(outcome: &ElicitOutcome) -> bool {
     match outcome {
         ElicitOutcome::Closed(InteractionOutcome::Answered(_) | InteractionOutcome::Default(_)) => {
@@ -46,7 +46,7 @@ pub(in crate::mcp) fn lets_command_continue(outcome: &ElicitOutcome) -> bool {
     }
 }
 
-/// The open question of an execution; asked now, where there is none.
+/// The open question of an execution, created if there is none.
 pub(in crate::mcp) fn ensure_question(
     call: ToolCall<'_>,
     id: ExecutionId,
@@ -67,7 +67,7 @@ pub(in crate::mcp) fn ensure_question(
     )
 }
 
-/// What a prompt is as a question.
+/// The text of a prompt as a question.
 fn question_text(prompt: &Prompt) -> String {
     let text = clean(&prompt.text);
     match text.trim() {
@@ -76,7 +76,7 @@ fn question_text(prompt: &Prompt) -> String {
     }
 }
 
-/// That a person was asked this last, and would not answer.
+/// Why the person did not answer this question when it was last asked, if so.
 fn last_refusal(call: ToolCall<'_>, id: ExecutionId, message: &str) -> Option<&'static str> {
     let all = call.engine.interactions(call.caller, false).into_iter();
     let of_execution = all.filter(|it| it.question.execution == Some(id));
@@ -104,16 +104,16 @@ pub(in crate::mcp) fn open_question(call: ToolCall<'_>, id: ExecutionId) -> Opti
     open_interactions.find(|open| open.question.execution == Some(id))
 }
 
-/// A prompt that waits for an answer, for the agent.
+/// A prompt that waits for an answer, as reported to the agent.
 #[derive(Debug)]
 pub(in crate::mcp) struct PendingPrompt {
-    /// What is asked, and how it can be answered with the tools at hand; one line each.
+    /// The question, and how to answer it with the available tools; one line each.
     pub(in crate::mcp) text: String,
-    /// A person was asked, and declined or dismissed the question.
+    /// Whether a person declined or dismissed the question.
     pub(in crate::mcp) is_refused: bool,
 }
 
-/// What a wait that ended at a prompt means. None for every other end of a wait.
+/// The prompt at which a wait ended; none for every other end.
 pub(in crate::mcp) fn pending_prompt(
     call: ToolCall<'_>,
     waited: &WaitOutcome,
@@ -138,7 +138,7 @@ pub(in crate::mcp) fn pending_prompt(
     if open.is_none()
         && let Some(refusal) = last_refusal(call, waited.info.id, question_text(prompt).as_str())
     {
-        // Whoever was asked and would not answer is not answered for.
+        // Suggest no answer where the person refused to give one.
         text_lines.push_str(&format!("\nasked: {refusal}; it still waits"));
         return Some(PendingPrompt {
             text: text_lines,

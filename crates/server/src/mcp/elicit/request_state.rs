@@ -1,6 +1,6 @@
-//! The state of a call that waits for a person's answer, as the client carries it (2026-07-28):
-//! sealed with a key of this daemon, bound to who asked and what for, good for one use within
-//! five minutes.
+//! The state of a call that waits for a person's answer, carried by the client (MCP revision
+//! 2026-07-28): sealed with a key of this daemon, bound to the caller, the tool and its arguments,
+//! and valid for one use within five minutes.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,20 +15,20 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use tokio::time::Instant;
 
-/// How long a question can be answered by repeating the call, in milliseconds.
+/// How long a call can be repeated with an answer, in milliseconds.
 const STATE_TTL_MS: u64 = 300_000;
-/// States that can be out at a time; of more, the oldest are no longer taken.
+/// The most states outstanding; issuing more invalidates the oldest.
 const MAX_STATES: usize = 1_024;
 /// Bytes of the key.
 const KEY_BYTES: usize = 32;
 
-/// What a repeated call goes on with.
+/// What a repeated call resumes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::mcp) struct ResumeState {
-    /// Its own number, for single use.
+    /// Serial number, for single use.
     #[serde(rename = "n")]
     number: u64,
-    /// The question.
+    /// Id of the interaction.
     #[serde(rename = "i")]
     pub(in crate::mcp) interaction: String,
     /// The execution that waits for the answer.
@@ -36,10 +36,10 @@ pub(in crate::mcp) struct ResumeState {
     pub(in crate::mcp) execution: Option<ExecutionId>,
 }
 
-/// Why a state is not taken.
+/// Why a state is rejected.
 #[derive(Debug, Error)]
 pub(in crate::mcp) enum ResumeStateError {
-    /// Not ours, changed, or of another call.
+    /// Not issued by this daemon, altered, or of another call.
     #[error("it does not belong to this call, or its time is over")]
     Broken(#[source] RequestStateError),
     /// Used before.
@@ -61,7 +61,7 @@ struct IssuedStates {
 }
 
 impl StateSealer {
-    /// With a key nobody else has.
+    /// A sealer with a random key.
     pub(in crate::mcp) fn new() -> Self {
         let mut key = vec![0_u8; KEY_BYTES];
         getrandom(key.as_mut_slice(), GetRandomFlags::empty())
@@ -73,7 +73,7 @@ impl StateSealer {
         }
     }
 
-    /// The state of this caller's call that waits for the answer to `interaction`.
+    /// Seals the state of this caller's call that waits for the answer to `interaction`.
     pub(in crate::mcp) fn seal(
         &self,
         context_digest: &[u8],
@@ -90,7 +90,7 @@ impl StateSealer {
         self.codec.seal_json_with(&resume_state, &options)
     }
 
-    /// What was sealed, once.
+    /// Opens a sealed state; succeeds once.
     pub(in crate::mcp) fn open(
         &self,
         context_digest: &[u8],
@@ -123,7 +123,7 @@ impl StateSealer {
     }
 }
 
-/// What a state is bound to: who asks, the tool, the arguments.
+/// Digest of the caller, the tool and the arguments, to which a state is bound.
 pub(in crate::mcp) fn context_digest(
     caller: &Caller,
     tool: &str,
@@ -131,7 +131,7 @@ pub(in crate::mcp) fn context_digest(
 ) -> Vec<u8> {
     let mut digest = Sha256::new();
     let mut part = |bytes: &[u8]| {
-        // A length before each part: no two lists of parts look alike.
+        // Each part is prefixed with its length, so that different lists of parts never collide.
         digest.update((bytes.len() as u64).to_be_bytes());
         digest.update(bytes);
     };

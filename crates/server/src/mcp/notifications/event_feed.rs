@@ -1,4 +1,4 @@
-//! Hears the engine and puts what matters on the board.
+//! Reads engine events and adds notifications to the hub.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::hub::NotificationHub;
 use super::notification::{AgentNotification, last_printed_line};
 
-/// Until the engine is gone. Whoever falls behind looks at the list instead.
+/// Runs until the engine is gone. After lost events it reads the list of executions instead.
 pub(super) async fn run(
     hub: Arc<NotificationHub>,
     engine: Engine,
@@ -40,9 +40,9 @@ pub(super) async fn run(
 struct EventFeed {
     hub: Arc<NotificationHub>,
     engine: Engine,
-    /// How the newest attempt ended, until it is known whether another one follows.
+    /// The end of the newest attempt, until it is known whether another one follows.
     exits: HashMap<ExecutionId, WaitStatus>,
-    /// When the newest event heard of happened.
+    /// When the newest event received happened.
     last_event_at: Timestamp,
 }
 
@@ -93,7 +93,7 @@ impl EventFeed {
         }
     }
 
-    /// How a service stands that somebody was told of.
+    /// Reports the state of a service whose session knows its id.
     fn service_changed(&self, event: &LifecycleEvent) {
         if self.hub.has_session(&event.owner)
             && let Some(info) = execution_info(&self.engine, &event.owner, event.id)
@@ -120,7 +120,7 @@ impl EventFeed {
         }
     }
 
-    /// Events were missed: what ended since the last one heard of is told from the list.
+    /// Events were lost: the ends since the last one received are taken from the list.
     async fn recover_missed(&mut self) {
         self.exits.clear();
         let since = std::mem::replace(&mut self.last_event_at, Timestamp::now());
@@ -137,7 +137,7 @@ impl EventFeed {
     }
 }
 
-/// Tells what ended of this caller's session, of what `filter` lets through.
+/// Adds the ends of this caller's session that pass `filter`.
 pub(super) async fn add_missed_ends(
     hub: &NotificationHub,
     engine: &Engine,
@@ -155,8 +155,8 @@ pub(super) async fn add_missed_ends(
     }
 }
 
-/// The end of one execution. Ids that nobody knows are no news, nor is what a session's end
-/// stopped.
+/// Adds the end of one execution. Unpublished ids are not reported, nor is what the end of a
+/// session stopped.
 pub(super) async fn add_end(hub: &NotificationHub, engine: &Engine, info: &ExecutionInfo) {
     let expected = matches!(info.state.stopping, Some(StopReason::SessionEnded));
     if !info.id_disclosed || expected {
@@ -177,7 +177,7 @@ pub(super) async fn add_end(hub: &NotificationHub, engine: &Engine, info: &Execu
     }
 }
 
-/// The last thing it said.
+/// The last line it printed.
 async fn last_line_of(engine: &Engine, info: &ExecutionInfo) -> Option<String> {
     let journal = engine.journal(&session_caller(&info.owner), &info.id.to_string());
     last_printed_line(&journal.ok()?, info).await
@@ -187,7 +187,7 @@ fn execution_info(engine: &Engine, owner: &Owner, id: ExecutionId) -> Option<Exe
     engine.info(&session_caller(owner), &id.to_string()).ok()
 }
 
-/// What a session sees.
+/// A caller that sees one session.
 fn session_caller(owner: &Owner) -> Caller {
     Caller {
         owner: owner.clone(),

@@ -1,4 +1,4 @@
-//! Every session's news, and who waits for them.
+//! The notifications of every session, and the channels that announce them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,19 +16,19 @@ use super::notification::{AgentNotification, ServiceHealth};
 use super::queue::NotificationQueue;
 use crate::error::ApiError;
 
-/// Sessions whose news are kept; beyond, the one that was quiet longest is forgotten.
+/// Sessions with notifications; beyond, the least recently used one is dropped.
 const MAX_SESSIONS: usize = 1_024;
 /// Patterns one session may watch for at a time.
 pub(super) const WATCHES_PER_SESSION: usize = 16;
 /// Resources the clients of one session may be subscribed to at a time.
 const SUBSCRIPTIONS_PER_SESSION: usize = 256;
 
-/// Ends, crashes and matched patterns, per session, until they are told.
+/// Ends, crashes and matched patterns, per session, until the agent is notified.
 #[derive(Debug)]
 pub(in crate::mcp) struct Notifications {
     pub(super) hub: Arc<NotificationHub>,
     pub(super) engine: Engine,
-    /// The feed and the watches.
+    /// The event feed and the pattern watches.
     pub(super) tasks: TaskTracker,
     pub(super) closing: CancellationToken,
 }
@@ -40,15 +40,15 @@ pub(super) struct NotificationHub(Mutex<HubInner>);
 #[derive(Debug, Default)]
 struct HubInner {
     principals: HashMap<Principal, PrincipalState>,
-    /// Counts uses, to tell which session was quiet longest.
+    /// Counts uses, to find the least recently used session.
     clock: u64,
 }
 
-/// What belongs to one principal.
+/// The state of one principal.
 #[derive(Debug, Default)]
 struct PrincipalState {
     sessions: HashMap<Option<SessionName>, NotifiedSession>,
-    /// Changes with every start and end of the principal's.
+    /// Changes with every start and end of the principal's executions.
     list_changes: watch::Sender<u64>,
 }
 
@@ -56,19 +56,19 @@ struct PrincipalState {
 struct NotifiedSession {
     queue: NotificationQueue,
     project: Option<String>,
-    /// Whether a client was here, and what ended unseen was looked for.
+    /// Whether a client connected, and the ends missed before were looked for.
     was_entered: bool,
     watches: usize,
     subscriptions: usize,
     last_used: u64,
-    /// Changes with every start and end of the session's.
+    /// Changes with every start and end of the session's executions.
     list_changes: watch::Sender<u64>,
     /// Changes when there is something to push.
     push_changes: watch::Sender<u64>,
 }
 
 impl Notifications {
-    /// Hears the engine from now on, on the runtime it is called in, until it is dropped.
+    /// Starts to read engine events, on the current runtime, until it is dropped.
     pub(in crate::mcp) fn new(engine: Engine) -> Self {
         let notifications = Self {
             hub: Arc::default(),
@@ -88,9 +88,9 @@ impl Notifications {
         notifications
     }
 
-    /// A client of this session is here. The first time, what ended unseen becomes news: what
-    /// an earlier daemon left running and has ended since. An end that an earlier daemon
-    /// recorded itself is not repeated, told or not.
+    /// Registers a client of this session. The first time, notifications are created for executions
+    /// that an earlier daemon left running and that have ended since. An end that an earlier daemon
+    /// itself recorded is not repeated, whether or not the agent was notified.
     pub(in crate::mcp) async fn enter_session(&self, caller: &Caller) {
         let first = self.hub.lock().enter_session(caller);
         if first {
@@ -99,8 +99,8 @@ impl Notifications {
         }
     }
 
-    /// A tool answer shows `info` to this caller: its end, or how the service it is stands, is
-    /// no news any more. Nothing while anything else runs.
+    /// A tool answer shows `info` to this caller: no notification of its end, or of its state as a
+    /// service, is needed any more. Nothing to do for other states.
     pub(in crate::mcp) fn mark_notified(&self, caller: &Caller, info: &ExecutionInfo) {
         let health = ServiceHealth::of(info);
         if health.is_none() && !info.state.is_finished() {
@@ -114,8 +114,8 @@ impl Notifications {
         }
     }
 
-    /// The id of this execution was given out just now. If it has ended since the answer that
-    /// did it was made, and nobody told that end, it is news.
+    /// The id of this execution has just been published. If it has ended since the answer was made,
+    /// and the answer did not show that, the end is queued.
     pub(in crate::mcp) async fn published(&self, caller: &Caller, id: ExecutionId) {
         match self.engine.info(caller, &id.to_string()) {
             Ok(info) if info.state.is_finished() && self.hub.accepts_end(&info.owner, id) => {
@@ -130,13 +130,13 @@ impl Notifications {
         }
     }
 
-    /// What this caller has not been told yet, as one line; it counts as told now.
+    /// Takes everything queued for this caller as one line; it counts as delivered.
     pub(in crate::mcp) fn take_line(&self, caller: &Caller) -> Option<String> {
         self.hub.lock().session(&caller.owner)?.queue.take_line()
     }
 
-    /// A call with these arguments is under way: whatever it says of the ends of executions
-    /// they name, it says by itself, so nothing is pushed for them before the guard drops.
+    /// A call with these arguments is under way. It reports the ends of the executions they name
+    /// itself, so nothing is pushed for them until the guard drops.
     #[must_use]
     pub(in crate::mcp) fn suppress_named(
         &self,
@@ -165,7 +165,7 @@ impl Notifications {
         }
     }
 
-    /// Everything kept for this caller, newest first; it counts as told now.
+    /// Everything kept for this caller, newest first; it counts as delivered.
     pub(in crate::mcp) fn read_all(&self, caller: &Caller) -> Vec<AgentNotification> {
         let mut board = self.hub.lock();
         let session = board.session(&caller.owner);
@@ -208,7 +208,7 @@ impl Notifications {
         })
     }
 
-    /// Room for so many subscriptions of this caller's session.
+    /// Reserves so many subscriptions for this caller's session.
     ///
     /// # Errors
     /// When it has too many already.
@@ -238,7 +238,7 @@ impl Notifications {
         })
     }
 
-    /// The session is over: a later one of the same name has no news of it.
+    /// Forgets an ended session: a later one of the same name gets none of its notifications.
     pub(in crate::mcp) fn forget_session(&self, caller: &Caller) {
         let mut board = self.hub.lock();
         if let Some(realm) = board.principals.get_mut(&caller.owner.principal) {
@@ -246,7 +246,7 @@ impl Notifications {
         }
     }
 
-    /// Ends every task of it.
+    /// Ends every task of the hub.
     pub(in crate::mcp) async fn close(&self) {
         self.closing.cancel();
         self.tasks.close();
@@ -265,19 +265,19 @@ impl NotificationHub {
         HubGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a client of this owner's session was ever here.
+    /// Whether a client of this owner's session ever connected.
     pub(super) fn has_session(&self, owner: &Owner) -> bool {
         self.lock().session(owner).is_some()
     }
 
-    /// Whether the end of this execution would be news to its session.
+    /// Whether the session would be notified of this execution's end.
     pub(super) fn accepts_end(&self, owner: &Owner, id: ExecutionId) -> bool {
         let mut board = self.lock();
         let session = board.session(owner);
         session.is_some_and(|session| session.queue.is_end_unknown(id))
     }
 
-    /// Takes one piece in for a session that is known.
+    /// Queues one notification for a known session.
     pub(super) fn push(&self, owner: &Owner, notification: AgentNotification) {
         if let Some(session) = self.lock().session(owner)
             && session.queue.push(notification)
@@ -305,7 +305,7 @@ impl NotificationHub {
         }
     }
 
-    /// Everybody shall look again: it is not known what was missed.
+    /// Events were lost: wakes every watcher, and returns the known owners.
     pub(super) fn notify_all_changed(&self) -> Vec<Owner> {
         let board = self.lock();
         let mut owners = Vec::new();
@@ -325,7 +325,7 @@ impl NotificationHub {
         owners
     }
 
-    /// Takes a place for a watch.
+    /// Reserves a slot for a pattern watch.
     pub(super) fn reserve_watch(&self, caller: &Caller) -> Result<(), ApiError> {
         let mut board = self.lock();
         board.touch(caller);
@@ -376,14 +376,14 @@ impl HubInner {
         self.principal(owner)?.sessions.get_mut(&owner.session)
     }
 
-    /// A client of the session is here; true the first time.
+    /// Registers a client of the session; true the first time.
     fn enter_session(&mut self, caller: &Caller) -> bool {
         self.touch(caller);
         let session = self.session(&caller.owner);
         session.is_some_and(|session| !std::mem::replace(&mut session.was_entered, true))
     }
 
-    /// Notes that the session is in use.
+    /// Marks the session as used.
     fn touch(&mut self, caller: &Caller) {
         self.clock += 1;
         let now = self.clock;
@@ -402,7 +402,7 @@ impl HubInner {
         sessions.insert(caller.owner.session.clone(), session);
     }
 
-    /// Forgets the session that was quiet longest, where there are too many.
+    /// Drops the least recently used session when there are too many.
     fn evict_oldest(&mut self) {
         let count: usize = self.principals.values().map(|it| it.sessions.len()).sum();
         if count < MAX_SESSIONS {
@@ -434,7 +434,7 @@ fn bump(sender: &watch::Sender<u64>) {
     sender.send_modify(|version| *version += 1);
 }
 
-/// The ids in an argument, by short bits: those of several come in a list.
+/// The ids in an argument, by short bits; an argument may be a list.
 fn short_ids(argument: &Value) -> Vec<u64> {
     let id = |value: &Value| match value.as_str()?.parse().ok()? {
         IdRef::Full(id) => Some(id.short_bits()),
@@ -446,11 +446,11 @@ fn short_ids(argument: &Value) -> Vec<u64> {
     }
 }
 
-/// While it lives, a call about some executions is under way.
+/// While it exists, a call about some executions is under way.
 #[derive(Debug)]
 pub(in crate::mcp) struct SuppressGuard {
     hub: Arc<NotificationHub>,
-    /// None when it is about nothing.
+    /// None when the call names no execution.
     owner: Option<Owner>,
     bits: Vec<u64>,
 }
@@ -466,7 +466,7 @@ impl Drop for SuppressGuard {
     }
 }
 
-/// Places of subscriptions, given back when dropped.
+/// Reserved subscriptions, released on drop.
 #[derive(Debug)]
 pub(in crate::mcp) struct SubscriptionSlots {
     hub: Arc<NotificationHub>,
@@ -482,7 +482,7 @@ impl Drop for SubscriptionSlots {
     }
 }
 
-/// Something that changes; what is between two looks is one change.
+/// Watches a counter; several changes between two reads count as one.
 #[derive(Debug)]
 pub(in crate::mcp) struct ChangeWatcher {
     changes: Option<watch::Receiver<u64>>,
@@ -498,14 +498,14 @@ impl ChangeWatcher {
         }
     }
 
-    /// What happened up to now counts as seen.
+    /// Marks everything up to now as seen.
     pub(in crate::mcp) fn mark_seen(&mut self) {
         if let Some(changes) = &self.changes {
             self.seen_version = *changes.borrow();
         }
     }
 
-    /// Until it changes; false when it never will again. Cancel safe.
+    /// Waits for a change; false when there will be none. Cancel safe.
     pub(in crate::mcp) async fn changed(&mut self) -> bool {
         let seen_version = self.seen_version;
         match &mut self.changes {

@@ -1,9 +1,9 @@
-//! Wake-up: what happened to an agent's commands and has not been told to it yet.
+//! Notifications: what happened to an agent's commands and has not been reported to it yet.
 //!
-//! One task per [`McpState`](super::McpState) hears every event of the engine (`event_feed`) and puts what
-//! matters on the board: one bounded queue per session (`queue`). From there it goes out as
-//! a line on the next tool answer, as log messages and as resource updates; the latter two
-//! only look at the board when it changed, so that a client that does not read costs nothing.
+//! One task per [`McpState`](super::McpState) reads every engine event (`event_feed`) and adds what
+//! matters to the hub (`hub`): one bounded queue per session (`queue`). From there it goes out as a
+//! line on the next tool answer, as log messages and as resource updates; the latter two read the
+//! hub only when it changed, so that a client that does not read costs nothing.
 
 mod event_feed;
 mod hub;

@@ -1,4 +1,4 @@
-//! One piece of news in words.
+//! The text of one notification.
 
 use crate::convert::millis_as_seconds;
 use std::time::Duration;
@@ -15,43 +15,43 @@ use serde_json::{Value, json};
 use crate::output_reader;
 use ostler_render::{clean, to_rows};
 
-/// The most characters of one piece of news.
+/// The most characters of one notification.
 pub(super) const ITEM_CHARS: usize = 240;
 /// The most characters of an execution's description or command in it.
 const LABEL_CHARS: usize = 40;
 /// The most characters of output in it.
 const LAST_LINE_CHARS: usize = 120;
-/// Bytes of a line that are looked at.
+/// The most bytes read of a line.
 const LAST_LINE_BYTES: u64 = 2 * 1024;
-/// Lines from the end among which one with words is looked for.
+/// Lines from the end that are searched for one with text.
 const LAST_LINE_LINES: u64 = 8;
 
-/// What kind of thing happened.
+/// The kind of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::mcp) enum NotificationKind {
-    /// It ended.
+    /// The execution ended.
     Ended,
-    /// It ended and is started again.
+    /// An attempt ended, and the service is started again.
     Crashed,
-    /// It printed what was watched for, or that cannot be told any more.
+    /// A watched pattern matched, or the watch cannot continue.
     Watched,
-    /// A service came to this.
+    /// A service reached this state.
     Service(ServiceHealth),
 }
 
-/// How a living service stands, as far as that is news.
+/// The reported state of a running service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::mcp) struct ServiceHealth {
-    /// Which attempt.
+    /// Number of the attempt.
     pub(in crate::mcp) attempt: u32,
-    /// How far it has come; none before its first sign of life.
+    /// How far it has come; none before the first sign that it works.
     pub(in crate::mcp) stage: Option<ServiceStage>,
-    /// Whether it was seen to be ill.
+    /// Whether a health check failed.
     pub(in crate::mcp) unhealthy: bool,
 }
 
 impl ServiceHealth {
-    /// That of a service that lives; none of everything else.
+    /// The state of a running service; none for anything else.
     pub(in crate::mcp) fn of(info: &ExecutionInfo) -> Option<Self> {
         info.spec.lifetime.plan()?;
         (!info.state.is_finished()).then(|| Self {
@@ -61,7 +61,7 @@ impl ServiceHealth {
         })
     }
 
-    /// Whether it is ready, or running with nothing to look at.
+    /// Whether it is ready, or running without a readiness check.
     const fn is_up(self) -> bool {
         matches!(
             self.stage,
@@ -69,7 +69,8 @@ impl ServiceHealth {
         )
     }
 
-    /// Whether this is news to somebody who was told `last` last; on its way is none.
+    /// Whether to notify an agent that was last notified of `last`; startup in progress is not
+    /// reported.
     pub(super) fn is_news_after(self, last: Option<Self>) -> bool {
         match last.filter(|known| known.attempt == self.attempt) {
             Some(known) if self.unhealthy || known.unhealthy => self.unhealthy != known.unhealthy,
@@ -79,23 +80,23 @@ impl ServiceHealth {
     }
 }
 
-/// Something that happened to one execution.
+/// An event of one execution, as reported to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::mcp) struct AgentNotification {
     pub(in crate::mcp) at: Timestamp,
     pub(in crate::mcp) id: ExecutionId,
     pub(in crate::mcp) kind: NotificationKind,
-    /// Whether it is bad news.
+    /// Whether it is a failure.
     pub(in crate::mcp) failed: bool,
     /// One clause, without a line break.
     pub(in crate::mcp) text: String,
-    /// The same for programs, of a service: `{event, serviceId, …}` in the words of document
-    /// 004.
+    /// The same as JSON, for a service: `{event, serviceId, …}` with the field names of the
+    /// `service` tool.
     pub(in crate::mcp) data: Option<Value>,
 }
 
 impl AgentNotification {
-    /// The end of an execution, with the last thing a failed one said; none while it lives.
+    /// The end of an execution, with the last line a failed one printed; none while it runs.
     pub(super) fn ended(info: &ExecutionInfo, last_line: Option<String>) -> Option<Self> {
         let ending = info.state.ending.as_ref()?;
         let ending_text = match (&ending.cause, ending.code) {
@@ -128,8 +129,7 @@ impl AgentNotification {
         })
     }
 
-    /// The end of one attempt of a service that is started again, with the last thing it
-    /// said.
+    /// The end of one attempt of a service that is started again, with the last line it printed.
     pub(super) fn crashed(
         info: &ExecutionInfo,
         (status, words): (Option<WaitStatus>, Option<String>),
@@ -151,7 +151,7 @@ impl AgentNotification {
         }
     }
 
-    /// How a living service stands now; none while it is on its way.
+    /// The present state of a running service; none while it starts.
     pub(super) fn service(info: &ExecutionInfo) -> Option<Self> {
         let health = ServiceHealth::of(info)?;
         let state = &info.state;
@@ -185,7 +185,7 @@ impl AgentNotification {
         })
     }
 
-    /// A line that was watched for.
+    /// A line that matched a watched pattern.
     pub(super) fn pattern_matched(info: &ExecutionInfo, matched: &LineMatch) -> Self {
         let line = matched.line.to_string_lossy();
         let line = truncate(&one_line(&clean(&line)), LAST_LINE_CHARS);
@@ -199,7 +199,7 @@ impl AgentNotification {
         }
     }
 
-    /// A watch that came to nothing.
+    /// A watch that ended without a match.
     pub(super) fn watch_failed(info: &ExecutionInfo, reason: &str) -> Self {
         let text = format!("{} is watched no more: {reason}", label(info));
         Self {
@@ -213,7 +213,7 @@ impl AgentNotification {
     }
 }
 
-/// Whether it ended badly, and not because somebody wanted it to end.
+/// Whether it failed rather than being stopped on request.
 fn is_failure(ending: &Termination) -> bool {
     match ending.cause {
         TerminationCause::Stopped { .. } => false,
@@ -226,7 +226,7 @@ fn is_failure(ending: &Termination) -> bool {
     }
 }
 
-/// The last thing an execution said: on standard error where it used that, else anywhere.
+/// The last line an execution printed: on standard error if it used that, else on any stream.
 pub(super) async fn last_printed_line(journal: &Journal, info: &ExecutionInfo) -> Option<String> {
     let encoding = output_reader::encoding(info);
     let read_rows = output_reader::run_read(journal, info, move |journal| {
@@ -256,7 +256,7 @@ fn last_lines(journal: &Journal) -> Result<Vec<ostler_journal::JournalLine>, Rea
     Ok(page.lines)
 }
 
-/// A service's event for programs; none of what is no service.
+/// A service's event as JSON; none for what is not a service.
 fn service_event(info: &ExecutionInfo, event: &str, reason: Option<&str>) -> Option<Value> {
     let plan = info.spec.lifetime.plan()?;
     let state = &info.state;
@@ -282,7 +282,7 @@ fn clean_line(text: &str) -> String {
     one_line(&clean(text))
 }
 
-/// The short id, and what it is for people; of a service, what it is called.
+/// The short id with the description or command; for a service, its name.
 fn label(info: &ExecutionInfo) -> String {
     let plan = info.spec.lifetime.plan();
     if let Some(plan) = plan.filter(|plan| !plan.name.is_empty()) {
@@ -309,14 +309,14 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", millis_as_seconds(duration))
 }
 
-/// Without line breaks and other control characters, single spaces between words.
+/// The text without line breaks and other control characters, with single spaces between words.
 fn one_line(text: &str) -> String {
     let words = text.split(|letter: char| letter.is_control() || letter.is_whitespace());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ")
 }
 
-/// At most so many characters.
+/// The text, cut to so many characters.
 pub(super) fn truncate(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => {

@@ -1,4 +1,4 @@
-//! Waiting for a line on an agent's behalf, while it does something else.
+//! Watches for a line of output on behalf of an agent that does something else meanwhile.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::notification::AgentNotification;
 use crate::error::ApiError;
 
 impl Notifications {
-    /// A line of `id` that matches is news for this caller's session, once; from a position
-    /// on. The watch ends with the match or the execution.
+    /// Notifies this caller's session once when a line of `id` matches, from a position on. The
+    /// watch ends with the match or the execution.
     ///
     /// # Errors
-    /// When the execution is unknown or foreign, or the session watches too much already.
+    /// When the execution is unknown or foreign, or the session has too many watches.
     pub(in crate::mcp) fn watch_pattern(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! The news of one session: a bounded queue, and who has been told what. Pure.
+//! The notifications of one session: a bounded queue, and what has been delivered. Pure.
 
 use std::collections::VecDeque;
 
@@ -6,27 +6,27 @@ use ostler_model::ExecutionId;
 
 use super::notification::{AgentNotification, NotificationKind, ServiceHealth};
 
-/// Pieces of news kept of one session; what falls out untold is counted.
+/// Notifications kept per session; those that fall out undelivered are counted.
 pub(super) const QUEUE_CAPACITY: usize = 32;
-/// Ends that an answer told before they were news, remembered at most.
+/// The most ends remembered that an answer reported before their event arrived.
 pub(super) const NOTIFIED_CAPACITY: usize = 256;
-/// The most characters of the line on a tool answer.
+/// The most characters of the line appended to a tool answer.
 pub(super) const LINE_CHARS: usize = 800;
 
-/// What one session has and has not been told.
+/// What one session has been notified of, and what is pending.
 #[derive(Debug, Default)]
 pub(super) struct NotificationQueue {
     /// Oldest first.
     queue: VecDeque<QueuedNotification>,
-    /// Untold ones that fell out.
+    /// Undelivered notifications that fell out.
     dropped: u64,
-    /// Ends that were told before they came here.
+    /// Ends that were reported before their event arrived.
     told: VecDeque<ExecutionId>,
-    /// How living services stood when that was told, or queued, last.
+    /// The states of running services when last reported or queued.
     service_health: VecDeque<(ExecutionId, ServiceHealth)>,
     /// Executions that calls under way are about, by short bits, once per call.
     suppressed: Vec<u64>,
-    /// Numbers given to what is pushed.
+    /// The number of the last pushed notification.
     last_push_number: u64,
 }
 
@@ -34,13 +34,13 @@ pub(super) struct NotificationQueue {
 struct QueuedNotification {
     notification: AgentNotification,
     notified: bool,
-    /// Its number among what is pushed; none while a call under way will tell it.
+    /// Its number among those pushed; none while a call under way will report it.
     push_number: Option<u64>,
 }
 
 impl NotificationQueue {
-    /// Takes one piece in; true when it is to be pushed now. An end is news once, and not
-    /// when it was told already.
+    /// Queues a notification; true when it is to be pushed now. An end is reported once, and not
+    /// when an answer reported it already.
     pub(super) fn push(&mut self, notification: AgentNotification) -> bool {
         match notification.kind {
             NotificationKind::Ended if !self.is_end_unknown(notification.id) => return false,
@@ -75,7 +75,7 @@ impl NotificationQueue {
         push.is_some()
     }
 
-    /// Whether the end of this execution is neither told nor queued.
+    /// Whether the end of this execution is neither reported nor queued.
     pub(super) fn is_end_unknown(&self, id: ExecutionId) -> bool {
         let is_queued_end = |heard: &QueuedNotification| {
             heard.notification.id == id && heard.notification.kind == NotificationKind::Ended
@@ -83,7 +83,7 @@ impl NotificationQueue {
         !self.told.contains(&id) && !self.queue.iter().any(is_queued_end)
     }
 
-    /// Notes how a service stands; true when that is news.
+    /// Records the state of a service; true when it is to be reported.
     fn update_health(&mut self, id: ExecutionId, health: ServiceHealth) -> bool {
         let index = self
             .service_health
@@ -97,7 +97,7 @@ impl NotificationQueue {
         health.is_news_after(last.map(|(_, known)| known))
     }
 
-    /// An answer showed how this service stands.
+    /// An answer showed the state of this service.
     pub(super) fn mark_health_notified(&mut self, id: ExecutionId, health: ServiceHealth) {
         self.update_health(id, health);
         let of_service = self.queue.iter_mut().filter(|it| it.notification.id == id);
@@ -129,12 +129,12 @@ impl NotificationQueue {
         }
     }
 
-    /// A call about these executions began.
+    /// A call about these executions started.
     pub(super) fn suppress(&mut self, bits: &[u64]) {
         self.suppressed.extend_from_slice(bits);
     }
 
-    /// Such a call was answered; true when something it did not tell is to be pushed now.
+    /// Such a call was answered; true when there is something left to push.
     pub(super) fn unsuppress(&mut self, bits: &[u64]) -> bool {
         for bits in bits {
             if let Some(index) = self.suppressed.iter().position(|it| it == bits) {
@@ -158,8 +158,8 @@ impl NotificationQueue {
         any
     }
 
-    /// What was not told yet, as one line, the oldest first; it counts as told now. What a
-    /// call under way will tell stays.
+    /// Takes everything undelivered as one line, the oldest first; it counts as delivered. What a
+    /// call under way will report stays.
     pub(super) fn take_line(&mut self) -> Option<String> {
         if self.queue.is_empty() && self.dropped == 0 {
             return None;
@@ -192,7 +192,7 @@ impl NotificationQueue {
         }
     }
 
-    /// What was pushed after number `after`, not told since, with its number; oldest first.
+    /// What was pushed after number `after` and not delivered since, with its number; oldest first.
     pub(super) fn pending_pushes(&self, after: u64) -> Vec<(u64, AgentNotification)> {
         let queued = self.queue.iter().filter(|heard| !heard.notified);
         let queued =
@@ -202,7 +202,7 @@ impl NotificationQueue {
         pushes
     }
 
-    /// Everything kept, newest first; it counts as told now.
+    /// Everything kept, newest first; it counts as delivered.
     pub(super) fn read_all(&mut self) -> Vec<AgentNotification> {
         for queued in &mut self.queue {
             queued.notified = true;

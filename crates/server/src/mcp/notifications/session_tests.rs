@@ -229,7 +229,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Every end is told exactly once: by an answer or by the line, and never pushed after.
+    /// Every end is reported exactly once: by an answer or by the line, and never pushed after.
     #[test]
     fn every_end_is_told_once(steps in proptest::collection::vec(step(), 0..60)) {
         let mut ears = NotificationQueue::default();

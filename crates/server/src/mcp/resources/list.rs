@@ -1,4 +1,4 @@
-//! What there is to read: lists, templates, completion.
+//! Discovery of resources: lists, templates, completion.
 
 use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::ExecutionId;
@@ -57,7 +57,7 @@ fn parse_position(cursor: &str) -> Result<ExecutionId, ErrorData> {
     })
 }
 
-/// The resources that are always there.
+/// The resources that always exist.
 fn fixed_resources() -> [Resource; 2] {
     let executions = Resource::new(SCHEME, "processes")
         .with_title("Processes")
@@ -93,7 +93,7 @@ fn execution_resources(info: &ExecutionInfo) -> Vec<Resource> {
     [detail, log].into_iter().chain(screen).collect()
 }
 
-/// What it is, for people: its description, else its command.
+/// A description for people: the execution's own, else its command.
 pub(super) fn summary(info: &ExecutionInfo) -> String {
     let text = if info.spec.description.is_empty() {
         info.spec.command.display()
@@ -128,7 +128,7 @@ pub(in crate::mcp) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![detail, log, events, screen])
 }
 
-/// `completion/complete` for the variables of the templates; nothing for anything else.
+/// `completion/complete` for the variables of the templates; empty for anything else.
 pub(in crate::mcp) fn complete(
     desk: &McpState,
     client: &ConnectedClient,
@@ -167,7 +167,7 @@ pub(in crate::mcp) fn complete(
     CompleteResult::new(completion_page(candidates))
 }
 
-/// The first of the candidates, and how many there are.
+/// The first candidates, and how many there are.
 fn completion_page(mut candidates: Vec<String>) -> CompletionInfo {
     let total = candidates.len();
     candidates.truncate(CompletionInfo::MAX_VALUES);

@@ -1,5 +1,5 @@
-//! `proc://{id}/log`: clean text within the budget of a reply, what is left out counted, and
-//! where to read on.
+//! `proc://{id}/log`: clean text within the budget of a reply, with the omissions counted and the
+//! position to continue from.
 
 use ostler_engine::ExecutionInfo;
 use ostler_journal::{Journal, LineQuery, StreamSet};
@@ -14,31 +14,31 @@ use crate::output_reader::{read_slice, unfinished_mode};
 use crate::params::{Arguments, Parameter, ParameterKind};
 use ostler_render::{ExcerptBudget, ExcerptInput, REPLY_CHARS, excerpt};
 
-/// Streams that can be asked for; none asks for all of them.
+/// Streams that can be selected; the default is all of them.
 pub(super) const STREAMS: &[&str] = &["stdout", "stderr", "pty"];
-/// The most lines that can be asked for.
+/// The largest `tail` and `limit`.
 const MAX_LINES: i64 = 1_000_000_000;
 
-/// Which part of the output.
+/// Which part of the output to read.
 #[derive(Debug)]
 pub(in crate::mcp) struct LogResourceQuery {
     streams: StreamSet,
     /// Only the last so many lines.
     tail: Option<u64>,
-    /// From here on.
+    /// Only what follows this position.
     cursor: Option<Cursor>,
     /// At most so many lines.
     limit: Option<u64>,
 }
 
-/// What is shown of it.
+/// What is shown of the output.
 pub(super) struct LogText {
     pub(super) text: String,
     pub(super) fields: Value,
 }
 
 impl LogResourceQuery {
-    /// What its query string may say.
+    /// The parameters of its query string.
     pub(super) const PARAMETERS: &[Parameter] = &[
         Parameter::optional("stream", ParameterKind::Choice(STREAMS), "Only this stream"),
         Parameter::optional(
@@ -84,7 +84,7 @@ impl LogResourceQuery {
         })
     }
 
-    /// Who asks for one stream needs not be told which it is.
+    /// A client that selects one stream needs no stream names in the text.
     fn budget(&self) -> ExcerptBudget {
         ExcerptBudget {
             headings: self.streams.iter().count() > 1,
@@ -92,7 +92,7 @@ impl LogResourceQuery {
         }
     }
 
-    /// Whether lines are wanted in order from a position on, without a gap.
+    /// Whether lines are to be read in order from a position on, without a gap.
     const fn is_forward(&self) -> bool {
         self.cursor.is_some() || self.limit.is_some()
     }
@@ -136,18 +136,18 @@ pub(super) async fn read_log(
     Ok(LogText { text, fields })
 }
 
-/// What is shown, and where to go on.
+/// The text, and where to continue.
 struct LogPage {
     text: String,
-    /// Behind everything there was.
+    /// The position after everything there was.
     next: Cursor,
-    /// Where to read what was left out.
+    /// The position of the omitted part.
     omitted_from: Option<Cursor>,
     omitted: Option<Value>,
     notes: Vec<String>,
 }
 
-/// The beginning and the end, what lies between counted.
+/// The beginning and the end, with the lines in between counted.
 async fn read_both_ends(
     journal: &Journal,
     info: &ExecutionInfo,
@@ -175,7 +175,7 @@ async fn read_both_ends(
     })
 }
 
-/// Line after line from the cursor on, as far as the budget goes, none left out.
+/// Line after line from the cursor on, as far as the budget allows, without omissions.
 async fn read_forward(
     journal: &Journal,
     info: &ExecutionInfo,
@@ -201,7 +201,7 @@ async fn read_forward(
     })
 }
 
-/// How it stands, and how to go on.
+/// The execution's status, and how to continue.
 fn footer(info: &ExecutionInfo, next: Cursor, left_out: Option<Cursor>) -> String {
     let mut text = format!("[status: {}", info.status().process.as_str());
     if let Some(ending) = &info.state.ending {

@@ -1,8 +1,8 @@
 //! `proc://…`: executions and their output as resources, with templates and completion.
 //!
 //! A resource is named by a URI (`uri`), found in lists and by completion (`list`), and read
-//! (`read`, `log`). All of them see what the caller sees and nothing else; what is unknown and
-//! what is somebody else's is told alike.
+//! (`read`, `log`). All of them see what the caller sees; unknown and foreign resources get the
+//! same error.
 
 mod list;
 mod log;

@@ -22,30 +22,30 @@ use crate::mcp::to_rmcp::RESULT_KEY;
 use crate::pagination::{ListPosition, PageLimits, json_chars};
 use ostler_render::REPLY_CHARS;
 
-/// How long what is known of an ended execution may be reused, in milliseconds.
+/// How long the state of an ended execution may be cached, in milliseconds.
 const ENDED_TTL_MS: u64 = 60 * 60 * 1_000;
-/// How much of a list one resource holds: all but what stands around the entries.
+/// How much of a list one resource holds: all but the text around the entries.
 const WINDOW: PageLimits = PageLimits {
     entries: usize::MAX,
     chars: REPLY_CHARS - 200,
 };
-/// Kept free for what stands around a screen.
+/// Reserved for the text around a screen.
 const SCREEN_FRAME_CHARS: usize = 600;
 /// The most characters of one field of a detail that had to be cut.
 const FIELD_CHARS: usize = 2_000;
-/// Executions that are looked at for the list: more than fit.
+/// Executions examined for the list: more than fit.
 const LIST_SCAN: usize = 500;
 
-/// What was read, before it is spelled for the protocol.
+/// The content of a resource, independent of the protocol.
 struct ResourceContent {
     mime: &'static str,
     text: String,
     fields: Option<Value>,
-    /// Whether it will read the same from now on.
+    /// Whether the content is final.
     is_final: bool,
 }
 
-/// `resources/read`. Unknown and foreign are told alike.
+/// `resources/read`. Unknown and foreign resources get the same error.
 pub(in crate::mcp) async fn read(
     state: &McpState,
     client: &ConnectedClient,
@@ -148,7 +148,7 @@ impl ResourceContent {
     }
 }
 
-/// A screen as text, what is known of it in its first line.
+/// A screen as text, with the session's status in its first line.
 fn screen_content(info: &ExecutionInfo, view: &ScreenSnapshot) -> ResourceContent {
     let rendered = render_screen(view, REPLY_CHARS - SCREEN_FRAME_CHARS);
     let mut text = format!(
@@ -209,7 +209,7 @@ fn render_events(events: &[EventRecord]) -> Value {
     body
 }
 
-/// Everything known of one execution, and the prompt that waits for an answer; what a caller made huge is cut.
+/// Everything known of one execution, and its pending prompt; oversized fields are cut.
 fn execution_detail(info: &ExecutionInfo) -> Value {
     let mut body = json!(execution_body(info));
     if let Some(fields) = body.as_object_mut() {

@@ -1,5 +1,4 @@
-//! One carrying out of a request that may have to be carried out again: by the next service,
-//! when this process dies.
+//! One attempt at a request that may have to be repeated by the next daemon when this process dies.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use super::connection_log::ConnectionLog;
 use super::connection_state::PendingLine;
 use super::record::{LogRecord, StartBinding};
 
-/// Travels with a request, as an extension.
+/// An extension of the request.
 #[derive(Debug, Clone)]
 pub(in crate::mcp) struct RequestAttempt {
     log: Arc<ConnectionLog>,
@@ -19,9 +18,9 @@ pub(in crate::mcp) struct RequestAttempt {
     member: u32,
     /// What earlier attempts started.
     bindings: Arc<[StartBinding]>,
-    /// An earlier attempt got as far as its tool.
+    /// Whether an earlier attempt was dispatched to its tool.
     was_dispatched: bool,
-    /// Executions this attempt asked ids for.
+    /// Number of execution ids requested by this attempt.
     next_start: Arc<AtomicU32>,
 }
 
@@ -42,8 +41,8 @@ impl RequestAttempt {
         }
     }
 
-    /// The id of the next execution this request starts: the one an earlier attempt had for
-    /// it, else a new one, which is in the log before anything has it.
+    /// The id for the next execution this request starts: the one an earlier attempt had for it,
+    /// else a new one, which is logged before it is used.
     ///
     /// # Errors
     /// When the log cannot be written.
@@ -64,12 +63,12 @@ impl RequestAttempt {
         self.bindings.iter().any(|it| it.id == id)
     }
 
-    /// Whether an earlier attempt got as far as its tool, of a call that must not be repeated.
+    /// Whether an earlier attempt dispatched a call that must not be repeated.
     pub(in crate::mcp) const fn was_dispatched(&self) -> bool {
         self.was_dispatched
     }
 
-    /// The call is handed to its tool, and must not be repeated.
+    /// Records that the call is dispatched to its tool, and must not be repeated.
     ///
     /// # Errors
     /// When the log cannot be written.

@@ -19,9 +19,9 @@ use super::connection_state::{ConnectionState, PendingLine};
 use super::lines::InputLine;
 use super::record::{HEADER_BYTES, LogRecord, OutputKind};
 
-/// What a file begins with: its format and version.
+/// The file's magic number: format and version.
 const MAGIC: [u8; 8] = *b"ostlrl\0\x01";
-/// The magic, and where the first record is that counts.
+/// The magic number, then the offset of the first valid record.
 const PREAMBLE_BYTES: u64 = 16;
 /// A log is compacted when this much was added to what is not done, in bytes.
 const COMPACT_BYTES: u64 = 256 * 1024;
@@ -45,23 +45,23 @@ struct LogState {
     backlog: ConnectionState,
     /// Where the next record goes.
     end: u64,
-    /// When the log is compacted.
+    /// The size at which the log is compacted.
     compact_at: u64,
-    /// Up to where the file's memory was given back.
+    /// Up to where the file's memory was freed.
     freed: u64,
-    /// Nothing more is read.
+    /// Whether reading has stopped.
     sealed: bool,
-    /// Where reads go; it grows when one fills it.
+    /// The read buffer, which grows when a read fills it.
     buffer: Vec<u8>,
 }
 
-/// What one read came to.
+/// The result of one read.
 #[derive(Debug)]
 pub(super) enum ReadOutcome {
     Lines(Vec<(u64, InputLine)>),
     /// The client has closed its side.
     End,
-    /// Nothing is read any more.
+    /// Reading has stopped.
     Sealed,
 }
 
@@ -86,11 +86,11 @@ impl ConnectionLog {
         }
     }
 
-    /// Goes on with the log in `file`, or begins one there. What is still to be written to the
-    /// client comes with it.
+    /// Continues the log in `file`, or creates one there. Also returns the ranges still to be
+    /// written to the client.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or holds something else.
+    /// When the file cannot be read or written, or has other content.
     pub(super) fn open(file: OwnedFd) -> io::Result<(Self, Vec<Range<u64>>)> {
         let size = fstat(&file)?.st_size.cast_unsigned();
         let mut unsent = Vec::new();
@@ -106,7 +106,7 @@ impl ConnectionLog {
             let bytes = read_range(file.as_fd(), start..size)?;
             let sent = seek(&file, SeekFrom::Current(0))?;
             (backlog, end, unsent) = replay_records(&bytes, start, sent);
-            // A record that is cut off would be taken for the end of a shorter one.
+            // A truncated record would be taken for the end of a shorter one.
             ftruncate(&file, end)?;
         }
         let log = Self::new(Some(file), backlog, end);
@@ -119,12 +119,12 @@ impl ConnectionLog {
         self.file.as_ref().map(AsFd::as_fd)
     }
 
-    /// What is not done.
+    /// Accesses the fold of unfinished work.
     pub(super) fn with_state<T>(&self, access: impl FnOnce(&mut ConnectionState) -> T) -> T {
         access(&mut self.lock().backlog)
     }
 
-    /// Reads once, and has what came in the log before anybody sees it.
+    /// Reads once, and logs the input before it is used.
     ///
     /// # Errors
     /// As the reading itself, and when the log cannot be written.
@@ -151,7 +151,7 @@ impl ConnectionLog {
         filled
     }
 
-    /// Takes in what was read already.
+    /// Adds input that was read already.
     ///
     /// # Errors
     /// When the log cannot be written.
@@ -179,7 +179,7 @@ impl ConnectionLog {
         self.append_to(&mut self.lock(), record).map(drop)
     }
 
-    /// Adds a line for the client; where it is in the file, if there is one.
+    /// Adds a line for the client; returns its range in the file, if there is one.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -202,7 +202,7 @@ impl ConnectionLog {
         Ok(state.backlog.apply(record))
     }
 
-    /// Reads nothing from now on; what is not answered.
+    /// Stops reading; returns the unanswered lines.
     pub(super) fn seal(&self) -> Vec<(u64, PendingLine)> {
         let mut state = self.lock();
         state.sealed = true;
@@ -211,8 +211,8 @@ impl ConnectionLog {
             .collect()
     }
 
-    /// Gives back the memory of what no longer counts, once there is enough of it. Only while
-    /// everything written is with the client.
+    /// Frees the memory of records that no longer count, once there is enough of them. Only while
+    /// everything written has reached the client.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -244,7 +244,7 @@ impl ConnectionLog {
     }
 }
 
-/// Holes are made of whole pages.
+/// Holes are punched in multiples of this size.
 const PAGE_BYTES: u64 = 64 * 1024;
 
 fn preamble(start: u64) -> Vec<u8> {
@@ -265,8 +265,8 @@ fn first_record(file: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::from_le_bytes(*start))
 }
 
-/// The state after these records, the end of the last one, and the output that is not with the
-/// client: a record that is cut off was never acted upon.
+/// The state after these records, the end of the last one, and the output the client does not have.
+/// A truncated record was never acted upon.
 fn replay_records(bytes: &[u8], start: u64, sent: u64) -> (ConnectionState, u64, Vec<Range<u64>>) {
     let mut backlog = ConnectionState::default();
     let mut unsent = Vec::new();

@@ -1,4 +1,4 @@
-//! What of a connection is not done: a fold of its log's records. Pure.
+//! The unfinished part of a connection: a fold of its log's records. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use super::record::{LineFlags, LogRecord, OutputKind, StartBinding};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PendingLine {
     pub(super) text: Vec<u8>,
-    /// The line was too long, and this is the beginning of it.
+    /// Whether the line was too long, and this is its beginning.
     pub(super) too_long: bool,
     /// The executions its requests start.
     pub(super) bindings: Vec<StartBinding>,
     /// Members whose call must not be repeated.
     pub(super) dispatched: BTreeSet<u32>,
-    /// The client was told that its subscription holds.
+    /// Whether the client was sent the acknowledgement of its subscription.
     pub(super) acknowledged: bool,
 }
 
-/// A line that was answered and holds for the rest of the connection.
+/// An answered line that stays in effect for the rest of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StandingLine {
     pub(super) line: u64,
@@ -29,7 +29,7 @@ pub(super) struct StandingLine {
     kind: StandingKind,
 }
 
-/// What a standing line sets; the last one of each counts.
+/// What a standing line sets; the last one of each kind counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum StandingKind {
     Handshake,
@@ -37,7 +37,7 @@ enum StandingKind {
     Subscription(String),
 }
 
-/// The fold.
+/// The folded state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ConnectionState {
     next_line: u64,
@@ -48,7 +48,7 @@ pub(super) struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// Takes one record in; the lines that ended with it.
+    /// Applies one record; returns the lines completed by it.
     pub(super) fn apply(&mut self, record: &LogRecord<'_>) -> Vec<(u64, InputLine)> {
         match record {
             LogRecord::Snapshot {
@@ -146,7 +146,7 @@ impl ConnectionState {
         }
     }
 
-    /// A line needs no answer, or none any more.
+    /// Marks a line as needing no answer any more.
     pub(super) fn mark_settled(&mut self, line: u64) {
         self.unanswered.remove(&line);
     }
@@ -156,7 +156,7 @@ impl ConnectionState {
         &self.unanswered
     }
 
-    /// The lines that hold for the rest of the connection, the handshake first.
+    /// The lines in effect for the rest of the connection, the handshake first.
     pub(super) fn standing(&self) -> &[StandingLine] {
         &self.standing
     }
@@ -169,12 +169,12 @@ impl ConnectionState {
         })
     }
 
-    /// How many services had the connection before this one.
+    /// How many daemons had the connection before this one.
     pub(super) const fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Records from which the same fold is made.
+    /// Records that fold to the same state.
     pub(super) fn snapshot(&self) -> Vec<u8> {
         let first = LogRecord::Snapshot {
             next_line: self.next_line,
@@ -223,8 +223,7 @@ struct StandingParams {
     uri: String,
 }
 
-/// What an answered request sets for the rest of the connection, and whether it sets or
-/// resets it.
+/// What an answered request sets for the rest of the connection, and whether it sets or resets it.
 fn parse_standing(text: &[u8]) -> Option<(StandingKind, bool)> {
     let request: StandingRequest = serde_json::from_slice(text).ok()?;
     Some(match request.method.as_str() {

@@ -19,7 +19,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// The most bytes of one read of a stream.
 const STREAM_BYTES: usize = 16 * 1024;
 
-/// Where the client's bytes come from.
+/// Source of the client's bytes.
 pub(super) enum StdioSource {
     Descriptor(AsyncFd<OwnedFd>),
     Stream(Box<dyn AsyncRead + Send + Unpin>),
@@ -32,16 +32,16 @@ impl fmt::Debug for StdioSource {
 }
 
 impl StdioSource {
-    /// Takes a pipe or a socket over.
+    /// Takes over a pipe or a socket.
     ///
     /// # Errors
-    /// When it cannot be waited for.
+    /// When it cannot be polled.
     pub(super) fn from_descriptor(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Self::Descriptor(register(fd, Interest::READABLE)?))
     }
 
-    /// Reads once into the log. Dropped before it is ready, it has read nothing.
+    /// Reads once into the log. Cancel safe: dropped before it is ready, it has read nothing.
     ///
     /// # Errors
     /// When it cannot be read, or the log cannot be written.
@@ -78,14 +78,14 @@ fn register(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
 }
 
-/// Where the client's lines go. What was taken in is written in order; a write that is dropped
-/// is gone on with by the next one.
+/// Sink of lines to the client. Lines are written in the order of their `push`; a dropped write is
+/// continued by the next one.
 pub(super) enum StdioSink {
     /// Written from the log's file.
     Descriptor {
         fd: AsyncFd<OwnedFd>,
         unsent: VecDeque<Range<u64>>,
-        /// Where the file's offset is; none before the first write.
+        /// The file's offset; none before the first write.
         offset: Option<u64>,
     },
     Stream {
@@ -102,10 +102,10 @@ impl fmt::Debug for StdioSink {
 }
 
 impl StdioSink {
-    /// Takes a pipe or a socket over, and what is still to be written to it.
+    /// Takes over a pipe or a socket, and the ranges still to be written to it.
     ///
     /// # Errors
-    /// When it cannot be waited for.
+    /// When it cannot be polled.
     pub(super) fn from_descriptor(fd: OwnedFd, unsent: Vec<Range<u64>>) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         Ok(Self::Descriptor {
@@ -123,7 +123,7 @@ impl StdioSink {
         }
     }
 
-    /// Takes one line in.
+    /// Queues one line.
     ///
     /// # Errors
     /// When the log cannot be written.
@@ -142,7 +142,7 @@ impl StdioSink {
         Ok(())
     }
 
-    /// Writes what was taken in.
+    /// Writes what is queued.
     ///
     /// # Errors
     /// When the client does not read any more.
@@ -184,7 +184,7 @@ impl StdioSink {
     }
 }
 
-/// Writes once from the file; its offset is advanced in the same system call.
+/// Writes once from the file; the same system call advances its offset.
 fn send_from_file(
     to: BorrowedFd<'_>,
     file: BorrowedFd<'_>,

@@ -1,29 +1,29 @@
-//! Bytes to lines, none longer than [`LINE_BYTES`]. Pure.
+//! Splits bytes into lines of at most [`LINE_BYTES`]. Pure.
 
-/// The longest line, in bytes without its end; what is longer is refused and skipped.
+/// The longest line, in bytes without its terminator; a longer one is refused and skipped.
 pub(in crate::mcp) const LINE_BYTES: usize = 16 * 1024 * 1024;
-/// What is kept of a line that is too long, to find its id, in bytes.
+/// Bytes kept of a line that is too long, to find its id.
 const PREFIX_BYTES: usize = 4 * 1024;
 
-/// A line that came to its end, or one that is too long.
+/// A complete line, or one that is too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum InputLine {
     Whole(Vec<u8>),
-    /// Its beginning; the rest is skipped.
+    /// The beginning of the line; the rest is skipped.
     TooLong(Vec<u8>),
 }
 
-/// The line under way.
+/// The line being read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct InputSplitter {
-    /// What is there of it.
+    /// Its bytes so far.
     pub(super) partial: Vec<u8>,
-    /// Whether it was too long: the rest of it is skipped.
+    /// Whether it was too long, and the rest of it is skipped.
     pub(super) is_skipping: bool,
 }
 
 impl InputSplitter {
-    /// Takes bytes in; the lines that ended, or turned out to be too long, in their order.
+    /// Adds bytes; returns the lines that are complete or turned out too long, in order.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<InputLine> {
         let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
