@@ -1,4 +1,4 @@
-//! The one conversion from what can fail to `{code, message, hint, retryable}`.
+//! The one conversion from every error to `{code, message, hint, retryable}`.
 
 use std::borrow::Cow;
 
@@ -11,24 +11,24 @@ use serde_json::{Map, Value, json};
 use crate::params::ArgumentsError;
 use ostler_render::TimeError;
 
-/// The most characters of a message; quotas name their holders, errors what was given.
+/// The most characters of a message: quotas name their holders, errors quote the input.
 const MESSAGE_CHARS: usize = 4_000;
 
-/// A request that could not be carried out, as every face tells it.
+/// A request that could not be carried out, as REST and MCP report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {
-    /// The stable code; its row has the numbers of every face.
+    /// The stable code, which determines the HTTP status and the JSON-RPC error code.
     pub code: ErrorCode,
     /// What was wrong, where, and what is allowed.
     pub message: String,
-    /// What to do about it.
+    /// How to correct it.
     pub hint: Option<String>,
-    /// The question a person has to answer first.
+    /// Id of the question a person has to answer first.
     pub approval: Option<String>,
 }
 
 impl ApiError {
-    /// A failure without a hint.
+    /// An error without a hint.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
@@ -39,13 +39,13 @@ impl ApiError {
         }
     }
 
-    /// Bad input.
+    /// An invalid value.
     #[must_use]
     pub fn value(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Value, message)
     }
 
-    /// This failure and what to do about it.
+    /// The error with a hint how to correct it.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl ApiError {
         }
     }
 
-    /// The message, its end cut off where a caller's own words made it huge.
+    /// The message, truncated where quoted input made it huge.
     #[must_use]
     pub fn message(&self) -> Cow<'_, str> {
         match self.message.char_indices().nth(MESSAGE_CHARS) {
@@ -63,7 +63,7 @@ impl ApiError {
         }
     }
 
-    /// `{code}: message`, the hint below it.
+    /// `{code}: message`, with the hint below it.
     #[must_use]
     pub fn text(&self) -> String {
         let (code, message) = (self.code, self.message());
@@ -73,7 +73,7 @@ impl ApiError {
         }
     }
 
-    /// `{code, retryable, rpc}` for programs.
+    /// `{code, retryable, rpc}` as JSON.
     #[must_use]
     pub fn fields(&self) -> Map<String, Value> {
         let row = self.code.info();
@@ -139,7 +139,7 @@ impl From<TimeError> for ApiError {
     }
 }
 
-/// The fields of an object; of anything else, none.
+/// The fields of a JSON object; empty for any other value.
 pub(crate) fn object(value: Value) -> Map<String, Value> {
     if let Value::Object(fields) = value {
         fields
@@ -148,7 +148,7 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// A pattern that is none, with the parameter it came in.
+/// An invalid pattern, with the parameter that held it.
 pub(crate) fn bad_pattern(name: &str, given: &str, error: &PatternError) -> ApiError {
     let PatternError { message, position } = error;
     ApiError::value(format!(

@@ -1,4 +1,4 @@
-//! Every remote face of the engine: REST over HTTP and MCP over any byte stream.
+//! The remote interfaces of the engine: REST over HTTP, and MCP over any byte stream.
 //!
 //! A face frames, identifies the caller, turns bodies into the engine's types and renders what
 //! comes back; it decides nothing. Only this crate knows MCP and JSON schema, and inside it

@@ -1,5 +1,5 @@
-//! Serves a router on a Unix socket, where the kernel says who is asking and nothing wakes up
-//! while nobody does; or on TCP, where the router must find out.
+//! Serves a router on a Unix socket, where the kernel identifies the peer and an idle connection
+//! causes no wake-ups; or on TCP, where the router authenticates.
 
 mod accept_policy;
 mod acceptor;
@@ -38,24 +38,24 @@ pub use self::addresses::CONNECTIONS_PER_ADDRESS;
 use self::addresses::{AddressCounts, AddressGuard};
 use self::shortage::SingleRequestOnly;
 
-/// Connections served at once; further ones wait in the kernel's queue.
+/// Connections served at once; further ones wait in the kernel's accept queue.
 pub const CONNECTIONS: usize = 1_024;
-/// How long a TCP peer may take to send the head of its next request, in milliseconds.
+/// How long a TCP peer may take to send the header of its next request, in milliseconds.
 pub const HEAD_MS: u64 = 30_000;
 
-/// How long a connection may take to send its first request while others wait for descriptors
-/// or places, in milliseconds.
+/// How long a connection may take to send its first request while others wait for descriptors or
+/// permits, in milliseconds.
 const FIRST_REQUEST_MS: u64 = 1_000;
-/// How long a connection may last that is served in turn, in milliseconds: its request, and the
-/// time the client takes to read the answer.
+/// How long a connection limited to a single request may last, in milliseconds: the request, and
+/// the time the client takes to read the response.
 const SINGLE_REQUEST_MS: u64 = 30_000;
 
-/// The address of ours that a TCP peer reached; among the extensions of its requests.
+/// The local address that a TCP peer connected to; an extension of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalAddr(pub IpAddr);
 
-/// The place of a connection among [`CONNECTIONS`]; among the extensions of its requests. What
-/// goes on after the answer, on an upgraded connection, holds it.
+/// A connection's permit, one of [`CONNECTIONS`]; an extension of its requests. Whatever continues
+/// after the response, on an upgraded connection, keeps it.
 #[derive(Debug, Clone)]
 pub struct ConnectionPermit {
     _guards: Arc<PermitGuards>,
@@ -63,7 +63,7 @@ pub struct ConnectionPermit {
 }
 
 impl ConnectionPermit {
-    /// The same place; whoever holds it holds `request` too.
+    /// The same permit, which also keeps `request` alive.
     #[must_use]
     pub fn with_request(self, request: Arc<dyn Any + Send + Sync>) -> Self {
         Self {
@@ -80,9 +80,9 @@ struct PermitGuards {
     _address_guard: Option<AddressGuard>,
 }
 
-/// Serves `router` until `shutdown`; then no request is begun any more, those under way end,
-/// and this returns when none is left. With the same token in the router's
-/// [`RestState`](crate::rest::RestState), waits and followers do not hold it up.
+/// Serves `router` until `shutdown`; then no new request is accepted, those under way finish, and
+/// this returns when none is left. With the same token in the router's
+/// [`RestState`](crate::rest::RestState), waits and followers do not delay it.
 ///
 /// # Errors
 /// When the socket does not accept any more.
@@ -95,8 +95,8 @@ pub async fn listen(
     accept_loop(CONNECTIONS, (acceptor, UnixTransport), router, shutdown).await
 }
 
-/// The same on TCP. Who is asking is the router's business; slow heads end the connection
-/// after `head_timeout`, usually [`HEAD_MS`].
+/// As [`listen`], on TCP. The router authenticates; a connection whose header takes longer than
+/// `head_timeout`, usually [`HEAD_MS`], is closed.
 ///
 /// # Errors
 /// As [`listen`].
@@ -114,30 +114,30 @@ pub async fn listen_tcp(
     accept_loop(CONNECTIONS, (acceptor, transport), router, shutdown).await
 }
 
-/// What connections of a listener are.
+/// The transport of a listener.
 trait ListenerTransport: Send {
-    /// A connection.
+    /// The byte stream of a connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// The connection with this socket.
+    /// Opens the connection with this socket.
     ///
     /// # Errors
-    /// A reason for the log, when nobody may ask here.
+    /// A reason for the log, when the peer is not allowed.
     fn open(&self, socket: OwnedFd) -> Result<IncomingStream<Self::Stream>, &'static str>;
 
-    /// How long the head of a request may take; no timer costs no wake-up.
+    /// How long the header of a request may take; without a timeout there are no timer wake-ups.
     fn head_timeout(&self) -> Option<Duration>;
 }
 
-/// A connection.
+/// An accepted connection.
 struct IncomingStream<S> {
     stream: S,
-    /// What every request of it carries among its extensions.
+    /// Extensions added to each of its requests.
     extensions: http::Extensions,
     address_guard: Option<AddressGuard>,
 }
 
-/// The Unix socket.
+/// The Unix socket transport.
 struct UnixTransport;
 
 impl ListenerTransport for UnixTransport {
@@ -159,7 +159,7 @@ impl ListenerTransport for UnixTransport {
     }
 }
 
-/// TCP, and how patient it is.
+/// The TCP transport, with its header timeout.
 struct TcpTransport {
     head_timeout: Duration,
     addresses: Arc<AddressCounts>,
@@ -246,17 +246,17 @@ async fn accept_loop(
             Err(reason) => warn!(reason, "connection refused"),
         }
     };
-    // Whoever is still in the kernel's queue is told at once.
+    // Closes the listening socket, so that peers in the accept queue are refused at once.
     drop(acceptor);
     connections.close();
     connections.wait().await;
     result
 }
 
-/// The caller at the other end: this process's own user, or root.
+/// The caller at the other end, which must be this process's own user or root.
 ///
 /// # Errors
-/// A reason for the log when it is somebody else or cannot be told.
+/// A reason for the log when it is another user or cannot be determined.
 pub fn peer_caller(stream: &UnixStream) -> Result<Caller, &'static str> {
     let credential = stream
         .peer_cred()
@@ -277,13 +277,13 @@ pub fn peer_caller(stream: &UnixStream) -> Result<Caller, &'static str> {
     })
 }
 
-/// What holds for a connection.
+/// Parameters of a connection.
 struct ConnectionContext {
-    /// What every request of it carries.
+    /// Extensions added to each of its requests.
     extensions: http::Extensions,
-    /// How long the head of one may take.
+    /// How long the header of a request may take.
     head_timeout: Option<Duration>,
-    /// Whether others wait for a place.
+    /// Whether others wait for a permit.
     at_capacity: watch::Receiver<bool>,
 }
 
@@ -363,13 +363,13 @@ async fn serve_http1(
     }
 }
 
-/// Until somebody else needs the descriptor, or the place, of a connection on which nobody asks
-/// anything, or nobody will once this answer is given; one that has just begun is waited for.
+/// Waits until others need the descriptor or the permit of a connection that is idle, or will be
+/// once the present response is sent; a new connection has some time for its first request.
 async fn until_room_is_needed(has_request: &AtomicBool, mut at_capacity: watch::Receiver<bool>) {
     let first_deadline = Instant::now() + Duration::from_millis(FIRST_REQUEST_MS);
     tokio::select! {
         () = open_files::wait_for_waiter() => {}
-        // Once nobody listens any more, nobody waits for a place.
+        // Once the listener is closed, nobody waits for a permit.
         Ok(_) = at_capacity.wait_for(|crowded| *crowded) => {}
     }
     if !has_request.load(Ordering::Relaxed) {
@@ -432,7 +432,7 @@ mod tests {
         answers.add_permits(2);
         assert!(is_answered(&mut first, PATIENCE).await);
         assert!(is_answered(&mut second, PATIENCE).await);
-        // Nobody asks anything on these any more: one makes room.
+        // These connections are idle now: one gives way.
         answers.add_permits(1);
         assert!(is_answered(&mut third, PATIENCE).await);
         drop((first, second, third));
@@ -441,7 +441,8 @@ mod tests {
         ended.unwrap().unwrap().unwrap();
     }
 
-    /// Nothing, half a head, and a request of which the head is whole, each on its connection.
+    /// Three connections: one without a request, one with half a header, one with a complete
+    /// header.
     #[tokio::test]
     async fn whoever_asks_nothing_keeps_nobody_out() {
         let dir = tempfile::tempdir().unwrap();

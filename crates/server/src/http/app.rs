@@ -1,4 +1,4 @@
-//! Everything that is mounted, and what every request passes on its way there.
+//! The router with everything that is mounted, and the middleware each request passes.
 
 use crate::problem::HttpProblem;
 use std::pin::Pin;
@@ -30,22 +30,22 @@ use super::sse;
 use crate::listen::ConnectionPermit;
 use crate::mcp::{ClientContext, McpState, StreamableConfig, StreamableHttp, streamable};
 
-/// What is put together.
+/// What the router is composed of.
 #[derive(Debug)]
 pub struct AppParts {
-    /// What MCP clients share.
+    /// State shared by MCP clients.
     pub mcp_state: McpState,
     /// The routes of [`rest`](crate::rest).
     pub rest: Router,
-    /// How it is served.
+    /// The options of the server.
     pub options: HttpOptions,
-    /// Ends every stream; give [`listen_tcp`](crate::listen::listen_tcp) the same.
+    /// Ends every stream; pass the same token to [`listen_tcp`](crate::listen::listen_tcp).
     pub shutdown: CancellationToken,
-    /// What must be done before the process ends.
+    /// Work to await before the process ends.
     pub tasks: TaskTracker,
 }
 
-/// What MCP requests are served with.
+/// State of the MCP routes.
 #[derive(Debug, Clone)]
 struct McpRouteState {
     mcp: Router,
@@ -53,24 +53,24 @@ struct McpRouteState {
     client_context: Arc<ClientContext>,
 }
 
-/// The door.
+/// The authentication middleware.
 #[derive(Debug)]
 struct AuthLayer {
     origin_check: OriginCheck,
     access: HttpAccess,
     in_flight: Arc<InFlight>,
-    /// The project of everybody who comes in.
+    /// The project of every client.
     project: Option<String>,
 }
 
-/// MCP and REST, for [`listen_tcp`](crate::listen::listen_tcp). To be called in a runtime: it
-/// has a task that ends idle sessions.
+/// The router of MCP and REST, for [`listen_tcp`](crate::listen::listen_tcp). Must be called within
+/// a tokio runtime: it spawns a task that ends idle sessions.
 pub fn app(parts: AppParts) -> Router {
     let mcp_state = parts.mcp_state.clone();
     app_with_handler(parts, |config| streamable(&mcp_state, config))
 }
 
-/// The same around another MCP handler.
+/// The same router around another MCP handler.
 pub fn app_with_handler(
     parts: AppParts,
     mcp: impl FnOnce(StreamableConfig) -> StreamableHttp,
@@ -146,7 +146,7 @@ fn rest_routes(rest: Router) -> Router {
     rest.layer(middleware::from_fn(insert_rest_caller))
 }
 
-/// The door: who does not belong here gets no further.
+/// Authenticates a request; one without valid credentials gets no further.
 async fn authenticate(
     State(auth): State<Arc<AuthLayer>>,
     request: Request,
@@ -168,27 +168,27 @@ async fn authenticate(
         project: auth.project.clone(),
         ..identity
     });
-    // An upgraded connection goes on behind its answer.
+    // An upgraded connection continues after its response.
     if let Some(permit) = parts.extensions.remove::<ConnectionPermit>() {
         parts
             .extensions
             .insert(permit.with_request(request.clone()));
     }
-    // Nobody further in needs the secret, and what is not there is not logged.
+    // No later layer needs the secret, and what is removed cannot be logged.
     parts.headers.remove(AUTHORIZATION);
     let response = next.run(Request::from_parts(parts, body)).await;
     hold_until_sent(response, request)
 }
 
-/// A stranger's body is not read, so the connection cannot carry another request; the client
-/// is told, or it would try (RFC 9112 §9.6).
+/// The body of an unauthenticated request is not read, so the connection cannot carry another one;
+/// `Connection: close` tells the client (RFC 9112 §9.6).
 fn reject(mut response: Response) -> Response {
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(CONNECTION, close);
     response
 }
 
-/// REST takes its caller from the token.
+/// Takes the caller of REST requests from the token.
 async fn insert_rest_caller(request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let identity = match request_identity::identity(&parts) {
@@ -206,7 +206,7 @@ async fn insert_rest_caller(request: Request, next: Next) -> Response {
         .await
 }
 
-/// MCP, for whomever the request speaks for.
+/// Serves MCP on behalf of the client that the request acts for.
 async fn serve_mcp(
     State(state): State<McpRouteState>,
     Path(params): Path<PathParams>,
@@ -231,12 +231,12 @@ async fn serve_mcp(
     }
 }
 
-/// The same answer; what it holds is in use until it is through.
+/// The same response; `held` is kept until its body is sent.
 fn hold_until_sent(response: Response, held: impl Send + Unpin + 'static) -> Response {
     response.map(|body| Body::new(GuardedBody { body, _guard: held }))
 }
 
-/// A body, and what lives as long as it does.
+/// A body, and a value that lives as long as it does.
 struct GuardedBody<T> {
     body: Body,
     _guard: T,

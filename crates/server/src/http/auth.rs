@@ -1,4 +1,4 @@
-//! Who is asking: a bearer token's principal and scopes.
+//! Authentication: the principal and scopes of a bearer token.
 
 use crate::problem::HttpProblem;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
@@ -10,26 +10,26 @@ use ostler_model::{Caller, ErrorCode, Scope, SessionName};
 use super::options::HttpAccess;
 use super::tokens::TokenScope;
 
-/// The session of those who name none and have none of their own.
+/// The session of requests that name none and have none of their own.
 pub(super) const SHARED_SESSION: &str = "http";
 
-/// Who is asking.
+/// The authenticated identity of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HttpIdentity {
     pub(super) principal: Principal,
     pub(super) scopes: Vec<TokenScope>,
-    /// The project of what HTTP clients start; none is that of each command.
+    /// The project of what HTTP clients start; none means the project of each command's directory.
     pub(super) project: Option<String>,
 }
 
-/// Why somebody is turned away.
+/// Why a request is not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AuthError {
-    /// No token came.
+    /// It has no token.
     MissingToken,
-    /// One came that is none.
+    /// Its token is invalid.
     InvalidToken,
-    /// Tokens cannot be read; the log says why.
+    /// The tokens cannot be read; the log says why.
     StoreUnreadable,
 }
 
@@ -42,8 +42,8 @@ impl HttpIdentity {
         }
     }
 
-    /// This identity as the caller of the session of those who name none. With `sessions:all`
-    /// it sees the others too.
+    /// This identity as the caller of the shared session. With `sessions:all` it sees the others
+    /// too.
     pub(super) fn shared_caller(&self) -> Caller {
         let mut caller = self.caller(SessionName(SHARED_SESSION.to_owned()));
         if self.sees_all() {
@@ -63,7 +63,7 @@ impl HttpIdentity {
         self.caller(SessionName(SHARED_SESSION.to_owned()))
     }
 
-    /// Whether it may end the daemon.
+    /// Whether it may shut the daemon down.
     pub(super) fn may_stop(&self) -> bool {
         self.scopes.contains(&TokenScope::DaemonStop)
     }
@@ -84,7 +84,7 @@ impl HttpIdentity {
 }
 
 impl HttpAccess {
-    /// Who sends these headers.
+    /// The identity behind these headers.
     pub(super) fn identify(&self, headers: &HeaderMap) -> Result<HttpIdentity, AuthError> {
         let store = match self {
             Self::Open(principal) => {
@@ -110,7 +110,7 @@ impl HttpAccess {
     }
 }
 
-/// The one bearer token of a request.
+/// The only bearer token of a request.
 fn bearer(headers: &HeaderMap) -> Result<&str, AuthError> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(first), None) = (values.next(), values.next()) else {
@@ -125,7 +125,7 @@ fn bearer(headers: &HeaderMap) -> Result<&str, AuthError> {
 }
 
 impl AuthError {
-    /// How they are turned away.
+    /// The HTTP response.
     pub(super) fn response(self) -> Response {
         let (message, challenge) = match self {
             Self::MissingToken => ("a bearer token is needed", r#"Bearer realm="ostler""#),

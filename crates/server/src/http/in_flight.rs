@@ -1,4 +1,4 @@
-//! How many requests of one principal are under way.
+//! Limits the number of requests of one principal under way.
 
 use crate::problem::HttpProblem;
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use ostler_model::owner::Principal;
 
 use crate::listen::CONNECTIONS;
 
-/// The most requests of one principal that are under way at once, streams and terminals among them, so that
-/// others find a connection.
+/// The most requests of one principal under way at once, streams and terminals included, so that
+/// others find a free connection.
 pub const REQUESTS_PER_PRINCIPAL: usize = CONNECTIONS / 4;
 
-/// The requests under way of everybody.
+/// The requests under way, by principal.
 #[derive(Debug, Default)]
 pub(super) struct InFlight(Mutex<HashMap<Principal, usize>>);
 
@@ -29,7 +29,7 @@ impl InFlight {
     /// Counts a request.
     ///
     /// # Errors
-    /// When the principal has as many as one may have.
+    /// When the principal has reached the limit.
     pub(super) fn start_request(
         self: &Arc<Self>,
         principal: &Principal,

@@ -1,4 +1,4 @@
-//! How large a request may be.
+//! Limits of the size of a request.
 
 use crate::problem::HttpProblem;
 use axum::body::Body;
@@ -13,7 +13,7 @@ use crate::rest::BodyLimit;
 /// The largest body of a request over TCP, in bytes.
 pub const BODY_BYTES: usize = 4 * 1024 * 1024;
 
-/// Turns away what says it is too large; what does not say is cut off where it is.
+/// Rejects a request whose declared length is too large; an undeclared one is cut off at the limit.
 pub(super) async fn reject_too_large(request: Request, next: Next) -> Response {
     let length_header = request.headers().get(CONTENT_LENGTH);
     let length = length_header.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -23,7 +23,7 @@ pub(super) async fn reject_too_large(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// The same request with a body that ends at the limit.
+/// The same request with a body that fails at the limit.
 pub(super) fn limit_body(mut request: Request) -> Request {
     request.extensions_mut().insert(BodyLimit(BODY_BYTES));
     request.map(|body| Body::new(Limited::new(body, BODY_BYTES)))

@@ -1,8 +1,8 @@
-//! The network face: MCP and REST on TCP, behind one door.
+//! The network interface: MCP and REST on TCP, behind authentication.
 //!
-//! [`app`] puts it together. A request passes `origin_check` (Host and Origin), `auth` (bearer token
-//! → identity), `in_flight` (how many), `limits` (how large), then `request_identity` (path and headers → session and tools).
-//! [`tokens`] keeps who may come in, `sessions` ends what nobody comes back to.
+//! [`app`] composes it. A request passes `origin_check` (Host and Origin), `auth` (bearer token →
+//! identity), `in_flight` (concurrency), `limits` (size), then `request_identity` (path and headers
+//! → session and tools). [`tokens`] stores access tokens, `sessions` ends idle sessions.
 
 mod app;
 mod auth;

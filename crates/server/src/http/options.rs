@@ -1,4 +1,4 @@
-//! How HTTP is served.
+//! Options of the HTTP server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,41 +11,41 @@ use crate::mcp::ClientContext;
 
 /// A session without a request ends after this long, in milliseconds.
 pub const SESSION_IDLE_MS: u64 = 30 * 60 * 1_000;
-/// A client of the handshake era that lost a response stream may come back to it for this
-/// long, in milliseconds; then its call is cancelled.
+/// A client of the handshake era may resume a lost response stream for this long, in milliseconds;
+/// then its call is cancelled.
 pub const RESUME_MS: u64 = 10_000;
 
-/// How HTTP is served.
+/// Options of the HTTP server.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// Every path begins with it: empty, or `/` and words with `/` between them.
+    /// Prefix of every path: empty, or `/` and segments with `/` between them.
     pub url_prefix: String,
-    /// Whether the HTTP+SSE transport of 2024-11-05 is there too.
+    /// Whether the HTTP+SSE transport of 2024-11-05 is served too.
     pub legacy_sse: bool,
-    /// Who may come in.
+    /// Which clients are accepted.
     pub access: HttpAccess,
-    /// Names in `Host` that pass besides those of this machine's loopback.
+    /// Names accepted in `Host` besides those of this machine's loopback.
     pub hosts: Vec<String>,
-    /// Origins that pass besides those of this machine's loopback.
+    /// Origins accepted besides those of this machine's loopback.
     pub origins: Vec<String>,
-    /// Where commands start and with what; HTTP clients bring none of their own.
+    /// The directory and environment of commands; HTTP clients bring none of their own.
     pub client_context: ClientContext,
-    /// The project of HTTP clients: what they keep is seen by its later sessions.
+    /// The project of HTTP clients: later sessions of it see what they keep.
     pub project: Option<String>,
     /// How long a session is kept without a request.
     pub session_idle: Duration,
-    /// Where sessions stand for the next daemon; none: they end with this one.
+    /// Where sessions are stored for the next daemon; none means that they end with this one.
     pub sessions_file: Option<PathBuf>,
-    /// How long a lost response stream of the handshake era may be taken up again.
+    /// How long a lost response stream of the handshake era may be resumed.
     pub resume: Duration,
 }
 
-/// Who may come in.
+/// Which clients are accepted.
 #[derive(Debug, Clone)]
 pub enum HttpAccess {
-    /// Who has one of these tokens.
+    /// Clients with one of these tokens.
     Tokens(TokenStore),
-    /// Everybody who reaches the address, as this principal.
+    /// Every client that reaches the address, as this principal.
     Open(Principal),
 }
 

@@ -1,8 +1,8 @@
-//! Where a request comes from: `Host` and `Origin`, before anything else is looked at.
+//! Checks `Host` and `Origin` before anything else of a request.
 //!
-//! A page on the web can make a browser send requests to a loopback address, under a name of
-//! its own (DNS rebinding) or under our address. The first is told by `Host`, the second by
-//! `Origin`; neither can be forged by a page.
+//! A web page can make a browser send requests to a loopback address, under the page's own name
+//! (DNS rebinding) or under the server's address. `Host` reveals the first, `Origin` the second; a
+//! page can forge neither.
 
 use crate::problem::HttpProblem;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use ostler_model::ErrorCode;
 
 use crate::listen::LocalAddr;
 
-/// What passes besides this machine's loopback.
+/// What is accepted besides this machine's loopback.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OriginCheck {
     /// Host names and addresses.
@@ -64,13 +64,13 @@ impl OriginCheck {
         let Some(authority) = origin_authority(origin) else {
             return false;
         };
-        // A page we served ourselves.
+        // A page served by this server.
         let is_own_page = authority.as_str().eq_ignore_ascii_case(host.as_str());
         is_own_page || is_loopback(authority.host())
     }
 }
 
-/// Host and port of an origin on the web; none for `null` and everything that is no origin.
+/// Host and port of a web origin; none for `null` and everything that is not an origin.
 fn origin_authority(origin: &str) -> Option<Authority> {
     let (scheme, authority) = origin.split_once("://")?;
     let is_web = ["http", "https"]
@@ -79,7 +79,7 @@ fn origin_authority(origin: &str) -> Option<Authority> {
     is_web.then(|| plain_authority(authority)).flatten()
 }
 
-/// Whom the request is for; none when nobody or several are named.
+/// The host the request names; none when it names none or several.
 fn requested_host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     if let Some(authority) = uri.authority() {
         return plain_authority(authority.as_str());
@@ -101,7 +101,7 @@ fn is_loopback(name: &str) -> bool {
         || parse_address(name).is_some_and(|ip| ip.to_canonical().is_loopback())
 }
 
-/// The address a host is, where it is one; version 6 comes in brackets.
+/// The IP address in a host, if it is one; IPv6 comes in brackets.
 fn parse_address(name: &str) -> Option<IpAddr> {
     let bare = name
         .strip_prefix('[')

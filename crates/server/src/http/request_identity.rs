@@ -1,4 +1,4 @@
-//! From path and headers to the client a request speaks for: its session and its tools.
+//! Derives the client a request acts for from its path and headers: its session and its tools.
 
 use crate::problem::HttpProblem;
 use std::collections::HashMap;
@@ -14,21 +14,21 @@ use super::sessions::{AnonymousInitialize, HttpSessions, SessionUse};
 use crate::mcp::{ClientContext, ConnectedClient, ToolSet};
 use crate::rest::{SESSION_HEADER, parse_session_name};
 
-/// Names the MCP session of a request of the handshake era.
+/// The header with the MCP session of a request of the handshake era.
 const MCP_SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 /// The first revision without MCP sessions; revisions are dates, so they compare as text.
 const SESSIONLESS_REVISION: &str = "2026-07-28";
-/// Sessions of our own making begin like this.
+/// Prefixes reserved for generated session names.
 const RESERVED_PREFIXES: [&str; 3] = ["front-", "mcp-", "sse-"];
 
-/// What a path says: `/mcp/s/{name}/p/{profile}`.
+/// The parameters of a path: `/mcp/s/{name}/p/{profile}`.
 pub(super) type PathParams = HashMap<String, String>;
 
-/// A request, understood.
+/// What a request is for.
 #[derive(Debug)]
 pub(super) enum RequestTarget {
-    /// It is for MCP, and uses these sessions meanwhile.
+    /// A request to MCP, with the sessions it uses meanwhile.
     Mcp(SessionUse),
     /// It ends a session.
     EndSession(SessionKey),
@@ -41,11 +41,11 @@ struct RequestedContext {
     client_context: ClientContext,
 }
 
-/// Finds out whom a request speaks for, and puts the [`ConnectedClient`] into its extensions.
+/// Finds out which client a request acts for, and adds the [`ConnectedClient`] to its extensions.
 ///
 /// # Errors
-/// A session name or profile that is none, an MCP session that is not the caller's, or no
-/// room for another session.
+/// An invalid session name or profile, an MCP session that is not the caller's, or no capacity for
+/// another session.
 pub(super) fn identify_request(
     parts: &mut Parts,
     params: &PathParams,
@@ -58,7 +58,7 @@ pub(super) fn identify_request(
     };
     let identity = identity(parts)?;
     if is_sessionless_revision(&parts.headers) {
-        // This revision has no such header; whoever sends it gets nothing for it.
+        // This revision has no such header; it is ignored.
         parts.headers.remove(MCP_SESSION_HEADER);
     }
     match mcp_session(&parts.headers)? {
@@ -67,7 +67,7 @@ pub(super) fn identify_request(
     }
 }
 
-/// A request within an MCP session: that of the same principal, and under the same name.
+/// A request within an MCP session of the same principal and the same session name.
 fn resume_session(
     parts: &mut Parts,
     requested: RequestedContext,
@@ -98,8 +98,8 @@ fn resume_session(
     Ok(RequestTarget::Mcp(sessions.begin_use(keys)))
 }
 
-/// A request outside MCP sessions: of the newer revisions, or `initialize`, or the end of a
-/// named session.
+/// A request outside MCP sessions: of a newer revision, `initialize`, or the end of a named
+/// session.
 fn begin_session(
     parts: &mut Parts,
     requested: RequestedContext,
@@ -147,7 +147,7 @@ pub(super) fn identity(parts: &Parts) -> Result<HttpIdentity, HttpProblem> {
     identity.ok_or_else(to_problem)
 }
 
-/// The session a request names: in its path, in a header, or in both alike.
+/// The session a request names: in its path, in a header, or the same one in both.
 pub(super) fn requested_session(
     params: &PathParams,
     headers: &HeaderMap,
@@ -179,7 +179,7 @@ pub(super) fn requested_session(
     Ok(name)
 }
 
-/// Where commands start, and the tools of the path.
+/// The client context: where commands start, and the tools of the path.
 pub(super) fn path_context(
     params: &PathParams,
     client_context: &ClientContext,

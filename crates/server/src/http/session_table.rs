@@ -1,4 +1,4 @@
-//! Which sessions are in use, and since when they are not. Pure: time comes in.
+//! Which sessions are in use, and how long others have been idle. Pure: the time is a parameter.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
 
-/// The most sessions of each kind that are kept at once.
+/// The most sessions of each kind.
 pub(super) const SESSIONS: usize = 1_024;
-/// The most of each kind that one principal has, so that others find room.
+/// The most sessions of each kind per principal, so that others find capacity.
 pub(super) const SESSIONS_PER_PRINCIPAL: usize = SESSIONS / 4;
 
 /// One session of one principal.
@@ -24,11 +24,11 @@ pub(super) struct SessionKey {
 /// An MCP session of the handshake era.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct McpSession {
-    /// Whose it is, and the session its requests are in.
+    /// Its principal, and the session its requests are in.
     pub(super) key: SessionKey,
-    /// Whether that session is its own, and ends with it.
+    /// Whether that session belongs to it alone, and ends with it.
     pub(super) own: bool,
-    /// What its client said in `initialize`.
+    /// The parameters of its client's `initialize`.
     pub(super) initialize: Value,
 }
 
@@ -41,34 +41,34 @@ pub(super) enum UsageKey {
     McpSession(String),
 }
 
-/// Why no further session is begun.
+/// Why no further session is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionLimit {
-    /// There are as many as there may be.
+    /// The total limit is reached.
     All,
-    /// The principal has as many as one may have.
+    /// The principal's limit is reached.
     Principal,
 }
 
-/// How many use a place, and since when nobody does.
+/// How many requests use an entry, and since when it is idle.
 #[derive(Debug, Clone, Copy)]
 struct SessionUsage {
     active: usize,
     idle_since: Instant,
 }
 
-/// Every session.
+/// All sessions.
 #[derive(Debug, Default)]
 pub(super) struct SessionTable {
     usage: HashMap<UsageKey, SessionUsage>,
     mcp_sessions: HashMap<String, McpSession>,
-    /// When somebody will look for idle ones; none while there is nothing to look for.
+    /// When idle sessions are looked for next; none while there is nothing to look for.
     next_check: Option<Instant>,
     changed: bool,
 }
 
 impl SessionTable {
-    /// A request begins to use a place.
+    /// A request starts to use an entry.
     pub(super) fn begin_use(&mut self, key: UsageKey, now: Instant) {
         let unused = SessionUsage {
             active: 0,
@@ -82,7 +82,7 @@ impl SessionTable {
         entry.active += 1;
     }
 
-    /// It ends. Whether somebody must begin to look for idle ones.
+    /// The use ends. Returns whether the search for idle sessions must be started.
     pub(super) fn end_use(&mut self, key: &UsageKey, now: Instant) -> bool {
         let Some(usage) = self.usage.get_mut(key) else {
             return false;
@@ -92,11 +92,11 @@ impl SessionTable {
         usage.active == 0 && self.next_check.is_none()
     }
 
-    /// Whether a request may use this session, and begin an MCP session in it if it `begins`
-    /// one. What is there already is not refused.
+    /// Whether a request may use this session, and start an MCP session in it if it `begins` one.
+    /// Existing sessions are never refused.
     ///
     /// # Errors
-    /// Who has too many.
+    /// Which limit is reached.
     pub(super) fn admit(&self, key: &SessionKey, begins: bool) -> Result<(), SessionLimit> {
         let fresh = !self.usage.contains_key(&UsageKey::Session(key.clone()));
         if !fresh && !begins {
@@ -122,13 +122,13 @@ impl SessionTable {
         Ok(())
     }
 
-    /// An MCP session begins, unused so far.
+    /// Adds an MCP session, idle so far.
     pub(super) fn insert_mcp_session(&mut self, id: &str, session: McpSession, now: Instant) {
         self.mcp_sessions.insert(id.to_owned(), session);
         self.insert_unused(UsageKey::McpSession(id.to_owned()), now);
     }
 
-    /// A place that nobody uses yet.
+    /// Adds an idle entry.
     pub(super) fn insert_unused(&mut self, key: UsageKey, now: Instant) {
         let unused = SessionUsage {
             active: 0,
@@ -143,20 +143,20 @@ impl SessionTable {
         self.mcp_sessions.get(id)
     }
 
-    /// An MCP session is over.
+    /// Removes an MCP session.
     pub(super) fn remove_mcp_session(&mut self, id: &str) -> Option<McpSession> {
         self.usage.remove(&UsageKey::McpSession(id.to_owned()));
         self.changed = true;
         self.mcp_sessions.remove(id)
     }
 
-    /// A session is over.
+    /// Removes a session.
     pub(super) fn remove(&mut self, key: &SessionKey) {
         self.usage.remove(&UsageKey::Session(key.clone()));
         self.changed = true;
     }
 
-    /// What nobody has used for `idle`, and when to look again.
+    /// The entries that have been idle for `idle`, and when to look again.
     pub(super) fn due(&mut self, now: Instant, idle: Duration) -> (Vec<UsageKey>, Option<Instant>) {
         let unused = |(key, usage): (&UsageKey, &SessionUsage)| {
             (usage.active == 0).then(|| (key.clone(), usage.idle_since + idle))
@@ -173,7 +173,7 @@ impl SessionTable {
         )
     }
 
-    /// What a later daemon must know, if that has changed since the last time.
+    /// What is to be stored for a later daemon, if it has changed since the last call.
     pub(super) fn take_changed(&mut self) -> Option<StoredSessions> {
         if !std::mem::take(&mut self.changed) {
             return None;
@@ -192,7 +192,7 @@ impl SessionTable {
         })
     }
 
-    /// Takes up what an earlier daemon kept.
+    /// Restores what an earlier daemon stored.
     pub(super) fn restore(&mut self, stored: StoredSessions, now: Instant) {
         for key in stored.sessions {
             self.insert_unused(UsageKey::Session(key), now);
@@ -203,7 +203,7 @@ impl SessionTable {
     }
 }
 
-/// What outlives a daemon.
+/// The sessions as stored for the next daemon.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StoredSessions {
     pub(super) sessions: Vec<SessionKey>,
@@ -237,7 +237,7 @@ mod tests {
         assert!(table.end_use(&place("a"), start + IDLE));
         let due = table.due(start + IDLE, IDLE);
         assert_eq!(due, (vec![], Some(start + 2 * IDLE)));
-        // Used again meanwhile: the look that is armed already finds that out.
+        // Used again meanwhile: the scheduled search notices that.
         table.begin_use(place("a"), start + IDLE);
         assert!(!table.end_use(&place("a"), start + 3 * IDLE));
         let due = table.due(start + 2 * IDLE, IDLE);

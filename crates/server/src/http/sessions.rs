@@ -1,9 +1,8 @@
-//! Sessions over HTTP: who has them, and their ends: by `DELETE`, or when nobody has
-//! come for long enough. A request under way and an open stream count as coming.
+//! Sessions over HTTP and their ends: by `DELETE`, or when idle for long enough. A request under
+//! way and an open stream count as use.
 //!
-//! What there is stands in a small file too, so that the next daemon goes on from there after
-//! a crash or an upgrade: it ends what nobody comes back to, and knows the handshake era's MCP
-//! sessions again.
+//! They are also stored in a small file, so that the next daemon continues after a crash or an
+//! upgrade: it ends idle ones, and knows the MCP sessions of the handshake era again.
 
 use crate::problem::HttpProblem;
 use std::fs;
@@ -37,11 +36,11 @@ struct SessionsInner {
     file: Option<PathBuf>,
     shutdown: CancellationToken,
     table: Mutex<SessionTable>,
-    /// There is something new to look for, or to keep.
+    /// Wakes the task when there is something new to look for, or to store.
     changed: Notify,
 }
 
-/// Marks an `initialize` that may begin a session of its own: it names none.
+/// Marks an `initialize` that names no session and so may start its own.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnonymousInitialize;
 
@@ -53,7 +52,7 @@ pub(super) struct SessionUse {
 }
 
 impl HttpSessions {
-    /// None yet but what an earlier daemon left in `file`.
+    /// Restores the sessions that an earlier daemon stored in `file`.
     pub(super) fn new(
         mcp_state: McpState,
         idle: Duration,
@@ -74,7 +73,7 @@ impl HttpSessions {
         }))
     }
 
-    /// Ends idle sessions and keeps the file, until the shutdown.
+    /// Ends idle sessions and updates the file, until the shutdown.
     pub(super) async fn run(self, mcp: StreamableHttp) {
         let shutdown = self.0.shutdown.clone();
         loop {
@@ -102,7 +101,7 @@ impl HttpSessions {
         self.save();
     }
 
-    /// Uses these places until the answer is through.
+    /// Uses these entries until the response is sent.
     pub(super) fn begin_use(&self, keys: Vec<UsageKey>) -> SessionUse {
         let now = Instant::now();
         for key in &keys {
@@ -134,10 +133,10 @@ impl HttpSessions {
         self.table().mcp_session(id).cloned()
     }
 
-    /// Ends a session: finite executions stop and are cleaned, the rest passes on.
+    /// Ends a session: finite executions are stopped and cleaned, the others pass to the principal.
     ///
     /// # Errors
-    /// When something does not stop or cannot be cleaned.
+    /// When an execution cannot be stopped or cleaned.
     pub(super) async fn end(&self, key: &SessionKey) -> Result<(), ostler_engine::Error> {
         self.table().remove(key);
         self.0.changed.notify_one();
@@ -152,7 +151,7 @@ impl HttpSessions {
     }
 
     fn table(&self) -> MutexGuard<'_, SessionTable> {
-        // Every change of the table is whole.
+        // Every change is complete before the lock is released, so poisoning is harmless.
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -206,7 +205,7 @@ impl SessionHooks for HttpSessions {
 
     fn on_session_ended<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            // What a shutdown ends goes on with the next daemon.
+            // Sessions that a shutdown interrupts continue with the next daemon.
             if self.0.shutdown.is_cancelled() {
                 return;
             }

@@ -1,5 +1,5 @@
-//! The HTTP+SSE transport of 2024-11-05, for clients that know no other: `GET /sse` opens the
-//! stream of one client and names where its messages go, `POST /messages?sessionId=…`.
+//! The HTTP+SSE transport of 2024-11-05, for clients that support no other: `GET /sse` opens the
+//! stream of one client and names the URL for its messages, `POST /messages?sessionId=…`.
 
 use crate::problem::HttpProblem;
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ use crate::mcp::{ClientContext, ConnectedClient, McpState, SseError, SseInput, S
 /// The most clients connected at once.
 const CLIENTS: usize = 256;
 
-/// What every client is served with. Cheap to clone.
+/// State shared by every client. Cheap to clone.
 #[derive(Debug, Clone)]
 struct SseState(Arc<SseInner>);
 
@@ -53,7 +53,7 @@ struct SseClient {
     input: SseInput,
 }
 
-/// A client's place, until its stream is dropped.
+/// A slot among [`CLIENTS`], until the stream is dropped.
 #[derive(Debug)]
 struct SseClientGuard {
     state: SseState,
@@ -62,15 +62,15 @@ struct SseClientGuard {
     _session_use: SessionUse,
 }
 
-/// Which connection a message is for.
+/// The connection that a message is for.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MessageQuery {
     session_id: String,
 }
 
-/// Its routes, for clients of `mcp_state`. The rest: what paths begin with, what closes every
-/// stream, and what must be done before the process ends.
+/// The routes of this transport, with the prefix of its paths, the token that closes every stream,
+/// and the tracker of work to await before the process ends.
 pub(super) fn routes(
     mcp_state: McpState,
     sessions: HttpSessions,
@@ -122,7 +122,7 @@ async fn open(
         .into_response())
 }
 
-/// A session of its own ends with its stream, unless it goes on with the next daemon.
+/// A session of its own ends with its stream, unless it continues with the next daemon.
 async fn end_session(state: SseState, key: SessionKey, is_own: bool) {
     if !is_own || state.0.shutdown.is_cancelled() {
         return;
@@ -160,7 +160,7 @@ fn sse_problem(error: SseError) -> HttpProblem {
 }
 
 impl SseState {
-    /// Seats a client, until its stream is dropped.
+    /// Connects a client, until its stream is dropped.
     fn connect(
         &self,
         params: &PathParams,
@@ -210,7 +210,7 @@ impl SseState {
     }
 
     fn clients(&self) -> MutexGuard<'_, HashMap<String, SseClient>> {
-        // Every change is whole.
+        // Every change is complete before the lock is released, so poisoning is harmless.
         self.0
             .clients
             .lock()

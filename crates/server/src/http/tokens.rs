@@ -1,7 +1,7 @@
-//! Who may come in over TCP: bearer tokens, kept as hashes in one small file.
+//! Bearer tokens for TCP, stored as hashes in one small file.
 //!
-//! The file is written whole beside itself and renamed, under a lock, so that a daemon that
-//! serves sees every change with its next request and never half of one.
+//! The file is written as a whole beside the old one and renamed, under a lock, so that a running
+//! daemon sees every change with its next request and never half of one.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -21,27 +21,27 @@ use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
 use thiserror::Error;
 
-/// Random bytes in a token.
+/// Random bytes of a token.
 const SECRET_BYTES: usize = 32;
-/// How every token begins, so that people and secret scanners know one.
+/// The prefix of every token, by which people and secret scanners recognise one.
 const PREFIX: &str = "ostler_";
-/// The longest token that is looked at.
+/// The longest token that is compared.
 const MAX_SECRET_BYTES: usize = 512;
-/// The longest name.
+/// The longest name, in bytes.
 const NAME_BYTES: usize = 64;
-/// The most tokens one file holds; each request is held against all of them.
+/// The most tokens in one file; each request is compared with all of them.
 const TOKENS: usize = 1_000;
 const FILE_MODE: u32 = 0o600;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const HASH_BYTES: usize = 32;
 
-/// What a token allows beyond its principal's own sessions.
+/// A permission beyond the principal's own sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TokenScope {
-    /// Sees everything of its principal, not one session.
+    /// Access to all sessions of its principal.
     #[serde(rename = "sessions:all")]
     SessionsAll,
-    /// May end the daemon.
+    /// Permission to shut the daemon down.
     #[serde(rename = "daemon:stop")]
     DaemonStop,
 }
@@ -49,34 +49,34 @@ pub enum TokenScope {
 /// Every scope.
 pub const SCOPES: [TokenScope; 2] = [TokenScope::SessionsAll, TokenScope::DaemonStop];
 
-/// One token, without its secret: nobody has that but its holder.
+/// One token, without its secret, which only its holder has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccessToken {
-    /// What people call it.
+    /// A unique name for people.
     pub name: String,
-    /// The SHA-256 of its secret, as hexadecimal digits.
+    /// The SHA-256 of its secret, in hexadecimal digits.
     sha256: String,
-    /// Whom it speaks for.
+    /// The principal it authenticates.
     pub principal: Principal,
-    /// What it allows besides.
+    /// Additional permissions.
     pub scopes: Vec<TokenScope>,
-    /// When it was made.
+    /// When it was created.
     pub created: Timestamp,
 }
 
-/// A token to be made.
+/// A token to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// What people call it.
+    /// A unique name for people.
     pub name: String,
-    /// Whom it speaks for.
+    /// The principal it authenticates.
     pub principal: Principal,
-    /// What it allows besides.
+    /// Additional permissions.
     pub scopes: Vec<TokenScope>,
 }
 
-/// A token's secret, known once. It is never shown by accident.
+/// A token's secret, available once. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenSecret(String);
 
@@ -90,14 +90,14 @@ struct TokenStoreInner {
     loaded: Mutex<LoadedTokens>,
 }
 
-/// The file as it was read, and how to tell that it is another one now.
+/// The file's content, and a stamp to detect changes.
 #[derive(Debug, Default)]
 struct LoadedTokens {
     stamp: Option<TokenFileStamp>,
     tokens: Arc<[AccessToken]>,
 }
 
-/// Inode, size, and time of change.
+/// Inode, size, and change time.
 type TokenFileStamp = (u64, u64, i64, i64);
 
 /// Why tokens cannot be read or changed.
@@ -106,40 +106,40 @@ pub enum TokenError {
     /// The file cannot be read or written.
     #[error("{path} cannot be {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed operation.
         what: &'static str,
-        /// Which file.
+        /// The file's path.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The file holds something else.
+    /// The file has another format.
     #[error("{path} is no list of tokens: {source}")]
     Format {
-        /// Which file.
+        /// The file's path.
         path: PathBuf,
-        /// Why.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// Somebody else could have put a token there.
+    /// Another user could have written the file at this path.
     #[error("{0} can be written by others, so its tokens do not count")]
     Exposed(PathBuf),
-    /// There is one with this name.
+    /// A token with this name exists.
     #[error("there is a token '{0}' already")]
     NameTaken(String),
-    /// There is none with this name.
+    /// No token has this name.
     #[error("there is no token '{0}'")]
     Unknown(String),
-    /// A name nobody could type.
+    /// The name has characters that are not allowed, or is too long.
     #[error("'{0}' cannot name a token; allowed: 1 to {NAME_BYTES} letters, digits, '.', '_', '-'")]
     Name(String),
-    /// There are too many.
+    /// There are too many tokens.
     #[error("there are {TOKENS} tokens, which is the most there can be")]
     Full,
 }
 
 impl TokenScope {
-    /// Its word.
+    /// The scope's name, as stored and shown.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -165,7 +165,7 @@ impl TokenSecret {
         Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))))
     }
 
-    /// The secret itself, to be shown to its holder and nobody else.
+    /// The secret itself, to be shown to its holder only.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -185,7 +185,7 @@ impl AccessToken {
 }
 
 impl TokenStore {
-    /// The tokens in this file, which need not be there yet.
+    /// The store in this file, which need not exist yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(TokenStoreInner {
@@ -194,11 +194,11 @@ impl TokenStore {
         }))
     }
 
-    /// The token with this secret. Every token is looked at, each in constant time, so how
-    /// long it takes says nothing about any.
+    /// The token with this secret. It is compared with every token in constant time, so the time
+    /// taken reveals nothing.
     ///
     /// # Errors
-    /// When the file cannot be read: nobody is let in.
+    /// When the file cannot be read; then no token is accepted.
     pub fn find(&self, secret: &str) -> Result<Option<AccessToken>, TokenError> {
         let tokens = self.tokens()?;
         if secret.len() > MAX_SECRET_BYTES {
@@ -222,10 +222,10 @@ impl TokenStore {
         Ok(self.tokens()?.to_vec())
     }
 
-    /// Makes a token. Its secret is not kept.
+    /// Creates a token. Its secret is not stored.
     ///
     /// # Errors
-    /// When the name is taken or none, or the file cannot be written.
+    /// When the name is taken or invalid, or the file cannot be written.
     pub fn create(&self, new: NewToken) -> Result<TokenSecret, TokenError> {
         let NewToken {
             name,
@@ -255,10 +255,10 @@ impl TokenStore {
         Ok(secret)
     }
 
-    /// Takes a token away: its holder is turned away from the next request on.
+    /// Revokes a token: its holder is rejected from the next request on.
     ///
     /// # Errors
-    /// When there is none with this name, or the file cannot be written.
+    /// When no token has this name, or the file cannot be written.
     pub fn revoke(&self, name: &str) -> Result<(), TokenError> {
         let _lock = self.lock()?;
         let mut tokens = self.list()?;
@@ -270,7 +270,7 @@ impl TokenStore {
         self.write(&tokens)
     }
 
-    /// What the file holds now; read again only when it is another one.
+    /// The content of the file; read again only when the file has changed.
     fn tokens(&self) -> Result<Arc<[AccessToken]>, TokenError> {
         let path = &self.0.path;
         let meta = match fs::metadata(path) {
@@ -317,7 +317,7 @@ impl TokenStore {
         write().map_err(|error| self.io("written", error))
     }
 
-    /// The turn of one writer.
+    /// Takes the lock of writers.
     fn lock(&self) -> Result<File, TokenError> {
         let lock = || {
             let file = OpenOptions::new()

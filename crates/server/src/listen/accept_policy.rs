@@ -1,48 +1,48 @@
-//! Who is accepted where few descriptors are left. Pure.
+//! Which peers are accepted when few descriptors are left. Pure.
 
 use ostler_engine::open_files::EMERGENCY_FDS;
 
-/// More than so many free descriptors change no decision while nobody is served.
+/// More free descriptors than this change no decision while no connection is served.
 const ENOUGH_FILES: u64 = 6;
-/// What a request has open at once, besides its connection: the execution's directory and two
-/// files of a segment.
+/// Descriptors a request has open at once, besides its connection: the execution's directory and
+/// two files of a segment.
 const FILES_PER_REQUEST: u64 = 3;
-/// Connections that are expected to read at the same time, at most.
+/// The most connections expected to read at the same time.
 const MAX_READERS: u64 = 32;
-/// What a request that lasts needs besides its connection: the execution's directory and the two
-/// files of a segment that is read, and one for somebody else's file.
+/// Descriptors a long request needs besides its connection: the execution's directory, the two
+/// files of the segment being read, and one spare.
 pub(super) const LONG_REQUEST_FILES: u64 = 4;
-/// What a front takes: its connection, both its streams and the log.
+/// Descriptors of a stdio proxy: its connection, both its streams and the log.
 const PROXY_FILES: u64 = 4;
 
-/// Who connects to a listener.
+/// The kind of peer that connects to a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PeerKind {
     /// Programs of this user, over the Unix socket: they must always be able to stop something.
     Local,
-    /// Everybody else, over TCP.
+    /// All others, over TCP.
     Network,
-    /// Fronts of MCP clients, which stay.
+    /// Stdio proxies of MCP clients, which stay connected.
     StdioProxy,
 }
 
-/// What becomes of a peer that waits to be accepted.
+/// How a waiting peer is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     /// It is accepted.
     Unrestricted,
-    /// It is accepted when nobody else is served this way, for one short request.
+    /// It is accepted for one short request, one such peer at a time.
     SingleRequest,
-    /// It waits.
+    /// It stays in the accept queue.
     Wait,
 }
 
-/// How many are to be looked for where so many connections were accepted with room.
+/// How many free descriptors to look for with so many unrestricted connections.
 pub(super) const fn files_to_count(unrestricted: u64) -> u64 {
     ENOUGH_FILES + FILES_PER_REQUEST * expected_readers(unrestricted)
 }
 
-/// Beyond these many nobody is counted on to read at the same time.
+/// Connections expected to read at the same time, bounded by [`MAX_READERS`].
 const fn expected_readers(unrestricted: u64) -> u64 {
     if unrestricted < MAX_READERS {
         unrestricted
@@ -51,10 +51,10 @@ const fn expected_readers(unrestricted: u64) -> u64 {
     }
 }
 
-/// Decides with so many descriptors available, and so many connections accepted with room.
+/// Decides from the available descriptors and the number of unrestricted connections.
 pub(super) const fn decide(peers: PeerKind, available: u64, unrestricted: u64) -> Admission {
-    // What is left of `unrestricted_need` after an accept is enough for one request that lasts and for a
-    // local one in turn; what comes over TCP or stays leaves that much to the Unix socket.
+    // What is left of `unrestricted_need` after an accept is enough for one long request and for a
+    // local single one; TCP peers and stdio proxies leave that much to the Unix socket.
     let (unrestricted_need, single_need) = match peers {
         PeerKind::Local => (1 + LONG_REQUEST_FILES, Some(EMERGENCY_FDS)),
         PeerKind::Network => (2 + LONG_REQUEST_FILES, Some(2 + EMERGENCY_FDS)),

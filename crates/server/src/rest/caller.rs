@@ -1,4 +1,4 @@
-//! Who is asking: the listener's word, narrowed by the session header.
+//! The caller of a request: the listener's identity, narrowed by the session header.
 
 use crate::problem::HttpProblem;
 use axum::extract::FromRequestParts;
@@ -7,7 +7,7 @@ use ostler_model::{Caller, ErrorCode, Scope, SessionName};
 
 /// Names the session of a request (D3); without it the whole principal's executions are seen.
 pub const SESSION_HEADER: &str = "ostler-session";
-/// The longest name of a session.
+/// The longest name of a session, in bytes.
 const SESSION_NAME_BYTES: usize = 128;
 
 /// The caller of a request.
@@ -35,7 +35,7 @@ impl<S: Sync> FromRequestParts<S> for RequestCaller {
     }
 }
 
-/// The name of a session.
+/// Parses the name of a session.
 ///
 /// # Errors
 /// When it is none.

@@ -1,4 +1,4 @@
-//! What happens, of everything that a client sees.
+//! The feed of events of every execution the client sees.
 
 use crate::convert::event_body;
 use std::time::Duration;
@@ -39,8 +39,8 @@ const EVENTS: &[Parameter] = &[
     .with_default(0),
 ];
 
-/// `GET /api/v1/events`: what happened to executions from a position on, oldest first; the
-/// positions hold under the next daemon, too.
+/// `GET /api/v1/events`: events of executions from a position on, oldest first; positions remain
+/// valid under the next daemon.
 pub(super) async fn events(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -1,4 +1,4 @@
-//! Executions: start, list, wait, stop, signal, feed, remove.
+//! Executions: start, list, wait, stop, signal, write input, remove.
 
 use crate::convert::{
     execution_body, prompt_body, queued_start_body, sandbox_options, wait_end_kind,
@@ -31,7 +31,7 @@ use ostler_api::{
     RetentionBody, SignalBody, StartBody, StdinBody, StopBody, WaitBody, WaitResponse, WaitUntil,
 };
 
-/// What is asked for besides the statuses: the running ones whose trees are frozen.
+/// An additional status filter: running executions whose trees are frozen.
 const PAUSED: &str = "paused";
 
 const LIST: &[Parameter] = &[
@@ -86,7 +86,7 @@ pub(super) async fn start(
     Ok((StatusCode::CREATED, Json(execution_body(&info))))
 }
 
-/// `GET /api/v1/starts/{id}`: how the start that its client gave this id waits for a place.
+/// `GET /api/v1/starts/{id}`: how the start with this client-chosen id waits for its slot.
 pub(super) async fn queued(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -100,8 +100,7 @@ pub(super) async fn queued(
     Ok(Json(queued_start_body(queued)))
 }
 
-/// `POST /api/v1/executions/{id}/again`: starts the same command once more, under an id of its
-/// own.
+/// `POST /api/v1/executions/{id}/again`: starts the same command again, under a new id.
 pub(super) async fn rerun(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -119,7 +118,7 @@ pub(super) async fn rerun(
         ClientKind::Rest
     };
     if body.stop && !state.engine.info(&caller, &id)?.state.is_finished() {
-        // What is refused, or denied by a person, goes on.
+        // If the start is refused, or denied by a person, the running execution is left alone.
         state.engine.check_start(&caller, request.clone()).await?;
         let stop = StopRequest {
             reason: Some("started again".to_owned()),
@@ -131,7 +130,7 @@ pub(super) async fn rerun(
     Ok((StatusCode::CREATED, Json(execution_body(&info))))
 }
 
-/// A start, as the engine is asked.
+/// Converts a start to the engine's request.
 pub(super) fn start_request(body: StartBody) -> StartRequest {
     let mut request = StartRequest::new(body.command, body.cwd);
     request.id = body.id;
@@ -169,7 +168,7 @@ pub(super) fn start_request(body: StartBody) -> StartRequest {
     request
 }
 
-/// How long it is kept, as the engine is asked.
+/// Converts a retention to the engine's request.
 pub(super) const fn retention_request(body: RetentionBody) -> RetentionRequest {
     match body {
         RetentionBody::Default => RetentionRequest::Default,
@@ -178,7 +177,7 @@ pub(super) const fn retention_request(body: RetentionBody) -> RetentionRequest {
     }
 }
 
-/// What a list is asked for besides status and labels.
+/// The filters of a list besides status and labels.
 #[derive(Debug)]
 struct ExecutionFilter {
     paused: bool,
@@ -394,7 +393,7 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Cleans one execution; everything but success is a problem.
+/// Cleans one execution; every outcome but success is a problem.
 pub(super) async fn clean_one(
     state: &RestState,
     caller: &ostler_model::Caller,

@@ -1,4 +1,4 @@
-//! A whole journal in another format.
+//! Exports a whole journal in another format.
 
 use crate::problem::HttpProblem;
 use std::io::{self, BufWriter, Write};
@@ -21,13 +21,13 @@ use super::response::RestResult;
 use super::state::RestState;
 use crate::params::{Parameter, ParameterKind};
 
-/// Bytes handed to the connection at once.
+/// The most bytes of one body chunk.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Pieces that wait for a slow client.
+/// Chunks queued for a slow client.
 const PIECES: usize = 4;
 
-/// How many bytes of output are missing in the answer because they were lost, for example to a
-/// full disk. What was dropped on purpose does not count.
+/// Bytes of output missing in the response because they were lost, for example to a full disk. What
+/// was dropped on purpose does not count.
 pub const LOST_BYTES_HEADER: HeaderName = HeaderName::from_static("ostler-lost-bytes");
 
 const EXPORT: &[Parameter] = &[Parameter::required(
@@ -103,7 +103,7 @@ const fn media_type(format: Format) -> &'static str {
     }
 }
 
-/// Hands pieces to the connection; waits while the client is slow, ends when it is gone.
+/// Sends chunks to the connection; blocks while the client is slow, fails when it is gone.
 struct ChannelWriter(mpsc::Sender<Bytes>);
 
 impl Write for ChannelWriter {

@@ -1,4 +1,4 @@
-//! Bodies of requests, with errors that say where.
+//! Extractors for paths and bodies, with errors that say where.
 
 use crate::problem::HttpProblem;
 use axum::body::Bytes;
@@ -26,8 +26,8 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
     }
 }
 
-/// The id of an execution in a route's path. One that the caller does not see is unknown,
-/// whatever else is wrong with the request: this comes before body and query are looked at.
+/// The id of an execution in a route's path. One that the caller does not see is unknown, whatever
+/// else is wrong with the request: this is checked before body and query.
 #[derive(Debug)]
 pub(super) struct ExecutionPathId(pub(super) String);
 
@@ -60,12 +60,12 @@ async fn visible_id(
     let PathId(id) = PathId::from_request_parts(parts, state).await?;
     match state.engine.info(&caller, &id) {
         Err(error @ Error::NotFound) => Err(map_error(error).into()),
-        // What else there is to say is said by whoever works with it.
+        // The handler reports any other error.
         Ok(_) | Err(_) => Ok(id),
     }
 }
 
-/// The id of a question in a route's path, that the caller sees.
+/// The id of a question in a route's path, which the caller must see.
 #[derive(Debug)]
 pub(super) struct InteractionPathId(pub(super) String);
 
@@ -80,7 +80,7 @@ impl FromRequestParts<RestState> for InteractionPathId {
     }
 }
 
-/// A JSON body; nothing at all counts as `{}`.
+/// A JSON body; an empty one counts as `{}`.
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);
 
@@ -104,8 +104,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// What is wrong with a value; where it stands is told by its path. Broken JSON has no paths,
-/// so there the position stays.
+/// What is wrong with a value, without line and column: its path says where. Broken JSON has no
+/// path, so there the position stays.
 fn without_position(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if error.is_data() {
@@ -115,12 +115,11 @@ fn without_position(error: &serde_json::Error) -> String {
     text
 }
 
-/// The largest body this request may have, in bytes, where its connection allows less than
-/// the routes.
+/// The largest body of this request, in bytes, where its connection allows less than the routes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimit(pub(crate) usize);
 
-/// A body as it is.
+/// The body as bytes.
 #[derive(Debug)]
 pub(super) struct RawBody(pub(super) Bytes);
 

@@ -1,4 +1,4 @@
-//! The daemon itself.
+//! The daemon's health, and its shutdown.
 
 use axum::Json;
 use axum::extract::State;
@@ -27,7 +27,7 @@ pub(super) async fn health(
     }))
 }
 
-/// `POST /api/v1/shutdown`: durable executions go on without the daemon.
+/// `POST /api/v1/shutdown`: durable executions continue without the daemon.
 pub(super) async fn shutdown(
     State(state): State<RestState>,
     _caller: RequestCaller,

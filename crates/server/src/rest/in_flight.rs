@@ -1,4 +1,4 @@
-//! How many requests are under way, for a daemon that ends when nobody asks anything.
+//! Counts requests under way, for a daemon that exits when idle.
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -6,8 +6,8 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use tokio::sync::watch;
 
-/// The same routes, counting requests under way in `count` until their answer begins. A
-/// stream that follows an execution counts as that execution does.
+/// The same routes, counting requests under way in `count` until their response begins. A stream
+/// that follows an execution is not counted, as the execution is.
 pub fn count_in_flight(router: Router, count: watch::Sender<u64>) -> Router {
     router.layer(middleware::from_fn_with_state(count, track_request))
 }

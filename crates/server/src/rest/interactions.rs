@@ -1,4 +1,4 @@
-//! Questions to people: consent to commands, and what commands ask.
+//! Questions to people: approval of commands, and prompts of commands.
 
 use crate::convert::interaction_body;
 use axum::Json;
@@ -15,7 +15,7 @@ use ostler_api::{AnswerBody, InteractionBody, InteractionsBody};
 
 const LIST: &[Parameter] = &[LIST_LIMIT, LIST_CURSOR];
 
-/// `GET /api/v1/interactions`: those that are open, newest first.
+/// `GET /api/v1/interactions`: the open ones, newest first.
 pub(super) async fn list(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

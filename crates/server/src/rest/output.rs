@@ -19,11 +19,11 @@ use crate::params::{Parameter, ParameterKind};
 use ostler_api::{ClearOutputResponse, GapBody, LineBody, OutputPageBody};
 use ostler_render::with_pattern_encoding;
 
-/// Lines a page holds unless it is asked for another number.
+/// Lines of a page by default.
 const PAGE_LINES: i64 = 1_000;
-/// Lines a page can be asked to hold.
+/// The most lines of a page.
 const PAGE_LINES_LIMIT: i64 = 100_000;
-/// Bytes a page holds at most.
+/// The most bytes of a page.
 const PAGE_BYTES: u64 = 8 * 1024 * 1024;
 
 const LINES: &[Parameter] = &[
@@ -108,7 +108,7 @@ fn line_body(line: JournalLine, encoding: Option<Encoding>) -> LineBody {
     }
 }
 
-/// One line by itself; `rest::processes` decodes whole streams where that matters.
+/// Decodes one line alone; `rest::processes` decodes whole streams where that matters.
 fn decode_line(bytes: &[u8], encoding: Encoding) -> String {
     let mut decoder = Decoder::new(encoding);
     let mut text = decoder.push(bytes);

@@ -1,4 +1,4 @@
-//! A10: document 000's web interface.
+//! The process routes, `/api/processes` and `/api/process/…`.
 
 use crate::convert::process_body;
 use axum::Json;
@@ -28,9 +28,9 @@ use ostler_api::{
 use ostler_render::with_pattern_encoding;
 use ostler_render::{OutputRow, to_rows};
 
-/// Lines of one stream an answer holds at most.
+/// The most lines of one stream in a response.
 const OUTPUT_LINES: u64 = 100_000;
-/// Bytes of one stream an answer holds at most.
+/// The most bytes of one stream in a response.
 const OUTPUT_BYTES: u64 = 8 * 1024 * 1024;
 
 const LIST: &[Parameter] = &[
@@ -48,7 +48,7 @@ const LIST: &[Parameter] = &[
     LIST_CURSOR,
 ];
 
-/// How many processes there are in all.
+/// The header with the total number of processes.
 const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
 
 const OUTPUT: &[Parameter] = &[
@@ -62,8 +62,8 @@ const OUTPUT: &[Parameter] = &[
         .with_default_flag(false),
 ];
 
-/// `GET /api/processes`: an array, newest first, as document 000 has it. How many there are and
-/// where the next window begins stand in the headers `X-Total-Count` and `Link`.
+/// `GET /api/processes`: an array, newest first. The total and the next page are in the headers
+/// `X-Total-Count` and `Link`.
 pub(super) async fn list(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -141,7 +141,7 @@ pub(super) async fn output(
     Ok(Json(run_read(&journal, &info, read_output).await?))
 }
 
-/// The lines of an answer. A page ends where output is gone: those behind are fetched too.
+/// The lines of a response. A page ends at a gap in the output, so the pages after it are read too.
 fn across_gaps(journal: &Journal, query: &LineQuery) -> Result<Vec<JournalLine>, ReadError> {
     let (mut query, mut lines) = (query.clone(), Vec::new());
     loop {

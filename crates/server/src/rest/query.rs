@@ -1,4 +1,4 @@
-//! Questions to a journal, as query parameters ask them.
+//! Query parameters of journals and lists.
 
 use crate::problem::HttpProblem;
 use axum::extract::FromRequestParts;
@@ -13,7 +13,7 @@ use crate::pagination::{CursorKey, ListPage, ListPosition, PageLimits, after_cur
 use crate::params::{Arguments, Parameter, ParameterKind};
 use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
-/// The most lines from either end that can be asked for.
+/// The most lines from either end that can be requested.
 const LINES_LIMIT: i64 = 1_000_000_000;
 
 pub(super) const TAIL: Parameter = Parameter::optional(
@@ -45,9 +45,9 @@ pub(super) const STREAM: Parameter = Parameter::optional(
     "Only these streams: stdout, stderr, pty, stdin",
 );
 
-/// The most entries one list can be asked for.
+/// The most entries of one list.
 const LIST_ENTRIES: i64 = 100_000;
-/// The entries of a list that is not asked for more.
+/// Entries of a list by default.
 const LIST_DEFAULT: i64 = 1_000;
 
 pub(super) const LIST_LIMIT: Parameter = Parameter::optional(
@@ -59,7 +59,7 @@ pub(super) const LIST_LIMIT: Parameter = Parameter::optional(
 pub(super) const LIST_CURSOR: Parameter =
     Parameter::optional("cursor", ParameterKind::Text, "The next of the list before");
 
-/// The window of a list that [`LIST_LIMIT`] and [`LIST_CURSOR`] ask for.
+/// The page of a list selected by [`LIST_LIMIT`] and [`LIST_CURSOR`].
 pub(super) fn list_page<T, K: CursorKey>(
     entries: impl IntoIterator<Item = T>,
     position: impl Fn(&T) -> ListPosition<K>,
@@ -71,7 +71,7 @@ pub(super) fn list_page<T, K: CursorKey>(
     Ok(PageLimits::of(limit).fill_by_count(remaining))
 }
 
-/// The query string of a request, not yet held against a table.
+/// The query string of a request, not validated yet.
 #[derive(Debug)]
 pub(super) struct QueryString(String);
 
@@ -89,8 +89,8 @@ impl QueryString {
         Arguments::check_query(table, &self.0).map_err(|bad| ApiError::from(bad).into())
     }
 
-    /// A `Link` to the same question from `cursor` on (RFC 8288), relative to the request's own
-    /// address.
+    /// A `Link` target with the same query from `cursor` on (RFC 8288), relative to the request's
+    /// own URL.
     pub(super) fn link_to(&self, cursor: &str) -> String {
         let other_pairs =
             form_urlencoded::parse(self.0.as_bytes()).filter(|(name, _)| name != "cursor");

@@ -1,7 +1,7 @@
-//! Output as it was printed, one JSON frame per line; with `follow` as it comes.
+//! Raw output, one JSON frame per line; with `follow` as it comes.
 //!
-//! Frames are made when the connection has room for them: a slow client waits for itself
-//! alone, and reads from the files when it comes back.
+//! Frames are produced when the connection can take them: a slow client delays only itself, and
+//! reads from the files when it continues.
 
 use crate::convert::execution_body;
 use axum::body::Body as HttpBody;
@@ -23,7 +23,7 @@ use crate::params::{Parameter, ParameterKind};
 use crate::problem::HttpProblem;
 use ostler_api::{GapBody, OutputFrame};
 
-/// Bytes of output in one piece of the answer.
+/// The most bytes of output in one chunk of the body.
 const PIECE_BYTES: u64 = 256 * 1024;
 
 const RAW: &[Parameter] = &[
@@ -74,7 +74,7 @@ pub(super) async fn raw(
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response())
 }
 
-/// Where pages come from.
+/// The source of pages.
 enum FrameSource {
     Follow(Box<OutputFollower>),
     Read(Journal, Cursor, StreamSet),
@@ -97,7 +97,7 @@ fn frames(pages: FrameStream) -> impl Stream<Item = Result<Bytes, std::convert::
 }
 
 impl FrameStream {
-    /// The next piece of the answer; none when it is complete.
+    /// The next chunk of the body; none when it is complete.
     async fn next_chunk(&mut self) -> Option<Bytes> {
         let page = match &mut self.source {
             FrameSource::Done => return None,
@@ -155,7 +155,7 @@ impl FrameStream {
         };
         let from = self.next.offset;
         if info.state.is_finished() && from < info.output_end {
-            // What was printed at the end and no file holds.
+            // Output at the end that no file holds.
             let to = info.output_end;
             let gap = GapBody::of(&info.state, from, to);
             write_frame(piece, &OutputFrame::Gap { gap });
@@ -169,7 +169,7 @@ impl FrameStream {
     }
 }
 
-/// The next page with anything in it; none at the end of what is there now.
+/// The next page that is not empty; none at the end of what is there now.
 fn read_page(
     journal: &Journal,
     from: &mut Cursor,

@@ -1,4 +1,4 @@
-//! Answers and problems.
+//! Responses and problems.
 
 use crate::problem::HttpProblem;
 use ostler_model::ErrorCode;

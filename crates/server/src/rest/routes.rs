@@ -1,4 +1,4 @@
-//! Every route.
+//! The table of routes.
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -13,8 +13,8 @@ use super::{
 /// The largest body of a request.
 pub const REQUEST_BODY_BYTES: usize = 32 * 1024 * 1024;
 
-/// Every route of A10 and of `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among
-/// their extensions, put there by whoever accepted the connection.
+/// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
+/// extensions, added by the listener or by authentication.
 pub fn router(state: RestState) -> Router {
     Router::new()
         .merge(process_routes())

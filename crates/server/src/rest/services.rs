@@ -1,4 +1,4 @@
-//! Services: start, ensure, up, stop, restart, why; what is defined.
+//! Services: start, ensure, up, stop, restart, diagnose; and their definitions.
 
 use crate::convert::{
     self, detected_service_body, ensure_message, ensure_response, execution_body,
@@ -50,8 +50,8 @@ const LIST: &[Parameter] = &[
     LIST_CURSOR,
 ];
 
-/// `GET /api/v1/services`: what lives or waits to; then what ended and is kept, and what is
-/// defined.
+/// `GET /api/v1/services`: running and pending ones, then those that ended and are kept, and
+/// definitions.
 pub(super) async fn list(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -144,8 +144,7 @@ pub(super) async fn start(
     Ok((StatusCode::CREATED, Json(response)))
 }
 
-/// A start whose command is a service without having been asked to be one: it is started
-/// as such.
+/// Starts a command as a service that was recognised as one without being requested as one.
 pub(super) async fn start_detected(
     state: &RestState,
     caller: &Caller,
@@ -195,7 +194,7 @@ pub(super) async fn up(
     Ok(Json(UpResponse { services }))
 }
 
-/// What everything that is started has in common; the command is the definition's.
+/// The request shared by everything that is started; the command is the definition's.
 fn base_request(body: UpBody) -> StartRequest {
     let nothing = Command::Argv {
         program: ByteString::default(),
@@ -242,8 +241,8 @@ async fn wait_all_ready(
     responses.into_iter().map(|(_, body)| body).collect()
 }
 
-/// The answer, after a wait where one is asked for. The wait's end changes nothing: what was
-/// started goes on.
+/// The response, after a wait if one is requested. The end of the wait changes nothing: what was
+/// started continues.
 async fn wait_until_ready(
     state: &RestState,
     caller: &Caller,
@@ -296,7 +295,7 @@ pub(super) async fn stop(
     Ok(Json(service_stop_response(stopped)))
 }
 
-/// `POST /api/v1/services/{name}/dismiss`: an ended one is left out of lists.
+/// `POST /api/v1/services/{name}/dismiss`: hides an ended one from lists.
 pub(super) async fn dismiss(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -323,7 +322,7 @@ pub(super) async fn restart(
     Ok(Json(service_body(&service)))
 }
 
-/// `PUT /api/v1/services/{name}`: keeps a definition; nothing is started.
+/// `PUT /api/v1/services/{name}`: stores a definition; nothing is started.
 pub(super) async fn define(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -344,7 +343,7 @@ pub(super) async fn define(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `DELETE /api/v1/services/{name}`: forgets a definition; what runs goes on.
+/// `DELETE /api/v1/services/{name}`: deletes a definition; what runs continues.
 pub(super) async fn forget(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -356,7 +355,7 @@ pub(super) async fn forget(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `POST /api/v1/detect`: which service a command is; nothing is started.
+/// `POST /api/v1/detect`: the service that a command would be; nothing is started.
 pub(super) async fn detect(
     State(state): State<RestState>,
     _caller: RequestCaller,

@@ -16,7 +16,7 @@ use super::response::RestResult;
 use super::state::RestState;
 use ostler_api::{ExecutionBody, ShellRunBody, ShellRunResponse, ShellStartBody};
 
-/// How long a command is waited for, where nobody says, in milliseconds.
+/// The default timeout of a command, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// `POST /api/v1/shells`.

@@ -1,11 +1,11 @@
-//! What every route works with.
+//! State shared by every route.
 
 use super::response::RestResult;
 use ostler_engine::Engine;
 use ostler_model::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-/// What every route works with; cheap to clone.
+/// State shared by every route; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RestState {
     pub(super) engine: Engine,
@@ -14,9 +14,9 @@ pub struct RestState {
 }
 
 impl RestState {
-    /// Routes over `engine`. `shutdown` is cancelled when a client asks for the end; whoever
-    /// cancels it, waits and followers then answer at once that the daemon leaves, so that
-    /// connections drain. Give [`listen`](crate::listen::listen) the same token.
+    /// Routes over `engine`. `shutdown` is cancelled by a client's shutdown request or by the
+    /// embedder; waits and followers then answer at once that the daemon is shutting down, so that
+    /// connections drain. Pass the same token to [`listen`](crate::listen::listen).
     #[must_use]
     pub fn new(engine: Engine, shutdown: CancellationToken) -> Self {
         Self {
@@ -26,7 +26,7 @@ impl RestState {
         }
     }
 
-    /// `future`, unless it would have to wait and the daemon leaves.
+    /// Awaits `future`, unless it would have to wait and the daemon is shutting down.
     pub(super) async fn unless_shutting_down<T>(
         &self,
         future: impl Future<Output = T>,

@@ -1,4 +1,4 @@
-//! Terminals by requests: screen, raw output, keys, size.
+//! Terminals by single requests: screen, raw output, keys, size.
 
 use crate::convert::screen_body;
 use axum::Json;
@@ -21,9 +21,9 @@ use ostler_api::{
     InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, TerminalOutputBody,
 };
 
-/// The largest offset a query can name.
+/// The largest offset in a query.
 const OFFSET_LIMIT: i64 = i64::MAX;
-/// Pieces that can be typed at once.
+/// The most input pieces of one request.
 const PIECES: usize = 10_000;
 
 const OUTPUT: &[Parameter] = &[

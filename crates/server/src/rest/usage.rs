@@ -1,4 +1,4 @@
-//! What an execution uses, and what of the network it tried to reach.
+//! Resource usage of an execution, and the network decisions of its allow list.
 
 use crate::convert::resources_body;
 use axum::Json;
@@ -15,9 +15,9 @@ use crate::params::{Parameter, ParameterKind};
 use crate::problem::HttpProblem;
 use ostler_api::{EgressPageBody, ResourcesBody};
 
-/// The most decisions one page holds.
+/// The most decisions of one page.
 const DECISIONS_LIMIT: i64 = 1_000;
-/// Decisions of a page nobody named a size for.
+/// Decisions of a page by default.
 const DECISIONS: i64 = 100;
 
 const PAGE: &[Parameter] = &[
@@ -35,8 +35,8 @@ const PAGE: &[Parameter] = &[
     .with_default(DECISIONS),
 ];
 
-/// `GET /api/v1/executions/{id}/network`: the decisions of its allow list, oldest first; none
-/// where it has no allow list.
+/// `GET /api/v1/executions/{id}/network`: the decisions of its allow list, oldest first; empty
+/// without an allow list.
 pub(super) async fn network(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -1,4 +1,4 @@
-//! What a command wrote to its overlay.
+//! The overlay of a command: its changes, diff, commit and discard.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,13 +12,13 @@ use super::state::RestState;
 use crate::params::{Parameter, ParameterKind};
 use ostler_api::WorkspaceBody;
 
-/// The most changes one answer lists.
+/// The most changes in one response.
 const CHANGES_LIMIT: i64 = 100_000;
-/// Changes of an answer nobody named a size for, and conflicts.
+/// Changes and conflicts in a response by default.
 const CHANGES: i64 = 1_000;
-/// The longest diff of one answer, in bytes.
+/// The longest diff in one response, in bytes.
 const DIFF_LIMIT_BYTES: i64 = 8 * 1024 * 1024;
-/// Bytes of a diff nobody named a size for.
+/// Bytes of a diff by default.
 const DIFF_BYTES: i64 = 1024 * 1024;
 
 const CHANGES_PARAMS: &[Parameter] = &[Parameter::optional(
@@ -80,8 +80,8 @@ pub(super) async fn diff(
     execute(&state, &caller, (&id, request), 0).await
 }
 
-/// `POST /api/v1/executions/{id}/workspace/commit`: what is on the host now, or the conflicts
-/// or the files that tools run unasked, because of which nothing is.
+/// `POST /api/v1/executions/{id}/workspace/commit`: the committed changes; or the conflicts, or the
+/// files that tools run automatically, because of which nothing was committed.
 pub(super) async fn commit(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

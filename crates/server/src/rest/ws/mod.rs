@@ -1,8 +1,8 @@
 //! A terminal over a WebSocket: `GET /api/v1/executions/{id}/terminal`.
 //!
-//! One task per connection with two halves that never wait for each other: [`sender`] show the
-//! terminal, [`receiver`] do what the client says. The lease lives in the hands, so it ends with
-//! the connection. What is said is in [`from_json::socket`](crate::from_json::socket).
+//! One task per connection with two halves that never wait for each other: [`sender`] sends output
+//! and state, [`receiver`] carries out the client's messages. The receiver owns the lease, so it
+//! ends with the connection. The messages are in [`wire::websocket`](crate::wire::websocket).
 
 mod receiver;
 mod sender;

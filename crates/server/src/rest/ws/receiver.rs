@@ -1,4 +1,4 @@
-//! Does what the client says: types, takes the lease and gives it back, changes the size.
+//! Carries out the client's messages: types, acquires and releases the lease, changes the size.
 
 use std::time::Duration;
 
@@ -17,13 +17,12 @@ use crate::problem::HttpProblem;
 use crate::rest::response::RestResult;
 use ostler_api::{TerminalClientMessage, TerminalServerMessage};
 
-/// A client over the network that was not heard of for this long is gone, in milliseconds: two
-/// signs of life were asked for.
+/// A network client that sent nothing for this long is gone, in milliseconds: it missed two pings.
 const SILENCE_MS: u64 = 75_000;
-/// Characters of a client's name for itself.
+/// The most characters of a client's name.
 const NAME_CHARS: usize = 60;
 
-/// The half that does.
+/// The receiving half of a connection.
 #[derive(Debug)]
 pub(super) struct WsReceiver {
     session: WsSession,
@@ -31,12 +30,12 @@ pub(super) struct WsReceiver {
     sender: mpsc::Sender<SenderCommand>,
     pending: PendingLeaseRequests,
     lease: Option<Lease>,
-    /// The size before this connection changed it, and the one it gave.
+    /// The size before this connection changed it, and the one it set.
     resized: Option<(TermSize, TermSize)>,
     idle_timeout: Option<Duration>,
 }
 
-/// A client's wish that was not carried out, or the end.
+/// Why a client's command was not carried out, or the end of the connection.
 enum WsCommandError {
     Refused(HttpProblem),
     Closed(WsCloseReason),
@@ -66,13 +65,13 @@ impl WsReceiver {
         }
     }
 
-    /// Works until the client is gone.
+    /// Runs until the client is gone.
     pub(super) async fn run(&mut self) -> WsCloseReason {
         loop {
             let message = tokio::select! {
                 biased;
                 () = lease_lost(&mut self.lease) => {
-                    // Whoever took it decides the size now.
+                    // The new holder of the lease decides the size now.
                     (self.lease, self.resized) = (None, None);
                     if let Err(reason) = self.send(SenderCommand::LeaseReleased).await {
                         return reason;
@@ -88,7 +87,7 @@ impl WsReceiver {
             let reported = match result {
                 Ok(()) => Ok(()),
                 Err(WsCommandError::Closed(reason)) => Err(reason),
-                // Of what has ended, the end is told, and nothing else.
+                // After the end of the session only the end is reported.
                 Err(WsCommandError::Refused(_)) if self.session.is_finished() => Ok(()),
                 Err(WsCommandError::Refused(problem)) => {
                     self.send(SenderCommand::Send(refused_message(problem, false)))
@@ -101,7 +100,7 @@ impl WsReceiver {
         }
     }
 
-    /// Gives everything back; the terminal has its former size again.
+    /// Releases the lease and restores the terminal's former size.
     pub(super) async fn release_lease(&mut self) {
         if let Some(lease) = self.lease.take() {
             if let Some((before, applied)) = self.resized.take()
@@ -146,12 +145,12 @@ impl WsReceiver {
         }
     }
 
-    /// Takes the lease, and answers that whatever becomes of it.
+    /// Acquires the lease and sends the answer.
     async fn acquire_lease(&mut self, take_over: bool, name: &str) -> Result<(), WsCommandError> {
         self.pending.add();
         match self.try_acquire_lease(take_over, sanitize_name(name)).await {
             Ok(lease) => self.send_or_stop(SenderCommand::LeaseGranted(lease)).await,
-            // The end is the answer.
+            // The end of the session is the answer.
             Err(_) if self.session.is_finished() => Ok(()),
             Err(problem) => {
                 self.send_or_stop(SenderCommand::LeaseRefused(refused_message(problem, true)))
@@ -174,7 +173,7 @@ impl WsReceiver {
             }
         };
         let holder = self.session.holder()?;
-        // Looked at in this order: who was the holder before the lease was lost is us.
+        // The order matters: the holder read before the lease was lost is this connection.
         let is_lost = lease.wait_takeover().now_or_never().is_some();
         let own = holder.filter(|_| !is_lost);
         let name = own.as_ref().map_or(name, |own| own.name.clone());
@@ -203,8 +202,8 @@ impl WsReceiver {
         Ok(resized.await?)
     }
 
-    /// Types; what the terminal does not take at once is offered again as long as it takes
-    /// some of it.
+    /// Types; what the terminal does not take at once is offered again as long as it takes some of
+    /// it.
     async fn type_in(&mut self, mut keys: Vec<u8>) -> Result<(), WsCommandError> {
         let total = keys.len();
         while !keys.is_empty() {
@@ -251,7 +250,7 @@ impl WsReceiver {
     }
 }
 
-/// Until the lease is somebody else's; without one, never.
+/// Waits until another client takes the lease; without a lease, forever.
 async fn lease_lost(lease: &mut Option<Lease>) {
     match lease {
         Some(lease) => drop(lease.wait_takeover().await),
@@ -275,7 +274,7 @@ async fn next_message(
     }
 }
 
-/// A name on one line, for others.
+/// The name on one line, as shown to others.
 fn sanitize_name(given: &str) -> String {
     let printable = given.chars().filter(|letter| !letter.is_control());
     let name: String = printable.take(NAME_CHARS).collect();

@@ -1,8 +1,8 @@
-//! Shows a terminal: output as it comes, and what happens to it.
+//! Sends a terminal's output as it comes, and changes of its state.
 //!
-//! A client that does not read makes its own connection wait and nothing else: nothing is read
-//! from the journal for it meanwhile. When it comes back and is further behind than
-//! [`LAG_BYTES`], it is told what it missed and shown the screen as it is now.
+//! A client that does not read blocks its own connection and nothing else: nothing is read from the
+//! journal for it meanwhile. When it continues and is further behind than [`LAG_BYTES`], it is sent
+//! a gap message and the present screen.
 
 use crate::convert::execution_body;
 use std::ops::Range;
@@ -22,17 +22,17 @@ use super::upgrade::WsCloseReason;
 use crate::rest::response::RestResult;
 use ostler_api::TerminalServerMessage;
 
-/// Output a client may be behind before the screen is painted instead of it.
+/// Bytes of output a client may lag before a screen replaces them.
 pub(crate) const LAG_BYTES: u64 = 1024 * 1024;
-/// Output in one message.
+/// The most bytes of output in one message.
 const PAGE_BYTES: u64 = 64 * 1024;
-/// A client over the network is asked for a sign of life this often, in milliseconds; on the
-/// Unix socket the kernel tells.
+/// Interval of pings to a network client, in milliseconds; on the Unix socket the kernel reports
+/// disconnects.
 const PING_MS: u64 = 30_000;
-/// Ends a control sequence that the gap cut in half: CAN.
+/// CAN, which aborts a control sequence cut in half by the gap.
 const CANCEL: u8 = 0x18;
 
-/// What the client was told.
+/// What the client was last sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WsSentState {
     pub(super) size: TermSize,
@@ -40,7 +40,7 @@ pub(super) struct WsSentState {
     pub(super) yours: bool,
 }
 
-/// The half that shows.
+/// The sending half of a connection.
 #[derive(Debug)]
 pub(super) struct WsSender<'a> {
     session: &'a WsSession,
@@ -48,14 +48,14 @@ pub(super) struct WsSender<'a> {
     follower: OutputFollower,
     watch: ExecutionWatch,
     sent: WsSentState,
-    /// Who this connection is while it holds the lease.
+    /// The holder of the lease while it is this connection.
     own_holder: Option<LeaseHolder>,
     pending: PendingLeaseRequests,
     send_everything: bool,
     next_ping: Option<Instant>,
 }
 
-/// What happened next.
+/// The next event to handle.
 enum WsSenderEvent {
     Command(Option<SenderCommand>),
     StateChanged,
@@ -87,7 +87,7 @@ impl<'a> WsSender<'a> {
         })
     }
 
-    /// Shows until something is over.
+    /// Runs until the session or the connection ends.
     pub(super) async fn run(
         &mut self,
         hello: TerminalServerMessage,
@@ -153,7 +153,7 @@ impl<'a> WsSender<'a> {
         }
     }
 
-    /// Answers a wish to type, and then what has changed since.
+    /// Sends the answer to a lease request, and then what has changed since.
     async fn confirm_lease(
         &mut self,
         GrantedLease { name, own }: GrantedLease,
@@ -166,7 +166,7 @@ impl<'a> WsSender<'a> {
         self.send_changes().await
     }
 
-    /// Tells what changed about the terminal.
+    /// Sends changes of the terminal's state.
     async fn send_changes(&mut self) -> Result<(), WsCloseReason> {
         let size = self.watch.refresh().size();
         if let Some(size) = size.filter(|&size| size != self.sent.size) {
@@ -175,7 +175,7 @@ impl<'a> WsSender<'a> {
                 .await?;
         }
         if self.pending.has_pending() {
-            // The answer comes first, and looks again.
+            // The pending answer is sent first, and then checks for changes.
             return Ok(());
         }
         let holder = self
@@ -215,7 +215,7 @@ impl<'a> WsSender<'a> {
         self.send_changes().await
     }
 
-    /// Leaves output out: the screen as it is now stands for it.
+    /// Skips output: the present screen replaces it.
     async fn skip_to_screen(&mut self, from: u64) -> Result<(), WsCloseReason> {
         let (screen, to) = self.render_screen().await?;
         let lost_bytes = self.count_lost(from..to)?;
@@ -228,7 +228,7 @@ impl<'a> WsSender<'a> {
         self.send_screen(screen, to).await
     }
 
-    /// How much of what is left out nobody can read any more, though nobody dropped it.
+    /// How much of the skipped range was lost, not dropped on purpose.
     fn count_lost(&mut self, within: Range<u64>) -> Result<u64, WsCloseReason> {
         let info = self.watch.refresh();
         if within.is_empty() || info.state.degraded.is_empty() {
@@ -242,7 +242,7 @@ impl<'a> WsSender<'a> {
         lost_bytes(&info, &journal, within).map_err(|_| WsCloseReason::ReadFailed)
     }
 
-    /// Tells of output that is gone.
+    /// Reports output that is gone.
     async fn send_gap(&mut self, from: u64, to: u64) -> Result<(), WsCloseReason> {
         let lost_bytes = self.watch.refresh().state.lost_bytes(from, to);
         let message = TerminalServerMessage::Gap {
@@ -253,8 +253,8 @@ impl<'a> WsSender<'a> {
         self.send_message(&message).await
     }
 
-    /// Paints on request. Output that was not sent yet is painted over; what was lost of it is
-    /// told, because the screen does not show that.
+    /// Repaints on request. The screen covers output that was not sent yet; what of it was lost is
+    /// reported, because the screen does not show that.
     async fn repaint(&mut self) -> Result<(), WsCloseReason> {
         let from = self.follower.cursor().offset;
         let (screen, to) = self.render_screen().await?;
@@ -293,7 +293,7 @@ impl<'a> WsSender<'a> {
         Ok(())
     }
 
-    /// Nothing more comes: the session ended, or the engine does.
+    /// Nothing more comes: the session has ended, or the engine is shutting down.
     async fn finish(&mut self) -> WsCloseReason {
         let info = self.watch.refresh();
         if !info.state.is_finished() {

@@ -1,4 +1,4 @@
-//! Which session a connection is about, on whose behalf.
+//! The session of a connection, and the caller it acts for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,33 +15,33 @@ use ostler_api::TerminalServerMessage;
 pub(super) struct WsSession {
     pub(super) state: RestState,
     pub(super) caller: Caller,
-    /// The whole id.
+    /// The full id.
     pub(super) id: String,
 }
 
-/// The lease that a connection was granted.
+/// A lease granted to this connection.
 #[derive(Debug)]
 pub(super) struct GrantedLease {
     /// The holder's name.
     pub(super) name: String,
-    /// Who the engine calls the holder while it is this connection; none: it is already
-    /// somebody else.
+    /// The engine's name for this connection as the holder; none when another client already holds
+    /// the lease.
     pub(super) own: Option<LeaseHolder>,
 }
 
-/// Wishes to type whose answer is not on its way to the client yet. Until it is, only the
-/// hands know whose the lease is, and the eyes tell nothing of it: the client would be told
-/// about itself as of a stranger, before the answer.
+/// Counts lease requests whose answer the sender has not received yet. Meanwhile only the receiver
+/// knows who holds the lease, and the sender reports no change of holder: otherwise the client
+/// would be told, before the answer, that someone else holds the lease that it holds itself.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PendingLeaseRequests(Arc<AtomicUsize>);
 
 impl PendingLeaseRequests {
-    /// One more; said before it is carried out.
+    /// Counts one more request; called before it is carried out.
     pub(super) fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The eyes have the answer.
+    /// The sender has the answer.
     pub(super) fn resolve(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -51,23 +51,23 @@ impl PendingLeaseRequests {
     }
 }
 
-/// What the hands have for the eyes to say.
+/// What the receiver has the sender do.
 #[derive(Debug)]
 pub(super) enum SenderCommand {
-    /// As it is.
+    /// Send this message.
     Send(TerminalServerMessage),
-    /// A wish to type is granted: the answer to it.
+    /// Answer a lease request: granted.
     LeaseGranted(GrantedLease),
-    /// A wish to type is refused: the answer to it.
+    /// Answer a lease request: refused.
     LeaseRefused(TerminalServerMessage),
     /// This connection does not hold the lease any more.
     LeaseReleased,
-    /// The client wants the screen painted anew.
+    /// Repaint the screen.
     Repaint,
 }
 
 impl WsSession {
-    /// Who types, if anybody.
+    /// The holder of the lease, if any.
     pub(super) fn holder(&self) -> RestResult<Option<LeaseHolder>> {
         Ok(self.state.engine.lease_holder(&self.caller, &self.id)?)
     }
@@ -78,7 +78,7 @@ impl WsSession {
         info.is_ok_and(|info| info.state.is_finished())
     }
 
-    /// The terminal's size now.
+    /// The terminal's present size.
     pub(super) fn size(&self) -> RestResult<TermSize> {
         let info = self.state.engine.info(&self.caller, &self.id)?;
         let none = || Error::NoTerminal { id: info.id };

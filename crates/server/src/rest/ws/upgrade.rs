@@ -1,4 +1,4 @@
-//! The handshake, and the life of one connection.
+//! The WebSocket handshake, and the lifecycle of one connection.
 
 use std::time::Duration;
 
@@ -26,15 +26,15 @@ use crate::rest::response::RestResult;
 use crate::rest::state::RestState;
 use ostler_api::{TerminalHello, TerminalServerMessage};
 
-/// The largest message a client may send.
+/// The largest message from a client, in bytes.
 pub(crate) const MESSAGE_BYTES: usize = 64 * 1024;
-/// What is buffered towards a client before it is written.
+/// Bytes buffered before they are written to a client.
 const WRITE_BYTES: usize = 64 * 1024;
-/// What is ever buffered towards a client: a repaint of a large screen and a page of output.
+/// The most bytes buffered for a client: a repaint of a large screen and a page of output.
 const WRITE_LIMIT_BYTES: usize = 16 * 1024 * 1024;
-/// Words between the two halves; more wait.
+/// Capacity of the channel between the two halves.
 const SENDER_COMMANDS: usize = 16;
-/// How long a client may take to hear that the connection closes, in milliseconds.
+/// How long the closing handshake may take, in milliseconds.
 const CLOSE_MS: u64 = 1_000;
 
 const ATTACH: &[Parameter] = &[
@@ -51,22 +51,22 @@ const ATTACH: &[Parameter] = &[
     .with_default_flag(false),
 ];
 
-/// Why a connection is over.
+/// Why a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WsCloseReason {
-    /// The session ended, and the client was told.
+    /// The session ended, and the client was notified.
     SessionEnded,
-    /// The daemon leaves.
+    /// The daemon is shutting down.
     ShuttingDown,
     /// The client is gone.
     Disconnected,
-    /// The client has not been heard of for too long.
+    /// The client sent nothing for too long.
     TimedOut,
     /// The session cannot be read.
     ReadFailed,
 }
 
-/// The connection a request came on, and its becoming a WebSocket.
+/// The connection of a request, and its upgrade to a WebSocket.
 type UpgradeRequest = (
     Option<Extension<ConnectionPermit>>,
     Option<Extension<LocalAddr>>,
@@ -98,7 +98,7 @@ pub(in crate::rest) async fn attach(
         .write_buffer_size(WRITE_BYTES)
         .max_write_buffer_size(WRITE_LIMIT_BYTES);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        // As long as it lives, the connection counts, and the listener waits for its end.
+        // While it exists, the connection is counted, and the listener waits for its end.
         let _permit = permit;
         let remote = local_addr.is_some();
         serve(socket, (session, initial_state), send_everything, remote).await;
@@ -110,7 +110,7 @@ fn upgrade_required(rejection: &WebSocketUpgradeRejection) -> HttpProblem {
     HttpProblem::value(message).with_status(426)
 }
 
-/// What a client is sent first.
+/// The first message to a client.
 #[derive(Debug)]
 struct WsInitialState {
     hello: TerminalHello,
@@ -152,7 +152,7 @@ impl WsInitialState {
     }
 }
 
-/// One connection, from the first word to the close.
+/// Serves one connection, from the first message to the close.
 async fn serve(
     socket: WebSocket,
     (session, initial_state): (WsSession, WsInitialState),
@@ -191,7 +191,7 @@ async fn serve(
         close_reason
     };
     let closing = sink.send(Message::Close(Some(close_frame(close_reason))));
-    // A client that does not listen any more is not waited for.
+    // A client that does not respond any more is not waited for.
     drop(timeout(Duration::from_millis(CLOSE_MS), closing).await);
 }
 
