@@ -217,7 +217,7 @@ fn a_huge_redraw_shows_its_last_state() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// A7: at any split point of what was written, in any encoding, lines decode whole.
+    /// At any split point of the input, in any encoding, lines decode whole.
     #[test]
     fn decoding_never_splits_a_character(
         lines in prop::collection::vec("[a-z世界日本あいう]{0,20}", 1..30),

@@ -7,7 +7,7 @@ use ostler_engine::ExecutionInfo;
 use ostler_journal::{Encoding, Journal, LineQuery, ReadError, OpenLineMode, encoding_for_label};
 use ostler_render::{OutputRow, RowSlice, TextPage};
 
-/// Journals up to this size are read in place; larger ones on a thread of their own.
+/// Journals up to this size are read in place; larger ones on a blocking thread.
 const INLINE_BYTES: u64 = 1024 * 1024;
 
 /// Whether a last line without a newline is all there will be of it.
@@ -54,7 +54,7 @@ pub(crate) async fn read_page(
     .await
 }
 
-/// Runs `read` here where the journal is small, else on a thread that may block.
+/// Runs `read` here where the journal is small, else on a blocking thread.
 pub(crate) async fn run_read<T: Send + 'static>(
     journal: &Journal,
     info: &ExecutionInfo,
@@ -68,7 +68,7 @@ pub(crate) async fn run_read<T: Send + 'static>(
     run_read_of_size(journal, bytes, read).await
 }
 
-/// Runs `read` here where it reads at most [`INLINE_BYTES`], else on a thread that may block.
+/// Runs `read` here where it reads at most [`INLINE_BYTES`], else on a blocking thread.
 pub(crate) async fn run_read_of_size<T: Send + 'static>(
     journal: &Journal,
     bytes: u64,

@@ -1,5 +1,5 @@
-//! Windows of lists: no answer grows with what it lists. It holds as many entries as fit, and
-//! says how many there are behind them and where the next window begins.
+//! Pages of lists: no response grows with the list. A page holds as many entries as fit, the number
+//! of entries after it, and the cursor of the next page.
 
 use std::cmp::Reverse;
 
@@ -10,48 +10,48 @@ use serde_json::Value;
 use crate::error::ApiError;
 use ostler_render::truncated;
 
-/// The most characters of a bad cursor in an error.
+/// The most characters of an invalid cursor in an error.
 const CURSOR_CHARS: usize = 60;
 
-/// What entries are ordered by, and named by in a cursor.
+/// The key that orders entries and identifies them in a cursor.
 pub(crate) trait CursorKey: Ord + Sized {
-    /// As a cursor holds it.
+    /// The key as text in a cursor.
     fn encode(&self) -> String;
-    /// What was written; none for anything else.
+    /// Parses the text of a key; none for anything else.
     fn decode(text: &str) -> Option<Self>;
 }
 
-/// Where an entry stands: what is open (runs, waits) before what is over, then by key.
+/// The position of an entry: open ones (running, waiting) before finished ones, then by key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ListPosition<K> {
-    /// Whether it is over.
+    /// Whether the entry is finished.
     pub(crate) finished: bool,
-    /// Its place among the others that are open, or over.
+    /// Its key among the other open or finished entries.
     pub(crate) key: K,
 }
 
-/// How much one window holds.
+/// The limits of one page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PageLimits {
     /// The most entries.
     pub(crate) entries: usize,
-    /// The most characters of all entries; a first entry that is longer stands alone.
+    /// The most characters of all entries; a longer first entry is alone on its page.
     pub(crate) chars: usize,
 }
 
-/// The entries of one window.
+/// The entries of one page.
 #[derive(Debug)]
 pub(crate) struct ListPage<E> {
-    /// In order.
+    /// The entries, in order.
     pub(crate) entries: Vec<E>,
-    /// How many there are behind them.
+    /// The number of entries after them.
     pub(crate) remaining: usize,
-    /// The cursor of the next window; none at the end of the list.
+    /// The cursor of the next page; none at the end of the list.
     pub(crate) next: Option<String>,
 }
 
 impl<K: CursorKey> ListPosition<K> {
-    /// In a list where it makes no difference what is over.
+    /// For a list that does not separate open and finished entries.
     pub(crate) fn by(key: K) -> Self {
         Self {
             finished: false,
@@ -59,7 +59,7 @@ impl<K: CursorKey> ListPosition<K> {
         }
     }
 
-    /// `e-KEY` behind one that is over, `r-KEY` behind one of the others.
+    /// `e-KEY` after a finished entry, `r-KEY` after an open one.
     fn encode(&self) -> String {
         format!(
             "{}-{}",
@@ -80,10 +80,10 @@ impl<K: CursorKey> ListPosition<K> {
     }
 }
 
-/// What of a list comes behind a cursor, in order; all of it without one.
+/// The entries after a cursor, in order; all of them without one.
 ///
 /// # Errors
-/// When the cursor is none.
+/// When the cursor is invalid.
 pub(crate) fn after_cursor<T, K: CursorKey>(
     entries: impl IntoIterator<Item = T>,
     position: impl Fn(&T) -> ListPosition<K>,
@@ -106,7 +106,7 @@ fn bad_cursor(cursor: &str) -> ApiError {
 }
 
 impl PageLimits {
-    /// A window of so many entries, however long they are.
+    /// A page of so many entries of any length.
     pub(crate) const fn of(entries: usize) -> Self {
         Self {
             entries,
@@ -114,7 +114,7 @@ impl PageLimits {
         }
     }
 
-    /// As many as fit of the `all` entries there are from here on; `chars` is how long one is.
+    /// As many as fit of the `all` entries from here on; `chars` gives the length of one.
     pub(crate) fn fill<K: CursorKey, E>(
         self,
         entries: impl IntoIterator<Item = (ListPosition<K>, E)>,
@@ -127,7 +127,7 @@ impl PageLimits {
         for (at, entry) in entries.into_iter().take(self.entries) {
             match room.checked_sub(chars(&entry)) {
                 Some(left) => room = left,
-                // Else a long entry would hide everything behind it.
+                // Otherwise a long entry would hide everything after it.
                 None if selected.is_empty() => room = 0,
                 None => break,
             }
@@ -142,7 +142,7 @@ impl PageLimits {
         }
     }
 
-    /// A window of entries that are counted and not measured.
+    /// A page limited by the number of entries only.
     pub(crate) fn fill_by_count<K: CursorKey, E>(
         self,
         rest: Vec<(ListPosition<K>, E)>,
@@ -155,12 +155,12 @@ impl PageLimits {
 /// The newest execution first.
 pub(crate) type NewestFirst = Reverse<ExecutionId>;
 
-/// Where an execution stands among others: the newest first.
+/// The position of an execution: the newest first.
 pub(crate) fn newest_first(info: &&ExecutionInfo) -> ListPosition<NewestFirst> {
     ListPosition::by(Reverse(info.id))
 }
 
-/// Where an execution stands: what runs before what has ended, of both the newest first.
+/// The position of an execution: running ones first, then ended ones, each newest first.
 pub(crate) fn running_first(info: &&ExecutionInfo) -> ListPosition<NewestFirst> {
     ListPosition {
         finished: info.state.is_finished(),
@@ -168,7 +168,7 @@ pub(crate) fn running_first(info: &&ExecutionInfo) -> ListPosition<NewestFirst> 
     }
 }
 
-/// Where a service stands: what lives or waits to before what does not, then by name.
+/// The position of a service: running and pending ones first, then by name.
 pub(crate) fn service_position(service: &&ServiceInfo) -> ListPosition<(String, String)> {
     let id = service.execution.as_ref().map(|info| info.id.short());
     ListPosition {
@@ -177,17 +177,17 @@ pub(crate) fn service_position(service: &&ServiceInfo) -> ListPosition<(String, 
     }
 }
 
-/// Where an open question stands: the newest first.
+/// The position of an open question: the newest first.
 pub(crate) fn question_position(question: &&Interaction) -> ListPosition<Reverse<InteractionId>> {
     ListPosition::by(Reverse(question.id))
 }
 
-/// How long an entry is in an answer, with what separates it from the next.
+/// The length of an entry in a response, with its separator.
 pub(crate) fn json_chars(entry: &Value) -> usize {
     entry.to_string().chars().count() + 1
 }
 
-/// Its place in an order that somebody else made.
+/// The index in an order made elsewhere.
 impl CursorKey for usize {
     fn encode(&self) -> String {
         self.to_string()
@@ -218,7 +218,7 @@ impl CursorKey for Reverse<InteractionId> {
     }
 }
 
-/// A name, and the short id of what has it now: names of several projects may be the same.
+/// A name, and the short id of its holder: names may repeat across projects.
 impl CursorKey for (String, String) {
     fn encode(&self) -> String {
         format!("{}-{}", self.1, self.0)
@@ -234,7 +234,7 @@ impl CursorKey for (String, String) {
 mod tests {
     use super::*;
 
-    /// Every window of a list, by the cursors of the answers.
+    /// Every page of a list, by the cursors of the responses.
     fn pages(list: &[(bool, String)], window: PageLimits) -> Vec<ListPage<(bool, String)>> {
         let mut pages: Vec<ListPage<(bool, String)>> = Vec::new();
         loop {
@@ -313,7 +313,7 @@ mod tests {
                 break;
             };
             cursor = Some(next);
-            // The next that runs ends meanwhile.
+            // The next running entry ends meanwhile.
             let running = list.iter_mut().filter(|(over, _)| !over);
             if let Some((over, _)) = running.max_by(|one, other| one.1.cmp(&other.1)) {
                 *over = true;

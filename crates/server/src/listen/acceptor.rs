@@ -1,5 +1,5 @@
-//! Accepts connections as long as they can be served. Where descriptors are short, peers wait in
-//! the kernel's queue, and are served in turn.
+//! Accepts connections as long as they can be served. When descriptors are short, peers wait in the
+//! kernel's accept queue, and are served one at a time.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,12 +19,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::accept_policy::{Admission, PeerKind, decide, files_to_count};
 
-/// How long there may be no room for a front before those that wait are told so, in milliseconds:
-/// less than their clients wait for an answer.
+/// How long there may be no capacity for a stdio proxy before the waiting ones are refused, in
+/// milliseconds: less than their clients wait for an answer.
 const PROXY_WAIT_MS: u64 = 20_000;
 
-/// How long others have to give up what they need not keep, in milliseconds, before somebody is
-/// served in turn: who asks twice has not closed the first connection yet.
+/// How long other connections have to release descriptors, in milliseconds, before a peer is
+/// limited to a single request: a client that connects again may not have closed its first
+/// connection yet.
 const ROOM_WAIT_MS: u64 = 50;
 
 /// A listening socket.
@@ -33,9 +34,9 @@ pub struct Acceptor {
     listener: AsyncFd<OwnedFd>,
     peers: PeerKind,
     turns: Arc<Semaphore>,
-    /// Since when nobody could be accepted, as far as anybody came.
+    /// Since when no waiting peer could be accepted.
     full_since: Mutex<Option<Instant>>,
-    /// Whether the log says so.
+    /// Whether a warning was logged.
     warned: AtomicBool,
 }
 
@@ -44,25 +45,25 @@ pub struct Acceptor {
 pub struct AcceptedSocket {
     /// Close-on-exec and non-blocking.
     pub socket: OwnedFd,
-    /// What may be done on it.
+    /// What is allowed on it.
     pub terms: ConnectionTerms,
 }
 
-/// What a connection may do.
+/// What a connection is allowed.
 #[derive(Debug)]
 pub enum ConnectionTerms {
-    /// Anything.
+    /// No restrictions.
     Unrestricted(UnrestrictedPermit),
-    /// One request that does not last: others wait for it.
+    /// One short request: others wait for it.
     SingleRequest(SingleRequestPermit),
-    /// Nothing: it waited long enough, and is to be told so.
+    /// Nothing: it waited too long, and is refused.
     Refused,
 }
 
-/// Connections with room; those of fronts are counted by what they take.
+/// Unrestricted connections; those of stdio proxies are weighted by their descriptors.
 static UNRESTRICTED: AtomicU64 = AtomicU64::new(0);
 
-/// A connection with room.
+/// An unrestricted connection, with its weight.
 #[derive(Debug)]
 pub struct UnrestrictedPermit(u64);
 
@@ -81,7 +82,7 @@ impl Drop for UnrestrictedPermit {
     }
 }
 
-/// Nobody else is served in turn while this lives.
+/// While it exists, no other connection is limited to a single request.
 #[derive(Debug)]
 pub struct SingleRequestPermit {
     permit: Option<OwnedSemaphorePermit>,
@@ -100,7 +101,7 @@ impl SingleRequestPermit {
 
 impl Drop for SingleRequestPermit {
     fn drop(&mut self) {
-        // Before those who wait are told.
+        // Before the waiters are notified.
         drop(self.permit.take());
         drop(self.reserve.take());
         open_files::notify_closed();
@@ -108,7 +109,7 @@ impl Drop for SingleRequestPermit {
 }
 
 impl Acceptor {
-    /// Requests of this user's programs. Holds back what the last of them needs.
+    /// For requests of this user's programs. Keeps descriptors reserved for the last of them.
     ///
     /// # Errors
     /// When the socket cannot be registered.
@@ -117,7 +118,7 @@ impl Acceptor {
         Self::new(listener.into_std()?.into(), PeerKind::Local)
     }
 
-    /// Requests of others.
+    /// For requests over the network.
     ///
     /// # Errors
     /// As [`Acceptor::local`].
@@ -125,7 +126,7 @@ impl Acceptor {
         Self::new(listener.into_std()?.into(), PeerKind::Network)
     }
 
-    /// Fronts of MCP clients.
+    /// For stdio proxies of MCP clients.
     ///
     /// # Errors
     /// As [`Acceptor::local`].
@@ -169,7 +170,7 @@ impl Acceptor {
         }
     }
 
-    /// Waits until there is room for whoever comes next, or a turn.
+    /// Waits for capacity for the next peer, or for a single request.
     async fn wait_for_terms(&self) -> ConnectionTerms {
         let try_admit = || match self.decide() {
             Admission::Unrestricted => self.try_unrestricted().map(ConnectionTerms::Unrestricted),
@@ -217,7 +218,7 @@ impl Acceptor {
         )
     }
 
-    /// Says once that peers wait.
+    /// Logs once that peers wait.
     fn warn_once(&self) {
         if !self.warned.swap(true, Ordering::Relaxed) {
             let peers = self.peers;
@@ -235,14 +236,14 @@ impl Acceptor {
     }
 }
 
-/// Whether a peer waits to be accepted: for nobody, no descriptor is waited for.
+/// Whether a peer waits to be accepted: without one, there is no need to wait for descriptors.
 fn has_pending_peer(listener: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(listener, PollFlags::IN)];
-    // What cannot be told shows when it is accepted.
+    // An error shows up in accept(2).
     !matches!(poll(&mut polled, Some(&Timespec::default())), Ok(0))
 }
 
-/// Whether the peer left before it was accepted, or its network did (accept(2)).
+/// Whether the peer left before it was accepted, or its network failed (accept(2)).
 fn is_transient(errno: Errno) -> bool {
     [
         Errno::CONNABORTED,
@@ -260,7 +261,7 @@ fn is_transient(errno: Errno) -> bool {
     .contains(&errno)
 }
 
-/// Whether somebody else took what was free, or the kernel lacks memory for a moment.
+/// Whether the free descriptors were taken meanwhile, or the kernel is short of memory.
 fn is_shortage(errno: Errno) -> bool {
     open_files::is_exhausted(errno) || [Errno::NOBUFS, Errno::NOMEM].contains(&errno)
 }

@@ -1,4 +1,4 @@
-//! How many connections there are of one address.
+//! Counts the connections of each address.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CONNECTIONS;
 
-/// The most connections of one address, so that others find a place. Not on loopback: whoever is there has the
-/// same address as everybody.
+/// The most connections of one address, so that others can connect. It does not apply to loopback,
+/// where all clients share one address.
 pub const CONNECTIONS_PER_ADDRESS: usize = CONNECTIONS / 4;
 
 /// The connections of each address.
@@ -23,7 +23,7 @@ pub(super) struct AddressGuard {
 }
 
 impl AddressCounts {
-    /// Counts a connection; none where there are as many as one address may have.
+    /// Counts a connection; none where the address has reached the limit.
     pub(super) fn acquire(self: &Arc<Self>, peer: IpAddr) -> Option<AddressGuard> {
         let address = address_block(peer.to_canonical());
         let mut counts = self.counts();
@@ -43,7 +43,7 @@ impl AddressCounts {
     }
 }
 
-/// What one host has: an address of version 4, or a network of 64 bits of version 6 (RFC 6177).
+/// The block of one host: an IPv4 address, or an IPv6 network of 64 bits (RFC 6177).
 fn address_block(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(address) if !address.is_loopback() => {

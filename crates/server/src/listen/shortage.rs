@@ -1,4 +1,4 @@
-//! What a request may do where few descriptors are left.
+//! Limits requests while few descriptors are left.
 
 use std::time::Duration;
 
@@ -17,18 +17,17 @@ use super::accept_policy::LONG_REQUEST_FILES;
 use crate::problem::HttpProblem;
 use ostler_api::CodeName;
 
-/// How long a request that is served in turn may take until its answer begins, in milliseconds:
-/// longer than a polite stop.
+/// Timeout of a single request until its response begins, in milliseconds: longer than a graceful
+/// stop.
 const RESPONSE_MS: u64 = 10_000;
-/// How long what only looks is tried again for want of descriptors, in milliseconds.
+/// How long a read-only request is retried for want of descriptors, in milliseconds.
 const RETRY_MS: u64 = 10_000;
 
-/// Among the extensions of requests that are served in turn.
+/// An extension of requests on a connection limited to a single one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SingleRequestOnly;
 
-/// Refuses what would last where nobody else could be served meanwhile, and tries again what
-/// only looks.
+/// Refuses long requests while other peers wait for their turn, and retries read-only ones.
 pub(super) async fn limit_requests(request: Request, next: Next) -> Response {
     let single_request = request.extensions().get::<SingleRequestOnly>().is_some();
     if is_long_lived(&request)
@@ -40,7 +39,7 @@ pub(super) async fn limit_requests(request: Request, next: Next) -> Response {
         return respond(request, next).await;
     }
     let response = async {
-        // What only looks leaves the rest to those that were accepted before.
+        // Read-only requests leave the rest to connections accepted before.
         if request.method() == Method::GET {
             wait_for_free_fds().await;
         }
@@ -55,8 +54,7 @@ pub(super) async fn limit_requests(request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a request may last as long as the client likes: it follows, waits, or becomes another
-/// protocol.
+/// Whether a request may last as long as the client likes: it follows, waits, or upgrades.
 fn is_long_lived(request: &Request) -> bool {
     let (uri, headers) = (request.uri(), request.headers());
     let follows = |query: &str| {
@@ -74,7 +72,7 @@ fn is_long_lived(request: &Request) -> bool {
         || (request.method() == Method::GET && headers.get(ACCEPT).is_some_and(accepts_events))
 }
 
-/// The answer; of what only looks, one that found descriptors.
+/// The response; a read-only request is retried until it finds descriptors.
 async fn respond(request: Request, next: Next) -> Response {
     if request.method() != Method::GET {
         return next.run(request).await;
@@ -91,7 +89,7 @@ async fn respond(request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a look was refused for want of descriptors, the only quota there is for looks.
+/// Whether a read-only request failed for want of descriptors, the only quota that applies to it.
 fn is_descriptor_shortage(response: &Response) -> bool {
     let code = response.extensions().get::<CodeName>();
     code.is_some_and(|code| code.0 == ErrorCode::QuotaExceeded)

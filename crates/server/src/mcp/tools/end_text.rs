@@ -1,5 +1,4 @@
-//! What tools say of a command's end, and of what a wait for it came to, whatever document they
-//! are of.
+//! Texts about a command's termination and the end of a wait, shared by the tool families.
 
 use ostler_engine::{ExecutionInfo, WaitEnd};
 use ostler_model::termination::{Termination, TerminationCause};
@@ -11,7 +10,7 @@ use crate::error::ApiError;
 use crate::mcp::context::ToolCall;
 use crate::mcp::output::OutputBlocks;
 
-/// Its exit code; `null` and the signal where one ended it.
+/// Its exit code; `null` and the signal where a signal ended it.
 pub(super) fn exit_code_text(ending: &Termination) -> String {
     match (ending.code, ending.signal) {
         (Some(code), _) => code.to_string(),
@@ -20,7 +19,7 @@ pub(super) fn exit_code_text(ending: &Termination) -> String {
     }
 }
 
-/// What ends it while it goes on.
+/// The time limit of a command that continues.
 pub(super) fn time_limit_text(info: &ExecutionInfo) -> String {
     match &info.spec.lifetime {
         Lifetime::Finite {
@@ -33,7 +32,7 @@ pub(super) fn time_limit_text(info: &ExecutionInfo) -> String {
     }
 }
 
-/// Adds what is to be known of the output, the journal and the walls.
+/// Appends notes about the output, the journal and the isolation.
 pub(super) async fn add_notes(
     text: &mut String,
     (call, info): (ToolCall<'_>, &ExecutionInfo),
@@ -57,8 +56,7 @@ pub(super) fn add_note(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Ends that are no answer: its time ran out (`hint` says what to do then), or nobody can say
-/// how it ended.
+/// Terminations that are errors: a timeout (with `hint`), or an unknown end.
 pub(super) fn ending_failure(
     info: &ExecutionInfo,
     ending: &Termination,
@@ -83,7 +81,7 @@ pub(super) fn ending_failure(
     }
 }
 
-/// Why a wait was over, in one word.
+/// The end of a wait as one word.
 pub(super) const fn wait_end_name(why: &WaitEnd) -> &'static str {
     match why {
         WaitEnd::Exit => "exit",

@@ -1,4 +1,4 @@
-//! What level high adds to tools: parameters of starts, and what answers say afterwards.
+//! Isolation in the tools: parameters of starts, and notes in answers.
 
 use ostler_engine::{ExecutionInfo, StartRequest};
 use ostler_model::{
@@ -12,12 +12,12 @@ use crate::mcp::context::ToolCall;
 use crate::params::{Arguments, Parameter, ParameterKind};
 use ostler_render::isolation;
 
-/// The most changed files one answer lists.
+/// The most changed files in one answer.
 const MAX_CHANGES: usize = 20;
-/// The most refused hosts one answer names.
+/// The most refused hosts in one answer.
 const MAX_HOSTS: usize = 5;
 
-/// Levels that exist; what is not built is not offered.
+/// The levels that are implemented.
 pub(super) const LEVELS: ParameterKind = ParameterKind::Choice(&["basic", "medium", "high"]);
 pub(super) const NETWORK: Parameter =
     Parameter::optional("network", ParameterKind::Hosts, "high: none, full or hosts");
@@ -38,7 +38,7 @@ pub(super) const LIMITS: Parameter = Parameter::optional(
     "memory 512M, cpus 0.5, pids, disk 1G, files",
 );
 
-/// Takes what starts may say of isolation off the arguments.
+/// Takes the isolation parameters of a start from the arguments.
 pub(super) fn apply_isolation(
     request: &mut StartRequest,
     arguments: &mut Arguments,
@@ -70,7 +70,7 @@ pub(super) fn apply_isolation(
     Ok(())
 }
 
-/// The level asked for; none takes the setting.
+/// The requested level; none means the setting.
 pub(super) fn parse_level(arguments: &mut Arguments) -> Result<Option<IsolationLevel>, ApiError> {
     let word = arguments.text("isolation").map(|word| word.parse());
     word.transpose()
@@ -94,8 +94,8 @@ fn parse_limits(arguments: &mut Arguments) -> Result<Limits, ApiError> {
     }
 }
 
-/// Everything that is to be known of a command's walls: the level in force and what is missing
-/// of it, limits that were reached, hosts that were refused.
+/// Notes about a command's isolation: the level in force and what is missing of it, limits that
+/// were reached, hosts that were refused.
 pub(super) fn isolation_notes(call: ToolCall<'_>, info: &ExecutionInfo) -> Vec<String> {
     let (policy, state) = (&info.spec.policy, &info.state);
     let mut notes: Vec<String> = isolation::describe_level(policy, &info.isolation_warnings())
@@ -111,7 +111,7 @@ pub(super) fn isolation_notes(call: ToolCall<'_>, info: &ExecutionInfo) -> Vec<S
     notes
 }
 
-/// Hosts that an allow list did not let through.
+/// Hosts that the allow list refused.
 fn refused_hosts_note(call: ToolCall<'_>, info: &ExecutionInfo) -> Option<String> {
     let confinement = info.spec.policy.confinement.as_ref()?;
     if !matches!(confinement.network, NetworkAccess::AllowList { .. }) {
@@ -131,8 +131,8 @@ fn refused_hosts_note(call: ToolCall<'_>, info: &ExecutionInfo) -> Option<String
     (!hosts.is_empty()).then(note)
 }
 
-/// What an ended command wrote to its overlay, and how to go on; none without one, or once
-/// that is decided.
+/// The overlay changes of an ended command, and how to continue; none without an overlay, or once
+/// it was committed or discarded.
 pub(super) async fn overlay_summary(call: ToolCall<'_>, info: &ExecutionInfo) -> Option<String> {
     let has_overlay = info.spec.policy.confinement.as_ref()?.overlay;
     let is_open = info.state.workspace.unwrap_or_default() == OverlayOutcome::Open;

@@ -1,4 +1,4 @@
-//! Lists as the tools answer them: a window of entries, counts, and where the next window begins.
+//! Lists in tool answers: a page of entries, counts, and the cursor of the next page.
 
 use ostler_engine::ExecutionInfo;
 use serde_json::{Value, json};
@@ -11,27 +11,27 @@ use crate::pagination::{
 use crate::params::{Arguments, Parameter, ParameterKind};
 use ostler_render::REPLY_CHARS;
 
-/// Kept free for what stands around the entries.
+/// Reserved for the text around the entries.
 const FRAME_CHARS: usize = 400;
 
 pub(super) const CURSOR: Parameter =
     Parameter::optional("cursor", ParameterKind::Text, "The list before's next");
 
-/// As many entries as an answer holds.
+/// As many entries as fit into an answer.
 pub(super) const WHOLE_ANSWER: PageLimits = PageLimits {
     entries: usize::MAX,
     chars: REPLY_CHARS - FRAME_CHARS,
 };
-/// As many as an answer holds that carries them twice, as text and for programs.
+/// As many as fit into an answer that has them twice, as text and as structured content.
 pub(super) const HALF_ANSWER: PageLimits = PageLimits {
     entries: 20,
     chars: REPLY_CHARS / 2 - FRAME_CHARS,
 };
 
-/// What of a list comes behind the cursor of a call, in order.
+/// The entries after the cursor of a call, in order.
 ///
 /// # Errors
-/// When the cursor is none.
+/// When the cursor is invalid.
 pub(super) fn rest_after_cursor<T, K: CursorKey>(
     found: impl IntoIterator<Item = T>,
     position: impl Fn(&T) -> ListPosition<K>,
@@ -40,7 +40,7 @@ pub(super) fn rest_after_cursor<T, K: CursorKey>(
     after_cursor(found, position, arguments.text("cursor").as_deref())
 }
 
-/// A window of the `all` entries there are from here on, each with the execution it tells of.
+/// A page of the `all` entries from here on, each with its execution.
 pub(super) fn fill_page<'f, K: CursorKey>(
     call: ToolCall<'_>,
     window: PageLimits,
@@ -61,7 +61,7 @@ pub(super) fn fill_page<'f, K: CursorKey>(
     }
 }
 
-/// A window of executions, each as `entry` tells it.
+/// A page of executions, each converted by `entry`.
 pub(super) fn execution_page(
     call: ToolCall<'_>,
     window: PageLimits,
@@ -75,7 +75,7 @@ pub(super) fn execution_page(
     fill_page(call, window, entries, all)
 }
 
-/// Puts a window into an answer under `name`, and how much there is behind it.
+/// Adds a page to an answer under `name`, with the number of entries after it.
 pub(super) fn put_page(page: ListPage<Value>, body: &mut Value, name: &str) {
     body[name] = page.entries.into();
     if page.remaining > 0 {

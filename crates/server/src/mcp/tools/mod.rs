@@ -1,5 +1,5 @@
-//! Every tool, one folder per profile and one file per tool. Tools speak in
-//! [`Reply`](super::reply::Reply) and [`ApiError`](crate::error::ApiError) and never see the MCP
+//! Every tool, one folder per profile and one file per tool. Tools use
+//! [`ToolReply`](super::reply::ToolReply) and [`ApiError`](crate::error::ApiError), never the MCP
 //! library.
 
 mod command;

@@ -1,4 +1,4 @@
-//! What a tool is, and how it is called.
+//! The definition of a tool, and its invocation.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,28 +9,28 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::{ToolInterrupt, ToolReply};
 use crate::params::{Arguments, Parameter};
 
-/// What a call comes to.
+/// The result of a call.
 pub(in crate::mcp) type ToolResult = Result<ToolReply, ToolInterrupt>;
 
-/// An answer under way.
+/// The future of a call.
 pub(in crate::mcp) type ToolFuture<'a> = Pin<Box<dyn Future<Output = ToolResult> + Send + 'a>>;
 
-/// What a tool is to clients, and the function behind it.
+/// What clients see of a tool, and its handler.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::mcp) struct ToolDefinition {
     pub(in crate::mcp) name: &'static str,
-    /// For people; empty where the name says the same.
+    /// The title for people; empty where the name says the same.
     pub(in crate::mcp) title: &'static str,
     pub(in crate::mcp) about: &'static str,
     pub(in crate::mcp) parameters: &'static [Parameter],
     pub(in crate::mcp) hints: ToolHints,
-    /// The schema of its structured answer; only status tools have one.
+    /// The schema of its structured content; only status tools have one.
     pub(in crate::mcp) output: Option<fn() -> Value>,
-    /// Carries it out; arguments have been checked.
+    /// The handler; its arguments have been validated.
     pub(in crate::mcp) handler: for<'a> fn(ToolCall<'a>, Arguments) -> ToolFuture<'a>,
 }
 
-/// What a client may conclude about a tool's effects.
+/// The annotations of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::mcp) struct ToolHints {
     pub(in crate::mcp) read_only: bool,
@@ -39,19 +39,19 @@ pub(in crate::mcp) struct ToolHints {
 }
 
 impl ToolHints {
-    /// Looks, and changes nothing.
+    /// Reads, and changes nothing.
     pub(super) const READ_ONLY: Self = Self {
         read_only: true,
         destructive: false,
         idempotent: true,
     };
-    /// Runs whatever it is given.
+    /// Runs arbitrary commands.
     pub(super) const EXECUTES: Self = Self {
         read_only: false,
         destructive: true,
         idempotent: false,
     };
-    /// Ends or removes what is ours.
+    /// Ends or removes the engine's own executions.
     pub(super) const DESTRUCTIVE: Self = Self {
         read_only: false,
         destructive: true,
@@ -59,7 +59,7 @@ impl ToolHints {
     };
 }
 
-/// Calls a tool with what was given.
+/// Validates the arguments and calls a tool.
 pub(in crate::mcp) async fn call_tool(
     tool: &'static ToolDefinition,
     call: ToolCall<'_>,

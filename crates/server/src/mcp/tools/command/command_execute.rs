@@ -18,7 +18,7 @@ use crate::mcp::tools::service::{
 use crate::mcp::wait::{self, WaitOptions};
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// What to do when its time ran out.
+/// The hint after a timeout.
 const HINT: &str = "give a longer timeout, or use command_bg_start";
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
@@ -50,7 +50,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
 async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let block_lines = start_params::block_lines(&arguments);
     let mut request = start_params::start_request(call, &mut arguments)?;
-    // The default limit is none of a service's.
+    // The default limit does not apply to services.
     let limit = request.timeout.take_if(|_| !arguments.is_given("timeout"));
     if let Some(reason) = detect_service(call, &request, OPT_OUT) {
         return Box::pin(run_as_service(call, (request, reason), block_lines)).await;
@@ -61,7 +61,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     command_reply(call, &waited, block_lines).await
 }
 
-/// Answers when the service it is runs; one that ended well was none.
+/// Answers when the service runs; a command that ended successfully was no service.
 async fn run_as_service(
     call: ToolCall<'_>,
     (request, reason): (StartRequest, ServiceReason),
@@ -80,7 +80,7 @@ async fn run_as_service(
     Ok(reason.reply(call, launched, fields).await)
 }
 
-/// What it printed, exit code and time; or, where it goes on, how to.
+/// Output, exit code and time; or, where the command continues, how to proceed.
 async fn command_reply(call: ToolCall<'_>, waited: &WaitOutcome, block_lines: usize) -> ToolResult {
     call.mark_notified(&waited.info);
     let mut output = read_output(call, &waited.info, block_lines).await?;
@@ -106,7 +106,7 @@ async fn command_reply(call: ToolCall<'_>, waited: &WaitOutcome, block_lines: us
     )
 }
 
-/// Exit code, time, and what else is to be known.
+/// Exit code, time, and notes.
 async fn ended_text(
     call: ToolCall<'_>,
     (info, ending): (&ExecutionInfo, &Termination),
@@ -146,7 +146,7 @@ async fn ended_text(
     text
 }
 
-/// What is said when the answer comes before the end.
+/// The text of an answer before the end.
 async fn running_text(call: ToolCall<'_>, info: &ExecutionInfo, output: &OutputBlocks) -> String {
     let id = info.id.short();
     let limit = end_text::time_limit_text(info);

@@ -1,4 +1,4 @@
-//! `command_ps_clean`: forget ended processes.
+//! `command_ps_clean`: remove ended processes.
 
 use ostler_engine::CleanOutcome;
 use serde_json::json;

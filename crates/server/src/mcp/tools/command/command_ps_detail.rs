@@ -35,7 +35,7 @@ fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     Ok(ToolReply::status(&body))
 }
 
-/// Cuts what a caller made huge, so that the detail stays within the budget of a reply.
+/// Cuts oversized fields, so that the detail stays within the budget of a reply.
 fn truncate_fields(body: &mut Value) {
     if body.to_string().chars().count() <= REPLY_CHARS {
         return;

@@ -1,4 +1,4 @@
-//! `command_ps_list`: what runs and what has ended, newest first.
+//! `command_ps_list`: running and ended processes, newest first.
 
 use ostler_engine::ListFilter;
 use ostler_model::status::ProcessStatus;

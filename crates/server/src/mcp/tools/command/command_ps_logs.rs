@@ -1,4 +1,4 @@
-//! `command_ps_logs`: what a process printed.
+//! `command_ps_logs`: the output of a process.
 
 use std::time::Duration;
 
@@ -25,10 +25,9 @@ use ostler_render::{
     parse_time_or_cursor,
 };
 
-/// The longest wait that can be asked for, in seconds; a call itself collects no longer than
-/// the client's patience.
+/// The longest wait in a call, in seconds; the call itself waits no longer than its maximum.
 const FOLLOW_LIMIT_S: i64 = 86_400;
-/// The most lines from the end that can be asked for.
+/// The largest `tail`.
 const TAIL_LIMIT: i64 = 1_000_000_000;
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
@@ -145,7 +144,7 @@ fn reply(info: &ExecutionInfo, printed: OutputBlocks) -> ToolReply {
     ToolReply::text(blocks, fields)
 }
 
-/// What to look for; everything is checked before anything is waited for.
+/// Parses the query; every argument is validated before the call waits.
 fn parse_query(arguments: &mut Arguments, zone: &TimeZone) -> Result<LineQuery, ApiError> {
     let mut query = LineQuery {
         streams: parse_streams(arguments)?,
@@ -191,7 +190,7 @@ fn parse_streams(arguments: &Arguments) -> Result<StreamSet, ApiError> {
     Ok(streams)
 }
 
-/// The times before lines, unless they are not wanted; a wrong format is told in any case.
+/// Parses the format of the time before each line; an invalid one is an error in any case.
 fn parse_prefix(
     arguments: &mut Arguments,
     zone: TimeZone,
@@ -201,7 +200,7 @@ fn parse_prefix(
     Ok(arguments.flag("add_time_prefix").then_some(prefix))
 }
 
-/// Waits as long as was asked for, at most until the end.
+/// Waits for the requested time, or until the end.
 async fn wait_until_ended(
     call: ToolCall<'_>,
     id: &str,
@@ -219,11 +218,11 @@ async fn wait_until_ended(
     }
 }
 
-/// What stands before each line.
+/// The prefix of each line.
 #[derive(Clone)]
 struct LinePrefix {
     prefix: Option<TimestampPrefix>,
-    /// Whether lines of both streams are told apart.
+    /// Whether lines name their stream.
     shows_stream: bool,
 }
 
@@ -243,7 +242,7 @@ impl LinePrefix {
     }
 }
 
-/// How it stands, and how to go on.
+/// The process status, and how to continue.
 fn render_footer(info: &ExecutionInfo, printed: &OutputBlocks) -> String {
     let status = info.status().process.as_str();
     let next = printed.next;

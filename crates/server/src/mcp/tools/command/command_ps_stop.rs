@@ -1,4 +1,4 @@
-//! `command_ps_stop`: end a process with its tree.
+//! `command_ps_stop`: stop a process with its tree.
 
 use ostler_engine::StopRequest;
 

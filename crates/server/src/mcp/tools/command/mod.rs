@@ -1,5 +1,5 @@
-//! The tools of profile `command`: one file per tool. Names, parameters and
-//! defaults are the document's; `parse_wait_for` and `isolation_body` are ours.
+//! The tools of profile `command`: one file per tool. Their names, parameters and defaults are a
+//! fixed interface for existing clients; `wait_for` and isolation were added.
 
 mod command_bg_start;
 mod command_execute;

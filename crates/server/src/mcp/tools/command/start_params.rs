@@ -1,4 +1,4 @@
-//! What both starters take.
+//! Parameters shared by the two tools that start commands.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::tools::isolation_params;
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// The longest time limit that can be asked for, in seconds: thirty days.
+/// The longest timeout, in seconds: thirty days.
 pub(super) const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
-/// The most lines one text block can be asked to hold.
+/// The most lines of one text block.
 pub(super) const BLOCK_LINES_LIMIT: i64 = 100_000;
 
-/// What runs a recognised service as a plain command.
+/// The setting that runs a recognised service as a plain command.
 pub(super) const OPT_OUT: &str = "variable OSTLER_SERVICE=off";
 
 pub(super) const COMMAND: Parameter = Parameter::required("command", ParameterKind::Text, "");
@@ -33,7 +33,7 @@ pub(super) const BLOCK_LINES: Parameter = Parameter::optional(
 )
 .with_default(500);
 
-/// The request both starters make of their common parameters.
+/// The request from the shared parameters.
 pub(super) fn start_request(
     call: ToolCall<'_>,
     arguments: &mut Arguments,
@@ -71,7 +71,7 @@ fn parse_envs(arguments: &mut Arguments) -> Vec<(ByteString, ByteString)> {
         .collect()
 }
 
-/// How many lines one block may hold.
+/// The number of lines per text block.
 pub(super) fn block_lines(arguments: &Arguments) -> usize {
     let lines = arguments.count("limit_lines").unwrap_or(1);
     usize::try_from(lines).unwrap_or(usize::MAX)

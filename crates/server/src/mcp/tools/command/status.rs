@@ -1,4 +1,4 @@
-//! What status tools answer.
+//! Structured results of the status tools.
 
 use crate::convert::millis_as_seconds;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use ostler_render::truncated;
 /// The most characters of a command or description in a list.
 const SUMMARY_CHARS: usize = 200;
 
-/// `command_bg_start`.
+/// The result of `command_bg_start`.
 #[derive(Debug, Serialize)]
 pub(super) struct StartedBody {
     pid: String,
     status: ProcessStatus,
     os_pid: Option<u32>,
     isolation: CommandIsolation,
-    /// What it is as a service.
+    /// The service it runs as, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     service: Option<ServiceToolBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ pub(super) struct CommandSummary {
     error_message: Option<String>,
 }
 
-/// `command_ps_stop`.
+/// The result of `command_ps_stop`.
 #[derive(Debug, Serialize)]
 pub(super) struct StoppedBody {
     pid: String,
@@ -59,12 +59,12 @@ pub(super) struct StoppedBody {
     signal: Option<String>,
     ending: Option<String>,
     duration: f64,
-    /// OS pids that survived; empty, or something is wrong.
+    /// OS pids that survived the stop; normally empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     survivors: Vec<u32>,
 }
 
-/// Isolation: asked, in force, missing.
+/// Isolation: requested, in force, missing.
 #[derive(Debug, Serialize)]
 pub(in crate::mcp::tools) struct CommandIsolation {
     asked: IsolationLevel,
@@ -91,7 +91,7 @@ impl From<&ExecutionInfo> for StartedBody {
 }
 
 impl StartedBody {
-    /// What is started as a service, and why.
+    /// The result for a command started as a service, with the reason.
     pub(super) fn for_service(info: &ExecutionInfo, note: Option<String>) -> Self {
         Self {
             service: Some(ServiceToolBody::from(info)),
@@ -134,7 +134,7 @@ impl StoppedBody {
     }
 }
 
-/// What was asked of isolation, and what came of it.
+/// The requested and the actual isolation.
 pub(in crate::mcp::tools) fn isolation_body(policy: &IsolationSpec) -> CommandIsolation {
     CommandIsolation {
         asked: policy.level,

@@ -1,4 +1,4 @@
-//! What profile `command` offers.
+//! The tools of profile `command`.
 
 use super::{
     command_bg_start, command_execute, command_ps_clean, command_ps_detail, command_ps_list,

@@ -1,4 +1,4 @@
-//! Tools with several actions: which parameters go with which.
+//! Tools with several actions: which parameters each action takes.
 
 use crate::error::ApiError;
 use crate::params::{Arguments, Parameter, ParameterKind};
@@ -8,27 +8,27 @@ const IDS_LIMIT: usize = 20;
 
 pub(in crate::mcp::tools) const IDS: Parameter =
     Parameter::optional("ids", ParameterKind::Ids, "Ids from exec, one or several");
-/// What some call it who mean one.
+/// An alias of `ids` for calls that name one id.
 pub(in crate::mcp::tools) const ID: Parameter = Parameter::alias("id", "ids");
 
 /// One action of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::mcp::tools) struct ToolAction {
     pub(in crate::mcp::tools) name: &'static str,
-    /// Parameters it cannot do without.
+    /// Required parameters.
     pub(in crate::mcp::tools) required: &'static [&'static str],
-    /// Parameters it takes besides.
+    /// Optional parameters.
     pub(in crate::mcp::tools) optional: &'static [&'static str],
 }
 
-/// Takes `action` off the arguments and holds the others against what goes with it.
+/// Takes `action` from the arguments and validates the others against it.
 pub(in crate::mcp::tools) fn parse_action(
     actions: &'static [ToolAction],
     arguments: &mut Arguments,
 ) -> Result<&'static str, ApiError> {
     let word = arguments.required_text("action");
     let Some(action) = actions.iter().find(|action| action.name == word) else {
-        // The table of parameters lets only words of `actions` pass.
+        // The parameter table admits only names of `actions`.
         return Err(ApiError::value(format!("parameter 'action' is '{word}'")));
     };
     let mut problems = Vec::new();
@@ -59,7 +59,7 @@ impl ToolAction {
     }
 }
 
-/// The ids, each once, in the order given.
+/// The ids without duplicates, in the order given.
 pub(in crate::mcp::tools) fn parse_ids(arguments: &mut Arguments) -> Result<Vec<String>, ApiError> {
     let mut ids: Vec<String> = Vec::new();
     for id in arguments.ids("ids") {

@@ -1,4 +1,4 @@
-//! Commands that `exec` runs as services: asked for, or recognised.
+//! Commands that `exec` runs as services: requested, or recognised.
 
 use ostler_engine::{ServiceRequest, StartRequest, WaitFor};
 use ostler_journal::Pattern;
@@ -17,21 +17,21 @@ use crate::mcp::tools::service::{
 use crate::mcp::wait::{self, WaitOptions};
 use crate::params::Arguments;
 
-/// What runs a recognised command as a plain one.
+/// The option that runs a recognised service as a plain command.
 const OPT_OUT: &str = "options {\"mode\":\"oneshot\"}";
 
-/// What a call says about services.
+/// The arguments of a call that concern services.
 #[derive(Debug)]
 pub(super) struct ServiceMode {
     mode: Option<String>,
-    /// Whether it says what it waits for.
+    /// Whether the call names a condition to wait for.
     pub(super) has_until: bool,
-    /// Whether it says how long.
+    /// Whether the call names a wait time.
     has_wait: bool,
 }
 
 impl ServiceMode {
-    /// Before anything of it is taken off the arguments.
+    /// Parses them before anything is taken from the arguments.
     pub(super) fn parse(arguments: &mut Arguments) -> Self {
         let until_parameters = ["until", "pattern", "idle_ms"];
         Self {
@@ -43,7 +43,7 @@ impl ServiceMode {
         }
     }
 
-    /// How the command runs as a service; none where it is none.
+    /// Why the command runs as a service; none where it does not.
     pub(super) fn service_reason(
         &self,
         call: ToolCall<'_>,
@@ -64,7 +64,7 @@ impl ServiceMode {
     }
 }
 
-/// A service that was asked for never ends by itself.
+/// A requested service has no time limit.
 fn requested_reason(request: &StartRequest) -> Result<ServiceReason, ApiError> {
     if request.timeout.is_none() {
         return Ok(ServiceReason::Requested);
@@ -73,7 +73,7 @@ fn requested_reason(request: &StartRequest) -> Result<ServiceReason, ApiError> {
     Err(failure.with_hint("wait_ms bounds the wait; stop ends it"))
 }
 
-/// Starts a service and answers when it is ready, or what else was waited for.
+/// Starts a service and answers when it is ready, or the given condition is met.
 pub(super) async fn run_as_service(
     call: ToolCall<'_>,
     (request, service_reason): (ServiceRequest, &ServiceReason),
@@ -84,7 +84,7 @@ pub(super) async fn run_as_service(
         let waited = Box::pin(wait::run_until(call, request, reason, options)).await?;
         return Ok(exec::reply_with_watch(call, &waited, notify, selection).await);
     }
-    // A server is waited for as long as it has to become ready, not as any command is.
+    // The wait lasts as long as the service has to become ready, not the default of commands.
     let options = WaitOptions {
         timeout: options.timeout.filter(|_| mode.has_wait),
         may_be_task: false,

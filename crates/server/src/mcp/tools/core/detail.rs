@@ -1,4 +1,4 @@
-//! Lists and details: what is known of executions, without their output.
+//! Lists and details of executions, without their output.
 
 use crate::convert::execution_body;
 use ostler_engine::{ExecutionInfo, ListFilter};
@@ -45,7 +45,7 @@ struct ProcessSummary {
     service: Option<Value>,
 }
 
-/// What runs, then what has ended, the newest first; a window of it.
+/// A page of running executions, then ended ones, each newest first.
 pub(super) fn list(call: ToolCall<'_>, arguments: &mut Arguments) -> Result<ToolReply, ApiError> {
     let status = arguments.text("status");
     let filter = ListFilter {
@@ -114,7 +114,7 @@ impl From<&ExecutionInfo> for ProcessSummary {
     }
 }
 
-/// What it is as a service, in short.
+/// A summary of its state as a service.
 fn service_summary(info: &ExecutionInfo) -> Option<Value> {
     info.spec.lifetime.plan()?;
     let state = &info.state;
@@ -133,7 +133,7 @@ fn service_summary(info: &ExecutionInfo) -> Option<Value> {
     Some(fields)
 }
 
-/// Cuts what a caller made huge.
+/// Cuts oversized fields.
 fn truncate_fields(body: &mut Value) {
     for field in [
         "argv",

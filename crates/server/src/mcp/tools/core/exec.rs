@@ -1,4 +1,4 @@
-//! `exec`: run a command; what takes longer than the wait goes on under an id.
+//! `exec`: run a command; one that takes longer than the wait continues under its id.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::mcp::wait::{self, OnPrompt, WaitOptions};
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// The longest time limit that can be asked for, in seconds: thirty days.
+/// The longest timeout, in seconds: thirty days.
 const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
-/// How long a call waits unless it says otherwise, in milliseconds.
+/// The default wait of a call, in milliseconds.
 const WAIT_MS: i64 = 10_000;
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
@@ -152,7 +152,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     Ok(reply_with_watch(call, &waited, notify, &selection).await)
 }
 
-/// How it stands and what it printed; what is to be told later is watched for from now on.
+/// The status and the output; starts a pattern watch if one is requested.
 pub(super) async fn reply_with_watch(
     call: ToolCall<'_>,
     waited: &WaitOutcome,
@@ -162,7 +162,7 @@ pub(super) async fn reply_with_watch(
     let watch_problem = notify.map(|pattern| start_watch(call, waited, pattern));
     let mut reply = match execution_reply::execution_reply(call, waited, selection).await {
         Ok(shown) => shown,
-        // It runs, or did: its id must not be lost.
+        // It runs or ran, so its id must be reported.
         Err(failure) => execution_reply::status_line(call, waited).with_note(&failure.message()),
     };
     if let Some(problem) = watch_problem.flatten() {
@@ -175,7 +175,7 @@ pub(super) async fn reply_with_watch(
     }
 }
 
-/// Has the agent told later of a line; what to say where that cannot be. What has ended needs
+/// Starts a pattern watch for the agent; returns a note where that fails. An ended execution needs
 /// no watch.
 pub(super) fn start_watch(
     call: ToolCall<'_>,
@@ -195,7 +195,7 @@ pub(super) fn start_watch(
     Some(format!("no line is watched for: {}", failure.message()))
 }
 
-/// How to wait. Only a call that leaves the time to us may become a task.
+/// The options of the wait. Only a call without a wait time of its own may become a task.
 fn wait_options(
     arguments: &mut Arguments,
     request: &StartRequest,
@@ -215,7 +215,7 @@ fn wait_options(
     }
 }
 
-/// Starts and answers at once; the id counts as given out.
+/// Starts and answers at once; the id is published.
 async fn start_without_wait(
     call: ToolCall<'_>,
     request: StartRequest,
@@ -229,7 +229,7 @@ async fn start_without_wait(
     })
 }
 
-/// Everything is checked before anything is started.
+/// Every argument is validated before anything is started.
 fn start_request(call: ToolCall<'_>, arguments: &mut Arguments) -> Result<StartRequest, ApiError> {
     let shell = arguments.text("shell");
     let command = parse_command(arguments, shell.as_deref())?;
@@ -258,7 +258,7 @@ fn start_request(call: ToolCall<'_>, arguments: &mut Arguments) -> Result<StartR
     Ok(request)
 }
 
-/// The whole input, an open one, or a terminal.
+/// Sets the input: complete data, an open pipe, or a terminal.
 fn set_input(request: &mut StartRequest, arguments: &mut Arguments) -> Result<(), ApiError> {
     let input = arguments.text("input");
     match (arguments.text("stdin"), input.as_deref()) {

@@ -1,4 +1,4 @@
-//! One execution as text: how it stands, what it printed, how to go on.
+//! One execution as text: its status, its output, how to continue.
 
 use ostler_engine::{ExecutionInfo, Prompt, WaitEnd, WaitOutcome};
 use ostler_journal::LineQuery;
@@ -19,37 +19,37 @@ use crate::mcp::tools::command::status::{isolation_body, seconds};
 use crate::mcp::tools::{end_text, isolation_params, service};
 use ostler_render::{ExcerptBudget, FAILURE_CHARS, clean, truncated};
 
-/// The most characters of an ending, a note or a matched line.
+/// The most characters of a termination, a note or a matched line.
 const CLAUSE_CHARS: usize = 300;
-/// The least characters of output, whatever stands around it.
+/// The least characters of output, regardless of the text around it.
 const MIN_OUTPUT_CHARS: usize = 400;
-/// Kept free for notes that only the reading brings.
+/// Reserved for notes that only reading the output yields.
 const NOTES_CHARS: usize = 150;
-/// Output without an end of block: a reply is one text.
+/// Output in a single block: a reply is one text.
 const BLOCK_LINES: usize = usize::MAX;
-/// A position as long as any.
+/// A cursor of maximal length.
 const LONGEST_CURSOR: Cursor = Cursor {
     offset: u64::MAX,
     event: u64::MAX,
 };
 
-/// An execution, told.
+/// An execution as text and fields.
 #[derive(Debug)]
 pub(in crate::mcp::tools) struct ExecutionReply {
     pub(in crate::mcp::tools) text: String,
-    /// The same for programs, and what the text leaves out.
+    /// The machine-readable fields, with what the text omits.
     pub(in crate::mcp::tools) fields: Map<String, Value>,
-    /// Where all of it is, when this is not.
+    /// A link to the complete output when this is an excerpt.
     pub(in crate::mcp::tools) link: Option<ResourceLink>,
 }
 
 impl ExecutionReply {
-    /// What it costs among others.
+    /// Its share of an answer about several executions, in characters.
     pub(in crate::mcp::tools) fn chars(&self) -> usize {
         self.text.chars().count() + SEPARATOR.len()
     }
 
-    /// The same with one more thing to be known.
+    /// Adds a note.
     pub(in crate::mcp::tools) fn with_note(mut self, note: &str) -> Self {
         self.text.push_str(&format!("\n[note: {}]", clip(note)));
         self
@@ -63,7 +63,7 @@ impl ExecutionReply {
     }
 }
 
-/// What it printed, as far as it was asked for.
+/// The requested part of its output.
 #[derive(Debug, Default)]
 struct ReplyBody {
     text: String,
@@ -73,7 +73,7 @@ struct ReplyBody {
     cut: bool,
 }
 
-/// Tells of one execution in at most the selection's characters.
+/// Describes one execution in at most the selection's characters.
 pub(in crate::mcp::tools) async fn execution_reply(
     call: ToolCall<'_>,
     waited: &WaitOutcome,
@@ -111,7 +111,7 @@ pub(in crate::mcp::tools) async fn execution_reply(
     Ok(ExecutionReply { text, fields, link })
 }
 
-/// How it stands, in one line, without its output.
+/// The status in one line, without output.
 pub(in crate::mcp::tools) fn status_line(
     call: ToolCall<'_>,
     waited: &WaitOutcome,
@@ -124,7 +124,7 @@ pub(in crate::mcp::tools) fn status_line(
     }
 }
 
-/// Ends that are no answer: its time ran out, or nobody can say how it ended.
+/// Terminations that are errors: a timeout, or an unknown end.
 pub(in crate::mcp::tools) fn ending_failure(info: &ExecutionInfo) -> Option<ApiError> {
     let ending = info.state.ending.as_ref()?;
     match &ending.cause {
@@ -158,7 +158,7 @@ async fn read_body(
     let mut budget = ExcerptBudget::new(chars, BLOCK_LINES);
     if is_success(info) {
         budget.quiet_chars = selection.quiet_chars.min(chars);
-        // Whoever asks for a size or a part gets all of it.
+        // A call that selects a size or a part gets the full size.
         if selection.quiet_chars < selection.chars {
             budget.failure_chars = FAILURE_CHARS.min(chars);
         }
@@ -185,13 +185,13 @@ async fn read_body(
     Ok(body)
 }
 
-/// Whether it ended, and well.
+/// Whether it ended successfully.
 fn is_success(info: &ExecutionInfo) -> bool {
     let ending = info.state.ending.as_ref();
     ending.is_some_and(|it| it.cause == TerminationCause::Exited && it.code == Some(0))
 }
 
-/// What comes behind a page.
+/// What follows a page.
 fn remaining_note(output: &OutputBlocks) -> Option<String> {
     let lines = match output.lines_left {
         0 => return None,
@@ -204,7 +204,7 @@ fn remaining_note(output: &OutputBlocks) -> Option<String> {
     ))
 }
 
-/// Why there is nothing to show, where that is not plain.
+/// Why there is nothing to show, where that is not obvious.
 const fn empty_note(query: &LineQuery) -> Option<&'static str> {
     match (&query.grep, &query.from) {
         (Some(_), _) => Some("no line matches"),
@@ -271,7 +271,7 @@ fn status_text(waited: &WaitOutcome) -> &'static str {
     }
 }
 
-/// `10.0s`; thousandths where tenths would be nothing.
+/// `10.0s`; milliseconds for short times.
 fn format_time(info: &ExecutionInfo) -> String {
     let seconds = info.duration().as_secs_f64();
     if seconds < 0.1 {
@@ -281,7 +281,7 @@ fn format_time(info: &ExecutionInfo) -> String {
     }
 }
 
-/// Why the answer came, what else is to be known, and how to go on.
+/// Why the wait ended, notes, and how to continue.
 fn render_footer(
     waited: &WaitOutcome,
     (pending, notes): (Option<&PendingPrompt>, &[String]),
@@ -304,8 +304,8 @@ fn render_footer(
     lines.join("\n")
 }
 
-/// The calls that follow from here; how to answer a prompt is told with it. A prompt that a
-/// person refused to answer is not for the agent to answer.
+/// The next calls to make, including how to answer a prompt. A prompt that a person refused to
+/// answer is not for the agent to answer.
 fn next_calls(waited: &WaitOutcome, is_refused: bool) -> String {
     let stop = if waited.info.spec.lifetime.plan().is_some() {
         let name = service::call_name(&waited.info);
@@ -327,7 +327,7 @@ fn next_calls(waited: &WaitOutcome, is_refused: bool) -> String {
     }
 }
 
-/// What was waited for and came to pass.
+/// The condition that was met.
 fn met_condition(why: &WaitEnd) -> Option<String> {
     match why {
         WaitEnd::Pattern(matched) => {
@@ -345,7 +345,7 @@ fn met_condition(why: &WaitEnd) -> Option<String> {
     }
 }
 
-/// Processes its leader left behind.
+/// Processes that the leader left behind.
 fn leftovers_note(info: &ExecutionInfo) -> Option<String> {
     let count = info.state.leftovers;
     (count > 0).then(|| {
@@ -377,7 +377,7 @@ pub(super) fn outcome_fields(waited: &WaitOutcome) -> Map<String, Value> {
     fields
 }
 
-/// What it asks for, for programs.
+/// Its prompt as JSON.
 fn prompt_fields(prompt: &Prompt) -> Value {
     json!({
         "text": clip(&clean(&prompt.text)),

@@ -1,21 +1,21 @@
-//! What is written to a command: text for a pipe, text and keys for a terminal.
+//! Input for a command: text for a pipe, text and keys for a terminal.
 
 use ostler_terminal::{InputPiece, Key, KeyError};
 
 use crate::error::ApiError;
 use crate::params::Arguments;
 
-/// What one call writes.
+/// The input of one call.
 #[derive(Debug, Clone)]
 pub(super) struct InputArguments {
     text: Option<String>,
-    /// Whether the text is a line, which is entered.
+    /// Whether the text is a line to be ended with Enter.
     enter: bool,
     keys: Vec<Key>,
 }
 
 impl InputArguments {
-    /// Reads `text`, `enter` and `keys`. Who gives keys says when Enter is pressed.
+    /// Reads `text`, `enter` and `keys`. With keys, Enter is pressed only where the call says so.
     pub(super) fn parse(arguments: &mut Arguments) -> Result<Self, ApiError> {
         let has_keys = arguments.is_given("keys");
         let is_enter_requested = arguments.is_given("enter") && arguments.flag("enter");
@@ -38,7 +38,7 @@ impl InputArguments {
         })
     }
 
-    /// The text, ended where it is entered and does not end itself.
+    /// The text, with an end of line where it is to be entered and has none.
     fn line_with_end(&self, end: char) -> String {
         let mut line = self.text.clone().unwrap_or_default();
         if self.enter && !line.ends_with(['\n', '\r']) {
@@ -47,7 +47,7 @@ impl InputArguments {
         line
     }
 
-    /// For a pipe.
+    /// The bytes for a pipe.
     pub(super) fn bytes(&self) -> Result<Vec<u8>, ApiError> {
         if self.keys.is_empty() {
             return Ok(self.line_with_end('\n').into_bytes());
@@ -56,7 +56,7 @@ impl InputArguments {
         Err(failure.with_hint("give text, or start it with exec and input \"tty\""))
     }
 
-    /// For a terminal, where Enter ends a line.
+    /// The pieces for a terminal, where Enter ends a line.
     pub(super) fn pieces(&self) -> Vec<InputPiece> {
         let line = self.line_with_end('\r');
         let text = (!line.is_empty()).then_some(InputPiece::Text(line));

@@ -1,6 +1,5 @@
-//! The tools of profile `core`: `exec` runs, `process` looks and waits,
-//! `process_control` acts,
-//! `workspace` decides about what was kept apart.
+//! The tools of profile `core`: `exec` runs commands, `process` reads and waits, `process_control`
+//! acts, `workspace` commits or discards overlays.
 
 pub(super) mod action;
 mod as_service;

@@ -1,4 +1,4 @@
-//! Which part of an output is shown.
+//! Selects the part of an output that is shown.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -11,9 +11,9 @@ use ostler_render::{
     QUIET_CHARS, REPLY_CHARS, REPLY_LIMIT_CHARS, TimeOrCursor, parse_time_or_cursor,
 };
 
-/// The most lines from the end that can be asked for.
+/// The largest `tail`.
 const TAIL_LIMIT: i64 = 1_000_000_000;
-/// The smallest reply that can be asked for, in characters: less cannot show both streams.
+/// The smallest reply, in characters: less cannot show both streams.
 const MIN_CHARS: usize = 2_000;
 
 pub(in crate::mcp::tools) const CURSOR: Parameter = Parameter::optional(
@@ -59,9 +59,9 @@ pub(in crate::mcp::tools) struct OutputSelection {
     pub(in crate::mcp::tools) query: LineQuery,
     pub(in crate::mcp::tools) raw: bool,
     pub(in crate::mcp::tools) chars: usize,
-    /// The characters of a long output in which nothing says that something failed.
+    /// Characters of a long output without failure lines.
     pub(in crate::mcp::tools) quiet_chars: usize,
-    /// Whether lines follow one another from the query's position on, none left out.
+    /// Whether lines are read in order from the query's position on, without omissions.
     pub(in crate::mcp::tools) paged: bool,
 }
 
@@ -77,14 +77,14 @@ impl OutputSelection {
         }
     }
 
-    /// Everything, in the size of the answer asked for.
+    /// Everything, in the size the arguments give.
     pub(in crate::mcp::tools) fn with_size(arguments: &Arguments) -> Self {
         let mut selection = Self::everything(max_chars(arguments));
         selection.quiet_chars = max_quiet_chars(arguments);
         selection
     }
 
-    /// What came after a position.
+    /// The output after a position.
     pub(in crate::mcp::tools) fn after(cursor: Cursor) -> Self {
         let mut selection = Self::everything(REPLY_CHARS);
         selection.query.from = Some(cursor);
@@ -134,7 +134,7 @@ impl OutputSelection {
         Ok(selection)
     }
 
-    /// Whether it begins at a position, and not so many lines before the end.
+    /// Whether it starts at a position, not at a number of lines before the end.
     const fn is_forward(&self) -> bool {
         self.query.from.is_some() && self.query.tail.is_none()
     }
@@ -148,8 +148,7 @@ pub(in crate::mcp::tools) fn max_chars(arguments: &Arguments) -> usize {
         .unwrap_or(REPLY_CHARS)
 }
 
-/// The size of an answer that tells of success; the full one where a size or a part is asked
-/// for.
+/// The size of an answer about a success; the full one where a size or a part is given.
 fn max_quiet_chars(arguments: &Arguments) -> usize {
     let parts = ["max_chars", "cursor", "since", "tail", "grep"];
     if arguments.given_names().any(|name| parts.contains(&name)) {

@@ -1,4 +1,4 @@
-//! `process`: look at what runs and has ended, read its output, wait.
+//! `process`: list, inspect, read output, wait.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use crate::mcp::wait::{self, OnPrompt, WaitOptions};
 use crate::mcp::wait_many;
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// How long action `wait_for_ids` waits unless it says otherwise.
+/// The default wait of action `wait`.
 const WAIT: Duration = Duration::from_secs(30);
-/// Room without which one of several is told of without its output, in characters.
+/// With fewer characters left, an execution among several is shown without output.
 const MIN_CHARS: usize = 1_600;
-/// Characters between two executions of one answer.
+/// Separator of the executions in one answer.
 pub(super) const SEPARATOR: &str = "\n\n";
 
 const ACTIONS: &[ToolAction] = &[
@@ -149,7 +149,7 @@ async fn show_output(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult
 
 async fn wait_for_ids(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let (ids, mut selection) = parse_selection(call, &mut arguments)?;
-    // Whoever waits wants the end, and what failed before it.
+    // A wait shows the end of the output, and the failure lines before it.
     selection.paged = false;
     let timeout = wait_for::parse_wait_ms(&arguments).unwrap_or(WAIT);
     let all = arguments.flag("all");
@@ -166,7 +166,7 @@ async fn wait_for_ids(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResul
     Ok(render_outcomes(call, &outcomes, &selection, shows_output).await?)
 }
 
-/// Waits on one; what has an open input may ask for it.
+/// Waits on one; an execution with open input may report a prompt.
 async fn wait_one(
     call: ToolCall<'_>,
     id: &str,
@@ -189,7 +189,7 @@ async fn wait_one(
     wait::wait(call, id, reason, options).await
 }
 
-/// Which ids, and what of their output; every id is known.
+/// Parses the ids and the selection of output; unknown ids are errors.
 fn parse_selection(
     call: ToolCall<'_>,
     arguments: &mut Arguments,
@@ -208,8 +208,8 @@ fn parse_selection(
     Ok((ids, selection))
 }
 
-/// Every execution in the order asked, those that `shows_output` with their output as long as there
-/// is room for it; together within the selection's characters.
+/// Every execution in the given order, those that `shows_output` with their output as long as
+/// characters are left; together within the selection's characters.
 async fn render_outcomes(
     call: ToolCall<'_>,
     outcomes: &[WaitOutcome],
@@ -224,7 +224,7 @@ async fn render_outcomes(
     let mut remaining = selection.chars.saturating_sub(lines);
     let mut remaining_count = outcomes.iter().filter(|it| shows_output(it)).count();
     for (it, part) in outcomes.iter().zip(&mut parts) {
-        // The line is part of what is shown instead of it.
+        // The status line is part of what replaces it.
         let line = part.chars();
         if !shows_output(it) || remaining + line < MIN_CHARS {
             continue;
@@ -241,7 +241,7 @@ async fn render_outcomes(
     Ok(join_replies(parts))
 }
 
-/// One answer; the fields of one execution stand by themselves, those of several in a list.
+/// One answer; the fields of one execution are at the top level, those of several in a list.
 fn join_replies(mut parts: Vec<ExecutionReply>) -> ToolReply {
     if parts.len() == 1 {
         return parts.remove(0).into_reply();

@@ -1,4 +1,4 @@
-//! `process_control`: act on what runs, with a result per id.
+//! `process_control`: act on running executions, with a result per id.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::mcp::wait;
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// How long the reaction to what was written is waited for, unless a call says otherwise.
+/// The default wait for the reaction to input.
 const REACTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 const ACTIONS: &[ToolAction] = &[
@@ -130,7 +130,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-/// What is to be done to each id.
+/// The action on each id.
 #[derive(Debug)]
 enum ControlAction {
     Write(InputArguments),
@@ -155,7 +155,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     Ok(results_reply(&ids, results))
 }
 
-/// How long the reaction to a deed is waited for; none where it has none, or nobody asks.
+/// How long to wait for the reaction; none where there is none, or none is requested.
 fn reaction_timeout(
     ids: &[String],
     action: &ControlAction,
@@ -174,7 +174,7 @@ fn reaction_timeout(
     }
 }
 
-/// Does it and answers what that brings about: what it prints until it asks for more or ends.
+/// Acts, and answers with the reaction: the output until the command asks for more or ends.
 async fn act_and_wait(
     call: ToolCall<'_>,
     id: &str,
@@ -207,7 +207,7 @@ async fn act_and_wait(
     Ok(reply.into_reply())
 }
 
-/// Everything is checked before anything is done.
+/// Every argument is validated before anything is done.
 fn parse_control(word: &str, arguments: &mut Arguments) -> Result<ControlAction, ApiError> {
     Ok(match word {
         "write" => ControlAction::Write(InputArguments::parse(arguments)?),
@@ -233,7 +233,7 @@ fn parse_control(word: &str, arguments: &mut Arguments) -> Result<ControlAction,
     })
 }
 
-/// Does it to one id; the result's own fields.
+/// Acts on one id; returns the result's own fields.
 async fn execute(call: ToolCall<'_>, id: &str, action: &ControlAction) -> Result<Value, ApiError> {
     let (engine, caller) = (call.engine, call.caller);
     match action {
@@ -277,7 +277,7 @@ async fn execute(call: ToolCall<'_>, id: &str, action: &ControlAction) -> Result
     }
 }
 
-/// Refused where nothing can be written, with what to do about it.
+/// Refuses input where none can be written, with a hint.
 fn check_input_open(call: ToolCall<'_>, id: &str) -> Result<(), ApiError> {
     let info = call.info(id)?;
     let closed = match &info.spec.io {
@@ -291,7 +291,7 @@ fn check_input_open(call: ToolCall<'_>, id: &str) -> Result<(), ApiError> {
     Err(failure.with_hint("start it with exec and input \"open\""))
 }
 
-/// Writes to a pipe, or types; how many bytes were taken, and of how many.
+/// Writes to a pipe or a terminal; returns the accepted and the total bytes.
 async fn write_input(
     call: ToolCall<'_>,
     id: &str,
@@ -307,7 +307,7 @@ async fn write_input(
     Ok((accepted, total))
 }
 
-/// All of it, or how much; nothing at all is a failure.
+/// Complete or partial success; no byte accepted is a failure.
 fn write_result(accepted: u64, total: u64) -> Result<Value, ApiError> {
     if accepted >= total {
         return Ok(json!({"result": format!("{total} bytes written")}));
@@ -369,7 +369,7 @@ fn clean_result(outcome: Option<CleanOutcome>) -> Result<Value, ApiError> {
     }
 }
 
-/// A result per id; an error only when nothing could be done at all.
+/// A result per id; an error only when every id failed.
 fn results_reply(ids: &[String], results: Vec<Result<Value, ApiError>>) -> ToolReply {
     let mut failures: Vec<ApiError> = Vec::new();
     let mut lines = Vec::with_capacity(ids.len());
@@ -394,7 +394,7 @@ fn results_reply(ids: &[String], results: Vec<Result<Value, ApiError>>) -> ToolR
     ToolReply::status(&json!({"results": lines}))
 }
 
-/// Several failures as one.
+/// Merges several failures.
 fn merge_failures(failures: Vec<ApiError>) -> ApiError {
     let messages: Vec<&str> = failures.iter().map(|it| it.message.as_str()).collect();
     let message = messages.join("; ");

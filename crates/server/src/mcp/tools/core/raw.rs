@@ -1,4 +1,4 @@
-//! Output as it was printed: nothing cleaned, nothing collapsed, only decoded.
+//! Raw output: decoded, neither cleaned nor collapsed.
 
 use ostler_engine::ExecutionInfo;
 use ostler_journal::{ByteQuery, Decoder, Encoding, Journal, ReadError, StreamSet};
@@ -6,23 +6,22 @@ use ostler_model::{Cursor, StreamName};
 
 use crate::output_reader::{encoding, run_read};
 
-/// The longest beginning of a character that is not yet one, in bytes.
+/// The longest incomplete character, in bytes.
 const HALF_CHARACTER_BYTES: usize = 3;
 
-/// A piece of raw output.
+/// A chunk of raw output.
 #[derive(Debug, Default)]
 pub(super) struct RawChunk {
     pub(super) text: String,
-    /// Where to go on.
+    /// The position to continue from.
     pub(super) next: Cursor,
-    /// Whether more is there already.
+    /// Whether more is available already.
     pub(super) more: bool,
     /// Bytes before it that are gone.
     pub(super) gone_bytes: u64,
 }
 
-/// At most `chars` characters from `from` on; a character still on its way is left for the
-/// next piece.
+/// At most `chars` characters from `from` on; an incomplete character is left for the next chunk.
 pub(super) async fn read_chunk(
     journal: &Journal,
     info: &ExecutionInfo,
@@ -33,7 +32,7 @@ pub(super) async fn read_chunk(
     let finished = info.state.is_finished();
     let query = ByteQuery {
         streams,
-        // No encoding makes more characters than bytes.
+        // No encoding yields more characters than bytes.
         max_bytes: chars as u64,
         ..ByteQuery::starting_at(from)
     };
@@ -69,7 +68,7 @@ pub(super) async fn read_chunk(
     .await
 }
 
-/// Takes the beginning of an unfinished character off the end; answers how many bytes.
+/// Removes an incomplete character from the end; returns its length in bytes.
 fn withhold_partial_char(bytes: &mut [(StreamName, Vec<u8>)], encoding: Encoding) -> u64 {
     let Some((_, last)) = bytes.last_mut() else {
         return 0;

@@ -1,4 +1,5 @@
-//! Interpreters that say nothing without a terminal: what to tell whoever started one so.
+//! Interpreters that print nothing without a terminal: hints for an agent that started one that
+//! way.
 
 use std::path::Path;
 
@@ -7,14 +8,14 @@ use ostler_model::{Command, Io, SnapshotRequest, StdinSource};
 
 use crate::mcp::context::ToolCall;
 
-/// What stands between the words of a script that is more than one command.
+/// Characters that make a script more than one command.
 const SHELL_METACHARACTERS: &[char] =
     &['|', '&', ';', '<', '>', '(', ')', '$', '`', '\n', '"', '\''];
 
-/// Which arguments make a program run something and end, instead of talking to somebody.
+/// Which arguments make an interpreter run something and exit instead of being interactive.
 struct Interpreter {
     names: &'static [&'static str],
-    /// So many operands leave it interactive; with more it runs something.
+    /// With at most this many operands it is interactive.
     operands: usize,
     /// Short options that run something, and those that take a value.
     run_options: &'static str,
@@ -56,8 +57,8 @@ const INTERPRETERS: &[Interpreter] = &[
     },
 ];
 
-/// What to say of an interpreter that waits at a pipe, or found its input empty, and has said
-/// nothing of use. None without evidence.
+/// A hint for an interpreter that waits at a pipe, or found its input empty, and has printed
+/// nothing useful. None without evidence.
 pub(super) async fn terminal_hint(call: ToolCall<'_>, waited: &WaitOutcome) -> Option<String> {
     let info = &waited.info;
     let Io::Pipes { stdin } = &info.spec.io else {
@@ -80,11 +81,10 @@ pub(super) async fn terminal_hint(call: ToolCall<'_>, waited: &WaitOutcome) -> O
     }
 }
 
-/// What to say of a program that took what was written, wants more, and has never printed
-/// anything.
+/// A note for a program that took its input, wants more, and has never printed anything.
 pub(super) fn silence_note(waited: &WaitOutcome) -> Option<String> {
     let is_silent = matches!(waited.end, WaitEnd::Prompt(_)) && waited.info.output_end == 0;
-    // That of an interpreter is told already.
+    // Interpreters have a hint already.
     let is_covered = interactive_name(&waited.info.spec.command).is_some();
     (is_silent && !is_covered).then(|| {
         "it has read this and printed nothing. If it should, give it a terminal: exec with input \
@@ -93,7 +93,7 @@ pub(super) fn silence_note(waited: &WaitOutcome) -> Option<String> {
     })
 }
 
-/// Whether somebody of it waits for its input.
+/// Whether a process of the tree waits for input.
 async fn is_reading_input(call: ToolCall<'_>, waited: &WaitOutcome) -> bool {
     if matches!(waited.end, WaitEnd::Prompt(_)) {
         return true;
@@ -111,7 +111,7 @@ async fn is_reading_input(call: ToolCall<'_>, waited: &WaitOutcome) -> bool {
     foreground.is_some_and(|it| it.reads.is_some() || it.polls)
 }
 
-/// The interpreter that a command starts to talk to somebody.
+/// The interpreter that a command starts interactively.
 fn interactive_name(command: &Command) -> Option<String> {
     let words: Vec<String> = match command {
         Command::Argv { program, args } => std::iter::once(program)
@@ -137,7 +137,7 @@ fn interactive_name(command: &Command) -> Option<String> {
     is_interactive(program, &args).then(|| name.to_owned())
 }
 
-/// Whether nothing among the arguments says what to run.
+/// Whether no argument says what to run.
 fn is_interactive(program: &Interpreter, args: &[&str]) -> bool {
     let is_forced = args.contains(&"-i");
     let mut operands = 0;

@@ -1,4 +1,4 @@
-//! What is run: a script, or a program and its arguments.
+//! Parses the command: a script, or a program and its arguments.
 
 use ostler_engine::StartRequest;
 use ostler_model::{ByteString, Command};
@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::mcp::context::ToolCall;
 use crate::params::{Arguments, CommandArgument, Parameter, ParameterKind};
 
-/// The shell of scripts that name none, and the one where that is missing.
+/// The default shell of scripts, replaced by `sh` where it is missing.
 const SHELL: &str = "bash";
 const OTHER_SHELL: &str = "sh";
 
@@ -18,7 +18,7 @@ pub(in crate::mcp::tools) const COMMAND: Parameter = Parameter::required(
      no shell: [\"git\",\"log\"]",
 );
 
-/// Reads `command`; a script is for `shell`, and for [`SHELL`] where none is named.
+/// Reads `command`; a script is for `shell`, by default [`SHELL`].
 pub(in crate::mcp::tools) fn parse_command(
     arguments: &mut Arguments,
     shell: Option<&str>,
@@ -46,7 +46,7 @@ pub(in crate::mcp::tools) fn parse_command(
     }
 }
 
-/// Has a script run by the shell there is. To be called when the request's environment is
+/// Chooses an installed shell for a script. Must be called when the request's environment is
 /// complete.
 pub(in crate::mcp::tools) fn choose_shell(call: ToolCall<'_>, request: &mut StartRequest) {
     if !matches!(request.command, Command::Shell { .. }) || call.engine.has_program(request, SHELL)

@@ -1,5 +1,5 @@
-//! Terminals in profile `core`: a command is started in one, typed into, looked at. What an
-//! answer shows is found out as for the tools of profile `pty`.
+//! Terminals in profile `core`: start a command in one, type, show the screen. Answers are made as
+//! for the tools of profile `pty`.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::mcp::tools::pty::{SessionReply, SettleUntil, SettleWait, session, set
 use crate::mcp::tools::registry::ToolResult;
 use crate::mcp::wait::WaitOptions;
 
-/// What a terminal measures.
+/// The size of a terminal.
 pub(super) const SIZE: TermSize = TermSize { cols: 80, rows: 24 };
-/// How long a look at a screen finds out whether the program asks for input.
+/// How long showing a screen waits to detect a prompt.
 const PROMPT_WAIT: Duration = Duration::from_millis(250);
 
-/// Starts a command in a terminal; answers what it has printed, or drawn, once it asks for
-/// input or is quiet, or once the reason given is so.
+/// Starts a command in a terminal; answers with its output or screen once it asks for input or is
+/// quiet, or the given condition is met.
 pub(super) async fn start_in_terminal(
     call: ToolCall<'_>,
     request: StartRequest,
@@ -34,7 +34,7 @@ pub(super) async fn start_in_terminal(
 ) -> ToolResult {
     let start_guard = approval::begin(call, request).await?;
     let id = start_guard.id().short();
-    // Until the answer is on its way it is nobody's, and ends with the request.
+    // Until its id is published, cancelling the request ends it.
     let info = call.publish_id(start_guard);
     let wait = SettleWait {
         until: reason.map_or(SettleUntil::Settled, SettleUntil::Reason),
@@ -66,7 +66,7 @@ pub(super) async fn start_in_terminal(
     Ok(reply)
 }
 
-/// Types; how many bytes were taken, and of how many.
+/// Types; returns the accepted and the total bytes.
 pub(super) async fn type_input(
     call: ToolCall<'_>,
     id: &str,
@@ -80,7 +80,7 @@ pub(super) async fn type_input(
     typed.map_err(|error| session::session_failure(call, id, error))
 }
 
-/// Types, and answers what that did.
+/// Types, and answers with the effect.
 pub(super) async fn write_and_wait(
     call: ToolCall<'_>,
     info: &ExecutionInfo,
@@ -88,7 +88,7 @@ pub(super) async fn write_and_wait(
     timeout: Duration,
 ) -> ToolResult {
     let id = info.id.short();
-    // What came since the last answer is part of this one.
+    // Output since the last answer is part of this one.
     let unread = call.unread_from(info).unwrap_or(info.output_end);
     let typed = type_input(call, &id, input).await?;
     if typed.accepted == 0 && typed.bytes > 0 {
@@ -125,7 +125,7 @@ pub(super) async fn write_and_wait(
     Ok(reply.into_reply(None).await)
 }
 
-/// What is on the terminal of one.
+/// The screen of one execution.
 pub(super) async fn show_screen(call: ToolCall<'_>, ids: &[String]) -> ToolResult {
     let [id] = ids else {
         return Err(ApiError::value("action 'screen' with several 'ids'; allowed: one id").into());

@@ -1,4 +1,4 @@
-//! What profile `core` offers.
+//! The tools of profile `core`.
 
 use super::{exec, process, process_control, workspace};
 use crate::mcp::tools::registry::ToolDefinition;

@@ -1,4 +1,4 @@
-//! What is waited for.
+//! Conditions to wait for.
 
 use std::time::Duration;
 
@@ -9,10 +9,9 @@ use ostler_model::Cursor;
 use crate::error::{ApiError, bad_pattern};
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// The longest wait that can be asked for, in milliseconds: a day. A call itself waits no
-/// longer than the client's patience.
+/// The longest wait, in milliseconds: a day. The call itself waits no longer than its maximum.
 pub(in crate::mcp::tools) const WAIT_LIMIT_MS: i64 = 86_400_000;
-/// Quiet that counts as idle unless another is asked for, in milliseconds.
+/// The default idle time, in milliseconds.
 const IDLE_MS: u64 = 1_000;
 
 pub(super) const UNTIL: Parameter = Parameter::optional(
@@ -28,8 +27,8 @@ pub(super) const IDLE: Parameter = Parameter::optional(
     "Silence; default 1000",
 );
 
-/// Reads `until`, `pattern` and `idle_ms`; a pattern or an idle time alone says what it is for.
-/// Lines before `from` are not looked at.
+/// Reads `until`, `pattern` and `idle_ms`; a pattern or an idle time alone implies its condition.
+/// Lines before `from` are ignored.
 pub(super) fn parse_wait_for(
     arguments: &mut Arguments,
     from: Option<Cursor>,
@@ -65,7 +64,7 @@ pub(super) fn parse_wait_for(
     })
 }
 
-/// Refuses to wait for readiness where nothing will ever be ready.
+/// Refuses to wait for the readiness of what is not a service.
 pub(super) fn check_can_be_ready(info: &ExecutionInfo, until: &WaitFor) -> Result<(), ApiError> {
     if !matches!(until, WaitFor::Ready) || info.spec.lifetime.plan().is_some() {
         return Ok(());
@@ -78,7 +77,7 @@ pub(super) fn check_can_be_ready(info: &ExecutionInfo, until: &WaitFor) -> Resul
     Err(ApiError::value(message).with_hint(hint))
 }
 
-/// A parameter that is an expression.
+/// Parses a parameter that is a regular expression.
 pub(in crate::mcp::tools) fn parse_pattern(
     arguments: &mut Arguments,
     name: &'static str,
@@ -90,7 +89,7 @@ pub(in crate::mcp::tools) fn parse_pattern(
     Ok(Some(pattern))
 }
 
-/// How long a call may wait.
+/// The wait time of a call.
 pub(super) fn parse_wait_ms(arguments: &Arguments) -> Option<Duration> {
     arguments.count("wait_ms").map(Duration::from_millis)
 }

@@ -1,4 +1,4 @@
-//! `workspace`: what a command wrote to its overlay, shown, committed or forgotten.
+//! `workspace`: the overlay of a command: show, commit, discard.
 
 use ostler_model::{
     AutorunReport, ErrorCode, OverlayConflict, OverlayOutcome, OverlayRequest, OverlayResponse,
@@ -14,9 +14,9 @@ use crate::params::{Arguments, Parameter, ParameterKind};
 use ostler_api::WorkspaceBody;
 use ostler_render::isolation;
 
-/// The most changes, or conflicts, that one answer lists.
+/// The most changes or conflicts in one answer.
 const MAX_LISTED: usize = 100;
-/// The longest diff of one answer, in bytes; paths show the rest.
+/// The longest diff in one answer, in bytes; the rest is available by path.
 const DIFF_BYTES: usize = 24 * 1024;
 
 const ACTIONS: &[ToolAction] = &[
@@ -102,7 +102,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     } else if fields.conflicts.is_empty() {
         reply(text)
     } else {
-        // Not a failure of ours, but nothing was done that was asked for.
+        // Reported as an error because nothing was committed.
         reply(text).with_failure(conflict_failure(&id))
     })
 }
@@ -145,7 +145,7 @@ fn render_response(response: &OverlayResponse) -> String {
     }
 }
 
-/// A text, and what runs unasked after it.
+/// Appends the files that tools run automatically.
 fn with_autorun_notes(mut text: String, autorun: &AutorunReport) -> String {
     for note in isolation::describe_autorun(autorun) {
         if !text.ends_with('\n') {

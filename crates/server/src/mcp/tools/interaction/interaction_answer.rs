@@ -1,4 +1,4 @@
-//! `interaction_answer`: answer a question, or give it up.
+//! `interaction_answer`: answer or cancel a question.
 
 use ostler_engine::Interaction;
 use ostler_model::ErrorCode;
@@ -79,7 +79,7 @@ async fn submit_answer(
         .await?)
 }
 
-/// Where an answer goes that must not go through here.
+/// The error for a secret, with where to answer it instead.
 fn secret_refusal(call: ToolCall<'_>, interaction: &Interaction) -> ApiError {
     let id = interaction.id;
     let person = "let a person answer it, at the command line or in the web interface";

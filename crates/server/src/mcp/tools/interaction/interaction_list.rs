@@ -1,4 +1,4 @@
-//! `interaction_list`: the questions that wait for an answer.
+//! `interaction_list`: open questions.
 
 use serde_json::json;
 

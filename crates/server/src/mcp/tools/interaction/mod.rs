@@ -1,4 +1,4 @@
-//! The tools of profile `interaction`: questions of commands, listed and answered.
+//! The tools of profile `interaction`: list and answer questions of commands.
 
 mod interaction_answer;
 mod interaction_list;

@@ -1,4 +1,4 @@
-//! An interaction, as these tools tell it.
+//! An interaction as the tools show it.
 
 use ostler_engine::Interaction;
 use ostler_engine::interaction::QuestionKind;
@@ -12,10 +12,10 @@ use ostler_render::truncated;
 const MESSAGE_CHARS: usize = 2_000;
 /// The most characters of one option.
 const OPTION_CHARS: usize = 200;
-/// The most options told; each can be chosen by its number, told or not.
+/// The most options shown; every option can be chosen by its number.
 const MAX_OPTIONS: usize = 20;
 
-/// One question. A secret one has neither default nor options.
+/// One question. A secret has neither default nor options.
 #[derive(Debug, Serialize)]
 pub(super) struct OpenQuestion {
     id: String,
@@ -26,7 +26,7 @@ pub(super) struct OpenQuestion {
     #[serde(skip_serializing_if = "is_zero")]
     options_omitted: usize,
     default: Option<String>,
-    /// Present where the answer must not go through these tools.
+    /// Set where the answer must not pass through these tools.
     #[serde(skip_serializing_if = "is_false")]
     secret: bool,
     created: Timestamp,
@@ -57,7 +57,7 @@ impl From<&Interaction> for OpenQuestion {
     }
 }
 
-/// Text of a command, without what controls a terminal.
+/// Text of a command, without control characters.
 fn clean_and_truncate(text: &str, chars: usize) -> String {
     let lines: Vec<_> = text.lines().map(clean).collect();
     truncated(&lines.join("\n"), chars)

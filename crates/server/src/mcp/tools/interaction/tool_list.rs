@@ -1,4 +1,4 @@
-//! What profile `interaction` offers.
+//! The tools of profile `interaction`.
 
 use super::{interaction_answer, interaction_list};
 use crate::mcp::tools::registry::ToolDefinition;

@@ -1,4 +1,4 @@
-//! What a program does that prints nothing, by what the kernel tells of it.
+//! What a silent program does, from its state in /proc.
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use tokio::time::Instant;
 use super::family::ToolFamily;
 use crate::mcp::context::ToolCall;
 
-/// Clock ticks a second, as proc(5) counts processor time on Linux (`USER_HZ`).
+/// Clock ticks per second in which proc(5) counts processor time on Linux (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
-/// The part of one processor beyond which a program counts as computing.
+/// The share of one processor above which a program counts as computing.
 const COMPUTING_SHARE: f64 = 0.1;
 
 /// What a silent program does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::mcp::tools) enum Activity {
-    /// It uses the processor; so many processors on average.
+    /// It computes, on so many processors on average.
     Computing { processors: f64 },
-    /// It neither computes nor waits for its terminal: it sleeps, or waits for something else.
+    /// It neither computes nor reads its terminal: it sleeps, or waits for something else.
     Waiting,
-    /// It waits for its terminal, perhaps among other things.
+    /// It reads its terminal, perhaps among other files.
     Reading,
 }
 
 impl Activity {
-    /// Its name, for programs.
+    /// Its name in structured content.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Computing { .. } => "computing",
@@ -34,7 +34,7 @@ impl Activity {
         }
     }
 
-    /// For people; none where there is nothing to be said beyond what is shown.
+    /// Its description; none where there is nothing to add to what is shown.
     pub(super) fn describe(self, family: ToolFamily, id: &str) -> Option<String> {
         let text = match self {
             Self::Computing { processors } => {
@@ -49,7 +49,7 @@ impl Activity {
         Some(format!("[{text}; wait on: {next}]"))
     }
 
-    /// From two observations, so long apart.
+    /// From two snapshots, taken `apart`.
     fn between(first: &TreeSnapshot, last: &TreeSnapshot, apart: Duration) -> Self {
         let ticks = last.usage.cpu_ticks.saturating_sub(first.usage.cpu_ticks);
         // Ticks of a few seconds are far below 2^32.
@@ -68,7 +68,7 @@ impl Activity {
     }
 }
 
-/// Observes a program twice.
+/// Takes two snapshots of a program's processes.
 #[derive(Debug)]
 pub(super) struct ActivityMeter<'a> {
     call: ToolCall<'a>,
@@ -85,13 +85,13 @@ impl<'a> ActivityMeter<'a> {
         }
     }
 
-    /// The first observation; made again it replaces the one before.
+    /// Takes the first snapshot; taken again it replaces the one before.
     pub(super) async fn begin(&mut self) {
         let snapshot = self.observe().await;
         self.first = snapshot.map(|seen| (seen, Instant::now()));
     }
 
-    /// What it did since the first observation; none without one.
+    /// The activity since the first snapshot; none without one.
     pub(super) async fn end(self) -> Option<Activity> {
         let last = self.observe().await?;
         let (first, at) = self.first?;

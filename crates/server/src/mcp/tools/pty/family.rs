@@ -1,18 +1,18 @@
-//! The words of the tools at hand: terminals are used by two families of them.
+//! Texts that depend on the tool family: two families use terminals.
 
 use ostler_model::Cursor;
 
-/// Whose answer it is.
+/// The tool family of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::mcp::tools) enum ToolFamily {
-    /// The tools of document 002.
+    /// The `pty_` tools.
     Pty,
     /// `exec`, `process`, `process_control`.
     Core,
 }
 
 impl ToolFamily {
-    /// Which output an answer shows.
+    /// Describes the output an answer shows.
     pub(super) fn output_range(self, from: u64, to: u64) -> String {
         match self {
             Self::Pty => format!(" | output {from} to {to}"),
@@ -42,7 +42,7 @@ impl ToolFamily {
         }
     }
 
-    /// How to read what an answer left out.
+    /// How to read what an answer omitted.
     pub(super) const fn how_to_read_omitted(self) -> &'static str {
         match self {
             Self::Pty => "what was left out: pty_read with view \"text\" and its offset",
@@ -50,7 +50,7 @@ impl ToolFamily {
         }
     }
 
-    /// What to say of a wait that was over first.
+    /// The text of a wait that timed out.
     pub(super) const fn timed_out_text(self) -> &'static str {
         match self {
             Self::Pty => "[the wait was over before that; pty_read looks again]",
@@ -58,7 +58,7 @@ impl ToolFamily {
         }
     }
 
-    /// What a shell that wants more of a command is to be given.
+    /// The hint for a shell that expects more of a command.
     pub(super) const fn incomplete_text(self) -> &'static str {
         match self {
             Self::Pty => {

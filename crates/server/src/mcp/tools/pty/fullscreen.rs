@@ -1,13 +1,13 @@
-//! What can be told of a stretch of terminal output without an emulator: whether it draws, and
-//! whether its end is incomplete. Pure.
+//! What can be derived from terminal output without an emulator: whether it draws, and whether its
+//! end is incomplete. Pure.
 
-/// A sequence that is not complete after this many bytes is not waited for.
+/// An escape sequence longer than this, in bytes, is not waited for.
 const SEQUENCE_BYTES: usize = 256;
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
 
-/// Whether the bytes place text on the screen, clear it, or change to the other one, as
-/// full-screen programs do: then the screen tells what they did, and lines do not.
+/// Whether the bytes position text on the screen, clear it, or switch to the alternate screen, as
+/// full-screen programs do: then the screen shows the result, and lines do not.
 pub(super) fn draws_screen(bytes: &[u8]) -> bool {
     let mut sequences = bytes.split(|&byte| byte == ESC).skip(1);
     sequences.any(|sequence| match sequence {
@@ -24,7 +24,7 @@ fn is_drawing((parameters, last): (&[u8], u8)) -> bool {
     }
 }
 
-/// Parameters and last byte of a control sequence.
+/// Parameters and final byte of a control sequence.
 fn parse_control(rest: &[u8]) -> Option<(&[u8], u8)> {
     let end = rest.iter().position(|byte| (0x40..=0x7e).contains(byte))?;
     Some((&rest[..end], rest[end]))
@@ -36,13 +36,12 @@ fn is_alternate_screen(parameters: &[u8]) -> bool {
     modes.any(|mode| matches!(mode, b"47" | b"1047" | b"1049"))
 }
 
-/// How many bytes at the end are the beginning of a character or a control sequence that is
-/// still on its way.
+/// Number of bytes at the end that begin an incomplete character or control sequence.
 pub(super) fn incomplete_tail(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(SEQUENCE_BYTES)..];
     match last_escape(tail) {
         Some(at) if is_open(&tail[at + 1..]) => {
-            // ESC of ESC \ that ends a string is not its beginning.
+            // The ESC of a string terminator (ESC \) is not the start of the sequence.
             let begin = last_escape(&tail[..at]);
             let inside = begin.filter(|begin| is_open(&tail[begin + 1..at]));
             tail.len() - inside.unwrap_or(at)
@@ -55,7 +54,7 @@ fn last_escape(bytes: &[u8]) -> Option<usize> {
     bytes.iter().rposition(|&byte| byte == ESC)
 }
 
-/// Whether a sequence that begins with ESC and these bytes goes on.
+/// Whether a sequence of ESC and these bytes is incomplete.
 fn is_open(rest: &[u8]) -> bool {
     match rest {
         [] => true,

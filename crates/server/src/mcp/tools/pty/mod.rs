@@ -1,5 +1,5 @@
-//! The tools of profile `pty`, document 002: terminal sessions for agents. Typing and
-//! looking are one call, so that a conversation with a program costs one call a turn.
+//! The tools of profile `pty`: terminal sessions for agents. Typing and reading the effect are one
+//! call, so that a dialogue with a program takes one call per turn.
 
 mod activity;
 mod family;

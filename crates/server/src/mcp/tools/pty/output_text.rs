@@ -1,5 +1,5 @@
-//! A stretch of a terminal's output as plain text: exactly the bytes between two offsets, as
-//! lines, without control sequences, redraws folded, within a budget.
+//! A range of a terminal's output as plain text: exactly the bytes between two offsets, as lines,
+//! without control sequences, redraws folded, within a budget.
 
 use ostler_engine::ExecutionInfo;
 use ostler_journal::query::JournalLine;
@@ -17,36 +17,36 @@ use ostler_render::{
     ExcerptBudget, ExcerptInput, OutputRow, RedrawFolder, clean, excerpt, fold_lines,
 };
 
-/// A stretch up to this long is read as a whole; of a longer one, its beginning, its end and
-/// what failed between them.
+/// A range up to this size is read as a whole; of a larger one, its beginning, its end and the
+/// failure lines between them.
 const WHOLE_BYTES: u64 = 256 * 1024;
-/// Bytes at either end of a longer one in which the end of a line is looked for.
+/// Bytes at either end of a larger range in which the end of a line is looked for.
 const EDGE_BYTES: u64 = 16 * 1024;
 
-/// A stretch, as it is told.
+/// The text of a range.
 #[derive(Debug, Default)]
 pub(super) struct OutputSpan {
     pub(super) text: String,
-    /// Where it ends: what to go on from.
+    /// Its end: the offset to continue from.
     pub(super) next: u64,
-    /// Things to be told about it.
+    /// Notes about it.
     pub(super) notes: Vec<String>,
-    /// What was left out, for programs.
+    /// What was omitted, as JSON.
     pub(super) omitted: Option<Value>,
     /// Whether it draws a screen rather than printing lines.
     pub(super) draws_screen: bool,
 }
 
-/// Where a stretch begins and ends.
+/// The bounds of a range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpanRange {
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Whether more may come: what is incomplete at its end is then left for later.
+    /// Whether more may come: an incomplete end is then left for later.
     pub(super) can_grow: bool,
 }
 
-/// What was read of it.
+/// What was read of a range.
 #[derive(Debug, Default)]
 struct SpanRead {
     material: ExcerptInput,
@@ -55,7 +55,7 @@ struct SpanRead {
     draws_screen: bool,
 }
 
-/// Reads a stretch.
+/// Reads a range.
 pub(super) async fn read_span(
     call: ToolCall<'_>,
     info: &ExecutionInfo,
@@ -85,7 +85,7 @@ pub(super) async fn read_span(
     })
 }
 
-/// How many lines end in a stretch; none where it is too long to be on a screen, or cannot be
+/// Number of lines that end in a range; none where it is too large to be on a screen, or cannot be
 /// read.
 pub(super) async fn count_line_ends(
     call: ToolCall<'_>,
@@ -96,7 +96,7 @@ pub(super) async fn count_line_ends(
     Some(text.iter().filter(|byte| **byte == b'\n').count())
 }
 
-/// Whether a line that says something ends in a stretch.
+/// Whether a line with text ends in a range.
 pub(super) async fn has_line(
     call: ToolCall<'_>,
     info: &ExecutionInfo,
@@ -111,7 +111,7 @@ pub(super) async fn has_line(
     lines.iter().any(is_visible)
 }
 
-/// A short stretch as it came.
+/// Raw bytes of a small range.
 async fn read_bytes(
     call: ToolCall<'_>,
     info: &ExecutionInfo,
@@ -129,7 +129,7 @@ async fn read_bytes(
     read.ok().map(|(bytes, ..)| bytes)
 }
 
-/// All of it, at once.
+/// Reads all of it at once.
 async fn read_whole(
     journal: &Journal,
     info: &ExecutionInfo,
@@ -168,7 +168,7 @@ async fn read_whole(
     })
 }
 
-/// Its beginning and its end, what lies between counted.
+/// Reads its beginning and its end, and counts the lines in between.
 async fn read_parts(
     journal: &Journal,
     info: &ExecutionInfo,
@@ -231,7 +231,7 @@ fn append_rows(slice: &mut RowSlice, rows: Vec<OutputRow>) {
     }
 }
 
-/// Bytes between two offsets, where they really begin, and what is gone before them.
+/// Bytes between two offsets, their actual start, and the bytes gone before them.
 fn read_range(
     journal: &Journal,
     from: u64,
@@ -250,7 +250,7 @@ fn read_range(
     Ok((bytes, first, page.gap))
 }
 
-/// Bytes as lines of a journal.
+/// Splits bytes into lines as a journal returns them.
 fn split_lines(bytes: &[u8], offset: u64) -> Vec<JournalLine> {
     let mut offset = offset;
     let pieces = bytes.split_inclusive(|&byte| byte == b'\n');
@@ -272,7 +272,7 @@ fn split_lines(bytes: &[u8], offset: u64) -> Vec<JournalLine> {
     lines.collect()
 }
 
-/// The marks of what was left out name a cursor; here positions are offsets.
+/// Replaces the cursor in omission markers by an offset.
 fn cursor_to_offset(text: &str) -> String {
     let lines = text.split('\n').map(|line| {
         let mark = line

@@ -1,4 +1,4 @@
-//! `pty_close`: end sessions, and forget them.
+//! `pty_close`: end sessions, and remove them.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// The most sessions one call takes.
 const SESSIONS_LIMIT: usize = 100;
-/// How long is waited for the end after a signal that may or may not bring it.
+/// How long to wait for the end after a signal that need not be fatal.
 const SIGNAL_WAIT: Duration = Duration::from_secs(2);
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
@@ -42,7 +42,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     },
 };
 
-/// What is to be done to each session.
+/// The action on each session.
 #[derive(Debug)]
 struct CloseAction {
     signal: Signal,
@@ -63,7 +63,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     Ok(results_reply(&ids, results)?)
 }
 
-/// The ids, each once, in the order given.
+/// The ids without duplicates, in the order given.
 fn parse_ids(arguments: &mut Arguments) -> Result<Vec<String>, ApiError> {
     let mut ids: Vec<String> = Vec::new();
     for id in arguments.ids("sessions") {
@@ -82,7 +82,7 @@ fn parse_ids(arguments: &mut Arguments) -> Result<Vec<String>, ApiError> {
     }
 }
 
-/// Ends one session; the result's own fields.
+/// Ends one session; returns the result's own fields.
 async fn close_session(
     call: ToolCall<'_>,
     id: &str,
@@ -144,7 +144,7 @@ fn describe_result(info: &ExecutionInfo, had_ended: bool, signal: Signal) -> Str
     }
 }
 
-/// Whether it is gone.
+/// Removes one session; returns whether it is gone.
 async fn clean_session(call: ToolCall<'_>, info: &ExecutionInfo) -> Result<bool, ApiError> {
     if !info.state.is_finished() {
         return Ok(false);
@@ -161,7 +161,7 @@ async fn clean_session(call: ToolCall<'_>, info: &ExecutionInfo) -> Result<bool,
     }
 }
 
-/// A result per id; an error only when nothing could be done at all.
+/// A result per id; an error only when every id failed.
 fn results_reply(
     ids: &[String],
     results: Vec<Result<Value, ApiError>>,

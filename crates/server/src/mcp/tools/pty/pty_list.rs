@@ -1,4 +1,4 @@
-//! `pty_list`: the sessions there are.
+//! `pty_list`: the sessions.
 
 use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::Timestamp;
@@ -17,7 +17,7 @@ use crate::params::{Arguments, Parameter, ParameterKind};
 
 /// The most sessions of one list.
 const MAX_ENTRIES: usize = 200;
-/// Sessions whose title is told: it takes reading their output.
+/// The most sessions whose title is shown: it requires reading their output.
 const MAX_TITLES: usize = 32;
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
@@ -58,7 +58,7 @@ struct SessionSummary {
     rows: u16,
     #[serde(skip_serializing_if = "String::is_empty")]
     title: String,
-    /// Who types, where somebody does.
+    /// The holder of the lease, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]

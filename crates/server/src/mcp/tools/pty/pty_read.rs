@@ -1,4 +1,4 @@
-//! `pty_read`: the screen, plain text, or raw output, now or once something happened.
+//! `pty_read`: the screen, plain text, or raw output, now or after a condition is met.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
 use ostler_render::REPLY_CHARS;
 
-/// How long a call waits for a session to settle, unless it says otherwise.
+/// The default wait for a session to settle.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a call that waits for nothing looks whether the program asks for input: a little
-/// longer than the silence that takes.
+/// How long a call without a wait takes to detect a prompt: a little longer than the silence
+/// required for that.
 const PROMPT_WAIT: Duration = Duration::from_millis(250);
 /// The most bytes of one raw page.
 const RAW_BYTES: i64 = 18_000;
-/// What a raw page may have as JSON, in characters.
+/// The most characters of a raw page as JSON.
 const RAW_CHARS: usize = REPLY_CHARS - 500;
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
@@ -112,7 +112,7 @@ fn with_start(wait: SettleWait, from: Option<Cursor>, now: Cursor) -> SettleWait
     }
 }
 
-/// As it is now; what it asks for is found out, where it asks.
+/// The present state, with a prompt if one is detected.
 async fn current_state(call: ToolCall<'_>, id: &str) -> Result<WaitOutcome, ToolInterrupt> {
     let waiting = call
         .engine
@@ -126,7 +126,7 @@ async fn current_state(call: ToolCall<'_>, id: &str) -> Result<WaitOutcome, Tool
     Ok(waited)
 }
 
-/// Output as the terminal got it.
+/// Raw output.
 async fn read_raw(
     call: ToolCall<'_>,
     id: &str,
@@ -143,7 +143,7 @@ async fn read_raw(
         let page = page.map_err(|error| session::session_failure(call, id, error))?;
         let body = raw_body(id, &page);
         let chars = body.to_string().chars().count();
-        // Control characters take six characters each as JSON.
+        // As JSON, a control character takes six characters.
         if chars <= RAW_CHARS || limit <= 1 {
             let info = session::find_session(call, id)?;
             call.mark_notified(&info);

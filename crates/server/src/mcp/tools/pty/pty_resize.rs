@@ -1,4 +1,4 @@
-//! `pty_resize`: another size.
+//! `pty_resize`: change the size of a terminal.
 
 use ostler_model::TermSize;
 use serde_json::json;

@@ -17,9 +17,9 @@ use crate::mcp::tools::core::WAIT_LIMIT_MS;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// How long a call waits for the command's end, in milliseconds.
+/// The default wait for the command's end, in milliseconds.
 const WAIT_MS: i64 = 30_000;
-/// The largest offset that can be asked for.
+/// The largest offset in a call.
 pub(super) const OFFSET_LIMIT: i64 = i64::MAX;
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
@@ -50,12 +50,12 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     },
 };
 
-/// What is waited for.
+/// What to wait for.
 #[derive(Debug)]
 enum RunRequest {
-    /// The end of this script, to be typed first.
+    /// The end of this script, which is typed first.
     Script(String),
-    /// The end of the command whose output began here.
+    /// The end of the command whose output began at this offset.
     Running(u64),
 }
 
@@ -120,7 +120,7 @@ async fn run_reply(
     } = shell_run;
     let id = info.id.short();
     let is_alive = session::find_session(call, &id).is_ok_and(|info| !info.state.is_finished());
-    // `exec` in a shell puts another program in its place.
+    // `exec` in a shell replaces it with another program.
     let is_replaced = end == ShellEnd::ShellEnded && is_alive;
     let first = if is_replaced {
         format!(
@@ -147,7 +147,7 @@ async fn run_reply(
     };
     let reply = SessionReply::new(call, waited);
     let mut reply = match end {
-        // A full-screen program may have begun.
+        // A full-screen program may have started.
         ShellEnd::Prompt(_) | ShellEnd::TimedOut => reply.with_so_far(from, to).await?,
         ShellEnd::Finished { .. }
         | ShellEnd::Incomplete
@@ -165,7 +165,7 @@ async fn run_reply(
         reply.extend_shown_start(unread);
     }
     if matches!(end, ShellEnd::Finished { .. }) {
-        // The prompt behind it.
+        // The prompt after it.
         reply.extend_shown_end(end_offset);
     }
     for (name, value) in end_fields(&end) {
@@ -180,7 +180,7 @@ async fn run_reply(
     Ok(reply.into_reply(Some(first)).await)
 }
 
-/// How it came out, in one line.
+/// The result of the command, in one line.
 fn first_line(id: &str, end: &ShellEnd, time: Duration) -> String {
     let elapsed_text = format_duration(time);
     match end {
@@ -198,7 +198,7 @@ fn first_line(id: &str, end: &ShellEnd, time: Duration) -> String {
     }
 }
 
-/// What else is to be known, and how to go on.
+/// Notes, and how to continue.
 fn next_step(id: &str, end: &ShellEnd, from: u64) -> Option<String> {
     match end {
         ShellEnd::Finished { .. } | ShellEnd::Incomplete => None,

@@ -1,4 +1,4 @@
-//! `pty_start`: a shell, or a program, in a terminal of its own.
+//! `pty_start`: a shell, or a program, in a new terminal.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::mcp::tools::isolation_params;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// The longest time limit that can be asked for, in seconds: thirty days.
+/// The longest timeout, in seconds: thirty days.
 const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
-/// How long a call waits for the first screen, in milliseconds.
+/// The default wait for the first screen, in milliseconds.
 const WAIT_MS: i64 = 3_000;
 
 pub(super) const COLS: Parameter = Parameter::optional(
@@ -86,7 +86,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let timeout = Duration::from_millis(arguments.count("wait_ms").unwrap_or_default());
     let start_guard = approval::begin(call, request).await?;
     let id = start_guard.id().short();
-    // Until the answer is on its way the session is nobody's, and ends with the request.
+    // Until its id is published, cancelling the request ends the session.
     let info = call.publish_id(start_guard);
     let outcome = settle::outcome_of_start(wait_settled(call, &id, timeout).await, info)?;
     Ok(SessionReply::of_outcome(call, outcome).start_reply().await)
@@ -103,13 +103,13 @@ async fn wait_settled(
     };
     let mut outcome = settle::wait_session(call, id, &wait, Some(Cursor::START)).await?;
     if outcome.waited.end == WaitEnd::TimedOut {
-        // Nothing in particular was waited for.
+        // The call waited for no particular condition.
         outcome.waited.end = WaitEnd::Nothing;
     }
     Ok(outcome)
 }
 
-/// Everything is checked before anything is started.
+/// Every argument is validated before anything is started.
 async fn start_request(
     call: ToolCall<'_>,
     arguments: &mut Arguments,
@@ -166,7 +166,7 @@ fn program_request(
     Ok(call.start_request(command, directory))
 }
 
-/// A shell that tells where commands begin and end.
+/// A shell that reports where commands start and end.
 async fn shell_request(
     call: ToolCall<'_>,
     shell: Option<&str>,
@@ -179,7 +179,7 @@ async fn shell_request(
     let cwd = call.resolve_directory(directory);
     let base_env = call.client_context.env.clone();
     let request = call.engine.shell_request(kind, cwd, size, base_env).await?;
-    // What the front brings to each of its starts holds for shells, too.
+    // The client's defaults apply to shells, too.
     let defaults = call.start_request(request.command.clone(), directory);
     Ok(StartRequest {
         allowed: defaults.allowed,
@@ -190,7 +190,7 @@ async fn shell_request(
     })
 }
 
-/// Columns and rows, where both are given or preset.
+/// Columns and rows, where both are given or have defaults.
 pub(super) fn parse_size(arguments: &Arguments) -> Option<TermSize> {
     let dimension = |name| arguments.count(name).and_then(|it| u16::try_from(it).ok());
     Some(TermSize {

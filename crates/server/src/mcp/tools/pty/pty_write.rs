@@ -1,4 +1,4 @@
-//! `pty_write`: type, and see what it did.
+//! `pty_write`: type, and show the effect.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// How long a call waits for what typing did.
+/// The default wait for the effect of typing.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
@@ -63,7 +63,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
 async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let id = arguments.required_text("session");
     let info = session::find_running(call, &id, "nothing was typed")?;
-    // What came since the last answer is part of this one.
+    // Output since the last answer is part of this one.
     let unread = call.unread_from(&info).unwrap_or(info.output_end);
     let pieces = parse_pieces(&mut arguments)?;
     let wait = SettleWait::parse(&mut arguments, None, SETTLE_TIMEOUT)?;
@@ -105,7 +105,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     Ok(reply.into_reply(None).await)
 }
 
-/// It can end between our look and the write.
+/// The session can end between the check and the write.
 fn write_failure(call: ToolCall<'_>, id: &str, error: ostler_engine::Error) -> ApiError {
     match session::find_running(call, id, "nothing was typed") {
         Err(ended) => ended,
@@ -122,7 +122,7 @@ fn not_accepted(id: &str, typed: TerminalInputResult) -> ApiError {
         .with_hint("look with pty_read, wait until \"prompt\", or pty_close with signal \"INT\"")
 }
 
-/// What is typed, in the order of the parameters' description.
+/// The input pieces, in the order of the parameters' description.
 fn parse_pieces(arguments: &mut Arguments) -> Result<Vec<InputPiece>, ApiError> {
     let plain = !arguments.is_given("keys") && !arguments.is_given("base64");
     let words = arguments.is_given("text") || arguments.is_given("paste");
@@ -135,7 +135,7 @@ fn parse_pieces(arguments: &mut Arguments) -> Result<Vec<InputPiece>, ApiError> 
     let mut pieces = Vec::new();
     let mut is_ended = false;
     if let Some(text) = arguments.text("text") {
-        // Who ends a line themselves means one Enter, not two.
+        // A text that ends its own line means one Enter, not two.
         is_ended = text.ends_with(['\n', '\r']);
         pieces.push(InputPiece::Text(text));
     }

@@ -1,4 +1,4 @@
-//! Which session is meant, and what can go wrong with one.
+//! Looks up sessions, and words their errors.
 
 use std::future::Future;
 
@@ -11,7 +11,7 @@ use crate::mcp::reply::{ToolInterrupt, ToolReply};
 use crate::mcp::tools::registry::ToolResult;
 use crate::params::{Parameter, ParameterKind};
 
-/// The code of document 002, besides ours.
+/// An additional error code of the `pty_` tools, a fixed interface for existing clients.
 pub(super) const NOT_FOUND: &str = "SESSION_NOT_FOUND";
 
 pub(super) const SESSION: Parameter = Parameter::required("session", ParameterKind::Text, "");
@@ -31,7 +31,7 @@ pub(super) fn find_session(call: ToolCall<'_>, id: &str) -> Result<ExecutionInfo
     }
 }
 
-/// The session with this id, which must live: `consequence` is what was not done otherwise.
+/// The session with this id, which must be running: `consequence` says what was not done otherwise.
 pub(super) fn find_running(
     call: ToolCall<'_>,
     id: &str,
@@ -50,12 +50,12 @@ pub(super) fn find_running(
     }
 }
 
-/// How it ended, in words.
+/// How it ended, as text.
 pub(super) fn ending_text(info: &ExecutionInfo) -> Option<String> {
     info.state.ending.as_ref().map(|ending| ending.describe())
 }
 
-/// What the engine said of this session, in the words of these tools.
+/// Words an error of the engine about this session.
 pub(in crate::mcp::tools) fn session_failure(
     call: ToolCall<'_>,
     id: &str,
@@ -108,7 +108,7 @@ pub(in crate::mcp::tools) fn session_failure(
     }
 }
 
-/// The engine's message; ids are told in their short form, as everywhere here.
+/// The engine's message, with ids in their short form.
 fn engine_failure(call: ToolCall<'_>, id: &str, error: Error) -> ApiError {
     let failure = ApiError::from(error);
     let Ok(info) = call.info(id) else {
@@ -135,7 +135,7 @@ fn no_terminal(call: ToolCall<'_>, info: &ExecutionInfo) -> ApiError {
     ApiError::value(message).with_hint(hint)
 }
 
-/// Somebody else types: who, and since when.
+/// Another client holds the lease: who, and since when.
 fn leased_failure(call: ToolCall<'_>, id: &str, name: &str) -> ApiError {
     let holder = call.engine.lease_holder(call.caller, id).ok().flatten();
     let since = holder.map_or_else(String::new, |holder| {
@@ -156,7 +156,7 @@ pub(super) fn format_seconds(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// An answer, its failure told in the words of document 002 besides ours.
+/// A result whose failure also has the error code of the `pty_` tools.
 pub(super) async fn with_session_error_code(
     answer: impl Future<Output = ToolResult> + Send,
 ) -> ToolResult {

@@ -1,5 +1,5 @@
-//! What an answer says of a session besides its output: how it stands, what it waits for, who
-//! types, and how to go on.
+//! The answer about a session besides its output: its status, what it waits for, who holds the
+//! lease, and how to continue.
 
 use ostler_engine::interaction::QuestionKind;
 use ostler_engine::prompt::{PromptContext, detect};
@@ -22,34 +22,33 @@ use crate::mcp::tools::command::status::seconds;
 use crate::mcp::tools::{end_text, isolation_params};
 use ostler_render::{REPLY_CHARS, clean, truncated};
 
-/// Kept free for what stands around a screen or output.
+/// Reserved for the text around a screen or output.
 const FRAME_CHARS: usize = 3_000;
-/// Room for a screen or output.
+/// Characters for a screen or output.
 const BODY_CHARS: usize = REPLY_CHARS - FRAME_CHARS;
 /// The most characters of a prompt, a directory, a name or a note.
 const CLAUSE_CHARS: usize = 300;
 
-/// An answer in the making.
+/// An answer being built.
 #[derive(Debug)]
 pub(in crate::mcp::tools) struct SessionReply<'a> {
     call: ToolCall<'a>,
     family: ToolFamily,
     waited: WaitOutcome,
-    /// What stands in the first line behind how the session stands.
+    /// The first line after the session's status.
     head: String,
     body: String,
     notes: Vec<String>,
-    /// How to go on, at the very end.
+    /// How to continue, the last line.
     next: Option<String>,
     fields: Map<String, Value>,
-    /// The stretch of output it shows.
+    /// The range of output it shows.
     shown_range: Option<(u64, u64)>,
     activity: Option<Activity>,
 }
 
 impl<'a> SessionReply<'a> {
-    /// Of a session after a wait. Where that did not look at output to its end, the session is
-    /// looked at afresh.
+    /// For a session after a wait. Where the wait did not read all output, the state is read anew.
     pub(in crate::mcp::tools) fn new(call: ToolCall<'a>, mut waited: WaitOutcome) -> Self {
         let is_stale = match waited.end {
             WaitEnd::TimedOut | WaitEnd::Nothing | WaitEnd::Pattern(_) => true,
@@ -87,41 +86,41 @@ impl<'a> SessionReply<'a> {
         }
     }
 
-    /// What lies between this offset and what it shows is accounted for.
+    /// Extends the range shown back to this offset.
     pub(super) fn extend_shown_start(&mut self, offset: u64) {
         if let Some((from, _)) = &mut self.shown_range {
             *from = offset.min(*from);
         }
     }
 
-    /// What lies between what it shows and this offset is accounted for.
+    /// Extends the range shown forward to this offset.
     pub(super) fn extend_shown_end(&mut self, offset: u64) {
         if let Some((_, to)) = &mut self.shown_range {
             *to = offset.max(*to);
         }
     }
 
-    /// Of a session after a wait, with what its program does where it printed nothing.
+    /// For a session after a wait, with the program's activity where it printed nothing.
     pub(in crate::mcp::tools) fn of_outcome(call: ToolCall<'a>, outcome: SettleOutcome) -> Self {
         let mut reply = Self::new(call, outcome.waited);
         reply.activity = outcome.activity;
         reply
     }
 
-    /// The same in the words of profile `core`.
+    /// The same, worded for profile `core`.
     pub(in crate::mcp::tools) const fn for_core_tools(mut self) -> Self {
         self.family = ToolFamily::Core;
         self
     }
 
-    /// What is to be known of its walls.
+    /// Adds notes about its isolation.
     pub(in crate::mcp::tools) fn add_isolation_notes(&mut self) {
         for note in isolation_params::isolation_notes(self.call, self.info()) {
             self.add_note(note);
         }
     }
 
-    /// How to go on.
+    /// Sets how to continue.
     pub(super) fn set_next(&mut self, next: Option<String>) {
         self.next = next;
     }
@@ -130,12 +129,12 @@ impl<'a> SessionReply<'a> {
         &self.waited.info
     }
 
-    /// One more thing to be known.
+    /// Adds a note.
     pub(in crate::mcp::tools) fn add_note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// One more thing for programs.
+    /// Sets a machine-readable field.
     pub(super) fn set_field(&mut self, name: &str, value: impl Into<Value>) {
         self.fields.insert(name.to_owned(), value.into());
     }
@@ -150,8 +149,8 @@ impl<'a> SessionReply<'a> {
         Ok(self.with_view(&view))
     }
 
-    /// The output from an offset on that a screen shows; none where some of it has left the
-    /// screen again.
+    /// The output from an offset on that a screen shows; none where some of it has been scrolled
+    /// off or overwritten.
     async fn range_on_screen(&self, view: &ScreenSnapshot, from: u64) -> Option<(u64, u64)> {
         let range = (from, view.offset);
         if view.alternate || from >= view.offset {
@@ -161,8 +160,8 @@ impl<'a> SessionReply<'a> {
         (lines < view.rows.len()).then_some(range)
     }
 
-    /// The answer of a start: with the screen, where there is one, and what of the isolation
-    /// is missing. Whatever else fails, the id is told.
+    /// The answer of a start: with the screen, if there is one, and what is missing of the
+    /// isolation. The id is reported whatever else fails.
     pub(super) async fn start_reply(mut self) -> ToolReply {
         self = match self.read_view().await {
             Ok(view) => {
@@ -190,7 +189,7 @@ impl<'a> SessionReply<'a> {
         self
     }
 
-    /// Shows a stretch of output; where that draws, or the program has the other screen, the
+    /// Shows a range of output; where that draws, or the program uses the alternate screen, the
     /// screen instead.
     pub(in crate::mcp::tools) async fn with_changes(mut self, from: u64) -> Result<Self, ApiError> {
         let view = self.read_view().await?;
@@ -205,7 +204,7 @@ impl<'a> SessionReply<'a> {
         Ok(self.with_span(span, from))
     }
 
-    /// Shows what was printed from an offset on, at most so many bytes.
+    /// Shows the output from an offset on, at most so many bytes.
     pub(super) async fn with_text(self, from: u64, most: Option<u64>) -> Result<Self, ApiError> {
         let mut range = self.range_since(from);
         if let Some(most) = most.filter(|most| from.saturating_add(*most) < range.to) {
@@ -216,7 +215,7 @@ impl<'a> SessionReply<'a> {
         Ok(self.with_span(span, from))
     }
 
-    /// Shows a stretch of output, of a program with the other screen that screen.
+    /// Shows a range of output; for a program on the alternate screen, that screen.
     pub(super) async fn with_so_far(self, from: u64, to: u64) -> Result<Self, ApiError> {
         let view = self.read_view().await?;
         if view.alternate {
@@ -225,7 +224,7 @@ impl<'a> SessionReply<'a> {
         self.with_exactly(from, to).await
     }
 
-    /// Shows exactly a stretch of output.
+    /// Shows exactly a range of output.
     pub(super) async fn with_exactly(mut self, from: u64, to: u64) -> Result<Self, ApiError> {
         let range = SpanRange {
             from,
@@ -276,8 +275,7 @@ impl<'a> SessionReply<'a> {
         view.map_err(|error| session::session_failure(self.call, &id, error))
     }
 
-    /// The answer. It begins with `first`, where what is to be told is how a command came
-    /// out, else with how the session stands.
+    /// The answer. It begins with `first`, the result of a command, or with the session's status.
     pub(in crate::mcp::tools) async fn into_reply(mut self, first: Option<String>) -> ToolReply {
         let shell = self.shell_state().await;
         let has_first = first.is_some();
@@ -323,7 +321,7 @@ impl<'a> SessionReply<'a> {
         format!("[{id} {status_text}{}]", self.head)
     }
 
-    /// What was waited for and came to pass, or did not.
+    /// The condition of the wait, and whether it was met.
     fn met_condition(&self) -> Option<String> {
         match &self.waited.end {
             WaitEnd::Pattern(matched) => {
@@ -341,14 +339,14 @@ impl<'a> SessionReply<'a> {
         }
     }
 
-    /// What a program does that prints nothing and asks for nothing.
+    /// What a program does that is silent and shows no prompt.
     fn activity_line(&mut self) -> Option<String> {
         let activity = self.activity.filter(|_| !self.info().state.is_finished())?;
         self.set_field("activity", activity.as_str());
         activity.describe(self.family, &self.info().id.short())
     }
 
-    /// Where its shell stands, of a session that has one and lives.
+    /// The state of its shell, for a running session that has one.
     async fn shell_state(&mut self) -> Option<ShellState> {
         let info = self.info();
         if info.spec.shell.is_none() || info.state.is_finished() {
@@ -381,14 +379,14 @@ impl<'a> SessionReply<'a> {
         Some(line)
     }
 
-    /// The program's question, in words and for programs.
+    /// The program's prompt, as text and JSON.
     fn prompt_line(&self) -> Option<(String, Value)> {
         let info = self.info();
         let id = info.id.short();
         if let WaitEnd::Prompt(prompt) = &self.waited.end {
             return Some((prompt_text(&id, self.family, prompt), prompt_fields(prompt)));
         }
-        // Seen by somebody else's wait; of what it asks only the text is kept.
+        // Detected by another client's wait, which keeps only the text.
         let text = info.state.prompt.clone()?;
         let detected = detect(&text, PromptContext::default());
         let prompt = Prompt {
@@ -405,7 +403,7 @@ impl<'a> SessionReply<'a> {
         ))
     }
 
-    /// Who types in it, where somebody does.
+    /// The holder of the lease, if any.
     fn holder_line(&mut self) -> Option<String> {
         let id = self.info().id.short();
         let holder = self.call.engine.lease_holder(self.call.caller, &id);
@@ -431,8 +429,8 @@ pub(super) fn shell_prompt_text(status: Option<i32>, cwd: Option<&str>) -> Strin
     text_line
 }
 
-/// A question, and how to answer it. A secret is a person's to type: what an agent types is in
-/// its context for good.
+/// A prompt, and how to answer it. A secret is for a person to type: what an agent types stays in
+/// its context.
 pub(super) fn prompt_text(id: &str, family: ToolFamily, prompt: &Prompt) -> String {
     let text = clean(&prompt.text);
     let text = clip(text.trim());
@@ -461,7 +459,7 @@ fn with_colon(text: &str) -> String {
     }
 }
 
-/// A question, for programs.
+/// A prompt as JSON.
 pub(super) fn prompt_fields(prompt: &Prompt) -> Value {
     json!({
         "text": clip(clean(&prompt.text).trim()),
@@ -476,7 +474,7 @@ pub(super) fn format_duration(duration: std::time::Duration) -> String {
     format!("{} s", seconds(duration))
 }
 
-/// Cut where a program or a caller made it huge.
+/// Text cut to a maximum, as a program or a caller may have made it huge.
 pub(super) fn clip(text: &str) -> String {
     truncated(text, CLAUSE_CHARS)
 }

@@ -17,13 +17,13 @@ use crate::mcp::tools::core::{WAIT_LIMIT_MS, parse_pattern};
 use crate::mcp::wait;
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// Quiet after which a full-screen program counts as settled, in milliseconds.
+/// Silence after which a full-screen program counts as settled, in milliseconds.
 const DRAWN_MS: u64 = 250;
-/// Quiet after which anything counts as settled, in milliseconds.
+/// Silence after which any program counts as settled, in milliseconds.
 const QUIET_MS: u64 = 1_000;
-/// Quiet for `parse_until` "idle", in milliseconds.
+/// Silence for `until` "idle", in milliseconds.
 const IDLE_MS: u64 = 1_000;
-/// How long a call waits for something it named, unless it says otherwise.
+/// The default wait for a named condition.
 const NAMED_WAIT: Duration = Duration::from_secs(30);
 
 pub(super) const UNTIL: Parameter = Parameter::optional(
@@ -44,11 +44,11 @@ pub(super) const WAIT_MS: Parameter = Parameter::optional(
 pub(in crate::mcp::tools) enum SettleUntil {
     /// It asks for input, has drawn its screen, is silent, or has ended.
     Settled,
-    /// One of the engine's reasons.
+    /// A condition of the engine.
     Reason(WaitFor),
 }
 
-/// A wait: for what, and at most how long.
+/// A wait: its condition and its longest duration.
 #[derive(Debug, Clone)]
 pub(in crate::mcp::tools) struct SettleWait {
     pub(in crate::mcp::tools) until: SettleUntil,
@@ -56,8 +56,8 @@ pub(in crate::mcp::tools) struct SettleWait {
 }
 
 impl SettleWait {
-    /// Reads `parse_until`, `pattern` and `wait_ms`; output up to `after` is not looked at. None where
-    /// none of them is given.
+    /// Reads `until`, `pattern` and `wait_ms`; output up to `after` is ignored. None where none of
+    /// them is given.
     pub(super) fn parse(
         arguments: &mut Arguments,
         from: Option<Cursor>,
@@ -81,7 +81,7 @@ impl SettleWait {
 }
 
 impl SettleWait {
-    /// The same wait for what this input brings about.
+    /// The same wait for the effect of this input.
     pub(super) fn after_input(mut self, input: &SentInput) -> Self {
         let from = Cursor {
             offset: input.offset,
@@ -135,11 +135,11 @@ fn pattern_reason(pattern: Pattern, from: Option<Cursor>) -> WaitFor {
     }
 }
 
-/// How a wait was over.
+/// The outcome of a wait.
 #[derive(Debug)]
 pub(in crate::mcp::tools) struct SettleOutcome {
     pub(in crate::mcp::tools) waited: WaitOutcome,
-    /// What the program does, where it printed nothing to the end of the wait.
+    /// The program's activity, where it was silent to the end of the wait.
     pub(in crate::mcp::tools) activity: Option<Activity>,
 }
 
@@ -153,7 +153,7 @@ impl From<WaitOutcome> for SettleOutcome {
 }
 
 /// The outcome of the wait that follows a start. Where that failed, the start is answered all the
-/// same: it runs, or did, and its id must not be lost.
+/// same: it runs or ran, so its id must be reported.
 pub(in crate::mcp::tools) fn outcome_of_start(
     waited: Result<SettleOutcome, ToolInterrupt>,
     info: ExecutionInfo,
@@ -168,8 +168,8 @@ pub(in crate::mcp::tools) fn outcome_of_start(
     }
 }
 
-/// Waits, never beyond the client's patience. With `after`, a program counts as settled only
-/// once it has printed something beyond that position, or asks for input.
+/// Waits, no longer than the call may. With `after`, a program counts as settled only once it has
+/// printed something after that position, or asks for input.
 pub(in crate::mcp::tools) async fn wait_session(
     call: ToolCall<'_>,
     id: &str,
@@ -195,7 +195,7 @@ pub(in crate::mcp::tools) async fn wait_session(
     }
 }
 
-/// A session that is gone meanwhile is told as one.
+/// Words the error for a session that is gone meanwhile.
 fn to_session_failure(call: ToolCall<'_>, id: &str, interrupted: ToolInterrupt) -> ToolInterrupt {
     if let ToolInterrupt::Failed(failure) = &interrupted
         && failure.code == ErrorCode::ProcessNotFound
@@ -205,8 +205,8 @@ fn to_session_failure(call: ToolCall<'_>, id: &str, interrupted: ToolInterrupt) 
     interrupted
 }
 
-/// A question of the program is the surest sign, and comes first; a program that draws its
-/// screen is quiet when it has drawn; and long silence is all that others show.
+/// A prompt is the surest sign, and comes first; a full-screen program is silent when it has drawn;
+/// a long silence is the only sign of others.
 async fn wait_settled(
     call: ToolCall<'_>,
     id: &str,
@@ -255,7 +255,7 @@ async fn wait_settled(
     Ok(SettleOutcome { waited, activity })
 }
 
-/// Until `reason` is so, it asks for input, or has ended.
+/// Waits until the condition is met, the program asks for input, or has ended.
 async fn wait_step(
     call: ToolCall<'_>,
     id: &str,

@@ -1,4 +1,4 @@
-//! What profile `pty` offers.
+//! The tools of profile `pty`.
 
 use super::{pty_close, pty_list, pty_read, pty_resize, pty_run, pty_start, pty_write};
 use crate::mcp::tools::registry::ToolDefinition;

@@ -1,4 +1,4 @@
-//! Commands that are services although nobody said so.
+//! Commands that run as services without a request for one.
 
 use std::time::Duration;
 
@@ -17,22 +17,23 @@ use ostler_render::clean;
 /// Why a command runs as a service.
 #[derive(Debug, Clone)]
 pub(in crate::mcp::tools) enum ServiceReason {
-    /// The caller said so.
+    /// The caller requested it.
     Requested,
-    /// The table knows it.
+    /// The detection table matches it.
     Recognised {
-        /// As what.
+        /// The matching entry.
         detected: Box<DetectedService>,
-        /// What makes it a plain command, for the answer.
+        /// How to run it as a plain command, for the answer.
         opt_out: &'static str,
-        /// The time limit it was given.
+        /// The timeout in the call.
         timeout: Option<Duration>,
     },
 }
 
-/// How a command of which nobody said that it is a service runs as one: the table knows it,
-/// and no input says that its end is what it is run for. A time limit does not: many give one
-/// out of habit, and there it bounds the wait until it is ready. None where services are not looked for, and where this request goes on with what was none.
+/// Why a command that was not requested to be a service runs as one: the detection table matches
+/// it, and no input implies that it is run for its end. A timeout does not imply that: many calls
+/// give one out of habit, and then it bounds the wait for readiness. None where detection is off,
+/// and where this request resumes a plain command.
 pub(in crate::mcp::tools) fn detect_service(
     call: ToolCall<'_>,
     request: &StartRequest,
@@ -55,8 +56,8 @@ pub(in crate::mcp::tools) fn detect_service(
     })
 }
 
-/// Whether what nobody asked to be a service was none: it ended well before it was ready,
-/// and not because its port was taken: some servers give up with exit code 0 there.
+/// Whether a recognised service was none: it ended successfully before it was ready, and not
+/// because of a port conflict, where some servers exit with code 0.
 pub(in crate::mcp::tools) fn was_one_shot(call: ToolCall<'_>, waited: &WaitOutcome) -> bool {
     let info = &waited.info;
     let automatic = info.spec.lifetime.plan().is_some_and(|plan| plan.automatic);
@@ -82,7 +83,7 @@ impl ServiceReason {
         }
     }
 
-    /// What the answer says of it.
+    /// The note in the answer.
     pub(in crate::mcp::tools) fn note(&self) -> Option<String> {
         match self {
             Self::Requested => None,
@@ -104,7 +105,7 @@ impl ServiceReason {
         }
     }
 
-    /// The answer of a tool that starts commands: document 004's words, the tool's own fields
+    /// The answer of a tool that starts commands: the text about the service, the tool's own fields
     /// and those of the service.
     pub(in crate::mcp::tools) async fn reply(
         &self,

@@ -1,4 +1,4 @@
-//! Starting a service and waiting until it is ready, never beyond the client's patience.
+//! Starts a service and waits until it is ready, no longer than the call may.
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::mcp::notifications::SuppressGuard;
 use crate::mcp::reply::ToolInterrupt;
 use crate::mcp::wait::{self, WaitOptions};
 
-/// What a wait for readiness came to.
+/// The outcome of a wait for readiness.
 #[derive(Debug)]
 pub(in crate::mcp::tools) struct ServiceLaunch {
     pub(in crate::mcp::tools) waited: WaitOutcome,
-    /// The time it had to become ready, where that is over.
+    /// The readiness timeout, where it has passed.
     pub(in crate::mcp::tools) timed_out: Option<Duration>,
-    /// Nothing of it is pushed before the answer that tells it is made.
+    /// Suppresses notifications about it until the answer is made.
     _suppress_guard: Option<SuppressGuard>,
 }
 
@@ -57,9 +57,9 @@ pub(in crate::mcp::tools) async fn launch_and_wait(
     ))
 }
 
-/// Waits until what runs already is ready, or has ended: what is left of the time it has for that (all of it
-/// for a later attempt), or, where that is over, as long as the caller likes and no longer than
-/// that again.
+/// Waits until a running service is ready or has ended: for the rest of its readiness timeout (all
+/// of it for a later attempt), or, where that is over, as long as the caller requests and no longer
+/// than that timeout again.
 pub(super) async fn wait_ready(
     call: ToolCall<'_>,
     (id, until): (&str, &WaitFor),
@@ -98,8 +98,8 @@ pub(super) async fn wait_ready(
     ))
 }
 
-/// Starts within the client's patience: what comes before a service can take long. What was
-/// begun goes on, and is reused by the next call.
+/// Starts within the call's maximum: dependencies can take long. What was started continues, and is
+/// reused by the next call.
 pub(super) async fn within_max_wait<T>(
     call: ToolCall<'_>,
     starting: impl Future<Output = Result<T, ToolInterrupt>>,
@@ -118,7 +118,7 @@ pub(super) async fn within_max_wait<T>(
         })
 }
 
-/// Bounds a wait by the time a service has, and whether that is the bound that counts.
+/// Bounds a wait by the readiness timeout; also returns whether that is the effective bound.
 fn bound_wait(call: ToolCall<'_>, timeout: Duration, options: WaitOptions) -> (WaitOptions, bool) {
     let bounds = [options.timeout, call.context.max_wait()];
     let shortest = bounds.into_iter().flatten().min();

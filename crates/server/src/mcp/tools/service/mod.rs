@@ -1,5 +1,5 @@
-//! The tool of profile `service`: servers and watchers by name, in the words of
-//! document 004; and what the tools that start commands need to run one as a service.
+//! The tool of profile `service`: servers and watchers by name; and what the tools that start
+//! commands need to run one as a service.
 
 mod auto_service;
 mod launch_wait;

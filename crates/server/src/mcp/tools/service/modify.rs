@@ -12,7 +12,7 @@ use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::ToolResult;
 use crate::params::Arguments;
 
-/// Stops one, and says which of its ports are free.
+/// Stops one, and reports which of its ports are free.
 pub(super) async fn stop_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let name = arguments.required_text("name");
     let directory = super::query::parse_directory(call, &mut arguments);
@@ -59,7 +59,7 @@ fn holder_body(holder: &PortHolder) -> Value {
     })
 }
 
-/// Leaves an ended one out of lists.
+/// Hides an ended one from lists.
 pub(super) fn dismiss_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let name = arguments.required_text("name");
     let directory = super::query::parse_directory(call, &mut arguments);
@@ -73,7 +73,7 @@ pub(super) fn dismiss_service(call: ToolCall<'_>, mut arguments: Arguments) -> T
     Ok(ToolReply::status(&ServiceToolBody::from(&dismissed)))
 }
 
-/// Keeps a definition.
+/// Stores a definition.
 pub(super) fn define_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let Some(request) = request::parse_request(call, &mut arguments)? else {
         return Err(ApiError::value("action 'define' needs parameter 'command'").into());
@@ -85,7 +85,7 @@ pub(super) fn define_service(call: ToolCall<'_>, mut arguments: Arguments) -> To
     Ok(ToolReply::status(&body))
 }
 
-/// Forgets one; what runs goes on.
+/// Deletes a definition; what runs continues.
 pub(super) fn forget_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let name = arguments.required_text("name");
     call.engine.forget_service(call.caller, &name)?;

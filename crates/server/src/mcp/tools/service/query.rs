@@ -1,4 +1,4 @@
-//! `service` list, status, logs, why: look, and change nothing.
+//! `service` list, status, logs, why: read-only actions.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::pagination::service_position;
 use crate::params::Arguments;
 use ostler_render::clean;
 
-/// The services the caller sees, the living and the pending first; a window of them.
+/// A page of the services the caller sees, running and pending ones first.
 pub(super) fn list_services(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let directory = parse_directory(call, &mut arguments);
     let workspace = Some(directory.as_path()).filter(|_| !arguments.flag("all_workspaces"));
@@ -44,7 +44,7 @@ pub(super) fn list_services(call: ToolCall<'_>, mut arguments: Arguments) -> Too
     Ok(ToolReply::status(&body))
 }
 
-/// Where one stands; with `wait_ms`, once it is ready.
+/// The state of one; with `wait_ms`, once it is ready.
 pub(super) async fn service_status(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let service = find_service(call, &mut arguments)?;
     let wait = arguments.count("wait_ms").map(Duration::from_millis);
@@ -65,7 +65,7 @@ pub(super) async fn service_status(call: ToolCall<'_>, mut arguments: Arguments)
     Ok(outcome.into_reply(call).await.into_tool_reply())
 }
 
-/// What one printed.
+/// The output of one.
 pub(super) async fn service_logs(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let service = find_service(call, &mut arguments)?;
     let info = require_execution(&service)?;
@@ -80,7 +80,7 @@ pub(super) async fn service_logs(call: ToolCall<'_>, mut arguments: Arguments) -
         .into_reply())
 }
 
-/// Why one is where it is.
+/// Diagnoses the state of one.
 pub(super) async fn explain(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let name = arguments.required_text("name");
     let directory = parse_directory(call, &mut arguments);

@@ -1,18 +1,18 @@
-//! `parse_ready_when`: what readiness means, in one word.
+//! `ready_when`: the condition of readiness, in one word.
 
 use ostler_model::{ByteString, ReadyCondition};
 
 use crate::error::ApiError;
 
-/// What is allowed, for people.
+/// The allowed values, for errors.
 const ALLOWED: &str = "auto, listening, responding, log, notify, quiet:SECONDS, tcp:PORT, \
                        exec:COMMAND, a path such as /health, or an http URL";
 /// The shell of `exec:`.
 const SHELL: &str = "/bin/sh";
-/// The longest quiet that can be asked for, in seconds: an hour.
+/// The longest quiet time, in seconds: an hour.
 const QUIET_LIMIT_S: f64 = 3_600.0;
 
-/// Reads one.
+/// Parses the condition.
 pub(super) fn parse_ready_when(given: &str) -> Result<ReadyCondition, ApiError> {
     parse_word(given.trim()).ok_or_else(|| {
         ApiError::value(format!(
@@ -47,7 +47,7 @@ fn parse_word(word: &str) -> Option<ReadyCondition> {
     })
 }
 
-/// Seconds, with or without their unit, as milliseconds.
+/// Parses seconds, with or without a unit, to milliseconds.
 fn parse_quiet_ms(seconds: &str) -> Option<u64> {
     let number = seconds.strip_suffix('s').unwrap_or(seconds);
     let seconds: f64 = number.parse().ok()?;

@@ -1,4 +1,4 @@
-//! What was asked of a service.
+//! Parses the request of a service.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::mcp::tools::core;
 use crate::mcp::tools::isolation_params;
 use crate::params::{Arguments, PortArgument};
 
-/// Attempts after the first, where a service is to be started again.
+/// Attempts after the first, where restarts are requested.
 const MAX_RESTARTS: u32 = 5;
 
-/// Parameters of a start, besides the command.
+/// The parameters of a start, besides the command.
 pub(super) const START_PARAMETERS: [&str; 8] = [
     "env",
     "port",
@@ -27,7 +27,7 @@ pub(super) const START_PARAMETERS: [&str; 8] = [
     "isolation",
 ];
 
-/// The request that these arguments make; none where they name a service only.
+/// The request from these arguments; none where they only name a service.
 pub(super) fn parse_request(
     call: ToolCall<'_>,
     arguments: &mut Arguments,
@@ -49,7 +49,7 @@ pub(super) fn parse_request(
     let when = when.map(|when| parse_ready_when(&when)).transpose()?;
     Ok(Some(ServiceRequest {
         name: arguments.text("name"),
-        // A line alone says what it is for.
+        // A pattern alone implies readiness by log line.
         ready_when: when.or(pattern.as_ref().map(|_| ReadyCondition::Log)),
         ready_pattern: pattern,
         ready_timeout: arguments.count("timeout").map(Duration::from_secs),
@@ -60,7 +60,7 @@ pub(super) fn parse_request(
     }))
 }
 
-/// What a definition's services are started with, besides what it says.
+/// The settings a definition's services are started with, besides its own.
 pub(super) fn base_request(call: ToolCall<'_>, arguments: &mut Arguments) -> StartRequest {
     let nothing = ostler_model::Command::Argv {
         program: String::new().into(),
@@ -71,7 +71,7 @@ pub(super) fn base_request(call: ToolCall<'_>, arguments: &mut Arguments) -> Sta
     base
 }
 
-/// Nothing of a start but its name is given.
+/// Refuses parameters of a start besides the name.
 fn check_name_only(arguments: &Arguments) -> Result<(), ApiError> {
     if !arguments.is_given("name") {
         return Err(ApiError::value(
@@ -91,7 +91,7 @@ fn check_name_only(arguments: &Arguments) -> Result<(), ApiError> {
     }
 }
 
-/// It is read where it is used; here it is only held against the syntax.
+/// Only the syntax is checked here; it is compiled where it is used.
 fn parse_ready_pattern(arguments: &mut Arguments) -> Result<Option<String>, ApiError> {
     let Some(given) = arguments.text("ready_pattern") else {
         return Ok(None);

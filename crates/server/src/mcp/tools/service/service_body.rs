@@ -1,4 +1,4 @@
-//! A service for programs: what structured answers hold.
+//! A service in structured content.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use ostler_render::{clean, truncated};
 /// The most characters of a command.
 const COMMAND_CHARS: usize = 200;
 
-/// The most signs that are told.
+/// The most readiness signals shown.
 const MAX_SIGNALS: usize = 8;
 
 /// One service.
@@ -36,22 +36,22 @@ pub(in crate::mcp::tools) struct ServiceToolBody {
     started_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration: Option<f64>,
-    /// From the second attempt on.
+    /// The attempt, from the second on.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     evidence: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
-    /// What was seen of its health last.
+    /// The last health state.
     #[serde(skip_serializing_if = "Option::is_none")]
     health: Option<String>,
-    /// How it ended, in words.
+    /// How it ended, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     ending: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// The `ostler.toml` it stands in, or `api`.
+    /// The `ostler.toml` that defines it, or `api`.
     #[serde(skip_serializing_if = "Option::is_none")]
     defined_in: Option<String>,
     /// The `ostler.toml` of its workspace.
@@ -60,7 +60,7 @@ pub(in crate::mcp::tools) struct ServiceToolBody {
     /// What it waits for before its program starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pending: Option<String>,
-    /// What deserves to be told besides.
+    /// Additional notes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -141,7 +141,7 @@ impl From<&ServicePort> for ServicePortBody {
     }
 }
 
-/// What to call it in a call: its name, else its short id.
+/// The name to use in calls: its name, else its short id.
 pub(in crate::mcp::tools) fn call_name(info: &ExecutionInfo) -> String {
     let plan = info.spec.lifetime.plan();
     let name = plan.map(|plan| plan.name.clone());
@@ -149,7 +149,7 @@ pub(in crate::mcp::tools) fn call_name(info: &ExecutionInfo) -> String {
         .unwrap_or_else(|| info.id.short())
 }
 
-/// What showed how far it has come, oldest first.
+/// The evidence of its readiness, oldest first.
 fn readiness_evidence(info: &ExecutionInfo) -> Vec<String> {
     let state = &info.state;
     let skipped = state.signs.len().saturating_sub(MAX_SIGNALS);

@@ -1,4 +1,4 @@
-//! `service` start, ensure, up, restart: each waits until what it began is ready.
+//! `service` start, ensure, up, restart: each waits until what it started is ready.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::mcp::tools::registry::ToolResult;
 use crate::mcp::wait::{OnPrompt, WaitOptions};
 use crate::params::Arguments;
 
-/// Starts one; by its name alone, the one that is defined.
+/// Starts one; a name alone starts its definition.
 pub(super) async fn start_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let timeout = parse_wait_ms(&arguments);
     let Some(request) = request::parse_request(call, &mut arguments)? else {
@@ -31,7 +31,7 @@ pub(super) async fn start_service(call: ToolCall<'_>, mut arguments: Arguments) 
     }
 }
 
-/// Reuses one that lives and is well, else starts it.
+/// Reuses one that runs and is healthy, else starts it.
 pub(super) async fn ensure_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let timeout = parse_wait_ms(&arguments);
     let Some(request) = request::parse_request(call, &mut arguments)? else {
@@ -52,14 +52,14 @@ async fn ensure_and_wait(
     wait_ensured(call, &ensured, timeout).await
 }
 
-/// Starts what is defined for a directory, with what it depends on, in order.
+/// Starts the definitions of a directory with their dependencies, in order.
 pub(super) async fn up_services(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let timeout = parse_wait_ms(&arguments);
     let names: Vec<String> = arguments.text("name").into_iter().collect();
     up_and_wait(call, &mut arguments, (&names, timeout)).await
 }
 
-/// The one that is defined under a name.
+/// The definition with this name.
 async fn start_defined(
     call: ToolCall<'_>,
     mut arguments: Arguments,
@@ -93,7 +93,7 @@ async fn up_and_wait(
     })
 }
 
-/// Several services, each in its own words.
+/// Joins the answers about several services.
 fn join_replies(answers: Vec<ServiceReply>) -> ToolReply {
     let texts: Vec<&str> = answers.iter().map(|it| it.text.as_str()).collect();
     let text = texts.join("\n\n");
@@ -105,7 +105,7 @@ fn join_replies(answers: Vec<ServiceReply>) -> ToolReply {
     }
 }
 
-/// Begins the next attempt of one.
+/// Starts the next attempt of one.
 pub(super) async fn restart_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let timeout = parse_wait_ms(&arguments);
     let name = arguments.required_text("name");
@@ -121,7 +121,7 @@ pub(super) async fn restart_service(call: ToolCall<'_>, mut arguments: Arguments
     Ok(to_reply(call, launch_outcome, None).await.into_tool_reply())
 }
 
-/// Waits for one of several, and tells of it.
+/// Waits for one of several, and describes it.
 async fn wait_ensured(
     call: ToolCall<'_>,
     ensured: &EnsureResult,

@@ -1,5 +1,4 @@
-//! What a start, or a wait for readiness, came to: document 004's words, and the same
-//! for programs.
+//! The outcome of a start, or of a wait for readiness, as text and as structured content.
 
 use crate::convert::service_report;
 use std::time::Duration;
@@ -19,29 +18,29 @@ use crate::mcp::tools::registry::ToolResult;
 use ostler_render::service;
 use ostler_render::{ExcerptBudget, clean, truncated};
 
-/// Lines shown of one that failed.
+/// Lines of output shown of a failed one.
 const LAST_LINES: u64 = 30;
-/// The most characters of them.
+/// The most characters of those lines.
 const LAST_CHARS: usize = 4_000;
 /// The most characters of one line about a service.
 const LINE_CHARS: usize = 400;
 
-/// What is told.
+/// The outcome of a start or a wait.
 #[derive(Debug)]
 pub(in crate::mcp::tools) struct ServiceOutcome {
     pub(in crate::mcp::tools) launch: ServiceLaunch,
-    /// What else is to be known, a line of its own.
+    /// A note, on its own line.
     pub(in crate::mcp::tools) note: Option<String>,
-    /// Whether it lived already; none where that was no question.
+    /// Whether it ran already; none where that does not apply.
     pub(in crate::mcp::tools) reused: Option<bool>,
-    /// Whether its good end was waited for.
+    /// Whether the wait was for its successful end.
     pub(in crate::mcp::tools) completes: bool,
 }
 
-/// Where a service stands after a wait for it.
+/// The state of a service after a wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ReadyState {
-    /// Ready, or running with nothing to look at.
+    /// Ready, or running without a readiness check.
     Ready,
     /// It ended well, as it must.
     Completed,
