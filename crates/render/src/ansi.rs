@@ -1,25 +1,25 @@
-//! What a terminal would do on reading text: characters to draw, and movements.
+//! Splits text into what a terminal would do: characters to draw, and cursor movements.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Cells a movement can span; a redraw moves within a screen.
+/// The most cells of one movement; a redraw stays within a screen.
 pub(super) const CELLS: usize = 4_096;
 
-/// One thing a terminal does.
+/// One action of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnsiToken {
     /// Draw a character.
     Put(char),
-    /// Go to the first column.
+    /// Move to the first column.
     Return,
-    /// Go one column back.
+    /// Move one column back.
     Back,
-    /// A control sequence: what it does, and its first parameter.
+    /// A control sequence: its final character and its first parameter.
     Control(char, Option<usize>),
 }
 
-/// The tokens of a text; colours, titles and whatever else draws nothing are left out.
+/// The tokens of a text; colours, titles and whatever else draws nothing are skipped.
 pub(super) struct Tokens<'a> {
     chars: Peekable<Chars<'a>>,
 }
@@ -48,7 +48,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// A control sequence: parameters, then one final character that says what to do.
+    /// Parses a control sequence: parameters, then one final character.
     fn sequence(&mut self) -> Option<AnsiToken> {
         let mut number: Option<usize> = None;
         let (mut first, mut private) = (true, false);
@@ -68,7 +68,7 @@ impl<'a> Tokens<'a> {
         None
     }
 
-    /// Skips what a terminal would take as a title or a device string.
+    /// Skips an OSC or device control string.
     fn skip_string(&mut self) {
         while let Some(c) = self.chars.next() {
             match c {
@@ -113,7 +113,7 @@ impl Iterator for Tokens<'_> {
     }
 }
 
-/// Whether a terminal would show the text as it is.
+/// Whether a terminal would show the text unchanged.
 pub(super) fn is_plain(text: &str) -> bool {
     /// First byte of the characters U+0080 to U+00BF, control characters among them.
     const C1_LEAD: u8 = 0xc2;

@@ -1,22 +1,22 @@
-//! Telling bytes that are no text from text. Pure.
+//! Distinguishes binary output from text. Pure.
 
-/// Of a hundred characters, how many that no text has make a line binary.
+/// Percentage of characters, of those that text does not have, that makes a line binary.
 const BINARY_PERCENT: usize = 10;
-/// Of a hundred characters, how many NULs a list of NUL-terminated words has at most.
+/// The highest percentage of NULs in a list of NUL-terminated words.
 const SEPARATORS_PERCENT: usize = 25;
 
-/// What a line, once decoded, looks like.
+/// The kind of a decoded line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineContent {
     /// Text.
     Text,
-    /// Text, or a piece of binary output: characters that were not decoded, or nothing.
+    /// Text, or part of binary output: undecodable characters, or an empty line.
     Ambiguous,
     /// Bytes of a program, an archive, a picture.
     Binary,
 }
 
-/// What a decoded line looks like. U+FFFD alone makes no line binary: it may be text in another
+/// Classifies a decoded line. U+FFFD alone makes no line binary: it may be text in another
 /// encoding.
 pub(super) fn classify_content(text: &str) -> LineContent {
     let (mut chars, mut nuls, mut controls, mut undecoded) = (0, 0, 0, 0);
@@ -43,7 +43,7 @@ pub(super) fn classify_content(text: &str) -> LineContent {
     }
 }
 
-/// Control characters that neither text nor a terminal's sequences have.
+/// Control characters that neither text nor terminal sequences contain.
 const fn is_nontext_control(c: char) -> bool {
     let used = matches!(c, '\x07'..='\x0f' | '\x1b');
     (c < ' ' && !used) || c == '\x7f'

@@ -1,12 +1,12 @@
-//! One line as a terminal would have left it: escape sequences taken out, carriage returns,
-//! backspaces and erasures carried out. Ten thousand redraws of a progress bar cost one line.
+//! One line as a terminal would leave it: escape sequences removed, carriage returns, backspaces
+//! and erasures applied. Ten thousand redraws of a progress bar become one line.
 
 use std::borrow::Cow;
 
 use super::ansi::{AnsiToken, CELLS, Tokens, is_plain};
 
-/// The line without control sequences, in its last state. What other rows it would have
-/// touched is not told; see [`RedrawFolder`](super::redraw::RedrawFolder).
+/// The line without control sequences, in its last state. Other rows it would change are ignored;
+/// see [`RedrawFolder`](super::redraw::RedrawFolder).
 #[must_use]
 pub fn clean(line: &str) -> Cow<'_, str> {
     if is_plain(line) {
@@ -19,7 +19,7 @@ pub fn clean(line: &str) -> Cow<'_, str> {
     Cow::Owned(cells.text())
 }
 
-/// One row of a terminal, and the column its cursor is in.
+/// One row of a terminal, with the column of its cursor.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     cells: Vec<char>,
@@ -27,7 +27,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// A row that shows `text`, its cursor in `column`.
+    /// A row that shows `text`, with its cursor in `column`.
     pub(super) fn from_text(text: &str, column: usize) -> Self {
         Self {
             cells: text.chars().collect(),
@@ -35,7 +35,7 @@ impl Cells {
         }
     }
 
-    /// What the row shows.
+    /// The text of the row.
     pub(super) fn text(self) -> String {
         self.cells.into_iter().collect()
     }

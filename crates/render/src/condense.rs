@@ -1,18 +1,18 @@
-//! Rows that say nothing new: lines that are equal, and output that is no text.
+//! Condenses repeated lines and binary output.
 
 use super::binary::{LineContent, classify_content};
 use super::cost::group_thousands;
 use super::excerpt::ExcerptPiece;
 use super::rows::OutputRow;
 
-/// Equal lines in a row from which on they are shown as one.
+/// The number of equal consecutive lines from which on they are shown as one.
 const EQUAL_LINES: u64 = 4;
 
-/// Bytes of a line between two binary ones that is one of them, whatever it looks like.
+/// The most bytes of a line between two binary ones that counts as binary regardless of content.
 const ISLAND_BYTES: u64 = 8;
 
-/// Marks rows that are no text; `sample_rows` are decoded and not cleaned yet. A row that may be
-/// either is what its neighbours in the same stream are.
+/// Marks binary rows; `sample_rows` are decoded but not cleaned yet. An ambiguous row is classified
+/// as its neighbours in the same stream.
 pub(super) fn mark_binary(rows: &mut [OutputRow]) {
     let contents: Vec<LineContent> = rows.iter().map(|row| classify_content(&row.text)).collect();
     if !contents.contains(&LineContent::Binary) {
@@ -47,7 +47,7 @@ pub(super) fn mark_binary(rows: &mut [OutputRow]) {
     }
 }
 
-/// What stands for binary output.
+/// The text shown for binary output.
 fn binary_text(bytes: u64) -> String {
     format!("[binary, {} bytes]", group_thousands(bytes))
 }
@@ -78,7 +78,7 @@ fn continues_run(first: &OutputRow, next: &OutputRow) -> bool {
         && (first.binary || first.text == next.text)
 }
 
-/// One row for a run, or its rows where they are too few.
+/// One row for a run, or its rows where they are few.
 fn merge_run(mut run: Vec<OutputRow>) -> Vec<OutputRow> {
     let repeats: u64 = run.iter().map(|row| row.repeats).sum();
     if run.len() == 1 || (!run[0].binary && repeats < EQUAL_LINES) {
@@ -97,7 +97,7 @@ fn merge_run(mut run: Vec<OutputRow>) -> Vec<OutputRow> {
 }
 
 impl OutputRow {
-    /// What stands behind its text: how often it came, where it came often.
+    /// The suffix with the number of repetitions, if there are many.
     pub(super) fn suffix(&self) -> String {
         match (self.repeats, self.text.is_empty()) {
             (1, _) => String::new(),

@@ -1,13 +1,13 @@
-//! What lines cost, and lines cut to what they may cost.
+//! The cost of lines in characters, and cutting lines to it.
 
 use super::rows::OutputRow;
 
-/// What the JSON around one text block costs.
+/// Characters of the JSON around one text block.
 pub(super) const BLOCK_CHARS: usize = 28;
-/// Kept free for the note in the middle of a cut line.
+/// Reserved for the note in the middle of a cut line.
 const NOTE_CHARS: usize = 64;
 
-/// What a line costs: its characters, its end, and its share of the block it is in.
+/// The cost of a line: its characters, its end, and its share of its block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineCost {
     share: usize,
@@ -24,7 +24,7 @@ impl LineCost {
         chars(text) + self.share
     }
 
-    /// What a row costs, its suffix included.
+    /// The cost of a row, including its suffix.
     pub(super) fn of_row(self, row: &OutputRow) -> usize {
         self.of(&row.text) + chars(&row.suffix())
     }
@@ -38,7 +38,7 @@ pub(super) fn chars(text: &str) -> usize {
     }
 }
 
-/// Cuts a line of more characters in its middle and names its length.
+/// Cuts a line longer than `limit` in its middle and states its length.
 pub fn elide_middle(text: &mut String, limit: usize) {
     if text.len() <= limit {
         return;
@@ -62,7 +62,7 @@ fn nth_char(text: &str, n: usize) -> usize {
     text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 pub(super) fn group_thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

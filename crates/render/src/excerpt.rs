@@ -1,5 +1,5 @@
-//! Head, tail and what failed between them, within a budget; each part left out counted
-//! exactly.
+//! Excerpts: the first lines, the last ones and the failure lines between them, within a budget;
+//! each omitted range is counted exactly.
 
 use std::collections::HashMap;
 
@@ -8,41 +8,40 @@ use super::cost::{BLOCK_CHARS, LineCost, elide_middle, group_thousands};
 use super::rows::OutputRow;
 use super::select_lines::{LineSelection, has_failure, select_lines};
 
-/// The most characters a reply has unless more are asked for.
+/// The default size of a reply, in characters.
 pub const REPLY_CHARS: usize = 12_000;
-/// The most characters a reply can be asked for.
+/// The largest size of a reply, in characters.
 pub const REPLY_LIMIT_CHARS: usize = 20_000;
-/// The most characters shown of a long output of a command that succeeded and in which nothing
-/// says that something failed.
+/// The most characters of a long output of a successful command without failure lines.
 pub const QUIET_CHARS: usize = 3_000;
-/// The same where something says that it failed, of a command that says it succeeded.
+/// The same with failure lines, of a command that reports success.
 pub const FAILURE_CHARS: usize = 5_000;
-/// What the line that names the stream of those below it costs, or the mark of one line.
+/// Characters of the heading of a stream, or of the mark of one line.
 pub(super) const HEADING_CHARS: usize = 10;
-/// Lines of standard error between others that are marked one by one.
+/// The most consecutive lines of standard error that are marked one by one.
 const FEW_LINES: usize = 2;
-/// The smallest budget an excerpt works with.
+/// The smallest budget of an excerpt.
 const MIN_BUDGET_CHARS: usize = 256;
-/// A line longer than this is cut in the middle once not everything fits.
+/// A longer line is cut in the middle once not everything fits.
 const LINE_CHARS: usize = 2_000;
 
-/// How much may be shown.
+/// The size of an excerpt.
 #[derive(Debug, Clone, Copy)]
 pub struct ExcerptBudget {
     /// Characters, over all blocks.
     pub chars: usize,
     /// Lines in one block.
     pub block_lines: usize,
-    /// Characters where not everything fits and nothing says that something failed.
+    /// Characters where not everything fits and there are no failure lines.
     pub quiet_chars: usize,
-    /// Characters where not everything fits and something says that it failed.
+    /// Characters where not everything fits and there are failure lines.
     pub failure_chars: usize,
-    /// Whether lines are told apart by stream; else they tell it themselves.
+    /// Whether the text marks the stream of lines; otherwise the lines do so themselves.
     pub headings: bool,
 }
 
 impl ExcerptBudget {
-    /// So many characters in blocks of so many lines, each stream under its heading.
+    /// So many characters in blocks of so many lines, with a heading per stream.
     #[must_use]
     pub const fn new(chars: usize, block_lines: usize) -> Self {
         Self {
@@ -55,64 +54,63 @@ impl ExcerptBudget {
     }
 }
 
-/// Lines that were never fetched.
+/// Lines that were not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HiddenLines {
-    /// How many.
+    /// Number of lines.
     pub lines: u64,
-    /// Their bytes, where they could be counted.
+    /// Number of bytes, where they could be counted.
     pub bytes: Option<u64>,
-    /// The offset of the first.
+    /// Offset of the first line.
     pub offset: u64,
-    /// Whether they are standard error's.
+    /// Whether they are of standard error.
     pub is_stderr: bool,
 }
 
-/// A line, or lines that were never fetched.
+/// A line, or a range of lines that were not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExcerptPiece {
     /// A line.
     Row(OutputRow),
-    /// What lies between two lines.
+    /// The hidden lines between two lines.
     Hidden(HiddenLines),
 }
 
-/// What an excerpt is made of, in order.
+/// The input of an excerpt, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExcerptInput {
-    /// Lines, and what lies hidden between them.
+    /// Lines, and the hidden ranges between them.
     pub pieces: Vec<ExcerptPiece>,
-    /// How many hidden lines have which [`line_shape`](super::faults::line_shape), of those that say
-    /// what failed.
+    /// Number of hidden failure lines by their [`line_shape`](super::failure_lines::line_shape).
     pub similar: HashMap<u64, u64>,
 }
 
-/// What was left out.
+/// Lines omitted from an excerpt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OmittedLines {
-    /// Lines.
+    /// Number of lines.
     pub lines: u64,
     /// Their bytes as the command printed them, where they could be counted.
     pub bytes: Option<u64>,
-    /// The offset at which the first begins: the cursor to read on from.
+    /// Offset of the first one: the cursor to continue from.
     pub offset: u64,
 }
 
-/// What is shown.
+/// The rendered excerpt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Excerpt {
     /// Text blocks of at most [`ExcerptBudget::block_lines`] lines.
     pub blocks: Vec<String>,
-    /// What was left out, all in all, and where the first of it begins.
+    /// All omitted lines, and the offset of the first one.
     pub omitted: Option<OmittedLines>,
-    /// What of that is standard output, or the terminal's.
+    /// The omitted lines of standard output, or the terminal's.
     pub output_omitted: Option<OmittedLines>,
-    /// What of that is standard error.
+    /// The omitted lines of standard error.
     pub errors_omitted: Option<OmittedLines>,
 }
 
 impl ExcerptInput {
-    /// Lines that are all there.
+    /// From lines without hidden ranges.
     #[must_use]
     pub fn from_rows(rows: Vec<OutputRow>) -> Self {
         Self {
@@ -130,12 +128,12 @@ impl ExcerptInput {
         }
     }
 
-    /// The lines that are there.
+    /// The lines, without the hidden ranges.
     pub fn rows(&self) -> impl Iterator<Item = &OutputRow> {
         self.pieces.iter().filter_map(ExcerptPiece::row)
     }
 
-    /// Every line, for what changes them one by one.
+    /// The lines, mutably.
     pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut OutputRow> {
         self.pieces.iter_mut().filter_map(|piece| match piece {
             ExcerptPiece::Row(row) => Some(row),
@@ -143,7 +141,7 @@ impl ExcerptInput {
         })
     }
 
-    /// Whether lines are missing.
+    /// Whether there are hidden ranges.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.pieces.iter().any(|piece| piece.row().is_none())
@@ -151,7 +149,7 @@ impl ExcerptInput {
 }
 
 impl ExcerptPiece {
-    /// The line, where it is one.
+    /// The line, if it is one.
     #[must_use]
     pub const fn row(&self) -> Option<&OutputRow> {
         match self {
@@ -160,7 +158,7 @@ impl ExcerptPiece {
         }
     }
 
-    /// Whether it is standard error's.
+    /// Whether it is of standard error.
     pub(super) fn is_stderr(&self) -> bool {
         match self {
             Self::Row(row) => row.is_stderr(),
@@ -176,7 +174,7 @@ impl ExcerptPiece {
         self.omitted().bytes
     }
 
-    /// Lines, bytes and offset, were it left out.
+    /// Lines, bytes and offset, if it were omitted.
     fn omitted(&self) -> OmittedLines {
         match self {
             Self::Row(row) => OmittedLines {
@@ -202,7 +200,7 @@ impl OmittedLines {
         }
     }
 
-    /// The line that stands for it.
+    /// The marker line shown instead.
     pub(super) fn marker(&self) -> String {
         let bytes = self.bytes.map_or_else(String::new, |bytes| {
             format!(" ({} bytes)", group_thousands(bytes))
@@ -216,8 +214,8 @@ impl OmittedLines {
     }
 }
 
-/// Shows `input` within `budget`: all of it where it fits; else long lines are cut in their
-/// middle; else the first lines, the last ones and those that say what failed remain.
+/// Renders `input` within `budget`: all of it where it fits; else long lines are cut in their
+/// middle; else the first lines, the last ones and the failure lines remain.
 #[must_use]
 pub fn excerpt(input: ExcerptInput, budget: ExcerptBudget) -> Excerpt {
     let mut material = input.condensed();
@@ -262,7 +260,7 @@ pub fn excerpt(input: ExcerptInput, budget: ExcerptBudget) -> Excerpt {
     }
 }
 
-/// What all rows cost, the headings of their streams included.
+/// The cost of all rows, including the headings of their streams.
 fn total_cost(material: &ExcerptInput, price: LineCost, budget: ExcerptBudget) -> usize {
     let rows: usize = material.rows().map(|row| price.of_row(row)).sum();
     let headings = if budget.headings {
@@ -274,7 +272,7 @@ fn total_cost(material: &ExcerptInput, price: LineCost, budget: ExcerptBudget) -
     rows + headings
 }
 
-/// How often the stream changes, standard output being the one that needs no heading.
+/// Number of stream changes; standard output needs no heading.
 fn count_stream_switches(streams: impl Iterator<Item = bool>) -> usize {
     let mut is_stderr_now = false;
     let changes =
@@ -282,7 +280,7 @@ fn count_stream_switches(streams: impl Iterator<Item = bool>) -> usize {
     changes.count()
 }
 
-/// What all that is not shown of the pieces meant comes to.
+/// The sum of everything in the selected pieces that is not shown.
 pub(super) fn omitted_total(
     pieces: &[ExcerptPiece],
     selection: &LineSelection,
@@ -298,7 +296,7 @@ pub(super) fn omitted_total(
 /// One line of an excerpt.
 struct ExcerptLine {
     text: String,
-    /// Whether it is standard error's; none for the marker of a gap.
+    /// Whether it is of standard error; none for the marker of an omission.
     is_stderr: Option<bool>,
 }
 
@@ -318,7 +316,7 @@ impl ExcerptLine {
     }
 }
 
-/// The lines shown, with a marker for each stretch that is not.
+/// The lines shown, with a marker for each omitted range.
 fn excerpt_lines(pieces: Vec<ExcerptPiece>, selection: &LineSelection) -> Vec<ExcerptLine> {
     let mut lines = Vec::new();
     let mut gap: Option<OmittedLines> = None;
@@ -344,13 +342,13 @@ fn excerpt_lines(pieces: Vec<ExcerptPiece>, selection: &LineSelection) -> Vec<Ex
     lines
 }
 
-/// What stands behind a line that says what many others say that are not shown.
+/// The note after a line that represents similar omitted lines.
 pub(super) fn similar_note(count: u64) -> String {
     format!(" [… {} more like this …]", group_thousands(count))
 }
 
-/// Lines joined into blocks, each stream told apart. Where the stream changes once, that is where
-/// a block begins; where it changes often, a few lines of standard error are marked one by one.
+/// Joins lines into blocks, with streams marked. A single change of the stream starts a new block;
+/// among frequent changes, a few lines of standard error are marked one by one.
 fn join_blocks(lines: Vec<ExcerptLine>, budget: ExcerptBudget) -> Vec<String> {
     let streams: Vec<bool> = lines.iter().filter_map(|line| line.is_stderr).collect();
     let is_split_once = count_stream_switches(streams.iter().copied()) == 1;

@@ -116,7 +116,7 @@ fn a_long_line_that_fits_is_not_cut() {
     assert_eq!(shown.blocks, [long]);
 }
 
-/// A log of `total` lines in which the lines at `places` say what failed.
+/// A log of `total` lines with failure lines at the given indices.
 fn log(total: usize, faults: &[(usize, &str)]) -> Vec<OutputRow> {
     let line = |n: usize| {
         let fault = faults.iter().find(|(place, _)| *place == n);
@@ -184,7 +184,7 @@ fn markers(lines: &[&str]) -> Vec<(u64, u64, u64)> {
         .collect()
 }
 
-/// How many equal lines a line stands for.
+/// How many equal lines a line represents.
 fn repeats(line: &str) -> u64 {
     let told = line.rsplit_once("[× ").map(|(_, told)| told);
     let count = told.map(|told| told.trim_end_matches(|c: char| !c.is_ascii_digit()));
@@ -203,7 +203,7 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Lines, some of them replaced by so many hidden ones.
+/// Lines, some of them replaced by hidden ranges.
 fn pieces() -> impl Strategy<Value = Vec<ExcerptPiece>> {
     let hidden = prop::option::weighted(0.03, (1_u64..1_000_000, 0_u64..1_000_000_000));
     prop::collection::vec((line(), hidden), 1..160).prop_map(|lines| {
@@ -248,7 +248,7 @@ proptest! {
             prop_assert!(block.split('\n').count() <= block_lines);
         }
 
-        // The stretches are exact: lines and bytes add up, and each begins where it says.
+        // The omissions are exact: lines and bytes add up, and each starts at its offset.
         let lines: Vec<&str> = shown.blocks.iter().flat_map(|b| b.split('\n')).collect();
         let markers = markers(&lines);
         let told = markers.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
@@ -261,13 +261,13 @@ proptest! {
         let cursors: Vec<u64> = markers.iter().map(|one| one.2).collect();
         prop_assert!(cursors.windows(2).all(|two| two[0] <= two[1]), "{cursors:?}");
 
-        // What is shown was there, in this order, none of it twice; the ends are kept.
+        // The lines shown are those of the input, in order, without duplicates; the ends are kept.
         let rows: Vec<&OutputRow> = pieces.iter().filter_map(ExcerptPiece::row).collect();
         let mut left = rows.iter();
         for line in lines.iter().filter(|line| self::markers(&[line]).is_empty()) {
             let line = line.split(" [× ").next().unwrap_or_default();
             let line = if line.starts_with("[× ") { "" } else { line };
-            // In a tiny budget less than that is left of a line's beginning.
+            // A tiny budget leaves less of a line's beginning.
             let begin = line.split(" [… ").next().unwrap_or_default();
             let begin = begin.split("[… ").next().unwrap_or_default();
             let begin: String = begin.chars().take(20).collect();

@@ -11,7 +11,7 @@ use ostler_model::{
 
 use super::truncated;
 
-/// The most hosts of an allow list that are named.
+/// The most hosts of an allow list shown.
 const HOSTS_SHOWN: usize = 5;
 /// The most characters of a path.
 const PATH_CHARS: usize = 200;
@@ -30,8 +30,8 @@ pub fn describe_missing(missing: &[MissingCapability]) -> String {
     names.join(", ") + &reasons.collect::<String>()
 }
 
-/// What every answer says of the walls: at level high what is in force, below it only what is
-/// missing of it, as far as that is a warning.
+/// The note on isolation in every answer: at level high what is in force, below it only what is
+/// missing, if that is a warning.
 #[must_use]
 pub fn describe_level(policy: &IsolationSpec, warnings: &[MissingCapability]) -> Option<String> {
     let missing = describe_missing(warnings);
@@ -127,7 +127,7 @@ fn describe_limit(limit: LimitKind, limits: &Limits) -> String {
     }
 }
 
-/// What was left that tools run or obey unasked, a line each.
+/// Files that tools run automatically, one line each.
 #[must_use]
 pub fn describe_autorun(report: &AutorunReport) -> Vec<String> {
     let line = |it: &AutorunFinding| {
@@ -157,7 +157,7 @@ pub fn describe_autorun(report: &AutorunReport) -> Vec<String> {
     lines
 }
 
-/// What the overlay holds, a line each, at most so many; the sums first.
+/// The changes in an overlay, totals first, then at most so many lines.
 #[must_use]
 pub fn describe_changes(changes: &OverlayChanges, lines: usize) -> String {
     let [created, changed, deleted] = changes.totals;
@@ -219,7 +219,7 @@ pub fn describe_conflict(conflict: &OverlayConflict) -> String {
     format!("! {}: {reason}", path.escape_debug())
 }
 
-/// What became of changes, in a word for people.
+/// The outcome of changes, as a word.
 #[must_use]
 pub const fn outcome_word(fate: OverlayOutcome) -> &'static str {
     match fate {

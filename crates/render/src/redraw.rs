@@ -1,21 +1,20 @@
-//! Lines that draw over earlier lines: progress of several rows, spinners, screens that are
-//! cleared. A [`RedrawFolder`] leaves the last state of each row and counts the lines that went into
-//! it.
+//! Lines that overwrite earlier lines: progress of several rows, spinners, cleared screens. A
+//! [`RedrawFolder`] leaves the last state of each row and counts the lines that went into it.
 
 use super::ansi::{AnsiToken, CELLS, Tokens, is_plain};
 use super::clean::{Cells, clean};
 use super::rows::OutputRow;
 use ostler_model::StreamName;
 
-/// Rows above the cursor that can still be drawn over, like a terminal's screen.
+/// Rows above the cursor that can still be overwritten, like a terminal's screen.
 const SCREEN_ROWS: usize = 256;
-/// Times one line goes to another row; further movements are not carried out.
+/// The most row changes of one line; further movements are ignored.
 const LINE_MOVES: usize = 512;
 
-/// Takes lines in their order, gives rows as a terminal would have left them.
+/// Takes lines in order, and returns rows as a terminal would leave them.
 #[derive(Debug, Default)]
 pub struct RedrawFolder {
-    /// Rows in the order in which they came up; none where one was erased.
+    /// Rows in order of their creation; none where one was erased.
     rows: Vec<Option<OutputRow>>,
     screens: Vec<StreamScreen>,
 }
@@ -24,26 +23,26 @@ pub struct RedrawFolder {
 #[derive(Debug)]
 struct StreamScreen {
     stream: StreamName,
-    /// Its last rows, as places in [`RedrawFolder::rows`].
+    /// Its last rows, as indices into [`RedrawFolder::rows`].
     row_indices: Vec<usize>,
-    /// The row the cursor is in; behind the last means on a fresh row.
+    /// The row of the cursor; an index past the last row means a new one.
     cursor_row: usize,
-    /// The row that is the topmost of a screen that was cleared.
+    /// The topmost row of a cleared screen.
     top: Option<usize>,
 }
 
-/// A line on its way onto the screen.
+/// A line being drawn.
 struct RowEditor {
     cells: Cells,
     /// Lines and bytes of rows that were erased.
     lines: u64,
     bytes: u64,
-    /// How often it went to another row.
+    /// Number of row changes so far.
     moves: usize,
 }
 
 impl RedrawFolder {
-    /// Takes in one line; its text is as printed.
+    /// Adds one line; its text is as printed.
     pub fn push_line(&mut self, row: OutputRow) {
         let screen = self.screen_of(row.stream);
         self.screens[screen].trim();
@@ -54,7 +53,7 @@ impl RedrawFolder {
         self.draw(screen, row);
     }
 
-    /// Takes in one line that can be no part of a redraw.
+    /// Adds one line that is not part of a redraw.
     pub fn push_whole_line(&mut self, row: OutputRow) {
         let screen = self.screen_of(row.stream);
         self.screens[screen].cursor_row = self.screens[screen].row_indices.len();
@@ -62,13 +61,13 @@ impl RedrawFolder {
         self.append(screen, OutputRow { text, ..row });
     }
 
-    /// The row that began at this offset, to put right what it shows.
+    /// The row that starts at this offset, to correct its text.
     pub fn row_at_offset(&mut self, offset: u64) -> Option<&mut OutputRow> {
         let mut rows = self.rows.iter_mut().rev().flatten();
         rows.find(|row| row.offset == offset)
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -80,7 +79,7 @@ impl RedrawFolder {
         self.rows.is_empty()
     }
 
-    /// What is left on the screen and above it.
+    /// The rows left on the screen and above it.
     #[must_use]
     pub fn finish(mut self) -> Vec<OutputRow> {
         for screen in std::mem::take(&mut self.screens) {
@@ -127,7 +126,7 @@ impl RedrawFolder {
         self.end_line(screen, editor, line);
     }
 
-    /// The row the cursor is in, ready to be drawn on.
+    /// Starts to edit the row of the cursor.
     fn edit_row(&self, screen: usize, column: usize) -> RowEditor {
         let cells = match self.cursor_row(screen) {
             Some(row) => Cells::from_text(&row.text, column),
@@ -147,7 +146,7 @@ impl RedrawFolder {
         self.rows[index].as_ref()
     }
 
-    /// Movements between rows, and what erases other rows; the rest stays in the row.
+    /// Applies movements between rows and erasures of other rows; the rest stays within the row.
     fn control(
         &mut self,
         screen: usize,
@@ -187,7 +186,7 @@ impl RedrawFolder {
         }
     }
 
-    /// Puts down the row the pen is on and takes up another.
+    /// Commits the present row and starts to edit another.
     fn move_to(&mut self, screen: usize, editor: &mut RowEditor, to: usize, line: &OutputRow) {
         if editor.moves == LINE_MOVES {
             return;
@@ -210,7 +209,7 @@ impl RedrawFolder {
         };
     }
 
-    /// Writes what was drawn into its row; makes one where something was drawn on a fresh one.
+    /// Writes the drawn text into its row; creates one where something was drawn on a new row.
     fn commit_row(&mut self, screen: usize, editor: &mut RowEditor, line: &OutputRow) {
         let column = editor.cells.column;
         let cells = std::mem::take(&mut editor.cells);
@@ -237,8 +236,7 @@ impl RedrawFolder {
         }
     }
 
-    /// Takes the rows from `from` on off the screen; what was counted for them goes with the
-    /// line that did it.
+    /// Removes the rows from `from` on; their counts go to the line that erased them.
     fn erase(&mut self, screen: usize, editor: &mut RowEditor, from: usize) {
         let from = from.min(self.screens[screen].row_indices.len());
         for index in self.screens[screen].row_indices.split_off(from) {
@@ -249,7 +247,7 @@ impl RedrawFolder {
         }
     }
 
-    /// The line is over: it counts for the row it ended in.
+    /// The line is complete: it counts for the row it ended in.
     fn end_line(&mut self, screen: usize, editor: RowEditor, line: OutputRow) {
         let lines = line.lines + editor.lines;
         let bytes = line.bytes + editor.bytes;
@@ -287,7 +285,7 @@ impl RedrawFolder {
         );
     }
 
-    /// Rows below the cursor that were erased are not shown; they count for the one above.
+    /// Erased rows below the cursor are dropped; they count for the one above.
     fn drop_trailing_blanks(&mut self, screen: &StreamScreen) {
         let mut indices = screen.row_indices.clone();
         while indices.len() > screen.cursor_row.max(1) {
@@ -312,13 +310,13 @@ impl StreamScreen {
         self.cursor_row >= self.row_indices.len()
     }
 
-    /// The topmost row; the first time it is asked for, all before it has scrolled away.
+    /// The topmost row; on first use, all rows before it count as scrolled off.
     fn home_row(&mut self) -> usize {
         let at = self.cursor_row;
         *self.top.get_or_insert(at)
     }
 
-    /// Forgets rows that cannot be reached any more.
+    /// Drops rows that cannot be reached any more.
     fn trim(&mut self) {
         if self.row_indices.len() < 2 * SCREEN_ROWS {
             return;

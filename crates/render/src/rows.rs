@@ -12,46 +12,45 @@ use super::condense::mark_binary;
 use super::cost::group_thousands;
 use super::redraw::RedrawFolder;
 
-/// How much of the end of a line too long to fetch is looked at.
+/// Bytes examined at the end of a line too long to read whole.
 pub const LINE_TAIL_BYTES: u64 = 8 * 1024;
 
-/// What is shown of the beginning of such a line.
+/// Characters shown of the beginning of such a line.
 const LINE_HEAD_CHARS: usize = 1_200;
-/// What is shown of its end.
+/// Characters shown of its end.
 const LINE_TAIL_CHARS: usize = 400;
 
 /// One line of text, or what redraws left of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputRow {
-    /// When its first byte came; of a redrawn one, that of its last state.
+    /// When its first byte was read; for a redrawn one, that of its last state.
     pub at: Timestamp,
     /// Its stream.
     pub stream: StreamName,
     /// The offset of its first byte.
     pub offset: u64,
-    /// Lines of the command that went into it: one, unless it was redrawn or repeated.
+    /// Lines of the command in it: one, unless it was redrawn or repeated.
     pub lines: u64,
-    /// How many equal rows it stands for.
+    /// Number of equal rows it represents.
     pub repeats: u64,
-    /// Their bytes as the command printed them, their ends included.
+    /// Their bytes as the command printed them, including line ends.
     pub bytes: u64,
-    /// Whether it is no text; then its text says so.
+    /// Whether it is binary; then its text says so.
     pub binary: bool,
     /// Its text.
     pub text: String,
 }
 
 impl OutputRow {
-    /// Whether it is standard error's.
+    /// Whether it is of standard error.
     #[must_use]
     pub fn is_stderr(&self) -> bool {
         self.stream == StreamName::Stderr
     }
 }
 
-/// Decodes and cleans lines, each by itself; no encoding means UTF-8. Of a character that is
-/// still on its way at the end of a line that grows, nothing is shown; where nothing more will
-/// come it is U+FFFD.
+/// Decodes and cleans lines, each by itself; no encoding means UTF-8. An incomplete character at
+/// the end of a line that may grow is omitted; at the final end it is U+FFFD.
 #[must_use]
 pub fn to_rows(
     lines: &[JournalLine],
@@ -67,7 +66,7 @@ pub fn to_rows(
     rows
 }
 
-/// Decodes lines that follow one another and lets them draw over each other.
+/// Decodes consecutive lines and applies redraws across them.
 pub fn fold_lines(
     fold: &mut RedrawFolder,
     lines: &[JournalLine],
@@ -88,7 +87,7 @@ pub fn fold_lines(
     }
 }
 
-/// Decoded lines, escape sequences and all.
+/// Decoded lines, with escape sequences.
 fn decode_rows(
     lines: &[JournalLine],
     encoding: Option<Encoding>,
@@ -103,8 +102,8 @@ fn decode_rows(
     rows
 }
 
-/// The text of a line whose middle was not fetched: its beginning and its end, or only its
-/// end where it redraws itself.
+/// The text of a line whose middle was not read: its beginning and its end, or only its end where
+/// it redraws itself.
 pub fn splice_line_end(row: &mut OutputRow, end: &[u8]) {
     let end = String::from_utf8_lossy(without_half_character(end));
     if let Some(redraw) = first_redraw(&end) {
@@ -118,8 +117,8 @@ pub fn splice_line_end(row: &mut OutputRow, end: &[u8]) {
     row.text = format!("{head}[… a line of {} bytes …]{end}", row.bytes);
 }
 
-/// The text of a line of which a part in its middle was fetched, with what was not told, and
-/// where the part begins.
+/// The text of a line of which only a part in its middle was read, with the omitted bytes and the
+/// offset of the part.
 pub fn mark_clipped(row: &mut OutputRow, line: &JournalLine) {
     let after = line.clipped - line.skipped;
     let text = row.text.trim_matches(char::REPLACEMENT_CHARACTER);
@@ -138,8 +137,8 @@ pub fn mark_clipped(row: &mut OutputRow, line: &JournalLine) {
     row.text = format!("{before}{text}{after}");
 }
 
-/// Where a line first goes back to its beginning. A carriage return that ends the line is
-/// none.
+/// The first position where a line returns to its beginning. A carriage return at the end does not
+/// count.
 fn first_redraw(text: &str) -> Option<usize> {
     let text = text.trim_end_matches('\r');
     let markers = ["\r", "\x1b[2K", "\x1b[1G", "\x1b[G", "\x1b[0G"];
@@ -165,7 +164,7 @@ fn utf8_row(line: &JournalLine, grows: bool) -> OutputRow {
     new_row(line, String::from_utf8_lossy(bytes))
 }
 
-/// Whether more of this line may come.
+/// Whether the line may grow.
 const fn is_open(line: &JournalLine) -> bool {
     !line.terminated && line.clipped == 0
 }
@@ -183,8 +182,8 @@ fn new_row(line: &JournalLine, text: Cow<'_, str>) -> OutputRow {
     }
 }
 
-/// Decodes each stream in one go, so that state and half characters carry over from line to
-/// line; a decoder may hold text back, so rows come out when their line's end does.
+/// Decodes each stream in one go, so that decoder state and partial characters carry over between
+/// lines; a decoder may delay text, so a row is emitted with its line's end.
 fn decode_streams(lines: &[JournalLine], encoding: Encoding, grows: bool) -> Vec<OutputRow> {
     let mut decoders: Vec<StreamDecoder<'_>> = Vec::new();
     let mut rows = Vec::with_capacity(lines.len());
@@ -205,7 +204,7 @@ fn decode_streams(lines: &[JournalLine], encoding: Encoding, grows: bool) -> Vec
     rows
 }
 
-/// One stream on its way through a decoder.
+/// One stream being decoded.
 struct StreamDecoder<'a> {
     stream: StreamName,
     decoder: Decoder,
@@ -268,7 +267,7 @@ impl<'a> StreamDecoder<'a> {
         self.drain(rows);
         for line in self.pending_lines {
             let text = std::mem::take(&mut self.text);
-            // In UTF-16 a newline's second byte seems to begin one more line.
+            // In UTF-16 the second byte of a newline seems to start another line.
             if text.is_empty() && !line.terminated && !line.bytes.is_empty() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Which lines are shown where not all can be.
+//! Selects the lines to show where not all fit.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,37 +12,37 @@ use super::failure_lines::{FailureLine, STRONG_WEIGHT, classify, line_shape};
 use super::rows::OutputRow;
 use super::stream_budget::{StreamShare, stream_shares, take_within};
 
-/// The first lines get this share of the budget at least, in hundredths.
+/// The first lines get at least this percentage of the budget.
 const HEAD_PERCENT: usize = 12;
-/// The last lines get this share at least.
+/// The last lines get at least this percentage.
 const TAIL_PERCENT: usize = 28;
-/// Where nothing failed, the first lines get this share and the last ones the rest.
+/// Without failures, the first lines get this percentage and the last ones the rest.
 const PLAIN_HEAD_PERCENT: usize = 20;
-/// What only hints at a failure gets this share of the budget at most.
+/// Hints of a failure get at most this percentage of the budget.
 const HINTS_PERCENT: usize = 15;
-/// Where something says for certain what failed, hints get this share at most.
+/// Where a failure is certain, hints get at most this percentage.
 const FEW_HINTS_PERCENT: usize = 4;
-/// What weighs less is shown only where it stands next to something else.
+/// Lines of less weight are shown only next to selected ones.
 const MIN_HINT_WEIGHT: u8 = 30;
-/// Failures that get their neighbours before others get their one line.
+/// Number of failures that get context before others get their one line.
 const FAILURES_WITH_CONTEXT: usize = 6;
-/// How far behind a message the place is told.
+/// The most lines between a message and its location.
 const LOCATION_LINES: usize = 3;
-/// What the first failure weighs more: it often caused the others.
+/// Additional weight of the first failure: it often caused the others.
 const FIRST_BONUS: u32 = 16;
-/// What one that looks like earlier ones weighs less each time their number doubles.
+/// Weight lost by a failure similar to earlier ones, each time their number doubles.
 const SIMILAR_MALUS: u32 = 6;
 
-/// Which pieces are shown.
+/// The selected pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct LineSelection {
-    /// For each piece, whether it is.
+    /// For each piece, whether it is selected.
     pub(super) selected: Vec<bool>,
-    /// Behind which rows is told how many lines like it are not shown.
+    /// Rows with a note, and the number of similar omitted lines.
     pub(super) similar_notes: HashMap<usize, u64>,
 }
 
-/// A line that says what failed.
+/// A failure line.
 #[derive(Debug, Clone, Copy)]
 struct FailureAnchor {
     index: usize,
@@ -51,14 +51,14 @@ struct FailureAnchor {
     priority: u32,
 }
 
-/// Whether a line says for certain that something failed.
+/// Whether a line states a failure with certainty.
 pub(super) fn has_failure(pieces: &[ExcerptPiece]) -> bool {
     let mut rows = pieces.iter().filter_map(ExcerptPiece::row);
     rows.any(|row| classify(&row.text).is_some_and(|fault| fault.weight >= STRONG_WEIGHT))
 }
 
-/// Chooses from `material` what costs at most `room`. Each stream keeps its first and its last
-/// lines; what failed is chosen from both together.
+/// Selects from `material` what costs at most `room`. Each stream keeps its first and its last
+/// lines; failure lines are selected from both together.
 pub(super) fn select_lines(material: &ExcerptInput, room: usize, cost: LineCost) -> LineSelection {
     let anchors = anchors(&material.pieces);
     let strong = anchors
@@ -88,7 +88,7 @@ pub(super) fn select_lines(material: &ExcerptInput, room: usize, cost: LineCost)
     }
 }
 
-/// Every line that says what failed, the most telling first.
+/// Every failure line, the most significant first.
 fn anchors(pieces: &[ExcerptPiece]) -> Vec<FailureAnchor> {
     let mut similar: HashMap<u64, u32> = HashMap::new();
     let mut reported: HashSet<(&str, FailureLocation<'_>, Vec<&str>)> = HashSet::new();
@@ -127,8 +127,8 @@ fn anchors(pieces: &[ExcerptPiece]) -> Vec<FailureAnchor> {
     anchors
 }
 
-/// Where something failed, as the line after the message tells it. A message that comes again
-/// with another place is another failure; with other numbers around it, it is the same.
+/// The location of a failure, from the line after the message. The same message with another
+/// location is another failure; with other numbers around it, it is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum FailureLocation<'t> {
     Explicit(&'t str),
@@ -159,24 +159,24 @@ impl<'t> FailureLocation<'t> {
     }
 }
 
-/// Whether what failed is told in the lines that follow.
+/// Whether the failure is described in the lines that follow.
 fn continues_below(message: &OutputRow) -> bool {
     message.text.trim_end().ends_with(':')
 }
 
-/// A choice on its way: lines are added as long as they fit.
+/// A selection being built: lines are added as long as they fit.
 struct LineSelector<'m> {
     pieces: &'m [ExcerptPiece],
     cost: LineCost,
     room: usize,
-    /// What one marker costs at most, with the heading of a stream that may follow it.
+    /// The most that one marker costs, with the heading of a stream that may follow it.
     marker: usize,
-    /// What such a heading costs; nothing where there is one stream.
+    /// The cost of such a heading; zero where there is one stream.
     heading: usize,
     selected: Vec<bool>,
-    /// The shape of each line that says what failed.
+    /// The shape of each failure line.
     shapes: HashMap<usize, u64>,
-    /// What the lines shown, the markers and the notes cost at most.
+    /// The most that the lines, the markers and the notes cost.
     spent: usize,
 }
 
@@ -191,7 +191,7 @@ impl<'m> LineSelector<'m> {
             selected: vec![false; pieces.len()],
             similar_notes: HashMap::new(),
         };
-        // No stretch has more lines or bytes than all together, or begins behind the last.
+        // No omission has more lines or bytes than all together, or starts after the last.
         let largest = omitted_total(pieces, &empty, |_| true).map(|all| OmittedLines {
             offset: pieces
                 .iter()
@@ -223,7 +223,7 @@ impl<'m> LineSelector<'m> {
         }
     }
 
-    /// What showing a line adds: itself, the heading of its stream, and a marker more or less.
+    /// What showing a line adds: itself, the heading of its stream, and the change of markers.
     fn added_cost(&self, index: usize) -> Option<isize> {
         let row = self.pieces[index].row()?;
         let gap = |neighbour: Option<&bool>| neighbour.is_some_and(|shown| !shown);
@@ -238,7 +238,7 @@ impl<'m> LineSelector<'m> {
         Some(own + (gaps * self.marker).cast_signed() - self.marker.cast_signed())
     }
 
-    /// Shows a line if it fits; false where it does not, or was never fetched.
+    /// Selects a line if it fits; false where it does not, or was not read.
     fn try_select(&mut self, index: usize) -> bool {
         if self.selected[index] {
             return true;
@@ -260,9 +260,9 @@ impl<'m> LineSelector<'m> {
         row.map_or(0, |row| self.cost.of_row(row))
     }
 
-    /// Shows the first and the last line of each stream, and as many after and before them as
-    /// these shares of the stream's own share hold, in hundredths. Lines of streams that come
-    /// in turn are shown in turn, so that no gap is between them.
+    /// Selects the first and the last line of each stream, and as many after and before them as fit
+    /// into these percentages of the stream's share. Lines of interleaved streams are selected in
+    /// turn, so that no gap is between them.
     fn select_ends<'l>(&mut self, lanes: &'l [StreamShare], (head, tail): (usize, usize)) {
         let both = |lane: &'l StreamShare| [lane.indices.first(), lane.indices.last()];
         for index in lanes.iter().flat_map(both).flatten() {
@@ -294,7 +294,7 @@ impl<'m> LineSelector<'m> {
         }
     }
 
-    /// Shows all of a stream, the last lines first, within its share.
+    /// Selects all of a stream, the last lines first, within its share.
     fn select_stream(&mut self, lane: &StreamShare) {
         let limit = self.spent + lane.share;
         for index in lane.indices.iter().rev() {
@@ -304,7 +304,7 @@ impl<'m> LineSelector<'m> {
         }
     }
 
-    /// Shows lines from the back as long as there is room.
+    /// Selects lines from the end as long as they fit.
     fn select_from_end(&mut self) {
         let indices = (0..self.pieces.len()).rev();
         for index in indices {
@@ -314,7 +314,7 @@ impl<'m> LineSelector<'m> {
         }
     }
 
-    /// Leaves out empty lines that stand alone between two gaps: the gaps become one.
+    /// Deselects empty lines between two gaps: the gaps become one.
     fn join_gaps(&mut self, anchors: &[FailureAnchor]) {
         let anchors: HashSet<usize> = anchors.iter().map(|anchor| anchor.index).collect();
         for index in 1..self.pieces.len().saturating_sub(1) {
@@ -325,8 +325,8 @@ impl<'m> LineSelector<'m> {
         }
     }
 
-    /// Shows what failed: the most telling with their neighbours, then the others with one
-    /// line each, then the neighbours of these.
+    /// Selects failure lines: the most significant with context, then one line of each other, then
+    /// the context of those.
     fn select_failures(&mut self, anchors: &[FailureAnchor]) {
         let reportable = anchors.iter().filter(|anchor| anchor.priority > 0);
         let (strong, hints): (Vec<&FailureAnchor>, Vec<&FailureAnchor>) =
@@ -356,8 +356,7 @@ impl<'m> LineSelector<'m> {
         }
     }
 
-    /// Shows a line that says what failed, and those around it that belong to it; the next
-    /// one of its kind does not.
+    /// Selects a failure line with its context, which ends before the next one of its kind.
     fn select_with_context(&mut self, anchor: &FailureAnchor) {
         if !self.try_select(anchor.index) {
             return;
@@ -378,21 +377,21 @@ impl<'m> LineSelector<'m> {
         }
     }
 
-    /// Whether a line is empty: where tools end what they say of one failure. Inside of it
-    /// empty lines are indented.
+    /// Whether a line is empty, which ends the description of a failure; empty lines within one are
+    /// indented.
     fn is_blank(&self, index: usize) -> bool {
         let row = self.pieces[index].row();
         row.is_some_and(|row| row.text.is_empty())
     }
 
-    /// Shows what costs no more than the marker that would stand for it.
+    /// Selects gaps that cost no more than their marker.
     fn close_gaps(&mut self) {
         let mut index = 0;
         while index < self.pieces.len() {
             let gap = self.selected[index..].iter().take_while(|shown| !**shown);
             let end = index + gap.count();
             if end > index && self.is_cheap(index..end) {
-                // What the marker cost is free once the last of them is shown.
+                // The cost of the marker is free once the last of them is selected.
                 self.room += self.marker;
                 (index..end).for_each(|index| {
                     self.try_select(index);
@@ -413,7 +412,7 @@ impl<'m> LineSelector<'m> {
         })
     }
 
-    /// Keeps room for a note behind the last line of each kind of which not all are shown.
+    /// Reserves the note after the last line of each kind of which not all are shown.
     fn reserve_notes(
         &mut self,
         anchors: &[FailureAnchor],
@@ -430,7 +429,7 @@ impl<'m> LineSelector<'m> {
         noted_shapes
     }
 
-    /// Behind which lines how many like them are told.
+    /// Which rows get a note, and the number of similar omitted lines.
     fn similar_notes(
         &self,
         anchors: &[FailureAnchor],
@@ -445,7 +444,7 @@ impl<'m> LineSelector<'m> {
             .collect()
     }
 
-    /// The kinds of failure of which at least one line is shown.
+    /// The kinds of failure with at least one selected line.
     fn failure_kinds(
         &self,
         anchors: &[FailureAnchor],
@@ -472,16 +471,16 @@ impl<'m> LineSelector<'m> {
     }
 }
 
-/// Whether the piece before is standard error's.
+/// Whether the previous piece is of standard error.
 fn is_previous_stderr(pieces: &[ExcerptPiece], index: usize) -> Option<bool> {
     let before = index.checked_sub(1)?;
     pieces.get(before).map(ExcerptPiece::is_stderr)
 }
 
-/// Lines that say the same but for their numbers.
+/// Failure lines that differ only in their numbers.
 struct FailureKind {
-    /// The last one shown.
+    /// The index of the last one selected.
     last: usize,
-    /// How many are not shown.
+    /// Number of those not selected.
     unselected: u64,
 }

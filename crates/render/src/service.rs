@@ -4,7 +4,7 @@ use ostler_model::{
     Phase, ReadyCondition, ServiceKind, ServicePlan, ServicePort, ServiceStage, State,
 };
 
-/// Ports on which debuggers and hot reloading listen, not what people mean.
+/// Ports of debuggers and hot reloading, which are not the main port.
 const DEBUG_PORTS: [std::ops::RangeInclusive<u16>; 4] = [
     9_229..=9_239,
     5_678..=5_678,
@@ -21,13 +21,13 @@ pub struct ServiceReport<'a> {
     pub pid: Option<u32>,
     /// Its status in a word, for example `ready`.
     pub status: &'a str,
-    /// Where it is reached.
+    /// The URL.
     pub url: Option<&'a str>,
-    /// What it listens on.
+    /// The ports it listens on.
     pub ports: Vec<&'a ServicePort>,
-    /// What showed it ready.
+    /// The evidence of its readiness.
     pub evidence: Option<&'a str>,
-    /// What deserves a warning.
+    /// Warnings.
     pub warnings: &'a [String],
     /// What it waits for on its way to ready, as [`waits_for`] says.
     pub waits_for: Option<String>,

@@ -1,4 +1,4 @@
-//! What a line says about a failure.
+//! Classifies a line as a failure line.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,18 +8,18 @@ use regex::bytes::{Regex, RegexSet, RegexSetBuilder};
 
 use super::rules::{HARMLESS_LINES, NEGATED_FAILURES, RULES};
 
-/// From this weight on a line says what failed; below, it only hints.
+/// From this weight on a line states a failure; below, it is only a hint.
 pub const STRONG_WEIGHT: u8 = 60;
 
-/// How much of a line is looked at; what failed is told at its beginning.
+/// Bytes of a line examined; a failure is stated at its beginning.
 const CLASSIFIED_BYTES: usize = 1_024;
-/// What the compiled table may take.
+/// The most memory of the compiled table, in bytes.
 const TABLE_BYTES: usize = 16 * 1024 * 1024;
 
-/// A line that says what failed.
+/// The classification of a failure line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailureLine {
-    /// How much it says, to 100.
+    /// Its significance, to 100.
     pub weight: u8,
     /// Lines before it that belong to it.
     pub before: usize,
@@ -48,7 +48,7 @@ static COMPILED: LazyLock<CompiledRules> = LazyLock::new(|| {
     }
 });
 
-/// What a line, without colours, says about a failure; none where it says nothing.
+/// Classifies a line without colours; none where it is no failure line.
 #[must_use]
 pub fn classify(line: &str) -> Option<FailureLine> {
     let line = beginning(line.trim_end());
@@ -70,7 +70,7 @@ pub fn classify(line: &str) -> Option<FailureLine> {
     })
 }
 
-/// What two lines have in common that differ only in their numbers.
+/// A hash shared by lines that differ only in their numbers.
 #[must_use]
 pub fn line_shape(line: &str) -> u64 {
     let mut hasher = DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! Which lines say what failed. Pure, and one table: `rules`.
+//! Recognises lines that state failures. Pure, from one table: `rules`.
 
 mod classify;
 mod rules;

@@ -1,16 +1,16 @@
-//! How compilers, test runners, package managers and programs say that something failed.
+//! How compilers, test runners, package managers and programs report failures.
 //!
-//! The first rule that matches a line decides, so what is special stands before what is
-//! general. To teach a tool's voice, add a line here and one to the tests.
+//! The first rule that matches a line decides, so special rules come before general ones. To
+//! support another tool, add a rule here and a line to the tests.
 
-/// A way of saying that something failed.
+/// One form of a failure line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FailureRule {
-    /// What the line looks like, without colours.
+    /// A regular expression for the line without colours.
     pub(super) pattern: &'static str,
-    /// How much it says about the cause, to 100.
+    /// Its significance for the cause, to 100.
     pub(super) weight: u8,
-    /// Lines before and after that belong to it.
+    /// Number of lines before and after that belong to it.
     pub(super) context: (u8, u8),
 }
 
@@ -22,8 +22,8 @@ const fn rule(weight: u8, context: (u8, u8), pattern: &'static str) -> FailureRu
     }
 }
 
-/// What nearly every rule needs a line to hold: with it a scan finds the few lines to be
-/// weighed. Warnings are not worth a scan.
+/// A prefilter that nearly every rule requires: a scan with it finds the few lines to classify.
+/// Warnings are not worth a scan.
 pub const CANDIDATES: &str = concat!(
     r"(?i-u:error|fail|fatal|panic|exception|traceback|not ok|undefined|unresolved|cannot |",
     r"abort|segmentation|killed|denied|no such file|not found|refused|timed out|out of memory|",
@@ -31,7 +31,7 @@ pub const CANDIDATES: &str = concat!(
     r"|(?-u:^E[: ] )|✖|✗|✘|✕|×|⨯|❌|●|错误|失败|錯誤|エラー|오류|(?i:ошибка)|(?i-u:erreur|fehler|erro:)",
 );
 
-/// What is said in passing of errors there are none of; taken out before the rules are tried.
+/// Mentions of zero errors; removed before the rules are applied.
 pub(super) const NEGATED_FAILURES: &str = concat!(
     r"(?i-u)\b(?:0|no|zero|without(?: any)?)\s+",
     r"(?:\w+ )?(?:errors?|failures?|failed|failing|fails?|exceptions?|problems?|panics?|issues?)\b",
@@ -39,7 +39,7 @@ pub(super) const NEGATED_FAILURES: &str = concat!(
     r"|\b(?:expected|ignored|allowed) (?:errors?|failures?)\b",
 );
 
-/// Lines that name a failure and tell of none: work going on, tests that pass.
+/// Lines with words of failure that report none: progress, tests that pass.
 pub(super) const HARMLESS_LINES: &[&str] = &[
     r"(?-u)\.\.\. (?:ok|ignored)\b",
     r"(?-u)\b(?:PASSED|XFAIL|SKIPPED|xfailed)\b",
@@ -54,9 +54,9 @@ pub(super) const HARMLESS_LINES: &[&str] = &[
     ),
 ];
 
-/// The rules, the special before the general.
+/// The rules, special before general.
 pub(super) const RULES: &[FailureRule] = &[
-    // What a build ends with, once the causes were told.
+    // The last lines of a build, after the causes.
     rule(
         72,
         (0, 2),
@@ -129,7 +129,7 @@ pub(super) const RULES: &[FailureRule] = &[
     ),
     rule(86, (0, 2), r"(?-u)^e: |^\s+\d+:\d+\s+error\s"),
     rule(90, (0, 4), r"^╷|^│ Error: |^\s*× \S"),
-    // Programs that died, with a trace.
+    // Crashed programs, with a stack trace.
     rule(95, (0, 3), r"(?-u)panicked at "),
     rule(
         95,
@@ -207,7 +207,7 @@ pub(super) const RULES: &[FailureRule] = &[
         (0, 0),
         r"(?i-u)\b(?:exit(?:ed)?(?: with)?(?: code| status)?:?|returned (?:a )?(?:non-zero )?(?:exit (?:status|code)|code)):? \(?[1-9]",
     ),
-    // Words.
+    // General words.
     rule(
         70,
         (0, 1),

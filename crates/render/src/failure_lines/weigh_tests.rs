@@ -3,7 +3,7 @@ use regex::Regex;
 use super::super::rules::CANDIDATES;
 use super::*;
 
-/// Lines of real tools that say what failed, and the least they must weigh.
+/// Failure lines of real tools, and their least weight.
 const FAULTS: &[(u8, &str)] = &[
     // Rust
     (95, "error[E0308]: mismatched types"),
@@ -144,7 +144,7 @@ const FAULTS: &[(u8, &str)] = &[
     (45, "the upload failed after three tries"),
 ];
 
-/// Lines that must not count as failures, whatever words they hold.
+/// Lines that must not count as failures, whatever words they contain.
 const FINE: &[&str] = &[
     "0 errors",
     "no errors found",

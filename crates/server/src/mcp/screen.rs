@@ -7,20 +7,20 @@ use ostler_render::truncated;
 
 /// The most characters of a title.
 const TITLE_CHARS: usize = 80;
-/// Rows are not cut shorter than this; rather, rows far from the cursor are left out.
+/// Rows are not cut shorter than this; instead, rows far from the cursor are omitted.
 const MIN_ROW_CHARS: usize = 40;
 
-/// What is shown of a screen.
+/// The text of a screen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct RenderedScreen {
-    /// Its rows, blank ones at the end left out.
+    /// Its rows, without blank ones at the end.
     pub(super) rows: Vec<String>,
-    /// What is not shown, in words.
+    /// What is omitted, as text.
     pub(super) truncation: Option<String>,
 }
 
 impl RenderedScreen {
-    /// As one text.
+    /// The rows as one text.
     pub(super) fn text(&self) -> String {
         if self.rows.is_empty() {
             return "(the screen is blank)".to_owned();
@@ -46,7 +46,7 @@ pub(super) fn render_screen(view: &ScreenSnapshot, chars: usize) -> RenderedScre
     if !fits(MIN_ROW_CHARS) {
         return rows_around_cursor(rows, usize::from(view.cursor.row), chars);
     }
-    // The widest that fits; cutting at `longest` does not.
+    // The largest width that fits; cutting at `longest` does not.
     let (mut width, mut beyond) = (MIN_ROW_CHARS, longest);
     while beyond - width > 1 {
         let middle = width.midpoint(beyond);
@@ -62,7 +62,7 @@ pub(super) fn render_screen(view: &ScreenSnapshot, chars: usize) -> RenderedScre
     }
 }
 
-/// What rows cost that are cut at this width, with their line ends and marks.
+/// The characters of rows cut at this width, with line ends and truncation marks.
 fn cost(lengths: &[usize], width: usize) -> usize {
     lengths
         .iter()
@@ -88,8 +88,7 @@ fn rows_around_cursor(rows: &[String], cursor: usize, chars: usize) -> RenderedS
     }
 }
 
-/// `80x24, cursor row 3 column 13, alternate screen, title "vim"`; rows and columns from 1, as
-/// people count them.
+/// `80x24, cursor row 3 column 13, alternate screen, title "vim"`; rows and columns count from 1.
 pub(super) fn describe_view(view: &ScreenSnapshot) -> String {
     let cursor = view.cursor;
     let mut facts = format!(
@@ -115,13 +114,13 @@ pub(super) fn describe_view(view: &ScreenSnapshot) -> String {
     facts
 }
 
-/// The title, in one short line.
+/// The title, on one short line.
 pub(super) fn clean_title(view: &ScreenSnapshot) -> String {
     let title = view.title.replace(char::is_control, " ");
     truncated(title.trim(), TITLE_CHARS)
 }
 
-/// The same for programs: a [`ScreenSnapshot`], its rows as they are shown.
+/// A [`ScreenSnapshot`] as JSON, with its rows as they are shown.
 pub(super) fn fields(view: &ScreenSnapshot, rendered: &RenderedScreen) -> Value {
     json!({
         "size": view.size,

@@ -1,6 +1,6 @@
-//! The tasks extension (SEP-2663), backed by our executions: a task's id is its execution's
-//! id, so tasks survive the daemon and end when their command does. What a task comes to is
-//! what its tool answers, called once more on the ended execution.
+//! The tasks extension (SEP-2663), backed by executions: a task's id is its execution's id, so
+//! tasks survive the daemon and end when their command does. The result of a task is that of its
+//! tool, called once more on the ended execution.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,14 +32,14 @@ use crate::params::ParameterKind;
 const MAX_REMEMBERED: usize = 512;
 /// Arguments longer than this are not remembered.
 const ARGUMENTS_BYTES: usize = 16 * 1024;
-/// How long one look at a task waits for a prompt, in milliseconds: more than the quiet time
-/// that makes one.
+/// How long one check of a task waits for a prompt, in milliseconds: longer than the silence that
+/// indicates one.
 const PROMPT_WAIT_MS: u64 = 500;
-/// How long a cancellation waits for the end, in milliseconds; the order stands anyway.
+/// How long a cancellation waits for the end, in milliseconds; it takes effect in any case.
 const CANCEL_WAIT_MS: u64 = 1_000;
-/// How often to ask for a task, by its age: (younger than so many seconds, milliseconds).
+/// Suggested poll intervals by the task's age: (younger than, in seconds; interval, milliseconds).
 const POLL_MS: [(u64, u64); 2] = [(10, 1_000), (60, 2_000)];
-/// How often to ask for an old one, in milliseconds.
+/// The suggested poll interval of older tasks, in milliseconds.
 const POLL_LATER_MS: u64 = 5_000;
 
 /// Calls that became tasks, as long as this daemon runs.
@@ -50,9 +50,9 @@ pub(super) struct TaskOrigins(Mutex<HashMap<ExecutionId, TaskOrigin>>);
 #[derive(Debug, Clone)]
 struct TaskOrigin {
     tool: &'static ToolDefinition,
-    /// None where they were too long to keep.
+    /// None where they were too large to keep.
     arguments: Option<JsonObject>,
-    /// Whether prompts are questions to the person.
+    /// Whether prompts become questions to the person.
     asks_person: bool,
 }
 
@@ -76,7 +76,7 @@ impl TaskOrigins {
     }
 }
 
-/// The answer of a call that became a task.
+/// The answer to a call that becomes a task.
 pub(super) async fn create_task(
     call: ToolCall<'_>,
     (tool, arguments): (&'static ToolDefinition, JsonObject),
@@ -136,7 +136,7 @@ pub(super) async fn update_task(
     let found = desk.engine().info(&client.caller, &request.task_id);
     let info = found.map_err(|error| unknown_task(&request.task_id, &error))?;
     for (key, value) in request.input_responses {
-        // What is not open for this task any more needs no answer (SEP-2663).
+        // A question that is not open for this task any more needs no answer (SEP-2663).
         let open = desk.engine().interaction(&client.caller, &key);
         let Some(interaction) = open
             .ok()
@@ -181,18 +181,18 @@ pub(super) async fn cancel_task(
     let cancelled = desk.engine().cancel(&client.caller, &request.task_id);
     let wait = Duration::from_millis(CANCEL_WAIT_MS);
     match tokio::time::timeout(wait, cancelled).await {
-        // Not over yet: the task itself will tell.
+        // Still running: the task reports its end.
         Err(_) | Ok(Ok(_) | Err(Error::StillRunning { .. })) => Ok(()),
         Ok(Err(error)) => Err(unknown_task(&request.task_id, &error)),
     }
 }
 
-/// One answer for what does not exist and what is somebody else's.
+/// Unknown and foreign tasks get the same error.
 fn unknown_task(id: &str, error: &Error) -> ErrorData {
     ErrorData::invalid_params(format!("unknown task '{id}': {error}"), None)
 }
 
-/// What every answer about a task says.
+/// The task in every answer.
 async fn to_task(engine: &Engine, caller: &Caller, info: &ExecutionInfo) -> Task {
     let now = Timestamp::now();
     let created = info.state.created_at.unwrap_or(now);
@@ -217,7 +217,7 @@ fn poll_interval(age: Duration) -> u64 {
     entry.map_or(POLL_LATER_MS, |(_, millis)| *millis)
 }
 
-/// Looks whether the command waits for an answer, and makes that a question.
+/// Checks whether the command waits for an answer, and opens a question.
 async fn check_prompt(call: ToolCall<'_>, info: ExecutionInfo) -> ExecutionInfo {
     let (id, timeout) = (info.id.short(), Duration::from_millis(PROMPT_WAIT_MS));
     let waited = call
@@ -228,7 +228,7 @@ async fn check_prompt(call: ToolCall<'_>, info: ExecutionInfo) -> ExecutionInfo 
         return info;
     };
     if let WaitEnd::Prompt(prompt) = &waited.end {
-        // Too many are open: then this one is no question, and the task goes on working.
+        // Too many are open: then there is no question, and the task keeps its status.
         let _asked = elicit::ensure_question(call, info.id, prompt).is_ok();
     }
     waited.info
@@ -253,14 +253,14 @@ async fn task_payload(
     }
 }
 
-/// What its command asks the person, where the client can show it.
+/// The command's question to the person, where the client supports it.
 fn open_form(call: ToolCall<'_>, info: &ExecutionInfo) -> Option<rmcp::model::InputRequests> {
     let interaction = elicit::open_question(call, info.id)?;
     let command = info.spec.command.display();
     elicit::form_requests(&interaction, &command).filter(|_| call.context.supports_forms())
 }
 
-/// What the tool answers, as if the call had waited.
+/// The result of the tool, as if the call had waited.
 async fn task_result(
     call: ToolCall<'_>,
     info: &ExecutionInfo,
@@ -283,14 +283,14 @@ async fn task_result(
     object(serde_json::to_value(result).unwrap_or_default())
 }
 
-/// The error of a task whose command never ran, or of whose end nobody can tell.
+/// The error of a task whose command never ran, or whose end is unknown.
 fn lost_error(info: &ExecutionInfo) -> JsonObject {
     let code = ostler_model::ErrorCode::CommandExecution.info();
     let message = info.error_message().unwrap_or_default();
     object(json!({"code": code.rpc, "message": message, "data": {"code": code.name}}))
 }
 
-/// The tool of an execution an earlier daemon started: that of its face.
+/// The tool for an execution that an earlier daemon started: that of its client kind.
 fn tool_of(info: &ExecutionInfo) -> &'static ToolDefinition {
     let name = match info.spec.face.as_deref() {
         Some("shell") => "execute_shell",
@@ -304,8 +304,8 @@ fn tool_of(info: &ExecutionInfo) -> &'static ToolDefinition {
         .expect("command_execute is a tool")
 }
 
-/// Arguments that start what `info` is and leave everything else at its default: those of the
-/// call are forgotten, and the tool needs some.
+/// Arguments that start the command of `info` with defaults for everything else: those of the call
+/// are lost, and the tool requires some.
 fn default_arguments(tool: &ToolDefinition, info: &ExecutionInfo) -> JsonObject {
     let mut arguments = JsonObject::new();
     for parameter in tool.parameters {

@@ -1,4 +1,4 @@
-//! Our words in the library's.
+//! Conversions to the MCP library's types.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::tools::ToolDefinition;
 use crate::error::object;
 use crate::params::object_schema;
 
-/// Where machine fields of log-bearing tools and errors stand in `_meta`.
+/// The key in `_meta` of machine-readable fields of outputs and errors.
 pub(super) const RESULT_KEY: &str = "ostler/result";
 
 /// A tool as `tools/list` shows it.
@@ -27,8 +27,8 @@ pub(super) fn to_wire_tool(definition: &'static ToolDefinition) -> WireTool {
     tool
 }
 
-/// What a client concludes anyway where nothing is said is left out (that a tool may destroy,
-/// and not the same twice; what its name says): the list is read by models.
+/// The annotations of a tool, without the protocol's defaults (destructive, not idempotent, the
+/// title that the name says): models read the list.
 fn annotations(definition: &ToolDefinition) -> Option<ToolAnnotations> {
     let hints = definition.hints;
     let mut annotations = ToolAnnotations::default();
@@ -43,10 +43,10 @@ fn annotations(definition: &ToolDefinition) -> Option<ToolAnnotations> {
     (annotations != ToolAnnotations::default()).then_some(annotations)
 }
 
-/// An answer as `tools/call` gives it. Every failure a user can see is a tool error, never a
-/// protocol error: those do not reach the model.
+/// The result of `tools/call`. Every failure is a tool error, never a protocol error: those do not
+/// reach the model.
 ///
-/// `notifications_line` is what happened meanwhile.
+/// `notifications_line` has the pending notifications.
 pub(super) fn to_call_result(
     reply: ToolReply,
     notifications_line: Option<String>,
@@ -92,8 +92,8 @@ fn to_content_block(link: ResourceLink) -> ContentBlock {
     ContentBlock::resource_link(resource.with_mime_type(link.mime_type))
 }
 
-/// Errors have `{code, retryable, rpc}` at the top of `_meta`; everything else has its fields
-/// under our own key.
+/// Errors have `{code, retryable, rpc}` at the top of `_meta`; everything else has its fields under
+/// [`RESULT_KEY`].
 fn meta(fields: JsonObject, failed: bool) -> Option<MetaObject> {
     if fields.is_empty() {
         return None;

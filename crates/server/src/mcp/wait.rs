@@ -1,6 +1,6 @@
-//! Waiting on behalf of a client: never beyond its patience, with progress where it asked
-//! for it, as a task where it knows them, with questions for the person where the call wants
-//! them asked.
+//! Waiting on behalf of a client: no longer than the call may, with progress where it was
+//! requested, as a task where the client supports tasks, with questions for the person where the
+//! call wants them.
 
 use std::time::Duration;
 
@@ -14,25 +14,25 @@ use super::elicit;
 use super::progress::ProgressTarget;
 use super::reply::{BecameTask, ToolInterrupt};
 
-/// How a tool wants to wait. `Option<Duration>` alone converts: only a limit.
+/// How a tool waits. A lone `Option<Duration>` converts to a limit without further options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct WaitOptions {
-    /// The longest; none: as long as it takes, within the client's patience.
+    /// The longest wait; none means no limit but the call's own.
     pub(super) timeout: Option<Duration>,
-    /// Whether a wait that takes long may become a task, where the client knows tasks. For
-    /// calls whose answer is the command's end, and that named no limit of their own.
+    /// Whether a long wait may become a task, where the client supports tasks. For calls whose
+    /// answer is the command's end, and that have no limit of their own.
     pub(super) may_be_task: bool,
-    /// What becomes of a prompt.
+    /// The handling of a prompt.
     pub(super) on_prompt: OnPrompt,
 }
 
-/// What becomes of a prompt while a call waits.
+/// The handling of a prompt while a call waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum OnPrompt {
-    /// Nobody looks for it.
+    /// Prompts are not detected.
     #[default]
     Ignore,
-    /// The wait is over, with `WaitEnd::Prompt`.
+    /// The wait ends with `WaitEnd::Prompt`.
     Return,
     /// The person at the client is asked, and the wait goes on with their answer. Where that
     /// cannot be (no such client, a secret, no answer) it is over as with `Return`, and

@@ -1,8 +1,8 @@
-//! Output for agents: clean text within a budget, with what is left out counted. Pure.
+//! Output for agents: clean text within a budget, with omissions counted. Pure.
 //!
 //! Lines come from the journal, become [`OutputRow`]s (decoded, cleaned, redraws folded), and an
-//! [`excerpt()`] of them becomes the text blocks of a reply: the first lines, the last ones,
-//! and of those between what says that something failed ([`failure_lines`]).
+//! [`excerpt()`] of them becomes the text blocks of a reply: the first lines, the last ones, and
+//! the failure lines between them ([`failure_lines`]).
 
 mod ansi;
 mod binary;

@@ -1,4 +1,4 @@
-//! One line of the client: a message, a batch of messages, or what is wrong with it. Pure.
+//! Parses one line of the client: a message, a batch of messages, or an error. Pure.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -26,13 +26,13 @@ pub(in crate::mcp) enum ParsedLine {
     Message(Box<IncomingMessage>),
     /// The members of a JSON-RPC batch, at least one.
     Batch(Vec<Value>),
-    /// Something that must be answered with an error.
+    /// An error to answer.
     Malformed(Malformed),
-    /// Something that must not be answered: a notification or a response we do not understand.
+    /// A malformed notification or response, which must not be answered.
     Ignored,
 }
 
-/// An error response, and the request it answers where that can be read.
+/// An error response, with the id of its request where that can be read.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::mcp) struct Malformed {
     pub(in crate::mcp) id: Option<RequestId>,
@@ -40,13 +40,13 @@ pub(in crate::mcp) struct Malformed {
 }
 
 impl Malformed {
-    /// -32700.
+    /// A parse error, -32700.
     pub(in crate::mcp) fn parse(id: Option<RequestId>, message: String) -> Self {
         let error = ErrorData::new(ErrorCode::PARSE_ERROR, message, None);
         Self { id, error }
     }
 
-    /// -32600.
+    /// An invalid request, -32600.
     pub(in crate::mcp) fn request(id: Option<RequestId>, message: impl Into<String>) -> Self {
         let error = ErrorData::new(ErrorCode::INVALID_REQUEST, message.into(), None);
         Self { id, error }
@@ -89,7 +89,7 @@ impl FromValue for IncomingMessage {
     }
 }
 
-/// A request with a method of ours and params that do not fit it is parsed as an unknown one.
+/// A request of a known method whose params do not fit it is parsed as an unknown one.
 fn check_params(message: IncomingMessage) -> ParsedLine {
     if let JsonRpcMessage::Request(request) = &message
         && let ClientRequest::CustomRequest(custom) = &request.request
@@ -103,7 +103,7 @@ fn check_params(message: IncomingMessage) -> ParsedLine {
     ParsedLine::Message(Box::new(message))
 }
 
-/// Methods that revision 2026-07-28 and later ones have not.
+/// Methods that do not exist in revision 2026-07-28 and later.
 const HANDSHAKE_METHODS: [&str; 4] = [
     "initialize",
     "logging/setLevel",
@@ -111,7 +111,7 @@ const HANDSHAKE_METHODS: [&str; 4] = [
     "resources/unsubscribe",
 ];
 
-/// What is wrong with the params of a method we know; none for other methods.
+/// What is wrong with the params of a known method; none for other methods.
 pub(in crate::mcp) fn params_problem(
     request: &CustomRequest,
     meta: &RequestMetaObject,
@@ -176,7 +176,7 @@ fn diagnose(line: &[u8]) -> ParsedLine {
     }
 }
 
-/// Valid JSON that is no message.
+/// Describes valid JSON that is not a message.
 fn diagnose_value(value: Value) -> ParsedLine {
     let invalid_request =
         |id, message: &str| ParsedLine::Malformed(Malformed::request(id, message));
@@ -228,7 +228,7 @@ fn diagnose_value(value: Value) -> ParsedLine {
     invalid_request(Some(id), problem)
 }
 
-/// The value of the first `id` at the first level of an object that may be cut off or broken
+/// The value of the first `id` at the first level of an object that may be truncated or malformed
 /// anywhere.
 pub(in crate::mcp) fn find_id(line: &[u8]) -> Option<RequestId> {
     let (mut depth, mut pos) = (0_usize, 0_usize);
@@ -252,7 +252,7 @@ pub(in crate::mcp) fn find_id(line: &[u8]) -> Option<RequestId> {
     None
 }
 
-/// One past the closing quote of the string that begins at `start`.
+/// One past the closing quote of the string that starts at `start`.
 fn end_of_string(line: &[u8], start: usize) -> Option<usize> {
     let mut pos = start + 1;
     loop {
@@ -264,7 +264,7 @@ fn end_of_string(line: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Where the value begins, where a colon comes next.
+/// The start of the value, if a colon comes next.
 fn after_colon(line: &[u8], pos: usize) -> Option<usize> {
     let colon = next_visible(line, pos)?;
     (line[colon] == b':')
@@ -278,7 +278,7 @@ fn next_visible(line: &[u8], pos: usize) -> Option<usize> {
     Some(pos + skipped)
 }
 
-/// A whole string or integer; one that is cut off is none.
+/// A complete string or integer; none if it is truncated.
 fn parse_scalar_id(line: &[u8], start: usize) -> Option<RequestId> {
     let end = if line[start] == b'"' {
         end_of_string(line, start)?

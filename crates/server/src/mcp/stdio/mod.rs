@@ -1,12 +1,14 @@
 //! MCP over a byte stream, or over a pair of descriptors that outlives this process.
 //!
-//! * `lines` and `message`: from bytes to messages; what is malformed is answered.
+//! * `lines` and `message`: from bytes to messages; malformed ones are answered.
 //! * `request_table`: requests under way, their batches, and the limits.
-//! * `connection_log`, `record`, `connection_state`: what the next service needs to go on when this process dies.
+//! * `connection_log`, `record`, `connection_state`: what the next daemon needs to continue when
+//!   this process dies.
 //! * `endpoint`: reads into the log and writes from it.
-//! * `transport`: all of it as the library's transport; `shared_state` is what answers under way need.
-//! * `refuse_all`: answers while there is no service.
-//! * `replay`: what an earlier service left; `attempt` travels with each request.
+//! * `transport`: the library's transport over all of these; `shared_state` is shared with pending
+//!   answers.
+//! * `refuse_all`: answers while there is no daemon.
+//! * `replay`: restores what an earlier daemon left; `attempt` is attached to each request.
 
 mod attempt;
 mod connection_log;

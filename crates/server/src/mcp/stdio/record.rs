@@ -3,9 +3,9 @@
 
 use ostler_model::ExecutionId;
 
-/// Bytes of a record's header.
+/// Size of a record's header, in bytes.
 pub(super) const HEADER_BYTES: usize = 16;
-/// In place of a line, where a record is about none.
+/// The line number of a record that is about no line.
 const NO_LINE: u64 = u64::MAX;
 
 const SNAPSHOT: u8 = 1;
@@ -21,29 +21,30 @@ const STANDING: u8 = 2;
 const ACKNOWLEDGES: u8 = 4;
 const TOO_LONG: u8 = 8;
 
-/// What is known of a line of the client.
+/// The state of a line of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct LineFlags {
-    /// It was answered, and holds for the rest of the connection.
+    /// It was answered, and stays in effect for the rest of the connection.
     pub(super) standing: bool,
-    /// The subscription it asks for was acknowledged.
+    /// Its subscription was acknowledged.
     pub(super) acknowledged: bool,
-    /// Only the beginning of it is there.
+    /// Only its beginning is stored.
     pub(super) too_long: bool,
 }
 
-/// What a line written to the client is.
+/// The kind of a line written to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputKind {
-    /// A message of our own.
+    /// A request or notification of the server.
     Message,
-    /// The answer to a line; `standing` where that line holds for the rest of the connection.
+    /// The answer to a line; `standing` where that line stays in effect for the rest of the
+    /// connection.
     Answer { line: u64, standing: bool },
-    /// The acknowledgement of the subscription that a line asks for.
+    /// The acknowledgement of a line's subscription.
     Acknowledgement { line: u64 },
 }
 
-/// One execution that a request starts: of which member of a batch, and its how manieth.
+/// An execution that a request starts: its batch member, and its ordinal among that one's starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StartBinding {
     pub(super) member: u32,
@@ -54,7 +55,7 @@ pub(super) struct StartBinding {
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LogRecord<'a> {
-    /// Everything before this no longer counts; records of what is left follow.
+    /// Everything before this no longer counts; records of the remaining state follow.
     Snapshot {
         next_line: u64,
         generation: u32,
@@ -71,16 +72,16 @@ pub(super) enum LogRecord<'a> {
     },
     /// A request is about to start this execution.
     Bound { line: u64, binding: StartBinding },
-    /// A call that must not be repeated was handed to its tool.
+    /// A call that must not be repeated was dispatched to its tool.
     Dispatched { line: u64, member: u32 },
     /// A line for the client.
     Output { output: OutputKind, text: &'a [u8] },
-    /// Another service took the connection over.
+    /// Another daemon took over the connection.
     Attached,
 }
 
 impl<'a> LogRecord<'a> {
-    /// Its bytes.
+    /// The encoded record.
     pub(super) fn encode(&self) -> Vec<u8> {
         let small;
         let (kind, flags, line, payload): (u8, u8, u64, &[u8]) = match self {
@@ -126,7 +127,7 @@ impl<'a> LogRecord<'a> {
         bytes
     }
 
-    /// The first record of `bytes` and how long it is; none where it is cut off or unknown.
+    /// The first record of `bytes` and its length; none where it is truncated or unknown.
     pub(super) fn decode(bytes: &'a [u8]) -> Option<(Self, usize)> {
         let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
         let (kind, flags) = (header[0], header[1]);

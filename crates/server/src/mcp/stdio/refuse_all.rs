@@ -1,5 +1,5 @@
-//! Answers while nobody can serve: the client's proxy gives them itself, where no daemon can be
-//! started, so that nobody waits for what does not come.
+//! Error answers while there is no daemon: the client's proxy sends them itself, where no daemon
+//! can be started, so that the client does not wait in vain.
 
 use std::io;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use crate::mcp::batch::{self, BatchMember};
 
 /// How long the client may take to read the answers, in milliseconds.
 const WRITE_MS: u64 = 1_000;
-/// The most reads of what the client has sent; the rest is answered by the next call.
+/// The most reads of pending input; the rest is answered by the next call.
 const READS: usize = 1_024;
 /// The error of a request that nobody carries out, in the range JSON-RPC leaves to
 /// implementations.
 const UNSERVED: ErrorCode = ErrorCode(-32_000);
 
 impl McpConnection {
-    /// Answers every request that the client has sent with why it is not carried out;
-    /// subscriptions and what is no request wait for the next service. Waits for no input.
+    /// Answers every request the client has sent with `reason` as the error; subscriptions and what
+    /// is no request wait for the next daemon. Does not wait for input.
     ///
     /// # Errors
     /// When the client can neither be read nor written to, or its log cannot be.
@@ -48,7 +48,7 @@ impl McpConnection {
     }
 }
 
-/// Reads what is there.
+/// Reads what is available.
 fn read_available(source: &StdioSource, log: &ConnectionLog) -> io::Result<()> {
     let StdioSource::Descriptor(input) = source else {
         return Err(io::ErrorKind::Unsupported.into());
@@ -68,7 +68,7 @@ fn read_available(source: &StdioSource, log: &ConnectionLog) -> io::Result<()> {
     Ok(())
 }
 
-/// The answer to a line; none where it takes none, or one that waits for the next service.
+/// The error for a line; none where it takes no answer, or waits for the next daemon.
 fn refusal_line(line: u64, pending: &PendingLine, reason: &str) -> Option<OutputLine> {
     let answer = match message::parse_message(&pending.text) {
         ParsedLine::Message(message) => request_refusal(&message, pending, (0, reason))?,

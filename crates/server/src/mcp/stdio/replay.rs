@@ -1,5 +1,5 @@
-//! What an earlier service left of a connection: the handshake, subscriptions and the like are
-//! made again in the client's stead, and requests without an answer are carried out.
+//! Restores what an earlier daemon left of a connection: the handshake, subscriptions and similar
+//! requests are replayed on the client's behalf, and unanswered requests are carried out.
 
 use rmcp::model::{
     ClientRequest, GetMeta as _, JsonRpcMessage, RequestId, ResourceUpdatedNotification,
@@ -14,7 +14,7 @@ use super::request_table::AnswerRoute;
 use super::shared_state::{StdioShared, encode_line};
 use super::transport::{StdioTransport, replayed_id};
 
-/// Queues all of it, in the order in which the client said it.
+/// Queues all of it, in the client's order.
 pub(super) fn queue_replay(transport: &mut StdioTransport, shared: &StdioShared) {
     let (standing, live, uris) = shared.log.with_state(|backlog| {
         let uris: Vec<String> = backlog.subscriptions().map(str::to_owned).collect();
@@ -27,7 +27,7 @@ pub(super) fn queue_replay(transport: &mut StdioTransport, shared: &StdioShared)
     for it in standing {
         replay_standing(transport, shared, it.line, &it.text);
     }
-    // What happened to them while nobody told is not known.
+    // They may have changed while no daemon was watching.
     for uri in uris {
         transport.push_reply(updated_notification(&uri, None));
     }
@@ -63,7 +63,7 @@ fn replay_standing(transport: &mut StdioTransport, shared: &StdioShared, line: u
     }
     let is_handshake = matches!(request.request, ClientRequest::InitializeRequest(_));
     if let ClientRequest::InitializeRequest(initialize) = &request.request {
-        // Batches that wait were taken under it, and its answer comes after them.
+        // Pending batches were accepted under this revision, and its answer comes after them.
         shared.table().revision = Some(initialize.params.protocol_version.clone());
     }
     transport.enqueue(JsonRpcMessage::Request(request));

@@ -7,36 +7,36 @@ use serde_json::Value;
 
 use super::record::OutputKind;
 
-/// Requests that can be under way at a time on one connection.
+/// The most requests under way on one connection.
 const MAX_REQUESTS: usize = 4_096;
 
-/// Why a request is refused whose id another one has that is not answered yet.
+/// The error of a request whose id is that of an unanswered one.
 pub(in crate::mcp) const IN_FLIGHT: &str =
     "a request with this id is in flight; each request needs an id of its own";
 
-/// Where the answer to a request goes.
+/// The destination of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerRoute {
-    /// A line of its own; `standing` where the request then holds for the rest of the
+    /// Its own line; `standing` where the request then stays in effect for the rest of the
     /// connection.
     Line { line: u64, standing: bool },
-    /// Into the answer to a batch.
+    /// Part of the answer to a batch.
     Member { batch: u64 },
-    /// Nowhere: the client had it from an earlier service.
+    /// Dropped: the client received it from an earlier daemon.
     Replayed,
 }
 
-/// Why a request is not taken.
+/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AdmitError {
     /// One with its id is under way.
     Duplicate,
-    /// There are too many.
+    /// Too many requests are under way.
     TooMany,
 }
 
 impl AdmitError {
-    /// In words.
+    /// The error message.
     pub(super) fn message(self) -> String {
         match self {
             Self::Duplicate => IN_FLIGHT.to_owned(),
@@ -47,19 +47,19 @@ impl AdmitError {
     }
 }
 
-/// The table.
+/// The requests under way.
 #[derive(Debug, Default)]
 pub(super) struct RequestTable {
     requests: HashMap<RequestId, OpenRequest>,
     batches: HashMap<u64, OpenBatch>,
-    /// What the handshake came to.
+    /// The protocol revision that the handshake negotiated.
     pub(super) revision: Option<ProtocolVersion>,
 }
 
 #[derive(Debug)]
 struct OpenRequest {
     role: AnswerRoute,
-    /// The client knows that this subscription holds.
+    /// Whether the client received the acknowledgement of this subscription.
     acknowledged: bool,
 }
 
@@ -70,7 +70,7 @@ struct OpenBatch {
 }
 
 impl RequestTable {
-    /// Takes a request in.
+    /// Registers a request.
     pub(super) fn admit(
         &mut self,
         id: &RequestId,
@@ -91,13 +91,13 @@ impl RequestTable {
         Ok(())
     }
 
-    /// An answer to a member of a batch that is no request under way.
+    /// Adds an answer to a member of a batch that is not a request under way.
     pub(super) fn add_answer(&mut self, batch: u64, answer: Value) {
         self.batches.entry(batch).or_default().answers.push(answer);
     }
 
-    /// The answer to a batch, once its last member is answered; [`Value::Null`] where none of
-    /// them takes an answer.
+    /// The answer to a batch, once its last member is answered; [`Value::Null`] where none of them
+    /// takes an answer.
     pub(super) fn take_finished(&mut self, batch: u64) -> Option<Value> {
         if self.batches.get(&batch).is_some_and(|it| it.remaining > 0) {
             return None;
@@ -110,8 +110,8 @@ impl RequestTable {
         })
     }
 
-    /// Where the answer to this request goes; none where nobody waits for it any more. `is_ok`
-    /// where it is a result.
+    /// The destination of the answer to this request; none where it is no longer expected. `is_ok`
+    /// for a result.
     pub(super) fn remove_answered(&mut self, id: &RequestId, is_ok: bool) -> Option<AnswerRoute> {
         let role = self.requests.remove(id)?.role;
         if let AnswerRoute::Member { batch } = role
@@ -128,7 +128,7 @@ impl RequestTable {
         })
     }
 
-    /// What an acknowledgement of this subscription is; none where the client had one.
+    /// The acknowledgement of this subscription; none where the client has received one.
     pub(super) fn acknowledge(&mut self, id: &RequestId) -> Option<OutputKind> {
         match self.requests.get_mut(id) {
             Some(call) if call.acknowledged => None,
@@ -143,7 +143,7 @@ impl RequestTable {
         }
     }
 
-    /// Whether nobody waits for an answer.
+    /// Whether no answer is pending.
     pub(super) fn is_idle(&self) -> bool {
         self.requests.is_empty()
     }

@@ -1,4 +1,4 @@
-//! One client, from its first byte to its last.
+//! Serves one client, from its first byte to its last.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,23 +23,22 @@ use crate::mcp::handler::McpHandler;
 use crate::mcp::pending_deliveries::{DeliveryTransport, StreamState};
 use crate::mcp::state::McpState;
 
-/// Why a client could not be served to its end.
+/// Why serving a client failed.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// The client never came to an understanding with us.
+    /// The handshake failed.
     #[error("the client's first messages made no sense: {0}")]
     Handshake(String),
-    /// The task that served it broke off.
+    /// The serving task failed.
     #[error("serving the client broke off: {0}")]
     Broken(String),
 }
 
-/// Serves one client until its stream closes. Calls under way then have a second, after which
-/// they are answered as cancelled; when this returns, none is left. The session itself is
-/// the caller's to end.
+/// Serves one client until its stream closes. Calls under way then have a second, after which they
+/// are answered as cancelled; when this returns, none is left. The caller ends the session.
 ///
 /// # Errors
-/// When the handshake fails or the serving task breaks off; a client that leaves is no error.
+/// When the handshake or the serving task fails; a client that disconnects is no error.
 pub async fn serve<R, W>(
     desk: McpState,
     client: ConnectedClient,
@@ -55,7 +54,7 @@ where
         ConnectionLog::in_memory(),
         StdioSink::from_stream(writer),
     ));
-    // Boxed: the compiler cannot prove of the bare future that it may change threads.
+    // Boxed: the compiler cannot prove that the bare future is `Send`.
     let serving: BoxFuture<'static, Result<(), ServeError>> =
         Box::pin(serve_lines(desk, client, source, shared));
     serving.await
@@ -70,10 +69,11 @@ pub struct McpConnection {
 
 impl McpConnection {
     /// Takes over a client's input and output, pipes or sockets, and the log of what earlier
-    /// services did with them: an empty file that can be written at any place (a memfd), or
-    /// one that such a service had. No other service may use them any more.
+    /// daemons did with them: an empty file that can be written at any offset (a memfd), or one
+    /// that an earlier daemon wrote. No other process may use them any more.
     ///
     /// # Errors
+    /// When one of them cannot be used, or the file has other content.
     /// When one of them cannot be used, or the file holds something else.
     pub fn open(input: OwnedFd, output: OwnedFd, log: OwnedFd) -> io::Result<Self> {
         let (log, unsent) = ConnectionLog::open(log)?;
@@ -83,11 +83,12 @@ impl McpConnection {
         Ok(Self { source, shared })
     }
 
-    /// As [`serve`]. What an earlier service had not answered is carried out first. Once
-    /// `stop` is cancelled, calls under way are answered with what became of them, and the
-    /// commands they started go on; this then returns when the engine shuts down.
+    /// As [`serve`]. What an earlier daemon had not answered is carried out first. Once `stop` is
+    /// cancelled, calls under way are answered with their present state, and the commands they
+    /// started continue; this then returns when the engine shuts down.
     ///
     /// # Errors
+    /// As [`serve`].
     /// As [`serve`].
     pub async fn serve(
         self,
@@ -104,7 +105,7 @@ impl McpConnection {
             () = async {
                 stop.cancelled().await;
                 shutdown::answer_open_requests(&engine, &caller, &shared).await;
-                // Calls that end before it would take what they started with them.
+                // Calls that end before it would end what they started.
                 engine.closing().await;
             } => Ok(()),
         }
@@ -128,7 +129,7 @@ async fn serve_lines(
     serve_transport(desk, client, transport, (stream, closed)).await
 }
 
-/// Serves one client over any transport, at most until it is closed.
+/// Serves one client over any transport, until the transport is closed.
 pub(in crate::mcp) async fn serve_transport<T>(
     desk: McpState,
     client: ConnectedClient,

@@ -1,4 +1,4 @@
-//! What reading and writing one connection share.
+//! State shared by reading and writing one connection.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,24 +18,24 @@ use super::endpoint::StdioSink;
 use super::record::OutputKind;
 use super::request_table::{AnswerRoute, RequestTable};
 
-/// Requests of ours to the client per service: each service numbers them from another one, so
-/// that an answer to an earlier service is not taken for one to this.
+/// The number of request ids per daemon: each daemon starts from another one, so that an answer to
+/// an earlier daemon is not mistaken for one to this.
 const REQUEST_IDS: i64 = 1 << 32;
 
-/// Shared by the transport and the answers under way.
+/// State shared by the transport and pending answers.
 #[derive(Debug)]
 pub(super) struct StdioShared {
     pub(super) log: Arc<ConnectionLog>,
     sink: Turns<StdioSink>,
     table: Mutex<RequestTable>,
-    /// Told when a request was answered.
+    /// Notified when a request was answered.
     pub(super) answered: Notify,
-    /// Nothing of the service goes out any more.
+    /// Whether the daemon's messages are dropped.
     sealed: AtomicBool,
     first_id: i64,
 }
 
-/// A line on its way out.
+/// A line to be written.
 pub(super) type OutputLine = (OutputKind, Vec<u8>);
 
 impl StdioShared {
@@ -57,12 +57,12 @@ impl StdioShared {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops what the service sends from now on.
+    /// Drops the daemon's messages from now on.
     pub(super) fn seal(&self) {
         self.sealed.store(true, Ordering::Release);
     }
 
-    /// The line that a message of the service is, where the client is to have it.
+    /// The line of a message, if the client is to receive it.
     pub(super) fn to_line(&self, message: TxJsonRpcMessage<RoleServer>) -> Option<OutputLine> {
         if self.sealed.load(Ordering::Acquire) {
             return None;
@@ -98,8 +98,8 @@ impl StdioShared {
         }
     }
 
-    /// The line that the answer to a request is, or completes; none where nobody waits for it,
-    /// or others of its batch are not answered yet.
+    /// The line with the answer to a request, or completed by it; none where it is no longer
+    /// expected, or other members of its batch are unanswered.
     pub(super) fn answer_line(
         &self,
         id: &RequestId,
@@ -137,7 +137,7 @@ impl StdioShared {
         }
     }
 
-    /// The number of a request of ours, as the client knows it.
+    /// The id of the server's request, as the client sees it.
     fn to_client_id(&self, id: RequestId) -> RequestId {
         match id {
             RequestId::Number(number) => RequestId::Number(number + self.first_id),
@@ -145,8 +145,8 @@ impl StdioShared {
         }
     }
 
-    /// The number of a request of ours, from what the client calls it; none where it was an
-    /// earlier service's.
+    /// The id of the server's request, from the client's; none where an earlier daemon made the
+    /// request.
     pub(super) fn from_client_id(&self, id: &RequestId) -> Option<RequestId> {
         let number = match id {
             RequestId::Number(number) => *number,
@@ -186,7 +186,7 @@ pub(super) fn finished_batch_line(table: &mut RequestTable, batch: u64) -> Optio
     Some((output, line))
 }
 
-/// A message as a line.
+/// Encodes a message as a line.
 pub(super) fn encode_line(message: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');

@@ -1,4 +1,4 @@
-//! The last answers of a service that is told to end.
+//! The last answers of a daemon that is shutting down.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ use crate::mcp::interrupted::{self, InterruptCause};
 /// How long the client may take to read the answers, in milliseconds.
 const WRITE_MS: u64 = 1_000;
 
-/// Reads nothing more, and answers every request under way but subscriptions, which the next
-/// service goes on with.
+/// Stops reading, and answers every request under way but subscriptions, which the next daemon
+/// continues.
 pub(super) async fn answer_open_requests(
     engine: &Engine,
     client: &ConnectedClient,
@@ -38,7 +38,7 @@ pub(super) async fn answer_open_requests(
             ));
         }
     }
-    // From here on nothing of the service goes out.
+    // From here on the daemon's messages are dropped.
     shared.seal();
     let limit = Duration::from_millis(WRITE_MS);
     if !matches!(timeout(limit, shared.write(&mut lines)).await, Ok(Ok(()))) {
@@ -48,7 +48,7 @@ pub(super) async fn answer_open_requests(
 
 type ClientJsonRequest = JsonRpcRequest<ClientRequest>;
 
-/// The requests of a line, each with its place.
+/// The requests of a line, each with its index in the batch.
 fn requests_of(pending: &PendingLine) -> Vec<(u32, ClientJsonRequest)> {
     let members = match message::parse_message(&pending.text) {
         ParsedLine::Message(message) => vec![BatchMember::Message(message)],

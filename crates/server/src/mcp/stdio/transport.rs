@@ -1,4 +1,4 @@
-//! The library's transport over one connection: every line is answered, whatever it holds.
+//! The library's transport over one connection: every line is answered, whatever its content.
 
 use std::collections::VecDeque;
 use std::future::{Future, pending};
@@ -41,24 +41,24 @@ const INPUT_CLOSED: ErrorCode = ErrorCode(-32_000);
 pub(in crate::mcp) struct StdioTransport {
     source: StdioSource,
     shared: Arc<StdioShared>,
-    /// Messages for the service.
+    /// Messages for the handler.
     incoming: VecDeque<IncomingMessage>,
     /// Lines for the client.
     outgoing: Vec<OutputLine>,
-    /// Some lines may be half written.
+    /// Whether lines may be partly written.
     is_writing: bool,
-    /// The service has seen a message with which it can begin.
+    /// Whether the handler has received a first message that it accepts.
     is_open: bool,
     stage: TransportStage,
     tokens: StreamTokens,
 }
 
-/// Told when the client leaves.
+/// Cancelled when the client disconnects.
 #[derive(Debug, Clone)]
 pub(in crate::mcp) struct StreamTokens {
     /// The client has closed its side.
     pub(in crate::mcp) input_closed: CancellationToken,
-    /// Nobody waits for an answer any more.
+    /// No answer is expected any more.
     pub(in crate::mcp) closed: CancellationToken,
 }
 
@@ -71,7 +71,7 @@ enum TransportStage {
 }
 
 impl StdioTransport {
-    /// A connection, and what an earlier service left of it.
+    /// A transport over a connection, with what an earlier daemon left of it.
     pub(super) fn new(source: StdioSource, shared: Arc<StdioShared>, ends: StreamTokens) -> Self {
         Self {
             source,
@@ -85,17 +85,17 @@ impl StdioTransport {
         }
     }
 
-    /// A message for the service, for which the client gets no answer.
+    /// Queues a message for the handler whose answer the client does not get.
     pub(super) fn enqueue(&mut self, message: IncomingMessage) {
         self.incoming.push_back(message);
     }
 
-    /// A line for the client.
+    /// Queues a line for the client.
     pub(super) fn push_reply(&mut self, line: OutputLine) {
         self.outgoing.push(line);
     }
 
-    /// Takes a line of the client in; `earlier` is what an earlier service did about it.
+    /// Handles a line of the client; `earlier` is what an earlier daemon did about it.
     pub(super) fn handle_line(&mut self, line: u64, text: &Text, earlier: &PendingLine) {
         let text = match text {
             Text::Whole(text) => text,
@@ -137,7 +137,7 @@ impl StdioTransport {
             .push((output, encode_line(&malformed.response())));
     }
 
-    /// Hands a message on; `member` is its place in a batch.
+    /// Queues a message for the handler; `member` is its index in a batch.
     fn forward(
         &mut self,
         mut message: IncomingMessage,
@@ -172,7 +172,7 @@ impl StdioTransport {
             }) => {
                 if let Some(id) = &cancelled.params.request_id {
                     self.outgoing.extend(self.shared.on_cancelled(id));
-                    // What the service has not seen yet it need not see.
+                    // A request that the handler has not received yet is dropped.
                     let is_cancelled = |it: &IncomingMessage| matches!(it, JsonRpcMessage::Request(request) if request.id == *id);
                     self.incoming.retain(|it| !is_cancelled(it));
                 }
@@ -218,7 +218,7 @@ impl StdioTransport {
         self.outgoing.extend(finished);
     }
 
-    /// What a batch consists of, where this connection takes batches.
+    /// The members of a batch, where this connection takes batches.
     fn parse_batch(&self, values: Vec<Value>) -> Result<Vec<BatchMember>, Malformed> {
         let revision = self.shared.table().revision.clone();
         if revision != Some(batch::BATCH_REVISION) {
@@ -228,8 +228,8 @@ impl StdioTransport {
         batch::parse_members(values)
     }
 
-    /// Whether the service can have this message. One that has not begun takes anything but a
-    /// request for a reason to end.
+    /// Whether the handler can receive this message. Before the handshake it ends the connection on
+    /// anything but a request.
     fn accepts(&mut self, message: &IncomingMessage) -> bool {
         let JsonRpcMessage::Request(request) = message else {
             return self.is_open;
@@ -281,7 +281,7 @@ impl StdioTransport {
         }
     }
 
-    /// The client has closed its side; a last line need not have an end.
+    /// The client has closed its side; a last line need not be terminated.
     fn on_input_closed(&mut self) {
         if let Ok(ReadOutcome::Lines(lines)) = self.shared.log.add_input(b"\n") {
             self.handle_lines(&lines);
@@ -291,7 +291,7 @@ impl StdioTransport {
         self.stage = TransportStage::Draining(deadline);
     }
 
-    /// Until nobody waits for an answer, or the time is over.
+    /// Waits until no answer is pending, or the deadline.
     async fn wait_until_idle(shared: &StdioShared, deadline: Instant) {
         let idle = async {
             loop {
@@ -307,7 +307,7 @@ impl StdioTransport {
         }
     }
 
-    /// Answers what is under way.
+    /// Answers the requests under way.
     fn cancel_open_requests(&mut self) {
         let ids = self.shared.table().ids();
         for id in ids {
@@ -319,7 +319,7 @@ impl StdioTransport {
     }
 }
 
-/// Whether an answered request holds for the rest of the connection.
+/// Whether an answered request stays in effect for the rest of the connection.
 const fn is_standing(request: &ClientRequest) -> bool {
     matches!(
         request,
@@ -386,7 +386,7 @@ impl Transport<RoleServer> for StdioTransport {
     }
 }
 
-/// The id of a request made in the client's stead.
+/// The id of a request replayed on the client's behalf.
 pub(super) fn replayed_id(line: u64) -> RequestId {
     RequestId::String(format!("ostler-replay-{line}").into())
 }

@@ -1,5 +1,5 @@
-//! One connection of the handshake era: what it is told without asking. Dropped with the
-//! connection, and with it every task of it.
+//! Unsolicited messages on one connection of the handshake era. Dropped with the connection, and
+//! with it all of its tasks.
 #![expect(
     deprecated,
     reason = "log messages are deprecated in the newest revision and all there is in older ones"
@@ -20,16 +20,16 @@ use crate::mcp::notifications::{AgentNotification, Notifications};
 use crate::mcp::resources::quota_error;
 use crate::mcp::state::McpState;
 
-/// Who log messages come from.
+/// The logger name of log messages.
 const LOGGER: &str = "ostler";
 
-/// The peer of one connection, and the tasks that tell it things.
+/// The peer of one connection, and the tasks that send it updates.
 #[derive(Debug)]
 pub(in crate::mcp) struct SubscribedConnection {
     state: McpState,
     caller: Caller,
     peer: Peer<RoleServer>,
-    /// The lowest level it wants to hear of.
+    /// The lowest level of log messages to send.
     level: Arc<Mutex<LoggingLevel>>,
     tasks: Mutex<SubscriptionTasks>,
 }
@@ -41,7 +41,7 @@ struct SubscriptionTasks {
 }
 
 impl SubscribedConnection {
-    /// Begins to tell a peer its session's news and when there are other resources.
+    /// Starts to send a peer its session's notifications and changes of the resource list.
     pub(in crate::mcp) fn open(desk: &McpState, caller: &Caller, peer: Peer<RoleServer>) -> Self {
         let level = Arc::new(Mutex::new(LoggingLevel::Info));
         let mut tasks = SubscriptionTasks::default();
@@ -65,7 +65,7 @@ impl SubscribedConnection {
         }
     }
 
-    /// `resources/subscribe`; again for the same resource changes nothing.
+    /// `resources/subscribe`; repeating it for the same resource has no effect.
     pub(in crate::mcp) fn subscribe(&self, uri: &str) -> Result<(), ErrorData> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.remove_finished();
@@ -87,7 +87,7 @@ impl SubscribedConnection {
         Ok(())
     }
 
-    /// `resources/unsubscribe`; of what was not subscribed to, it changes nothing.
+    /// `resources/unsubscribe`; without a subscription it has no effect.
     pub(in crate::mcp) fn unsubscribe(&self, uri: &str) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.remove_finished();
@@ -103,14 +103,14 @@ impl SubscribedConnection {
 }
 
 impl SubscriptionTasks {
-    /// Lets go of what is over.
+    /// Removes finished subscriptions.
     fn remove_finished(&mut self) {
         while self.running.try_join_next().is_some() {}
         self.subscriptions.retain(|_, task| !task.is_finished());
     }
 }
 
-/// News as log messages, at once, each on its own.
+/// Sends notifications as log messages, at once, each in its own message.
 async fn push_notifications(
     (state, caller): (McpState, Caller),
     peer: Peer<RoleServer>,
@@ -144,7 +144,7 @@ async fn push_notifications(
     }
 }
 
-/// A service's event for programs with its words beside; of everything else the words alone.
+/// A service's event as JSON with its text; for everything else the text alone.
 fn to_log_data(notification: AgentNotification) -> Value {
     match notification.data {
         Some(mut data) => {
@@ -155,7 +155,7 @@ fn to_log_data(notification: AgentNotification) -> Value {
     }
 }
 
-/// RFC 5424, turned around: more is worse.
+/// The levels of RFC 5424 in reverse order: higher is more severe.
 const fn severity(level: LoggingLevel) -> u8 {
     match level {
         LoggingLevel::Debug => 0,

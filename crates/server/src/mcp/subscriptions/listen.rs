@@ -14,8 +14,8 @@ use crate::mcp::context::ConnectedClient;
 use crate::mcp::resources::{ResourceTarget, quota_error};
 use crate::mcp::state::McpState;
 
-/// What of a requested filter we serve: resources of ours, and the list of them. Who asks is
-/// not known here, so whose they are is looked at in [`listen`].
+/// The part of a requested filter that is served: the server's resources, and their list. The
+/// caller is not known here, so [`listen`] checks access.
 pub(in crate::mcp) fn accepted_filter(
     requested: &SubscriptionFilter,
 ) -> Option<SubscriptionFilter> {
@@ -28,8 +28,8 @@ pub(in crate::mcp) fn accepted_filter(
     Some(filter)
 }
 
-/// Tells of changes until the request is cancelled or the client has left. Nothing of it is
-/// left then: the loops are part of the request.
+/// Sends changes until the request is cancelled or the client has disconnected. Nothing is left
+/// then: the loops are part of the request.
 pub(in crate::mcp) async fn listen(
     desk: &McpState,
     client: &ConnectedClient,
@@ -56,7 +56,7 @@ pub(in crate::mcp) async fn listen(
     }
     let notifying = async {
         while loops.next().await.is_some() {}
-        // Nothing more can change; the stream is the client's to close.
+        // Nothing can change any more; the client closes the stream.
         std::future::pending::<()>().await;
     };
     tokio::select! {

@@ -12,32 +12,32 @@ use crate::mcp::notifications::ChangeWatcher;
 use crate::mcp::resources::{ResourceTarget, UriError};
 use crate::mcp::state::McpState;
 
-/// Between two updates of one resource to one client, at least, in milliseconds.
+/// The shortest time between two updates of one resource to one client, in milliseconds.
 const UPDATE_INTERVAL_MS: u64 = 1_000;
 
-/// One resource that is followed for one caller.
+/// One resource watched for one caller.
 #[derive(Debug)]
 pub(super) struct WatchedResource {
     uri: String,
     caller: Caller,
     source: ChangeSource,
-    /// For the execution as a whole: its prompts are changes too.
+    /// For an execution as a whole: its prompts are changes too.
     prompts: Option<PromptWatch>,
 }
 
-/// Where change shows.
+/// The source of changes.
 #[derive(Debug)]
 enum ChangeSource {
-    /// The list of executions, or the news.
+    /// The list of executions, or the notifications.
     Hub(ChangeWatcher),
-    /// One execution, its output too.
+    /// One execution, including its output.
     Execution(ExecutionWatch),
-    /// One execution's events.
+    /// The events of one execution.
     Events(ExecutionWatch),
 }
 
 impl WatchedResource {
-    /// Begins to follow: what happens from now on will be told.
+    /// Starts to watch: changes from now on will be reported.
     ///
     /// # Errors
     /// As reading the resource.
@@ -73,8 +73,8 @@ impl WatchedResource {
         })
     }
 
-    /// Tells of every change, at most once a second, the last one always; until the client is
-    /// gone, the resource is somebody else's, or nothing can change any more.
+    /// Reports every change, at most once a second, the last one always; until the client is gone,
+    /// the caller loses access, or nothing can change any more.
     pub(super) async fn run(mut self, sink: UpdateSink) {
         match self.prompts.take() {
             Some(prompts) => tokio::select! {
@@ -129,8 +129,8 @@ impl ChangeSource {
         }
     }
 
-    /// Takes note of how it is now; whether it can change again, none when the caller may not
-    /// see it any more.
+    /// Marks the present state as seen; returns whether it can change again, none when the caller
+    /// has no access any more.
     fn acknowledge(&mut self, caller: &Caller) -> Option<bool> {
         match self {
             Self::Hub(signal) => {
@@ -147,8 +147,8 @@ impl ChangeSource {
     }
 }
 
-/// Looks out for the prompts of one execution: the engine looks only while somebody waits, and
-/// then tells by an event.
+/// Watches for prompts of one execution: the engine detects them only while something waits for
+/// them, and then records an event.
 #[derive(Debug)]
 struct PromptWatch {
     engine: Engine,
@@ -158,7 +158,7 @@ struct PromptWatch {
 }
 
 impl PromptWatch {
-    /// As long as it is polled.
+    /// Runs as long as it is polled.
     async fn run(mut self) {
         loop {
             let waiting = self
@@ -166,17 +166,17 @@ impl PromptWatch {
                 .wait(&self.caller, &self.id, &WaitFor::Prompt, None);
             let reason = waiting.await.map(|waited| waited.end);
             if !matches!(reason, Ok(WaitEnd::Prompt(_))) {
-                // Nobody will ask any more; the end is told by itself.
+                // No more prompts can come; the end is reported elsewhere.
                 return std::future::pending().await;
             }
-            // The same prompt stands until something happens.
+            // The prompt stays the same until something happens.
             self.watch.refresh();
             self.watch.changed().await;
         }
     }
 }
 
-/// Tells that there are other resources, at most once a second.
+/// Reports changes of the resource list, at most once a second.
 pub(super) async fn notify_list_changes(mut changes: ChangeWatcher, sink: UpdateSink) {
     let mut throttle = Throttle::default();
     while changes.changed().await {
@@ -188,14 +188,14 @@ pub(super) async fn notify_list_changes(mut changes: ChangeWatcher, sink: Update
     }
 }
 
-/// Keeps what is sent apart.
+/// Spaces notifications.
 #[derive(Debug, Default)]
 struct Throttle {
     last_sent: Option<Instant>,
 }
 
 impl Throttle {
-    /// Until the next one may be sent, which is then taken as sent.
+    /// Waits until the next one may be sent, and counts it as sent.
     async fn wait(&mut self) {
         if let Some(sent) = self.last_sent {
             let interval = Duration::from_millis(UPDATE_INTERVAL_MS);

@@ -1,4 +1,4 @@
-//! Where updates go.
+//! The destination of updates.
 
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::SubscriptionSink;
@@ -7,18 +7,18 @@ use rmcp::{Peer, RoleServer};
 /// One client, in either era.
 #[derive(Debug, Clone)]
 pub(super) enum UpdateSink {
-    /// Of the handshake era: the whole connection.
+    /// Handshake era: the whole connection.
     Peer(Peer<RoleServer>),
-    /// Later: one `subscriptions/listen`.
+    /// Later revisions: one `subscriptions/listen`.
     Sink(SubscriptionSink),
 }
 
-/// The client is gone, or wants to hear no more.
+/// The client is gone, or has cancelled the subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ClientGone;
 
 impl UpdateSink {
-    /// A resource changed. Answers when the transport took the message.
+    /// Reports a changed resource. Returns when the transport took the message.
     pub(super) async fn notify_updated(&self, uri: &str) -> Result<(), ClientGone> {
         match self {
             Self::Peer(peer) => {
@@ -33,7 +33,7 @@ impl UpdateSink {
         }
     }
 
-    /// There are other resources than before.
+    /// Reports a changed resource list.
     pub(super) async fn notify_list_changed(&self) -> Result<(), ClientGone> {
         match self {
             Self::Peer(peer) => {

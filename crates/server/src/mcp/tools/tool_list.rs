@@ -1,4 +1,4 @@
-//! Which tools each group offers.
+//! The tools of each group.
 
 use super::{ToolDefinition, command, core, interaction, pty, service, shell};
 use crate::mcp::profile::ToolGroup;

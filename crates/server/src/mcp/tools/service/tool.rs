@@ -9,10 +9,10 @@ use crate::mcp::tools::isolation_params;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// The longest time to become ready that can be asked for, in seconds: a day.
+/// The longest readiness timeout, in seconds: a day.
 const READY_LIMIT_S: i64 = 24 * 60 * 60;
 
-/// What a start takes.
+/// The parameters of a start.
 const START_PARAMETERS: &[&str] = &[
     "name",
     "command",
@@ -27,7 +27,7 @@ const START_PARAMETERS: &[&str] = &[
     "isolation",
     "wait_ms",
 ];
-/// The same, as a definition.
+/// The parameters of a definition.
 const DEFINE_PARAMETERS: &[&str] = &[
     "command",
     "cwd",

@@ -1,4 +1,4 @@
-//! What profile `service` offers.
+//! The tools of profile `service`.
 
 use super::tool;
 use crate::mcp::tools::registry::ToolDefinition;

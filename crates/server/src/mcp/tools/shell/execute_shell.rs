@@ -1,4 +1,4 @@
-//! `execute_shell`: run a script, waiting for its end or not.
+//! `execute_shell`: run a script, synchronously or in the background.
 
 use ostler_engine::StartRequest;
 use serde_json::json;
@@ -18,12 +18,12 @@ use crate::mcp::tools::service::{
 use crate::mcp::wait::{self, WaitOptions};
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// The longest time limit that can be asked for, in seconds: thirty days.
+/// The longest timeout, in seconds: thirty days.
 const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
-/// The time limit of `sync`, in seconds.
+/// The default timeout of `sync`, in seconds.
 const TIMEOUT_S: i64 = 30;
 
-/// What runs a recognised service as a plain command.
+/// The setting that runs a recognised service as a plain command.
 const OPT_OUT: &str = "OSTLER_SERVICE=off before it";
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
@@ -76,7 +76,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
 async fn run_sync(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let mut request = script::start_request(call, &mut arguments)?;
     let limit = script::parse_timeout(&arguments);
-    // The default limit is none of a service's.
+    // The default limit does not apply to services.
     request.timeout = limit.filter(|_| arguments.is_given("timeout"));
     if let Some(way) = detect_service(call, &request, OPT_OUT) {
         return Box::pin(run_as_service(call, request, &way)).await;
@@ -87,7 +87,7 @@ async fn run_sync(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     sync_reply::sync_reply(call, &waited.info).await
 }
 
-/// Answers when the service it is runs; one that ended well was none.
+/// Answers when the service runs; a command that ended successfully was no service.
 async fn run_as_service(
     call: ToolCall<'_>,
     request: StartRequest,
@@ -106,7 +106,7 @@ async fn run_as_service(
     Ok(reason.reply(call, launch_outcome, fields).await)
 }
 
-/// Answers as soon as the shell runs; in the words of document 003.
+/// Answers as soon as the shell runs.
 async fn run_in_background(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let timeout_given = arguments.given_names().any(|name| name == "timeout");
     let request = script::start_request(call, &mut arguments)?;

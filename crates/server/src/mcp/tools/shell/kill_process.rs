@@ -1,4 +1,4 @@
-//! `kill_process`: end a process with its tree, at once.
+//! `kill_process`: kill a process with its tree.
 
 use ostler_engine::StopRequest;
 use serde::Serialize;
@@ -20,16 +20,16 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-/// What is answered.
+/// The structured result.
 #[derive(Debug, Serialize)]
 struct KillBody {
     #[serde(flatten)]
     process: ShellProcess,
     #[serde(flatten)]
     ended: EndedInfo,
-    /// Whether it ran until now.
+    /// Whether it was running.
     was_running: bool,
-    /// OS pids that survived; empty, or something is wrong.
+    /// OS pids that survived; normally empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     survivors: Vec<u32>,
 }

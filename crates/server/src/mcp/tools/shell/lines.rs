@@ -10,16 +10,16 @@ use crate::mcp::output::output_notes;
 use crate::output_reader::{read_slice, unfinished_mode};
 use ostler_render::{OutputRow, REPLY_CHARS};
 
-/// Characters that all lines of an answer may have together, as JSON spells them.
+/// The most characters of all lines of an answer, as encoded in JSON.
 const CONTENT_CHARS: usize = REPLY_CHARS - 2_000;
-/// Bytes fetched of one line: a hundred of them are fetched at once.
+/// The most bytes read of one line: a hundred lines are read at once.
 const LINE_BYTES: u64 = 2 * 1024;
-/// Kept free for the note in the middle of a cut line.
+/// Reserved for the note in the middle of a cut line.
 const NOTE_CHARS: usize = 48;
-/// What JSON puts around one line: quotes and a comma.
+/// Characters JSON adds to one line: quotes and a comma.
 const QUOTES_CHARS: usize = 3;
 
-/// Which lines are meant.
+/// Which lines to read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LineEnd {
     /// The first so many.
@@ -33,7 +33,7 @@ pub(super) enum LineEnd {
 pub(super) struct LinesRead {
     /// Their texts, without escape sequences.
     pub(super) lines: Vec<String>,
-    /// What is to be told about the output itself.
+    /// Notes about the output itself.
     pub(super) notes: Vec<String>,
 }
 
@@ -66,20 +66,20 @@ pub(super) async fn read_lines(
     })
 }
 
-/// In the words of document 003.
+/// Words an error with the fixed error codes of these tools.
 fn read_failure(error: ostler_journal::ReadError) -> ApiError {
     let message = format!("Failed to read output: {error}");
     ApiError::new(ErrorCode::OutputRetrieval, message)
 }
 
-/// The texts of all rows; where they are too much together, the longest lose their middles.
+/// The text of each row; where they exceed the budget, the longest are cut in the middle.
 fn fit_rows(rows: Vec<OutputRow>, budget: usize) -> Vec<String> {
     let costs: Vec<usize> = rows.iter().map(|row| json_cost(&row.text)).collect();
     let limit = cut_limit(costs, budget);
     rows.into_iter().map(|row| cut_middle(row, limit)).collect()
 }
 
-/// How much of each line fits, when the longest are cut to the same length.
+/// The common length of the longest lines, so that all fit.
 fn cut_limit(mut costs: Vec<usize>, budget: usize) -> usize {
     costs.sort_unstable();
     let mut remaining = budget;
@@ -95,7 +95,7 @@ fn cut_limit(mut costs: Vec<usize>, budget: usize) -> usize {
     usize::MAX
 }
 
-/// The characters JSON needs for a line.
+/// The length of a line in JSON.
 fn json_cost(text: &str) -> usize {
     text.chars().map(escaped_cost).sum::<usize>() + QUOTES_CHARS
 }
@@ -108,7 +108,7 @@ const fn escaped_cost(c: char) -> usize {
     }
 }
 
-/// Cuts a line in its middle and names its length, where it costs more than `limit`.
+/// Cuts a line that is longer than `limit` in its middle and states its length.
 fn cut_middle(row: OutputRow, limit: usize) -> String {
     let text = row.text;
     if json_cost(&text) <= limit {
@@ -123,7 +123,7 @@ fn cut_middle(row: OutputRow, limit: usize) -> String {
     format!("{begin}[… a line of {} bytes …]{end}", row.bytes)
 }
 
-/// How many of these characters cost at most `budget`.
+/// How many of these characters fit into `budget`.
 fn count_fitting(chars: impl Iterator<Item = char>, budget: usize) -> usize {
     let mut remaining = budget;
     let fits = |c: &char| match remaining.checked_sub(escaped_cost(*c)) {

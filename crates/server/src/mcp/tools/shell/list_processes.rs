@@ -1,4 +1,4 @@
-//! `list_processes`: what runs and what has ended, newest first.
+//! `list_processes`: running and ended processes, newest first.
 
 use ostler_engine::{ExecutionInfo, ListFilter};
 use serde_json::json;

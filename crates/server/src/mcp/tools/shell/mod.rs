@@ -1,5 +1,5 @@
-//! The tools of profile `shell_state`, document 003: names, parameters, answers and errors
-//! are the document's; `kill_process` is ours.
+//! The tools of profile `shell_state`. Their names, parameters, answers and errors are a fixed
+//! interface for existing clients; `kill_process` was added.
 
 mod execute_shell;
 mod kill_process;

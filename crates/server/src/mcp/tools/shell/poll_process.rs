@@ -1,4 +1,4 @@
-//! `poll_process`: how a process is, with its last lines where they are asked for.
+//! `poll_process`: the status of a process, with its last lines on request.
 
 use ostler_engine::ExecutionInfo;
 use ostler_model::StreamName;
@@ -43,7 +43,7 @@ const TAIL: &[Parameter] = &[
     .with_default(10),
 ];
 
-/// What is answered.
+/// The structured result.
 #[derive(Debug, Serialize)]
 struct PollBody {
     #[serde(flatten)]
@@ -54,7 +54,7 @@ struct PollBody {
     stderr_size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     tail: Option<StreamTail>,
-    /// What else is to be known.
+    /// Additional notes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! A process in the words of document 003, as every tool here tells it.
+//! The fields of a process, shared by the tools of this profile.
 
 use ostler_engine::ExecutionInfo;
 use ostler_model::Timestamp;
@@ -10,18 +10,18 @@ use ostler_render::truncated;
 /// The most characters of a command in an answer.
 const SUMMARY_CHARS: usize = 200;
 
-/// `process_id`, where a process is meant.
+/// The parameter `process_id`.
 pub(super) const PROCESS_ID: Parameter = Parameter::required(
     "process_id",
     ParameterKind::Text,
     "Process ID returned by execute_shell (async mode)",
 );
-/// Both streams a process has.
+/// The streams of a process.
 pub(super) const STREAMS: ParameterKind = ParameterKind::Choice(&["stdout", "stderr"]);
-/// The most lines one answer holds; who asks for more gets so many.
+/// The most lines of one answer; larger requests are reduced to it.
 pub(super) const LINES_LIMIT: i64 = 100;
 
-/// What every answer about a process tells.
+/// The fields of a process in every answer.
 #[derive(Debug, Serialize)]
 pub(super) struct ShellProcess {
     process_id: String,
@@ -34,14 +34,14 @@ pub(super) struct ShellProcess {
     exit_code: Option<i32>,
 }
 
-/// How it ended, beyond its exit code.
+/// How it ended, besides its exit code.
 #[derive(Debug, Serialize)]
 pub(super) struct EndedInfo {
     finished_at: Option<Timestamp>,
-    /// Present where a signal ended it.
+    /// Set where a signal ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
-    /// Why it did not end well, in words.
+    /// Why it did not end successfully.
     #[serde(skip_serializing_if = "Option::is_none")]
     error_message: Option<String>,
 }

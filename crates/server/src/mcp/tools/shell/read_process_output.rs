@@ -12,7 +12,7 @@ use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
 
-/// What the document tells with every answer.
+/// The note in every answer.
 const NOTE: &str = "Text output only. Max 100 lines per request.";
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
@@ -41,7 +41,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     handler: |call, arguments| Box::pin(run_tool(call, arguments)),
 };
 
-/// What is answered, as text; without `content` also for programs.
+/// The result, as text; without `content` also structured.
 #[derive(Debug, Serialize)]
 struct OutputContent {
     process_id: String,
@@ -86,7 +86,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     }))
 }
 
-/// The document's object as text; it bears output, so programs get the rest of it.
+/// The result as JSON text; as it contains output, the structured content omits that.
 fn to_reply(content: &OutputContent) -> ToolReply {
     let mut body = json!(content);
     let text = body.to_string();

@@ -1,4 +1,4 @@
-//! What a script becomes: a request to run it with `/bin/sh`.
+//! Converts a script to a request to run it with `/bin/sh`.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::tools::isolation_params;
 use crate::params::Arguments;
 
-/// The POSIX shell; never looked up, so that a `PATH` cannot put another in its place.
+/// The POSIX shell, by absolute path, so that `PATH` cannot replace it.
 const SHELL: &str = "/bin/sh";
 
-/// The request that `arguments` make; without a timeout, which only `sync` has.
+/// The request from `arguments`, without a timeout, which only `sync` has.
 pub(super) fn start_request(
     call: ToolCall<'_>,
     arguments: &mut Arguments,
@@ -27,7 +27,7 @@ pub(super) fn start_request(
     let mut request = call.start_request(command, "");
     request.cwd.clone_from(&call.client_context.cwd);
     request.client_kind = ClientKind::Shell;
-    // The front's is for what the tools of document 000 start.
+    // The client's default retention applies to the `command_` tools.
     request.retention = RetentionRequest::Default;
     request.level = isolation_params::parse_level(arguments)?.or(request.level);
     Ok(request)
@@ -52,7 +52,7 @@ fn check_script(script: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// How long `sync` waits until the script is ended.
+/// The timeout of a `sync` call.
 pub(super) fn parse_timeout(arguments: &Arguments) -> Option<Duration> {
     arguments.count("timeout").map(Duration::from_secs)
 }

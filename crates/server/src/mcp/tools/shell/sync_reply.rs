@@ -1,5 +1,5 @@
-//! What a `sync` call answers: output, exit code and time; or, where it took longer than the
-//! client waits, how to go on.
+//! The answer of a `sync` call: output, exit code and time; or, where the script takes longer than
+//! the call may, how to continue.
 
 use ostler_engine::ExecutionInfo;
 use ostler_model::termination::{Termination, TerminationCause};
@@ -14,10 +14,10 @@ use crate::mcp::tools::registry::ToolResult;
 
 /// Lines in one text block.
 const BLOCK_LINES: usize = 500;
-/// What to do when its time ran out.
+/// The hint after a timeout.
 const HINT: &str = "give a longer timeout, or use run_mode \"background\"";
 
-/// What is to be said of a script that `sync` ran, ended or not.
+/// The answer for a script run by `sync`, ended or not.
 pub(super) async fn sync_reply(call: ToolCall<'_>, info: &ExecutionInfo) -> ToolResult {
     call.mark_notified(info);
     let mut output = read_output(call, info, BLOCK_LINES).await?;
@@ -76,7 +76,7 @@ async fn running_text(call: ToolCall<'_>, info: &ExecutionInfo, output: &OutputB
     text
 }
 
-/// What became of processes the script left behind, and how to keep them.
+/// What happened to processes the script left behind, and how to keep them.
 pub(super) fn leftovers_note(info: &ExecutionInfo) -> Option<String> {
     let left = match info.state.leftovers {
         0 => return None,
@@ -89,7 +89,7 @@ pub(super) fn leftovers_note(info: &ExecutionInfo) -> Option<String> {
     ))
 }
 
-/// What is known of one, for programs.
+/// The state of one, as JSON.
 pub(super) fn process_fields(info: &ExecutionInfo) -> Value {
     let ending = info.state.ending.as_ref();
     json!({

@@ -1,4 +1,4 @@
-//! What profile `shell_state` offers.
+//! The tools of profile `shell_state`.
 
 use super::{execute_shell, kill_process, list_processes, poll_process, read_process_output};
 use crate::mcp::tools::registry::ToolDefinition;
