@@ -1,4 +1,4 @@
-//! What happened, for followers.
+//! Events of executions, as followers receive them.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ pub struct EventBody {
     /// The short id of its execution; absent for a start that was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The whole id.
+    /// The full id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<ExecutionId>,
     /// The session it belonged to then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// `event`, its name, and what belongs to it.
+    /// `event`, the event's name, and its fields.
     #[serde(flatten)]
     pub event: Event,
-    /// What was asked, with a start: its command line, directory and level.
+    /// With a start: the requested command line, directory and isolation level.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub request: BTreeMap<String, serde_json::Value>,
 }
@@ -32,9 +32,9 @@ pub struct EventBody {
 /// Events, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventsBody {
-    /// The events.
+    /// The events of this page.
     pub events: Vec<EventBody>,
-    /// The `cursor` to go on with.
+    /// The `cursor` to continue from.
     pub next: u64,
     /// Whether there is more already.
     pub behind: bool,

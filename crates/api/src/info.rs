@@ -8,13 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::sandbox::IsolationBody;
 use super::service::ServiceStateBody;
 
-/// Everything known of one execution besides its output. Times are RFC 3339, durations
-/// seconds.
+/// Everything known of one execution except its output. Times are RFC 3339, durations seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionBody {
     /// The short id; what agents and people are shown.
     pub id: String,
-    /// The whole id.
+    /// The full id.
     pub uuid: ExecutionId,
     /// The command as one line for people.
     pub command: String,
@@ -22,56 +21,56 @@ pub struct ExecutionBody {
     pub argv: Vec<ByteString>,
     /// The working directory.
     pub directory: ByteString,
-    /// What the caller called it.
+    /// The description the caller gave.
     pub description: String,
-    /// The status in the words of document 000.
+    /// The process status: `starting`, `running`, `finished`, `failed` and so on.
     pub status: ProcessStatus,
-    /// Where it is on its way, finer than `status`.
+    /// The phase, finer than `status`.
     pub phase: Phase,
     /// When it was accepted.
     pub created_at: Option<Timestamp>,
     /// When the first process ran; null before that.
     pub start_time: Option<Timestamp>,
-    /// When it ended; null while it lives.
+    /// When it ended; null while it runs.
     pub end_time: Option<Timestamp>,
     /// Seconds from its start to its end, or to now.
     pub duration: f64,
-    /// Why it ended; null while it lives.
+    /// Why it ended; null while it runs.
     pub cause: Option<TerminationCause>,
-    /// The status it returned; null while it lives and when a signal ended it.
+    /// Its exit code; null while it runs and when a signal ended it.
     pub exit_code: Option<i32>,
     /// The signal that ended it, for example `SIGKILL`.
     pub signal: Option<String>,
-    /// What a shell would show in `$?`; null while it lives.
+    /// What a shell would show in `$?`; null while it runs.
     pub shell_status: Option<i32>,
-    /// For filtering.
+    /// Labels, by which lists can be filtered.
     pub labels: Vec<String>,
     /// The wall-clock limit in seconds.
     pub timeout: Option<f64>,
-    /// Why it did not end well, in words.
+    /// Why it did not end successfully, as text.
     pub error_message: Option<String>,
-    /// The reason given with the stop, where one was.
+    /// The reason given with the stop, if any.
     pub stop_reason: Option<String>,
     /// The OS pid of the newest attempt; never an identity.
     pub os_pid: Option<u32>,
-    /// The newest attempt, from 1.
+    /// The number of the newest attempt, from 1.
     pub attempt: u32,
-    /// Whether a service was seen ready; null for what has nothing to be ready for.
+    /// Whether a service became ready; null for what has no readiness.
     pub ready: Option<bool>,
-    /// The newest answer of a liveness probe; null without one.
+    /// The newest result of a liveness probe; null without one.
     pub healthy: Option<bool>,
-    /// What is known of it as a service; absent for what is none.
+    /// Its state as a service; absent for other executions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Box<ServiceStateBody>>,
     /// Whether its tree is frozen.
     pub paused: bool,
-    /// Isolation: asked, in force, missing.
+    /// Isolation: requested, in force, missing.
     pub isolation: IsolationBody,
-    /// What was lost while it ran, in words, for example a full disk.
+    /// What was lost while it ran, as text, for example because of a full disk.
     pub degraded: Vec<String>,
     /// Processes its leader left behind that were ended.
     pub leftovers: u32,
-    /// OS pids that survived a stop; empty unless something is wrong.
+    /// OS pids that survived a stop; normally empty.
     pub survivors: Vec<u32>,
     /// Whether it outlives its session.
     pub keep: bool,
@@ -81,23 +80,23 @@ pub struct ExecutionBody {
     pub encoding: Option<String>,
     /// Output bytes written so far.
     pub output_bytes: u64,
-    /// Output bytes that are gone.
+    /// Output bytes that are no longer kept.
     pub trimmed_bytes: u64,
     /// The position after everything known now.
     pub cursor: Cursor,
-    /// What its processes used.
+    /// Resource usage of its processes.
     pub usage: Usage,
-    /// How long its start waited for a place; absent where one was free.
+    /// How long its start waited for a slot; absent where one was free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<QueueWaitBody>,
 }
 
-/// How long a start waited for its place.
+/// How long a start waited for its slot within the quota.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct QueueWaitBody {
-    /// Seconds.
+    /// The wait in seconds.
     pub waited: f64,
-    /// How many executions may run at once.
+    /// The largest number of executions that run at once.
     pub limit: u32,
 }
 
@@ -108,34 +107,34 @@ impl std::fmt::Display for QueueWaitBody {
     }
 }
 
-/// A start that waits for a place.
+/// A start that waits for a slot within the quota.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedStartBody {
     /// How many starts are served before it.
     pub ahead: usize,
-    /// How many executions run.
+    /// How many executions are running.
     pub running: usize,
-    /// How many may.
+    /// The largest number of executions that run at once.
     pub limit: u32,
-    /// What runs, as far as the caller sees it, oldest first.
+    /// The running executions that the caller sees, oldest first.
     pub holders: Vec<QuotaHolderBody>,
 }
 
-/// An execution that holds a place.
+/// An execution that holds a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaHolderBody {
-    /// Its id.
+    /// The short id of the execution.
     pub id: String,
-    /// Its command line, cut.
+    /// Its command line, shortened.
     pub command: String,
 }
 
 /// Executions, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionsBody {
-    /// The executions.
+    /// The executions of this page.
     pub executions: Vec<ExecutionBody>,
-    /// How many there are that the request asks for, on this page or not.
+    /// How many match the request, on this page or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<usize>,
     /// The cursor of the next page, where there is one.
@@ -143,7 +142,7 @@ pub struct ExecutionsBody {
     pub next: Option<String>,
 }
 
-/// How the daemon is.
+/// The state of the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HealthBody {
     /// The version of the program.
@@ -152,9 +151,9 @@ pub struct HealthBody {
     pub pid: u32,
     /// When it started.
     pub started_at: Timestamp,
-    /// Running executions, of everybody.
+    /// Running executions of all callers.
     pub running: u64,
-    /// Where its state is.
+    /// The state directory.
     pub state_dir: ByteString,
 }
 

@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 pub struct InteractionBody {
     /// Its id, for example `i3`.
     pub id: String,
-    /// What kind of answer is wanted.
+    /// The kind of answer required.
     pub kind: QuestionKind,
-    /// What is asked.
+    /// The text of the question.
     pub message: String,
-    /// What to choose from.
+    /// The options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
     /// `open`, `answered`, `cancelled` or `timed_out`.
     pub status: String,
-    /// Whether a yes lets a command run that the policy asks about.
+    /// Whether `yes` approves a command that the policy holds back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalBody>,
     /// The execution whose input takes the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<String>,
-    /// The session it was asked in.
+    /// The session it was opened in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// When.
+    /// When it was opened.
     pub created_at: Timestamp,
-    /// When it is given up.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// What a yes lets run.
+/// What an approval permits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalBody {
-    /// The rule that asks.
+    /// The rule that requires approval.
     pub rule: String,
-    /// Its justification.
+    /// The rule's justification.
     pub reason: String,
     /// The command line.
     pub command: String,
@@ -46,7 +46,7 @@ pub struct ApprovalBody {
 /// Every question the caller sees, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InteractionsBody {
-    /// The questions.
+    /// The questions of this page.
     pub interactions: Vec<InteractionBody>,
     /// How many there are in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,35 +1,35 @@
-//! What a command with an allow list tried to reach.
+//! Network decisions about a command with an allow list.
 
 use ostler_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Decisions of an execution's gate, oldest first.
+/// Decisions of an execution's egress proxy, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressPageBody {
     /// The decisions of this page.
     pub decisions: Vec<EgressDecisionBody>,
-    /// Where the next page begins: a number of bytes into the log.
+    /// The start of the next page: a byte offset in the log.
     pub next: u64,
-    /// Whether there is more already.
+    /// Whether more is available already.
     pub more: bool,
 }
 
-/// One decision: a name that was asked for, or a connection.
+/// One decision: about a name lookup or a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressDecisionBody {
-    /// When.
+    /// When it was made.
     pub at: Timestamp,
-    /// Which host, as the command named it.
+    /// The host, as the command named it.
     pub host: String,
-    /// Which port; absent for a question about a name.
+    /// The port; absent for a name lookup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The address it was reached at.
+    /// The address connected to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// What was decided, for example `allowed` or `refused`.
+    /// The decision, for example `allowed` or `refused`.
     pub decision: String,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -10,12 +10,12 @@ use super::info::ExecutionBody;
 pub struct OutputPageBody {
     /// The lines, stdout and stderr interleaved by the offset of their first byte.
     pub lines: Vec<LineBody>,
-    /// Where to go on.
+    /// The position to continue from.
     pub next: Cursor,
-    /// Output that is gone below the first line.
+    /// Output that is gone before the first line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<GapBody>,
-    /// Output that is gone behind the last line, where it has ended and nothing follows.
+    /// Output that is gone after the last line, where it has ended and nothing follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_after: Option<GapBody>,
     /// Whether there is more from `next` on.
@@ -24,12 +24,12 @@ pub struct OutputPageBody {
     pub omitted_lines: u64,
 }
 
-/// One line.
+/// One line of output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LineBody {
-    /// When its first byte came.
+    /// When its first byte was read.
     pub at: Timestamp,
-    /// Which stream it came on.
+    /// The stream it was read from.
     pub stream: StreamName,
     /// Its number within its stream, from 1.
     pub number: u64,
@@ -37,22 +37,22 @@ pub struct LineBody {
     pub offset: u64,
     /// The line without its end: decoded where the execution has an encoding, else its bytes.
     pub text: ByteString,
-    /// Whether its end was seen.
+    /// Whether its end was read.
     pub terminated: bool,
     /// Bytes of this line that are not in `text`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clipped_bytes: u64,
 }
 
-/// Output that is gone.
+/// A range of output that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapBody {
     /// First byte missing.
     pub from: u64,
     /// First byte kept after it.
     pub to: u64,
-    /// How many of them were lost, for example to a full disk; the others were dropped on
-    /// purpose: cleared, or trimmed to make room.
+    /// How many of the bytes were lost, for example to a full disk; the others were dropped on
+    /// purpose: cleared, or trimmed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_bytes: u64,
 }
@@ -68,7 +68,7 @@ impl GapBody {
         }
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.to.saturating_sub(self.from)
@@ -81,30 +81,30 @@ impl GapBody {
 pub enum OutputFrame {
     /// Bytes as they were read.
     Data {
-        /// Which stream they came on.
+        /// The stream they were read from.
         stream: StreamName,
         /// When they were read.
         at: Timestamp,
-        /// The offset of the first.
+        /// The offset of the first byte.
         offset: u64,
         /// The bytes.
         data: ByteString,
     },
-    /// Bytes that are gone.
+    /// Output that is gone.
     Gap {
-        /// Which.
+        /// The range of the output.
         gap: GapBody,
     },
-    /// The stream could not go on.
+    /// The stream cannot continue.
     Problem {
-        /// Why.
+        /// The problem.
         problem: Box<super::Problem>,
     },
     /// The last line.
     End {
-        /// What was known then; with `resource_watch` it has ended.
+        /// The state at that time; with `follow` the execution has ended.
         end: Box<ExecutionBody>,
-        /// Where to go on.
+        /// The position to continue from.
         next: Cursor,
     },
 }

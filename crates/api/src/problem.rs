@@ -9,7 +9,7 @@ pub struct Problem {
     /// `urn:ostler:error:{code}`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The documents' class, for example `ProcessNotFoundError`.
+    /// The error class, for example `ProcessNotFoundError`.
     pub title: String,
     /// The HTTP status.
     pub status: u16,
@@ -17,10 +17,10 @@ pub struct Problem {
     pub code: CodeName,
     /// What was wrong, for people.
     pub message: String,
-    /// What to do about it.
+    /// How to correct it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The question a person has to answer first: `ostler approve` takes it.
+    /// The id of the question a person has to answer first, for `ostler approve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<str>>,
     /// Whether the same request may succeed later.
@@ -47,7 +47,7 @@ impl TryFrom<String> for CodeName {
 }
 
 impl Problem {
-    /// A problem of this code, with the status of the one table.
+    /// A problem with this code and the HTTP status from the table of codes.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>, hint: Option<String>) -> Self {
         let row = code.info();
@@ -69,14 +69,14 @@ impl Problem {
         Self::new(ErrorCode::Value, message, None)
     }
 
-    /// The same problem and what to do about it.
+    /// The problem with a hint how to correct it.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         let hint = Some(hint.into());
         Self { hint, ..self }
     }
 
-    /// The same problem under another HTTP status, where HTTP has a finer word.
+    /// The problem with a more specific HTTP status.
     #[must_use]
     pub fn with_status(self, status: u16) -> Self {
         Self { status, ..self }

@@ -1,14 +1,14 @@
-//! The shapes of A10, document 000's web interface.
+//! The types of the process routes, `/api/processes` and `/api/process/…`.
 
 use ostler_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// One process: its id as document 000 calls it, and everything else known of it.
+/// One process: its id under the name `pid`, and everything else known of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessBody {
     /// The short id.
     pub pid: String,
-    /// The rest.
+    /// All other fields of the execution.
     #[serde(flatten)]
     pub info: super::ExecutionBody,
 }
@@ -16,16 +16,16 @@ pub struct ProcessBody {
 /// `GET /api/process/{id}/output`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProcessOutputBody {
-    /// Lines of standard output; empty unless asked for.
+    /// Lines of standard output; empty unless requested.
     pub stdout: Vec<OutputEntry>,
-    /// Lines of standard error; empty unless asked for.
+    /// Lines of standard error; empty unless requested.
     pub stderr: Vec<OutputEntry>,
 }
 
-/// One line.
+/// One line of output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputEntry {
-    /// When its first byte came.
+    /// When its first byte was read.
     pub timestamp: Timestamp,
     /// The decoded line, without its end.
     pub text: String,
@@ -34,7 +34,7 @@ pub struct OutputEntry {
 /// `POST /api/process/{id}/clean`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanResponse {
-    /// The id as it was given.
+    /// The id as given in the request.
     pub pid: String,
     /// `success`.
     pub result: String,
@@ -58,31 +58,31 @@ pub struct CleanSelected {
     pub pids: Vec<String>,
 }
 
-/// The answer of `POST /api/process/clean_selected`.
+/// The response of `POST /api/process/clean_selected`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CleanSelectedResponse {
-    /// Those that are gone.
+    /// Those that were removed.
     pub success: Vec<PidEntry>,
     /// Those that could not be removed.
     pub failed: Vec<CleanFailure>,
-    /// Those that run, and were left alone.
+    /// Those that still run, and were not touched.
     pub running: Vec<PidEntry>,
-    /// Those that are unknown or somebody else's.
+    /// Those that are unknown or foreign.
     pub not_found: Vec<PidEntry>,
 }
 
-/// One id.
+/// The id of one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PidEntry {
     /// The id as it was given.
     pub pid: String,
 }
 
-/// One id that failed.
+/// A process that could not be cleaned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanFailure {
     /// The id as it was given.
     pub pid: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }

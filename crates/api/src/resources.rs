@@ -1,25 +1,25 @@
-//! What a running tree uses.
+//! Resource usage of a running tree.
 
 use ostler_model::Usage;
 use ostler_model::isolation::{LimitKind, Limits};
 use ostler_model::snapshot::TreeMember;
 use serde::{Deserialize, Serialize};
 
-/// `GET …/resources`: one look at the tree. What has ended has no members.
+/// `GET …/resources`: a snapshot of the tree. An ended execution has no members.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourcesBody {
-    /// Seconds of processor time that its living processes used.
+    /// Seconds of processor time used by its running processes.
     pub cpu_seconds: f64,
-    /// Bytes they hold resident; shared pages count for each.
+    /// Resident memory in bytes; shared pages count for each process.
     pub memory_bytes: u64,
-    /// Bytes its workspace has grown by; absent where it has none.
+    /// Bytes by which its workspace has grown; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
-    /// Its living processes, the leader first.
+    /// Its running processes, the leader first.
     pub processes: Vec<TreeMemberBody>,
-    /// What its ended processes used, and the largest resident set of one.
+    /// Resource usage of its ended processes, and the largest resident set of one.
     pub usage: Usage,
-    /// Its limits.
+    /// The limits of the tree.
     pub limits: Limits,
     /// Limits that were reached.
     pub limits_hit: Vec<LimitKind>,
@@ -30,9 +30,9 @@ pub struct ResourcesBody {
 pub struct TreeMemberBody {
     /// Its OS pid.
     pub pid: u32,
-    /// Its parent's.
+    /// The parent's OS pid.
     pub parent: u32,
-    /// Its name, at most 15 bytes of it.
+    /// Its name, at most 15 bytes.
     pub name: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a command of level high sees and reaches, as asked and as it is.
+//! Isolation of level high: options and their effect.
 
 use ostler_model::isolation::{LimitKind, Limits, MissingCapability};
 use ostler_model::{
@@ -9,29 +9,30 @@ use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// Beyond the defaults of level high; lower levels take none of it.
+/// Options beyond the defaults of level high; not allowed for lower levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxOptionsBody {
-    /// The writable directory; absent takes the working directory, which must be below it.
+    /// The writable directory, which must contain the working directory; absent means the working
+    /// directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<ByteString>,
-    /// Whether writes to it are kept apart, to be committed or discarded.
+    /// Whether writes to it go to an overlay, to be committed or discarded.
     #[serde(default, skip_serializing_if = "is_default")]
     pub overlay: bool,
-    /// `"none"`, `"full"`, or a list of hosts; absent takes the daemon's setting.
+    /// `"none"`, `"full"`, or a list of hosts; absent means the daemon's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkBody>,
-    /// Further absolute paths to show read-only.
+    /// Further absolute paths to mount read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<ByteString>,
-    /// Further absolute paths to show writable.
+    /// Further absolute paths to mount writable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<ByteString>,
-    /// Ports of the host's loopback that lead to the command's own: `"8080:80"`, or `"8080"`.
+    /// Ports of the host's loopback that are forwarded to the command: `"8080:80"`, or `"8080"`.
     #[serde(default, with = "ports", skip_serializing_if = "Vec::is_empty")]
     pub forward: Vec<PortForward>,
-    /// Walls that may be missing without a refusal, for example `landlock`.
+    /// Restrictions that may be missing without a refusal, for example `landlock`.
     #[serde(
         default,
         deserialize_with = "capabilities",
@@ -40,22 +41,22 @@ pub struct SandboxOptionsBody {
     pub allow_degraded: Vec<Capability>,
 }
 
-/// What of the network is reached: `"none"`, `"full"`, or a list of hosts as
-/// `["pypi.org", "*.pythonhosted.org", "10.0.0.5:22"]`.
+/// The network access: `"none"`, `"full"`, or a list of hosts as `["pypi.org",
+/// "*.pythonhosted.org", "10.0.0.5:22"]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NetworkBody(pub NetworkAccess);
 
-/// What was asked of isolation, what is in force and what is missing.
+/// The requested isolation, what is in force and what is missing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IsolationBody {
-    /// The level asked.
+    /// The requested level.
     pub asked: IsolationLevel,
-    /// What is in force.
+    /// The level in force.
     pub in_force: Vec<Capability>,
-    /// What was asked and cannot be had here, each with its reason.
+    /// What was requested and is not available here, each with its reason.
     pub missing: Vec<MissingCapability>,
-    /// Those of the missing that people are told without asking: what no command gets on this
-    /// host is told once by a daemon.
+    /// Missing capabilities that are reported to people unasked: those that no command gets on this
+    /// host are reported once per daemon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<MissingCapability>,
     /// How limits are enforced.
@@ -65,10 +66,10 @@ pub struct IsolationBody {
     /// Limits that were reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_hit: Vec<LimitKind>,
-    /// What it made or changed in its workspace that tools run or obey unasked.
+    /// Files it created or changed in its workspace that tools run or follow automatically.
     #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
     pub autorun: AutorunReport,
-    /// What it sees and reaches; absent below level high, where that is what its user does.
+    /// What it sees and reaches; absent below level high, where that is the same as for its user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<SandboxInfoBody>,
 }
@@ -79,21 +80,21 @@ pub struct SandboxInfoBody {
     /// The writable directory; absent where it works in a private one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<ByteString>,
-    /// What became of writes that are kept apart; absent without an overlay.
+    /// The state of its overlay; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlay: Option<OverlayOutcome>,
-    /// What of the network it reaches.
+    /// Its network access.
     pub network: NetworkBody,
-    /// Further paths shown read-only.
+    /// Further paths mounted read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<ByteString>,
-    /// Further paths shown writable.
+    /// Further paths mounted writable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<ByteString>,
     /// Paths below the workspace that stay read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<ByteString>,
-    /// Ports of the host's loopback that lead to the command's own.
+    /// Ports of the host's loopback that are forwarded to the command.
     #[serde(default, with = "ports", skip_serializing_if = "Vec::is_empty")]
     pub forward: Vec<PortForward>,
 }
@@ -140,7 +141,7 @@ impl<'de> Visitor<'de> for NetworkVisitor {
     }
 }
 
-/// Walls by name; the error lists them.
+/// Parses names of restrictions; the error lists the valid ones.
 fn capabilities<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Capability>, D::Error> {
     let names = Vec::<String>::deserialize(from)?;
     let parsed = names.iter().map(|name| name.parse());
@@ -149,7 +150,7 @@ fn capabilities<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Capability>, D
         .map_err(D::Error::custom)
 }
 
-/// Ports as people write them.
+/// Parses port forwards as people write them.
 mod ports {
     use ostler_model::{PortForward, PortForwardError};
     use serde::de::Error as _;

@@ -1,4 +1,4 @@
-//! Services: what is defined, what lives, how far it is.
+//! Services: definitions, running ones, and their state.
 
 use ostler_model::{
     ByteString, Dependency, PortHolder, ReadinessSignal, ServiceKind, ServicePort, ServiceStage,
@@ -10,49 +10,49 @@ use super::info::ExecutionBody;
 use super::service_request::ProbeBody;
 use super::wait::{WaitEndKind, WaitUntil};
 
-/// What is known of an execution as a service.
+/// The state of an execution as a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceStateBody {
-    /// What it is called; the short id where it has no name.
+    /// Its name; the short id where it has none.
     pub name: String,
     /// `pending`, `starting`, `listening`, `responding`, `ready`, `running`, `degraded`,
     /// `stopping`, `stopped`, `failed` or `crash_looping`.
     pub status: String,
-    /// How far the newest attempt has come; null before its first sign of life.
+    /// How far the newest attempt has come; null before its first sign that it works.
     pub stage: Option<ServiceStage>,
-    /// Where it is reached.
+    /// The URL of its main port.
     pub url: Option<String>,
-    /// What it listens on.
+    /// The ports it listens on.
     pub ports: Vec<PortInfoBody>,
-    /// What showed it ready, as one sentence.
+    /// The evidence of its readiness, as one sentence.
     pub evidence: Option<String>,
-    /// What was seen, oldest first.
+    /// The signals observed, oldest first.
     pub signs: Vec<ReadinessSignal>,
-    /// What deserves a warning.
+    /// Warnings.
     pub warnings: Vec<String>,
-    /// What was seen of its health last; null where nothing was.
+    /// The last health state; null where there is none.
     pub health: Option<ServiceHealthBody>,
     /// Attempts after the first.
     pub restarts: u32,
-    /// When the next attempt begins, between two.
+    /// When the next attempt starts, between two attempts.
     pub backoff_until: Option<Timestamp>,
-    /// How the attempt before ended, in words.
+    /// How the previous attempt ended, as text.
     pub last_end: Option<String>,
-    /// What it waits for on its way to ready; null once it is there and after its end.
+    /// What its readiness waits for; null once it is ready and after its end.
     pub waits_for: Option<String>,
-    /// When it is ready.
+    /// The condition of its readiness.
     pub ready_when: ProbeBody,
-    /// How long a wait for it takes unless told otherwise, in milliseconds.
+    /// The default timeout of a wait for it, in milliseconds.
     pub ready_timeout_ms: u64,
-    /// The entry of the detection table it was recognised by.
+    /// The entry of the detection table that recognised it.
     pub detected: Option<String>,
-    /// Whether nobody asked for a service: its command looks like one.
+    /// Whether it was recognised as a service rather than requested as one.
     pub automatic: bool,
-    /// The port leased to it.
+    /// The port assigned to it.
     pub leased_port: Option<u16>,
-    /// What comes before it.
+    /// The services it depends on.
     pub depends_on: Vec<Dependency>,
-    /// Where its definition stands.
+    /// The file or API that defines it.
     pub defined_in: Option<ByteString>,
 }
 
@@ -61,28 +61,28 @@ pub struct ServiceStateBody {
 pub struct PortInfoBody {
     /// The port's number.
     pub port: u16,
-    /// Where and by whom, whether it is the one people mean, whether it speaks TLS.
+    /// Its address and process, whether it is the main port, whether it speaks TLS.
     #[serde(flatten)]
     pub bound: ServicePort,
 }
 
-/// What was seen of a service's health last.
+/// The last health state of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceHealthBody {
-    /// Whether it is well.
+    /// Whether it is healthy.
     pub ok: bool,
-    /// What was seen.
+    /// What was observed.
     pub detail: String,
 }
 
-/// One service: what is defined, what runs.
+/// One service: its definition and its newest execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceBody {
     /// Its name; the short id where it has none.
     pub name: String,
     /// As [`ServiceStateBody::status`]; `stopped` where it is only defined.
     pub status: String,
-    /// Whether it lives.
+    /// Whether it is running or pending.
     pub living: bool,
     /// Its command for people.
     pub command: String,
@@ -92,7 +92,7 @@ pub struct ServiceBody {
     /// The `ostler.toml` of the workspace it belongs to; absent where it belongs to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// What comes before it.
+    /// The services it depends on.
     pub depends_on: Vec<Dependency>,
     /// What it waits for before its program starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,17 +100,17 @@ pub struct ServiceBody {
     /// Whether it ended and was dismissed: lists show it on request only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dismissed: bool,
-    /// What deserves to be told besides, for example that it is no longer defined.
+    /// Additional notes, for example that it is no longer defined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Its newest execution; null where it never ran.
     pub execution: Option<ExecutionBody>,
 }
 
-/// Services by name: a window of the list.
+/// Services by name: a page of the list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServicesBody {
-    /// What lives or waits to comes first.
+    /// Running and pending ones come first.
     pub services: Vec<ServiceBody>,
     /// How many there are in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,37 +118,37 @@ pub struct ServicesBody {
     /// The `cursor` of the next window; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// How many services live in other workspaces than the one that was asked about.
+    /// How many services run in other workspaces than the requested one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elsewhere: Option<usize>,
 }
 
-/// A service that was asked for.
+/// A service that was started or reused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EnsureResponse {
-    /// The service.
+    /// The service's present state.
     pub service: ServiceBody,
-    /// Whether it lived already.
+    /// Whether it was running already.
     pub reused: bool,
-    /// Whether others need it completed: it is waited for until it ends.
+    /// Whether others depend on its completion: then the wait is for its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub completes: bool,
-    /// What was done and why, in words.
+    /// What was done and why, as text.
     pub note: String,
-    /// How the wait for it was over, where one was asked for.
+    /// The outcome of the wait, where one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<ReadinessWaitBody>,
-    /// Why it is not ready, where it was waited for and failed.
+    /// Why it is not ready, where the wait failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ServiceDiagnosisBody>,
-    /// Who else listens on its main port, a sentence each.
+    /// Other processes that listen on its main port, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<String>,
-    /// All of it in document 004's words.
+    /// The complete answer as text.
     pub message: String,
 }
 
-/// How a wait for readiness was over.
+/// The outcome of a wait for readiness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadinessWaitBody {
     /// `ready`, `not_ready`, `exit` or `at_most`.
@@ -158,40 +158,40 @@ pub struct ReadinessWaitBody {
     pub detail: Option<String>,
 }
 
-/// What `up` did, in the order it was done.
+/// What `up` did, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UpResponse {
-    /// The services, each after what it depends on.
+    /// The services, each after its dependencies.
     pub services: Vec<EnsureResponse>,
 }
 
-/// What became of a stop.
+/// The outcome of a stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceStopResponse {
-    /// The service.
+    /// The service's present state.
     pub service: ServiceBody,
     /// Ports it held that are free now.
     pub released: Vec<u16>,
-    /// Who listens still on ports it held.
+    /// Processes that still listen on ports it held.
     pub still_held: Vec<PortHolder>,
     /// Services that depended on it and were stopped before, in that order.
     pub dependents: Vec<String>,
 }
 
-/// Why a service is where it is.
+/// The diagnosis of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceDiagnosisBody {
-    /// Its name.
+    /// The service's name.
     pub name: String,
-    /// Its status.
+    /// The service's status.
     pub status: String,
-    /// One sentence.
+    /// The diagnosis as one sentence.
     pub because: String,
-    /// What was seen, oldest first, each with its time.
+    /// The evidence, oldest first, each with its time.
     pub evidence: Vec<String>,
-    /// What can be done about it.
+    /// Suggested actions.
     pub hints: Vec<String>,
-    /// Who else listens on its main port, a sentence each.
+    /// Other processes that listen on its main port, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<String>,
 }
@@ -199,38 +199,38 @@ pub struct ServiceDiagnosisBody {
 /// `POST /api/v1/detect`: which service a command is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DetectResponse {
-    /// The service; null where the command is none that is known.
+    /// The service; null where the command is not recognised.
     pub service: Option<DetectedServiceBody>,
 }
 
-/// A command that is a service.
+/// A command recognised as a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DetectedServiceBody {
     /// The entry of the detection table.
     pub id: String,
-    /// What it is, for people.
+    /// The name of its kind, for people.
     pub title: String,
-    /// What the command comes down to, after wrappers and scripts.
+    /// The effective command, after wrappers and scripts.
     pub normalised: String,
-    /// What kind of program it is.
+    /// The kind of program.
     pub kind: ServiceKind,
-    /// When it is ready.
+    /// The condition of its readiness.
     pub ready_when: ProbeBody,
-    /// How long a wait for it takes unless told otherwise, in milliseconds.
+    /// The default timeout of a wait for it, in milliseconds.
     pub ready_timeout_ms: u64,
-    /// The port it asks for.
+    /// The port in its command.
     pub port: Option<u16>,
-    /// The port programs of its kind take unless told otherwise.
+    /// The default port of its kind.
     pub default_port: Option<u16>,
-    /// Lines that show it ready.
+    /// Patterns of lines that show readiness.
     pub ready_patterns: Vec<String>,
-    /// Lines that show it failed.
+    /// Patterns of lines that show failure.
     pub fail_patterns: Vec<String>,
-    /// Variables it is given.
+    /// Environment variables it is given.
     pub env: Vec<(ByteString, ByteString)>,
-    /// Arguments that give it a port; null where nothing is known to.
+    /// Arguments that set its port; null where none are known.
     pub port_arguments: Option<Vec<String>>,
-    /// Whether it needs a terminal to work at all.
+    /// Whether it requires a terminal.
     pub terminal: bool,
 }
 
@@ -244,7 +244,7 @@ impl From<&ServicePort> for PortInfoBody {
 }
 
 impl ServiceBody {
-    /// The same service, as it is now.
+    /// The same service, in its present state.
     #[must_use]
     pub fn with_execution(self, info: ExecutionBody) -> Self {
         let state = info.service.as_deref();
@@ -258,7 +258,7 @@ impl ServiceBody {
 }
 
 impl EnsureResponse {
-    /// Whether it was waited for and failed, so that there is a reason to be told.
+    /// Whether the wait for it failed, so that there is a reason to report.
     #[must_use]
     pub fn failed(&self) -> bool {
         let end_reason = self.waited.as_ref().map(|waited| waited.why);
@@ -266,7 +266,7 @@ impl EnsureResponse {
             && !self.has_completed()
     }
 
-    /// Takes in why it is where it is: the reason of a failure, or who shares its port.
+    /// Adds the diagnosis: the reason of a failure, or who shares its port.
     pub fn explain(&mut self, diagnosis: ServiceDiagnosisBody) {
         if self.failed() {
             self.reason = Some(diagnosis);
@@ -275,14 +275,14 @@ impl EnsureResponse {
         }
     }
 
-    /// Whether others need it completed, and it has.
+    /// Whether others depend on its completion, and it has completed.
     #[must_use]
     pub fn has_completed(&self) -> bool {
         let info = self.service.execution.as_ref();
         self.completes && info.is_some_and(|info| info.is_finished() && info.exit_code == Some(0))
     }
 
-    /// What is waited for.
+    /// The condition of the wait.
     #[must_use]
     pub const fn wait_condition(&self) -> WaitUntil {
         if self.completes {

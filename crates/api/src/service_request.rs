@@ -1,4 +1,4 @@
-//! What is asked of services.
+//! Requests about services.
 
 use std::time::Duration;
 
@@ -11,128 +11,125 @@ use serde_json::{Map, Value};
 
 use super::start::StartBody;
 
-/// `POST /api/v1/services`, `POST /api/v1/services/ensure` and `PUT /api/v1/services/{name}`:
-/// the fields of a start, of which `restart` is that of the service, and those of a service
-/// beside them.
+/// `POST /api/v1/services`, `POST /api/v1/services/ensure` and `PUT /api/v1/services/{name}`: the
+/// fields of a start and those of a service in one object; `restart` is that of the service.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServiceStartBody {
-    /// The command and everything around it.
+    /// The command and its start options.
     #[serde(flatten)]
     pub start: StartBody,
-    /// What is asked of the service.
+    /// The service options.
     #[serde(flatten)]
     pub service: ServiceOptionsBody,
 }
 
-/// What is asked of a service besides its command. Durations are milliseconds.
+/// The options of a service besides its command. Durations are milliseconds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceOptionsBody {
-    /// What to call it; absent makes up one from the framework or the program.
+    /// Its name; absent derives one from the framework or the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// When it is ready; absent decides by the detection table.
+    /// The condition of its readiness; absent means that of the detection table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_when: Option<ProbeBody>,
-    /// A further expression whose lines show it ready.
+    /// An additional pattern of lines that show readiness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_pattern: Option<String>,
-    /// A further expression whose lines show it failed; it wins over the other.
+    /// An additional pattern of lines that show failure; it takes precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_pattern: Option<String>,
-    /// How long a wait for it takes unless told otherwise.
+    /// The default timeout of a wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_timeout_ms: Option<u64>,
-    /// What shows that it stays well.
+    /// The health check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthRuleBody>,
-    /// What must be so before it starts: names, or `{"name", "condition"}`.
+    /// Its dependencies: names, or `{"name", "condition"}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<DependencyBody>,
-    /// Which port it gets: a number, or `auto` for a free one that is leased to it.
+    /// Its port: a number, or `auto` for a free one that is assigned to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<PortRequestBody>,
-    /// Present: wait until it is ready, at most so long; the answer says how that was over.
+    /// Present: wait until it is ready, at most this long; the response has the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
 }
 
-/// `POST /api/v1/services/up`: services that are defined, with everything they depend on.
+/// `POST /api/v1/services/up`: defined services, with all of their dependencies.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpBody {
-    /// The absolute directory from which an `ostler.toml` is looked for, upwards.
+    /// The absolute directory from which `ostler.toml` is searched upwards.
     pub cwd: ByteString,
-    /// Which; none means all that are defined there.
+    /// The names; none means all that are defined there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// The environment of the asking front.
+    /// The environment of the requesting client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_env: Vec<(ByteString, ByteString)>,
-    /// Whether all of `base_env` is passed on; absent takes the daemon's setting.
+    /// Whether all of `base_env` is passed on; absent means the daemon's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit_env: Option<bool>,
-    /// How far those are walled off whose definition does not say; absent takes the daemon's
-    /// setting.
+    /// The isolation of those whose definition names none; absent means the daemon's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationLevel>,
-    /// The only programs that may run, besides what the daemon's own list says.
+    /// The only programs that may run, in addition to the daemon's own allow list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
-    /// The approval a person gave when the command policy asked: the interaction's id.
+    /// The id of the interaction in which a person gave approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// Whether the command line asks.
+    /// Whether the client is the command line.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cli: bool,
-    /// Present: wait until each is ready, at most so many milliseconds.
+    /// Present: wait until each is ready, at most this many milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
 }
 
-/// Something that can be looked at: a word, or one field that says what.
+/// A condition to check: a word, or an object with one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeBody {
-    /// By the kind of program.
+    /// The default of the kind of program.
     Auto,
-    /// A port of its tree listens.
+    /// A port of its tree is listening.
     Listening,
-    /// Its main port answers.
+    /// Its main port responds.
     Responding,
-    /// A line matches `ready_pattern`, or one of the table's.
+    /// A line matches `ready_pattern`, or a pattern of the detection table.
     Log,
-    /// `{"http": "/health"}`: a status from 200 to 399 for a path of its main port or a whole
-    /// URL.
+    /// `{"http": "/health"}`: a status from 200 to 399 for a path on its main port or a whole URL.
     Http(String),
-    /// `{"tcp": 5432}`: this port takes a connection.
+    /// `{"tcp": 5432}`: this port accepts a connection.
     Tcp(u16),
     /// `{"exec": ["pg_isready"]}`: this command exits with 0.
     Exec(Vec<ByteString>),
     /// `READY=1` over `NOTIFY_SOCKET`.
     Notify,
-    /// `{"quiet_ms": 5000}`: so long without output.
+    /// `{"quiet_ms": 5000}`: this long without output.
     QuietMs(u64),
 }
 
-/// What shows that a service stays well.
+/// The health check of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HealthRuleBody {
-    /// What is looked at: `listening`, `responding`, `http`, `tcp` or `exec`.
+    /// The check: `listening`, `responding`, `http`, `tcp` or `exec`.
     pub probe: ProbeBody,
-    /// Between two looks.
+    /// The interval between two checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_ms: Option<u64>,
-    /// Looks that must fail in a row.
+    /// Consecutive failures until it counts as unhealthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failures: Option<u32>,
-    /// Whether an ill one is ended, so that its restart policy can act.
+    /// Whether an unhealthy one is ended, so that its restart policy applies.
     #[serde(default, skip_serializing_if = "is_default")]
     pub restart: bool,
 }
 
-/// A service that comes first: its name, or its name and what must be so of it.
+/// A dependency: a name, or a name and a condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
@@ -141,39 +138,39 @@ pub struct HealthRuleBody {
 pub enum DependencyBody {
     /// It must be ready.
     Name(String),
-    /// This must be so.
+    /// It must meet this condition.
     WithCondition(DependencyConditionBody),
 }
 
-/// A service that comes first, and what must be so of it.
+/// A dependency with its condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DependencyConditionBody {
-    /// Its name.
+    /// The name of the service.
     pub name: String,
-    /// What must be so.
+    /// The condition it must meet.
     pub condition: DependencyCondition,
 }
 
-/// Which port a service gets.
+/// The port of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortRequestBody {
-    /// This one.
+    /// A fixed port.
     Number(u16),
-    /// A free one, leased to it.
+    /// A free port, assigned to it.
     Auto,
 }
 
-/// Whether a command that is started may be a service.
+/// Whether a started command may become a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceModeBody {
-    /// It is one where the detection table knows it.
+    /// It becomes one where the detection table recognises it.
     Auto,
 }
 
 impl ServiceStartBody {
-    /// A service of which nothing is asked but to run.
+    /// A service with default options.
     #[must_use]
     pub fn new(start: StartBody) -> Self {
         Self {
@@ -199,8 +196,7 @@ impl ServiceOptionsBody {
 }
 
 impl<'de> Deserialize<'de> for ServiceStartBody {
-    /// Two bodies in one object, each of which refuses what it does not know: each reads its
-    /// own fields.
+    /// Two bodies in one object, each of which refuses unknown fields: each parses its own.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let mut fields = Map::deserialize(from)?;
         let service_fields = ServiceOptionsBody::FIELDS
@@ -214,7 +210,7 @@ impl<'de> Deserialize<'de> for ServiceStartBody {
     }
 }
 
-/// One of the two bodies; the error says where it stands.
+/// Parses one of the two bodies; the error says where the problem is.
 fn parse_part<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
         match error.path().to_string().as_str() {

@@ -1,4 +1,4 @@
-//! Shell sessions: a shell that tells where commands begin and end.
+//! Shell sessions: shells that report where commands start and end.
 
 use ostler_model::{ByteString, ExecutionId, InputId, IsolationLevel, Limits, ShellKind, TermSize};
 use serde::{Deserialize, Serialize};
@@ -8,14 +8,14 @@ use super::sandbox::SandboxOptionsBody;
 use super::start::{RetentionBody, strict};
 use super::wait::PromptBody;
 
-/// `POST /api/v1/shells`: starts an integrated shell in a terminal. Only `kind` and `cwd` must
-/// be given; durations are milliseconds.
+/// `POST /api/v1/shells`: starts an integrated shell in a terminal. Only `kind` and `cwd` are
+/// required; durations are milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellStartBody {
-    /// The id it gets, a `UUIDv7` of about now; absent has the daemon choose one. The same start
-    /// sent again with it answers what the first one began: after a lost answer, also to the
-    /// next daemon.
+    /// The id to use, a `UUIDv7` of about now; absent means that the daemon chooses one. Repeating
+    /// a start with its id returns what the first request started: for retries after a lost
+    /// response, also to the next daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ExecutionId>,
     /// `bash`, `zsh` or `fish`.
@@ -28,37 +28,37 @@ pub struct ShellStartBody {
     /// Rows of its terminal.
     #[serde(default = "rows")]
     pub rows: u16,
-    /// The environment of the asking front.
+    /// The environment of the requesting client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_env: Vec<(ByteString, ByteString)>,
-    /// Variables added or replaced.
+    /// Environment variables added or replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(ByteString, ByteString)>,
-    /// Whether all of `base_env` is passed on; absent takes the daemon's setting.
+    /// Whether all of `base_env` is passed on; absent means the daemon's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit_env: Option<bool>,
-    /// Wall-clock limit.
+    /// The wall-clock limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How far it is walled off; absent takes the daemon's setting.
+    /// The isolation level; absent means the daemon's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationLevel>,
-    /// What level high shows and reaches beyond its defaults.
+    /// Isolation options beyond the defaults of level high.
     #[serde(default)]
     pub confine: SandboxOptionsBody,
-    /// Limits of its tree.
+    /// The limits of its tree.
     #[serde(default, deserialize_with = "strict::limits")]
     pub limits: Limits,
     /// Names of secrets whose values go into the environment under the same names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
-    /// The approval a person gave when the command policy asked: the interaction's id.
+    /// The id of the interaction in which a person gave approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// For filtering.
+    /// Labels, by which lists can be filtered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// What to call it, for people.
+    /// A description for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// How long it is kept after its end.
@@ -67,10 +67,10 @@ pub struct ShellStartBody {
     /// Whether it outlives its session.
     #[serde(default)]
     pub keep: bool,
-    /// The only programs that may run, besides what the daemon's own list says.
+    /// The only programs that may run, in addition to the daemon's own allow list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
-    /// Whether the command line asks (it keeps its executions longer than other clients).
+    /// Whether the client is the command line (its executions are kept longer than others).
     #[serde(default)]
     pub cli: bool,
 }
@@ -84,7 +84,7 @@ const fn rows() -> u16 {
 }
 
 impl ShellStartBody {
-    /// The size of a terminal nobody named one for.
+    /// The default size of a terminal.
     pub const SIZE: TermSize = TermSize { cols: 80, rows: 24 };
 
     /// A request with every default.
@@ -119,57 +119,57 @@ impl ShellStartBody {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShellRunBody {
-    /// What to type; may have several lines.
+    /// The script to type; it may have several lines.
     pub script: String,
-    /// How long to wait for its end, in milliseconds; the command goes on after that.
+    /// How long to wait for its end, in milliseconds; the command continues after that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most_ms: Option<u64>,
-    /// What the client calls it, a UUID of its choice. The same command sent again with it, after a
-    /// lost answer, is not typed again: its end is waited for, also by the next daemon.
+    /// An idempotency key, a UUID chosen by the client. Repeating the command with it, after a lost
+    /// response, does not type it again: its end is waited for, also by the next daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<InputId>,
-    /// Whether it is sent again. Where it cannot be known whether it was typed before (its
-    /// shell has ended), it is refused then with `process_timeout`.
+    /// Whether this is a retry. Where it is unknown whether the command was typed before (its shell
+    /// has ended), the retry is refused with `process_timeout`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
 }
 
-/// What became of it. Its output is `[from, to)` of the session's raw output.
+/// The outcome of a run. Its output is `[from, to)` of the session's raw output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShellRunResponse {
-    /// How the wait was over.
+    /// The outcome of the wait.
     pub end: ShellRunOutcomeBody,
-    /// Where the command's output begins.
+    /// The start of the command's output.
     pub from: u64,
-    /// Where it ends, as far as it is known.
+    /// The end of its output, as far as it is known.
     pub to: u64,
-    /// The session.
+    /// The state of the session.
     pub info: ExecutionBody,
 }
 
-/// How a wait for a command in a shell was over.
+/// The outcome of a wait for a command in a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum ShellRunOutcomeBody {
-    /// It ended, and the shell told how.
+    /// It ended, and the shell reported its status.
     Finished {
-        /// Its exit status.
+        /// The command's exit status.
         status: i32,
-        /// The shell's working directory now, as it told.
+        /// The shell's present working directory, as it reported.
         cwd: Option<String>,
     },
-    /// It waits for an answer.
+    /// It waits for input at a prompt.
     Prompt {
-        /// The question.
+        /// The detected prompt.
         prompt: PromptBody,
     },
-    /// The shell wants more of the command.
+    /// The shell expects more of the command.
     Incomplete,
-    /// The shell reads again, but did not tell that the command ended.
+    /// The shell reads again, but did not report the command's end.
     Silent,
-    /// The shell is gone.
+    /// The shell has ended.
     ShellEnded,
-    /// The time ran out; the command goes on.
+    /// The time is over; the command continues.
     #[serde(rename = "at_most")]
     TimedOut,
 }

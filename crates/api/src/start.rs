@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::sandbox::SandboxOptionsBody;
 use super::service_request::ServiceModeBody;
 
-/// `POST /api/v1/executions`. Durations are milliseconds. Only `command` and `cwd` must be
-/// given; text that is not UTF-8 goes as `{"base64": "…"}`.
+/// `POST /api/v1/executions`. Durations are milliseconds. Only `command` and `cwd` are required;
+/// text that is not UTF-8 is passed as `{"base64": "…"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartBody {
-    /// The id it gets, a `UUIDv7` of about now; absent has the daemon choose one. The same start
-    /// sent again with it answers what the first one began: after a lost answer, also to the
-    /// next daemon.
+    /// The id to use, a `UUIDv7` of about now; absent means that the daemon chooses one. Repeating
+    /// a start with its id returns what the first request started: for retries after a lost
+    /// response, also to the next daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ExecutionId>,
     /// `{"argv": {"program", "args"}}` or `{"shell": {"shell", "script"}}`.
@@ -23,54 +23,54 @@ pub struct StartBody {
     pub command: Command,
     /// The absolute working directory.
     pub cwd: ByteString,
-    /// Standard input.
+    /// The source of standard input.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdin: StdinBody,
-    /// The environment of the asking front.
+    /// The environment of the requesting client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_env: Vec<(ByteString, ByteString)>,
-    /// Variables added or replaced.
+    /// Environment variables added or replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(ByteString, ByteString)>,
-    /// Whether all of `base_env` is passed on; absent takes the daemon's setting.
+    /// Whether all of `base_env` is passed on; absent means the daemon's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit_env: Option<bool>,
-    /// Wall-clock limit.
+    /// The wall-clock limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Limit of time without output.
+    /// The limit of time without output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
-    /// How far it is walled off; absent takes the daemon's setting.
+    /// The isolation level; absent means the daemon's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationLevel>,
-    /// What level high shows and reaches beyond its defaults.
+    /// Isolation options beyond the defaults of level high.
     #[serde(default, skip_serializing_if = "is_default")]
     pub confine: SandboxOptionsBody,
     /// Names of secrets whose values go into the environment under the same names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
-    /// The approval a person gave when the command policy asked: the interaction's id.
+    /// The id of the interaction in which a person gave approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// How long it waits for a place at most where as many run as may, in milliseconds; absent,
-    /// and at most: 45 s. 0 is refused at once.
+    /// How long to wait for a slot while the quota is used up, in milliseconds; the default and the
+    /// maximum are 45 s. 0 is refused at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place_wait_ms: Option<u64>,
-    /// Limits of its tree.
+    /// The limits of its tree.
     #[serde(
         default,
         deserialize_with = "strict::limits",
         skip_serializing_if = "is_default"
     )]
     pub limits: Limits,
-    /// For filtering.
+    /// Labels, by which lists can be filtered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// What to call it, for people.
+    /// A description for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// A WHATWG label, or `auto`.
+    /// The encoding of its output: a WHATWG label, or `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
     /// How long it is kept after its end.
@@ -79,10 +79,10 @@ pub struct StartBody {
     /// Whether it outlives its session.
     #[serde(default, skip_serializing_if = "is_default")]
     pub keep: bool,
-    /// Present for a service: what happens when it ends.
+    /// Present for a service: the restart policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartPolicy>,
-    /// Whether it may be a service without being asked for; absent starts what is said here.
+    /// Whether a recognised command becomes a service; absent means that it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceModeBody>,
     /// A terminal of this size instead of pipes.
@@ -92,31 +92,31 @@ pub struct StartBody {
         skip_serializing_if = "Option::is_none"
     )]
     pub pty: Option<TermSize>,
-    /// The only programs that may run, besides what the daemon's own list says.
+    /// The only programs that may run, in addition to the daemon's own allow list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<String>>,
-    /// Whether the command line asks (it keeps its executions longer than other clients).
+    /// Whether the client is the command line (its executions are kept longer than others).
     #[serde(default, skip_serializing_if = "is_default")]
     pub cli: bool,
-    /// Whether who starts it reads its output with `read_raw?resource_watch=true&lossless=true` from the
-    /// beginning: on a full disk the command waits for that reader, for at most 2 s until it
-    /// comes. Without it, a full disk stops no command.
+    /// Whether the client reads the output with `raw?follow=true&lossless=true` from the beginning:
+    /// on a full disk the command waits for that reader, for at most 2 s until it connects. Without
+    /// it, a full disk stops no command.
     #[serde(default, skip_serializing_if = "is_default")]
     pub lossless_reader: bool,
 }
 
-/// `POST /api/v1/executions/{id}/again`: what a command is started with that its first start
-/// does not tell.
+/// `POST /api/v1/executions/{id}/again`: what starting a command again requires besides its first
+/// request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RerunBody {
     /// As [`StartBody::id`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ExecutionId>,
-    /// The environment of the asking front; how much of it is passed on is as it was.
+    /// The environment of the requesting client; how much of it is passed on is as before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_env: Vec<(ByteString, ByteString)>,
-    /// Whether it is stopped before, where it runs: once it is known that it can start again.
+    /// Whether a running one is stopped first, once it is certain that it can start again.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stop: bool,
     /// As [`StartBody::approval`].
@@ -130,11 +130,11 @@ pub struct RerunBody {
     pub cli: bool,
 }
 
-/// Where standard input comes from.
+/// The source of standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StdinBody {
-    /// Finite: at end of file. Services: open and silent.
+    /// At end of file for commands; open and silent for services.
     #[default]
     Default,
     /// At end of file.
@@ -149,7 +149,7 @@ pub enum StdinBody {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetentionBody {
-    /// As configured.
+    /// The configured default.
     #[default]
     Default,
     /// This many milliseconds.
@@ -197,8 +197,8 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The model's types are also stored, where a newer version's fields are passed over; in a
-/// request a field that is passed over would be a wish silently denied.
+/// The model's types are also stored, where unknown fields of a newer version are ignored; in a
+/// request that would silently drop an option.
 pub(super) mod strict {
     use ostler_model::{ByteString, Command, Limits, TermSize};
     use serde::{Deserialize, Deserializer};

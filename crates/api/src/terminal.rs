@@ -1,4 +1,4 @@
-//! A terminal by requests: its screen, raw output, keys, size.
+//! Terminals by single requests: screen, raw output, keys, size.
 
 use ostler_model::{ByteString, TermSize};
 use serde::{Deserialize, Serialize};
@@ -75,25 +75,25 @@ pub struct TerminalOutputBody {
     pub data: ByteString,
     /// The offset of the first byte of `data`.
     pub offset: u64,
-    /// The offset to ask for next.
+    /// The offset of the next request.
     pub next_offset: u64,
-    /// The oldest offset the view reaches back to.
+    /// The oldest offset in the view.
     pub start_offset: u64,
-    /// The session's output length.
+    /// The length of the session's output.
     pub end_offset: u64,
-    /// Whether the offset asked lay below `start_offset` and was moved there.
+    /// Whether the requested offset was below `start_offset` and was moved there.
     pub truncated: bool,
 }
 
-/// `POST …/keys`: typed as one write that no other gets into.
+/// `POST …/keys`: typed in one write that no other is mixed into.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeysBody {
-    /// In order.
+    /// The pieces, in order.
     pub pieces: Vec<InputPieceBody>,
 }
 
-/// One thing that is typed: `{"text": "ls"}`, `{"key": "enter"}`.
+/// One piece of input: `{"text": "ls"}`, `{"key": "enter"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputPieceBody {
@@ -101,18 +101,18 @@ pub enum InputPieceBody {
     Text(String),
     /// A key by its name: `enter`, `ctrl-c`, `alt-left`, `f5`.
     Key(String),
-    /// Text that is pasted: between marks where the program asked for them.
+    /// Pasted text: in bracketed paste mode between its markers.
     Paste(String),
-    /// Bytes as they are, in base64.
+    /// Bytes, unchanged, in base64.
     Base64(String),
 }
 
-/// What became of keys.
+/// The outcome of typing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeysResponse {
-    /// Bytes that were to be written.
+    /// Bytes to be written.
     pub bytes: u64,
-    /// Bytes the terminal took; fewer when the program does not read.
+    /// Bytes the terminal accepted; fewer when the program does not read.
     pub taken: u64,
 }
 
@@ -120,9 +120,9 @@ pub struct KeysResponse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResizeBody {
-    /// Columns.
+    /// The number of columns.
     pub cols: u16,
-    /// Rows.
+    /// The number of rows.
     pub rows: u16,
 }
 

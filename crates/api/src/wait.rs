@@ -1,4 +1,4 @@
-//! Waiting for an execution, stopping it, signalling it, feeding it.
+//! Waiting for an execution, stopping it, signalling it, writing its input.
 
 use ostler_model::{ByteString, Cursor, QuestionKind, Signal, StreamName, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::info::ExecutionBody;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitBody {
-    /// What to wait for.
+    /// The condition.
     #[serde(default)]
     pub until: WaitUntil,
     /// With `pattern`: a Perl-style expression that a line must match.
@@ -18,29 +18,29 @@ pub struct WaitBody {
     /// With `idle`: milliseconds without output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
-    /// At most this many milliseconds; then the answer is `at_most` and nothing is ended.
+    /// The timeout in milliseconds; then the outcome is `at_most` and nothing is ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most_ms: Option<u64>,
 }
 
-/// What to wait for.
+/// The condition of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitUntil {
-    /// Its end.
+    /// The end of the execution.
     #[default]
     Exit,
     /// A matching line, or its end.
     Pattern,
     /// No output for a while, or its end.
     Idle,
-    /// A question of the command, or its end.
+    /// A prompt of the command, or its end.
     Prompt,
-    /// A service is ready, shows that it will not be, or an attempt of it ended.
+    /// A service is ready, cannot become ready, or an attempt of it ended.
     Ready,
 }
 
-/// How a wait was over.
+/// The outcome of a wait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitResponse {
     /// Why: `exit`, `pattern`, `ready`, `not_ready`, `output`, `idle`, `prompt`, `at_most` or
@@ -52,66 +52,66 @@ pub struct WaitResponse {
     /// The line that matched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched: Option<LineMatchBody>,
-    /// The question the command waits with.
+    /// The prompt the command waits at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptBody>,
-    /// What was known then.
+    /// The state at that time.
     pub info: ExecutionBody,
-    /// The position up to which the wait looked.
+    /// The output position up to which the wait looked.
     pub cursor: Cursor,
 }
 
-/// Why a wait was over.
+/// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitEndKind {
-    /// It ended.
+    /// The execution ended.
     Exit,
     /// A line matched.
     Pattern,
-    /// The service is ready, or running with nothing to look at.
+    /// The service is ready, or running without a readiness check.
     Ready,
-    /// The service will not become ready as it is.
+    /// The service cannot become ready.
     NotReady,
-    /// There is output after the position asked.
+    /// There is output after the requested position.
     Output,
-    /// There was no output for the time asked.
+    /// There was no output for the requested time.
     Idle,
-    /// The command waits for an answer.
+    /// The command waits for input at a prompt.
     Prompt,
-    /// The time ran out; it goes on.
+    /// The time is over; the execution continues.
     #[serde(rename = "at_most")]
     TimedOut,
-    /// Nothing was waited for.
+    /// The request had no condition.
     Nothing,
 }
 
 /// A line that matched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LineMatchBody {
-    /// When its first byte came.
+    /// When its first byte was read.
     pub at: Timestamp,
-    /// Which stream it came on.
+    /// The stream it was read from.
     pub stream: StreamName,
     /// Its number within its stream.
     pub number: u64,
-    /// The line without its end.
+    /// The line without its terminator.
     pub line: ByteString,
 }
 
-/// A command's question.
+/// A prompt of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptBody {
     /// Its last line as the command wrote it.
     pub text: String,
     /// Whether the answer must not be shown.
     pub secret: bool,
-    /// What kind of answer is wanted.
+    /// The kind of answer required.
     pub kind: QuestionKind,
-    /// What there is to choose from.
+    /// The options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// What an empty answer stands for.
+    /// The meaning of an empty answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
     /// The OS pid of the process that waits.
@@ -122,13 +122,13 @@ pub struct PromptBody {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopBody {
-    /// At once, without grace.
+    /// Kill at once, without a grace period.
     #[serde(default)]
     pub force: bool,
-    /// Milliseconds between the polite request and the kill.
+    /// Grace period between SIGTERM and SIGKILL, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_ms: Option<u64>,
-    /// Recorded with the stop.
+    /// The reason to record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -137,22 +137,22 @@ pub struct StopBody {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignalBody {
-    /// The signal.
+    /// The signal's name or number.
     #[serde(deserialize_with = "signal")]
     pub signal: Signal,
 }
 
-/// What became of input.
+/// The outcome of writing input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputResponse {
-    /// Bytes the command's input took.
+    /// Bytes the command's input accepted.
     pub taken: u64,
 }
 
 /// Output dropped on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClearOutputResponse {
-    /// Bytes.
+    /// The number of bytes dropped.
     pub dropped_bytes: u64,
 }
 

@@ -91,7 +91,7 @@ impl OutputSelection {
         selection
     }
 
-    /// Reads the parameters that say which lines: `parse_cursor`, `tail`, `parse_grep`.
+    /// Reads the parameters that say which lines: `cursor`, `tail`, `grep`.
     pub(in crate::mcp::tools) fn parse_lines(arguments: &mut Arguments) -> Result<Self, ApiError> {
         let mut selection = Self::everything(REPLY_CHARS);
         selection.query.from = parse_cursor(arguments)?;

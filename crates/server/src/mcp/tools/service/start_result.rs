@@ -42,15 +42,15 @@ pub(in crate::mcp::tools) struct ServiceOutcome {
 enum ReadyState {
     /// Ready, or running without a readiness check.
     Ready,
-    /// It ended well, as it must.
+    /// It ended successfully, as required.
     Completed,
-    /// On its way.
+    /// It is still starting.
     Starting,
-    /// It will not be ready as it is, or was not in time.
+    /// It cannot become ready, or was not ready in time.
     NotReady(String),
 }
 
-/// The answer, in words and for programs.
+/// The answer, as text and structured content.
 #[derive(Debug)]
 pub(in crate::mcp::tools) struct ServiceReply {
     pub(in crate::mcp::tools) text: String,
@@ -58,7 +58,7 @@ pub(in crate::mcp::tools) struct ServiceReply {
 }
 
 impl ServiceOutcome {
-    /// In words and for programs; what it shows counts as told.
+    /// The text and structured content; what it shows counts as notified.
     pub(in crate::mcp::tools) async fn into_reply(self, call: ToolCall<'_>) -> ServiceReply {
         let info = &self.launch.waited.info;
         call.mark_notified(info);
@@ -109,7 +109,7 @@ impl ServiceOutcome {
 }
 
 impl ServiceReply {
-    /// As the answer of a tool that shows states.
+    /// As the answer of a status tool.
     pub(super) fn into_tool_reply(self) -> ToolReply {
         ToolReply {
             blocks: vec![self.text],
@@ -119,7 +119,7 @@ impl ServiceReply {
     }
 }
 
-/// A start that could not be carried out, in the document's words.
+/// The answer of a start that could not be carried out.
 pub(in crate::mcp::tools) fn start_failure_reply(interrupted: ToolInterrupt) -> ToolResult {
     match interrupted {
         ToolInterrupt::Failed(failure) => {
@@ -149,7 +149,7 @@ fn ready_state(launched: &ServiceLaunch, completes: bool) -> ReadyState {
     }
 }
 
-/// Whether it is ready, or running with nothing to look at.
+/// Whether it is ready, or running without a readiness check.
 pub(super) fn is_up(info: &ExecutionInfo) -> bool {
     matches!(
         info.state.stage,
@@ -171,7 +171,7 @@ fn too_late_text(info: &ExecutionInfo, timeout: Duration) -> String {
     )
 }
 
-/// What is known of one that is ready or on its way.
+/// Lines about one that is ready or starting.
 fn started_lines(info: &ExecutionInfo) -> Vec<String> {
     let id = info.id.short();
     let summary = service_report(&id, info);
@@ -185,7 +185,7 @@ fn started_lines(info: &ExecutionInfo) -> Vec<String> {
     lines
 }
 
-/// What is known of one that is ready, and who shares its port.
+/// Lines about one that is ready, and about others that listen on its port.
 async fn ready_lines(call: ToolCall<'_>, info: &ExecutionInfo) -> Vec<String> {
     let mut lines = started_lines(info);
     let cwd = Some(info.spec.cwd.as_path());
@@ -199,7 +199,7 @@ async fn ready_lines(call: ToolCall<'_>, info: &ExecutionInfo) -> Vec<String> {
     lines
 }
 
-/// Why it is not ready, and what can be done about it.
+/// Why it is not ready, and what to do about it.
 async fn not_ready_lines(call: ToolCall<'_>, info: &ExecutionInfo, reason: &str) -> Vec<String> {
     let id = info.id.short();
     let summary = service_report(&id, info);
@@ -238,7 +238,7 @@ async fn last_output(call: ToolCall<'_>, info: &ExecutionInfo) -> String {
     }
 }
 
-/// The calls that follow from here, of the tools at hand.
+/// The next calls to make, in terms of the available tools.
 fn next_calls(call: ToolCall<'_>, info: &ExecutionInfo, standing: &ReadyState) -> Option<String> {
     let (id, name) = (info.id.short(), call_name(info));
     let offered = |tool| call.client_context.tools.find(tool).is_some();

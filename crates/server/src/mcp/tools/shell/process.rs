@@ -26,7 +26,7 @@ pub(super) const LINES_LIMIT: i64 = 100;
 pub(super) struct ShellProcess {
     process_id: String,
     command: String,
-    /// `start_params`, `wait_running`, `finished`, `failed` or `killed`.
+    /// `starting`, `running`, `finished`, `failed` or `killed`.
     status: &'static str,
     /// The OS pid of its shell.
     pid: Option<u32>,
