@@ -1,5 +1,5 @@
-//! What is said on the WebSocket `GET …/terminal`, besides bytes: text frames, one JSON object
-//! each. Binary frames are output on the way to the client, and keys on the way back.
+//! Messages of the WebSocket `GET …/terminal`: text frames are one JSON object each. Binary frames
+//! are output on the way to the client, and keys on the way back.
 
 use ostler_model::TermSize;
 use serde::{Deserialize, Serialize};
@@ -8,42 +8,42 @@ use super::info::ExecutionBody;
 use super::page::is_zero;
 use super::problem::CodeName;
 
-/// What the server says.
+/// A message from the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TerminalServerMessage {
-    /// First of all.
+    /// The first message.
     Hello(TerminalHello),
-    /// Who types changed, or who asked to type does now: with `yours`, it answers a `take`.
+    /// The holder of the lease changed, or a `take` was granted: with `yours`, it answers a `take`.
     Lease {
-        /// Who, in words; null: nobody.
+        /// The holder's name; null means nobody.
         holder: Option<String>,
-        /// Whether it is this connection.
+        /// Whether the holder is this connection.
         yours: bool,
     },
-    /// The terminal has another size.
+    /// The terminal was resized.
     Resized {
-        /// The new one.
+        /// The new size.
         size: TermSize,
     },
-    /// Output that is not sent: it is gone, or the screen is painted next instead of it, because
-    /// the client was too far behind, or had asked for a painting and some of it was lost.
+    /// Output that is not sent: it is gone, or the screen is repainted next instead, because the
+    /// client was too far behind, or requested a repaint and some of the output was lost.
     Gap {
-        /// The first byte left out.
+        /// The offset of the first byte left out.
         from: u64,
-        /// The first byte after it.
+        /// The offset after the last byte left out.
         to: u64,
-        /// How many of them were lost, for example to a full disk.
+        /// How many of the bytes were lost, for example to a full disk.
         #[serde(default, skip_serializing_if = "is_zero")]
         lost_bytes: u64,
     },
-    /// The next binary frame is no output: it paints the screen as it is at this offset, and
-    /// output goes on from there. The first painting, after the hello, is not announced.
+    /// The next binary frame is not output: it repaints the screen as of this offset, and output
+    /// continues from there. The first repaint, after the hello, is not announced.
     Paint {
-        /// The offset.
+        /// The offset in the session's output.
         offset: u64,
     },
-    /// Something the client asked for was not done.
+    /// A request of the client was not carried out.
     Refused {
         /// The stable code.
         code: CodeName,
@@ -57,7 +57,7 @@ pub enum TerminalServerMessage {
     Exit(Box<ExecutionBody>),
 }
 
-/// Where a client comes in.
+/// The state at the start of the connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalHello {
     /// The session's short id.
@@ -65,40 +65,40 @@ pub struct TerminalHello {
     /// The size of its terminal.
     pub size: TermSize,
     /// The offset of the output that follows: after the screen that is painted next, or as
-    /// asked.
+    /// requested.
     pub offset: u64,
-    /// Whether its program shows the alternate screen.
+    /// Whether the alternate screen is active.
     pub alternate: bool,
-    /// Its title.
+    /// The terminal's title.
     pub title: String,
-    /// Who types, in words; null: nobody.
+    /// The holder of the lease; null means nobody.
     pub holder: Option<String>,
 }
 
-/// What a client says.
+/// A message from the client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TerminalClientMessage {
-    /// Wants the writer's lease: without it a client only watches. It lives as long as the
-    /// connection. Each is answered once, in their order: by a `lease` that is `yours`, or by
+    /// Requests the writer's lease: without it a client only watches. The lease lasts as long as
+    /// the connection. Each request is answered once, in order: by a `lease` that is `yours`, or by
     /// a `refused` with `take`.
     Take {
-        /// Also from somebody who holds it.
+        /// Whether to take it over from another holder.
         #[serde(default)]
         take_over: bool,
-        /// Who it is, in words, for others.
+        /// The client's name, shown to others.
         #[serde(default)]
         name: String,
     },
-    /// Gives the lease back.
+    /// Releases the lease.
     HandBack,
-    /// Gives the terminal another size, until the lease is given back.
+    /// Resizes the terminal, until the lease is released.
     Resize {
-        /// Columns.
+        /// The number of columns.
         cols: u16,
-        /// Rows.
+        /// The number of rows.
         rows: u16,
     },
-    /// Wants the screen painted anew.
+    /// Requests a repaint of the screen.
     Repaint,
 }

@@ -1,50 +1,50 @@
-//! What a command wrote to its overlay, and what became of it.
+//! The overlay of a command: its changes and their outcome.
 
 use ostler_model::{
     AutorunReport, OverlayChange, OverlayConflict, OverlayOutcome, OverlayResponse,
 };
 use serde::{Deserialize, Serialize};
 
-/// The answer of every `/executions/{id}/workspace` route.
+/// The response of every `/executions/{id}/workspace` route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceBody {
-    /// What became of the changes.
+    /// The outcome of the changes.
     pub fate: OverlayOutcome,
-    /// How many there are in all.
+    /// The total number of changes.
     pub totals: ChangeTotalsBody,
-    /// At most as many as were asked for, sorted by path.
+    /// At most as many changes as requested, sorted by path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<OverlayChange>,
-    /// Why nothing was committed: what the host changed meanwhile.
+    /// The conflicts because of which nothing was committed: what changed on the host meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<OverlayConflict>,
-    /// What of the changes tools run or obey unasked.
+    /// The changed files that tools run or follow automatically.
     #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
     pub autorun: AutorunReport,
-    /// Whether nothing was committed because of that.
+    /// Whether nothing was committed because of those.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
     /// The changes as a unified diff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// Whether more was to be said.
+    /// Whether something was omitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
 
-/// How many changes there are.
+/// The number of changes by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChangeTotalsBody {
-    /// Paths that were not there before.
+    /// Paths created.
     pub created: u64,
-    /// Paths whose content, mode or target is another.
+    /// Paths whose content, mode or target changed.
     pub changed: u64,
-    /// Paths that are gone.
+    /// Paths removed.
     pub deleted: u64,
 }
 
 impl WorkspaceBody {
-    /// An answer, with at most so many changes and conflicts.
+    /// A response with at most so many changes and conflicts.
     #[must_use]
     pub fn new(response: OverlayResponse, limit: usize) -> Self {
         let mut body = Self {
@@ -94,7 +94,7 @@ impl WorkspaceBody {
         body
     }
 
-    /// The same without the diff, where that is told elsewhere.
+    /// The same without the diff, where that is reported elsewhere.
     #[must_use]
     pub fn without_diff(self) -> Self {
         Self { diff: None, ..self }

@@ -29,7 +29,7 @@ pub struct ServiceReport<'a> {
     pub evidence: Option<&'a str>,
     /// Warnings.
     pub warnings: &'a [String],
-    /// What it waits for on its way to ready, as [`waits_for`] says.
+    /// What its readiness waits for, as [`waits_for`] returns it.
     pub waits_for: Option<String>,
 }
 
@@ -95,7 +95,7 @@ pub fn render_details(report: &ServiceReport<'_>) -> Vec<String> {
     lines
 }
 
-/// `3000 (node), 9229 (node, debugger)`; the main one first, each number once.
+/// `3000 (node), 9229 (node, debugger)`; the main port first, each number once.
 #[must_use]
 pub fn render_ports(ports: &[&ServicePort]) -> String {
     let number = |port: &ServicePort| port.address.port();
@@ -122,14 +122,13 @@ fn render_port(port: &ServicePort) -> String {
     }
 }
 
-/// What a start answers that could not be carried out.
+/// The answer of a start that could not be carried out.
 #[must_use]
 pub fn render_not_started(error: &str) -> String {
     format!("Failed to start service: {error}")
 }
 
-/// What a wait answers for a service that will not become ready as it is, or that was not
-/// ready in time.
+/// The answer of a wait for a service that cannot become ready, or was not ready in time.
 #[must_use]
 pub fn render_not_ready(reason: &str) -> String {
     format!("Service failed to become ready: {reason}")
@@ -151,7 +150,7 @@ pub fn timeout_reason(condition: &ReadyCondition, waited_ms: u64) -> String {
     }
 }
 
-/// That a service goes on although nobody waits for it any more.
+/// That a service continues although the wait for it has ended.
 #[must_use]
 pub fn render_still_running(report: &ServiceReport<'_>) -> String {
     let pid = report.pid.map(|pid| format!(", pid {pid}"));
@@ -168,8 +167,8 @@ pub fn render_still_running(report: &ServiceReport<'_>) -> String {
     )
 }
 
-/// How a service ended that was waited for, as the reason of [`render_not_ready`]; `description` is the
-/// description of its ending where it did not end well.
+/// How a service ended during a wait, as the reason of [`render_not_ready`]; `description`
+/// describes its termination where that was no success.
 #[must_use]
 pub fn end_reason(description: Option<&str>) -> String {
     format!(

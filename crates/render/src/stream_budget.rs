@@ -1,23 +1,22 @@
-//! The budget of an excerpt, shared between the streams.
+//! The budget of an excerpt, divided between the streams.
 
 use super::cost::LineCost;
 use super::excerpt::ExcerptPiece;
 
-/// Standard error gets at least this share of the budget: it is where what failed is told most
-/// often.
+/// The least percentage of the budget for standard error, where most failures are reported.
 const STDERR_PERCENT: usize = 50;
 
 /// The lines of one stream among the pieces.
 pub(super) struct StreamShare {
     pub(super) indices: Vec<usize>,
-    /// What it may cost.
+    /// Its share of the budget.
     pub(super) share: usize,
-    /// Whether all of it costs no more than that.
+    /// Whether all of it fits into its share.
     pub(super) is_small: bool,
 }
 
 /// Standard output (or the terminal's) and standard error, each with its share of the room: all
-/// it wants, unless both want more than there is.
+/// that it needs, unless both need more than there is.
 pub(super) fn stream_shares(
     pieces: &[ExcerptPiece],
     room: usize,
@@ -52,7 +51,7 @@ pub(super) fn stream_shares(
     used.collect()
 }
 
-/// The first of these places that cost at most `limit` together, one in any case.
+/// The first of these indices that cost at most `limit` together, but at least one.
 pub(super) fn take_within<'p>(
     indices: impl Iterator<Item = &'p usize>,
     limit: usize,

@@ -1,4 +1,4 @@
-//! Moments as people write them, and prefixes as they want them.
+//! Parses moments as people write them, and formats time prefixes.
 
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
@@ -7,9 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use ostler_model::Cursor;
 use thiserror::Error;
 
-/// The prefix of log lines unless another is asked for.
+/// The default prefix of log lines.
 const DEFAULT_FORMAT: &str = "%Y-%m-%d %H:%M:%S";
-/// What may be written where a moment is asked for.
+/// The accepted forms of a moment.
 const ALLOWED: &str = "an ISO time (2023-05-06T14:30:00, local unless it has an offset), \
                        a time span before now (10m, 2h, 1d12h), or a cursor of an earlier answer";
 
@@ -22,30 +22,30 @@ pub enum TimeOrCursor {
     Cursor(Cursor),
 }
 
-/// Text that is no moment, or no format.
+/// An invalid moment or format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TimeError {
     /// Not a moment.
     #[error("parameter '{name}' is '{given}'; allowed: {ALLOWED}")]
     Moment {
-        /// The parameter.
+        /// The parameter's name.
         name: &'static str,
-        /// As given.
+        /// The value as given.
         given: String,
     },
     /// Not a strftime format.
     #[error("parameter '{name}' is '{given}': {problem}; allowed: strftime(3) conversions")]
     Format {
-        /// The parameter.
+        /// The parameter's name.
         name: &'static str,
-        /// As given.
+        /// The value as given.
         given: String,
         /// What is wrong with it.
         problem: String,
     },
 }
 
-/// Reads a moment: RFC 3339, ISO in `zone`, a span before `now`, or a cursor.
+/// Parses a moment: RFC 3339, ISO in `zone`, a span before `now`, or a cursor.
 ///
 /// # Errors
 /// When it is none of these.
@@ -109,7 +109,7 @@ fn parse_ago(text: &str, now: Timestamp) -> Option<Timestamp> {
     now.checked_sub(total).ok()
 }
 
-/// Puts times before lines.
+/// Formats the times before lines.
 #[derive(Debug, Clone)]
 pub struct TimestampPrefix {
     format: String,
@@ -122,7 +122,7 @@ impl TimestampPrefix {
     /// Prefixes in `format` (strftime), or in the default one.
     ///
     /// # Errors
-    /// When the format is none.
+    /// When the format is invalid.
     pub fn new(
         name: &'static str,
         format: Option<String>,

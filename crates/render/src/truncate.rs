@@ -1,6 +1,6 @@
-//! The beginning of a text that may be long.
+//! Truncates a text that may be long.
 
-/// The text; its end cut off, and that shown, where it is longer than so many characters.
+/// The text, truncated with a mark where it is longer than so many characters.
 #[must_use]
 pub fn truncated(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {

@@ -1,5 +1,5 @@
-//! The server that the MCP conformance suites are run against: our HTTP app, with the suites'
-//! own tools, prompts and resources on it. For tests only.
+//! The server for the MCP conformance suites: the HTTP app with the suites' own tools, prompts and
+//! resources. For tests only.
 //!
 //! Prints the address of its MCP endpoint, and serves it until its standard input closes.
 #![forbid(unsafe_code)]
@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Completes when standard input closes; on a thread, so that it holds up no shutdown.
+/// Completes when standard input closes; reads on a thread, so that it does not delay shutdown.
 fn until_closed() -> oneshot::Receiver<()> {
     let (told, closed) = oneshot::channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! The log of an execution's gate: one JSON line for each decision.
+//! The decision log of an execution's egress proxy: one JSON line per decision.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -6,13 +6,13 @@ use std::path::Path;
 
 use ostler_api::{EgressDecisionBody, EgressPageBody};
 
-/// The log's name in an execution's directory.
+/// The log's file name in an execution's directory.
 const FILE: &str = "network.jsonl";
-/// Bytes read for one page at most, in place; a line is some hundred.
+/// The most bytes read for one page, in place; a line has some hundred.
 const PAGE_BYTES: u64 = 256 * 1024;
 
-/// Decisions from the byte `from` on, at most `limit`; nothing where there is no log. A line
-/// that is not whole yet, or damaged, is passed over.
+/// Decisions from the byte offset `from` on, at most `limit`; none where there is no log.
+/// Incomplete and damaged lines are skipped.
 pub(crate) fn read_page(directory: &Path, from: u64, limit: usize) -> io::Result<EgressPageBody> {
     let mut page = EgressPageBody {
         decisions: Vec::new(),
@@ -39,7 +39,7 @@ pub(crate) fn read_page(directory: &Path, from: u64, limit: usize) -> io::Result
     Ok(page)
 }
 
-/// Hosts that were refused, each once with the reason, in the order they were asked for.
+/// Refused hosts, each once with the reason, in order of the first request.
 pub(crate) fn refused_hosts(directory: &Path, limit: usize) -> Vec<String> {
     let mut hosts: Vec<String> = Vec::new();
     let mut from = 0;
@@ -69,10 +69,10 @@ pub(crate) fn refused_hosts(directory: &Path, limit: usize) -> Vec<String> {
     hosts
 }
 
-/// Pages looked at for refusals.
+/// The most pages searched for refusals.
 const PAGES: usize = 16;
 
-/// Everything but what was let through.
+/// All decisions but those that allowed.
 fn is_refusal(decision: &EgressDecisionBody) -> bool {
     !["allowed", "allow", "answered", "connected", "closed"].contains(&decision.decision.as_str())
 }
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!((first.decisions.len(), first.more), (2, true));
         let rest = read_page(directory.path(), first.next, 10).unwrap();
         assert_eq!(rest.decisions.len(), 2);
-        // The line that is not whole yet comes later.
+        // The incomplete line comes later.
         let again = read_page(directory.path(), rest.next, 10).unwrap();
         assert_eq!((again.decisions.len(), again.next), (0, rest.next));
         assert!(!again.more);

@@ -161,7 +161,7 @@ async fn an_id_that_is_used_twice_is_refused_and_not_run() {
     assert_eq!(found[r#""other""#][0]["result"], json!({}));
     assert!(!web.bench.work.path().join("twice").exists());
 
-    // Of one that is in flight the second is refused, in a batch and by itself.
+    // A second request with the id of one in flight is refused, in a batch and alone.
     let tell = PidPipe::new(web.bench.work.path(), "tell");
     let long = agent.post(&execute(&agent, "long", &tell.script())).await;
     let process = tell.process().await;

@@ -1,6 +1,6 @@
-//! Issue 3: logs of 11,000 lines and more, printed by real tools, are answered within the
-//! budget and with the lines that say what failed. `fixtures/logs/generate.py` makes the
-//! projects; `cargo xtask bench logs` makes the table.
+//! Logs of 11,000 lines and more, printed by real tools, are answered within the budget and with
+//! the failure lines. `fixtures/logs/generate.py` creates the projects; `cargo xtask bench logs`
+//! prints the table.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -23,7 +23,7 @@ const GENERATE: &str = concat!(
     "/tests/fixtures/logs/generate.py"
 );
 
-/// Runs the tool on a project of this kind; leaves its output beside, and gives what failed.
+/// Runs the tool on a project of this kind; stores its output, and returns the expected failures.
 fn printed(kind: &str, dir: &Path) -> Vec<Vec<String>> {
     let project = dir.join("project");
     std::fs::create_dir(&project).unwrap();
@@ -118,7 +118,7 @@ async fn a_long_log_of_npm_keeps_what_failed() {
     check("npm").await;
 }
 
-/// F3: ten thousand updates of three rows cost three lines.
+/// Ten thousand updates of three rows cost three lines.
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_redraws_of_three_rows_cost_three_lines() {
     let bench = ServerFixture::new().await;

@@ -1,4 +1,4 @@
-//! Wake-up: what ended, crashed or printed reaches the agent that started it, once.
+//! Notifications: what ended, crashed or printed is reported to the agent that started it, once.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -24,7 +24,7 @@ fn meta() -> Value {
     })
 }
 
-/// A result's lines of news, without what differs from run to run.
+/// The notification lines of a result, with varying values replaced.
 fn news(result: &Value) -> Vec<String> {
     let text = text(result);
     let lines = text.lines().filter(|line| line.starts_with("[news: "));
@@ -36,13 +36,13 @@ fn without_seconds(line: &str) -> String {
     seconds.replace_all(line, "after N s").into_owned()
 }
 
-/// A call that is about nothing else.
+/// A call that is about no execution.
 async fn look(client: &mut McpTestClient) -> Vec<String> {
     let missing = json!({"labels": ["there is none"]});
     news(&client.call("command_ps_list", missing).await)
 }
 
-/// A command that ends when it is told to; what it then does.
+/// A command that waits for a signal file and then runs `then`.
 async fn waits(bench: &ServerFixture, client: &mut McpTestClient, then: &str) -> (String, PathBuf) {
     static GATES: AtomicU32 = AtomicU32::new(0);
     let gate = format!("gate{}", GATES.fetch_add(1, Ordering::Relaxed));
@@ -114,7 +114,7 @@ async fn what_an_answer_says_itself_is_no_news() {
     assert_eq!(client.count_notifications(MESSAGE).await, 0);
 }
 
-/// Somebody else ends it.
+/// Another client stops it.
 async fn stop(bench: &ServerFixture, pid: &str) {
     let request = StopRequest {
         force: true,
@@ -342,7 +342,7 @@ async fn a_session_watches_for_so_many_patterns_and_no_more() {
         .unwrap();
 }
 
-/// What was under way when an engine was killed: its end is told to the session that comes
+/// Executions running when an engine was killed: their ends are reported to the session that comes
 /// back, once, and not again after the next restart.
 #[tokio::test]
 async fn what_ended_while_nobody_lived_is_news_when_the_session_comes_back() {
@@ -392,7 +392,7 @@ async fn what_ended_while_nobody_lived_is_news_when_the_session_comes_back() {
     assert_eq!(look(&mut client).await, Vec::<String>::new());
 }
 
-/// The feed may miss events when very much happens at once; it then looks at the list.
+/// The feed may lose events under load; it then reads the list.
 #[tokio::test]
 async fn nothing_is_missed_when_the_feed_falls_behind() {
     let bench = ServerFixture::new().await;

@@ -1,4 +1,4 @@
-//! What every tool shares: both eras of the protocol, bad input, cancellation, the end.
+//! Behaviour shared by all tools: both protocol eras, bad input, cancellation, shutdown.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;

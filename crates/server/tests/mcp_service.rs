@@ -1,4 +1,4 @@
-//! Services through MCP (E, 004): the tool `service`, commands that are recognised, news.
+//! Services through MCP: the tool `service`, recognised commands, notifications.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -11,7 +11,7 @@ use ostler_engine::{AutoServices, ListFilter, StopRequest};
 use ostler_server::mcp::{ToolGroup, ToolSet};
 use serde_json::{Value, json};
 
-/// For answers in which there is none.
+/// The port for answers that contain none.
 const NO_PORT: u16 = 65_432;
 const MESSAGE: &str = "notifications/message";
 
@@ -21,13 +21,13 @@ async fn client(bench: &ServerFixture) -> McpTestClient {
         .await
 }
 
-/// A port that nobody listens on.
+/// A port without a listener.
 fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// A little server on this port.
+/// A small server on this port.
 fn server(port: u16) -> Value {
     let port = port.to_string();
     json!([
@@ -41,7 +41,7 @@ fn server(port: u16) -> Value {
     ])
 }
 
-/// A program that prints and then does nothing.
+/// A program that prints a line and then nothing.
 fn quiet(line: &str) -> Value {
     json!(["sh", "-c", format!("echo {line}; exec sleep 300")])
 }
@@ -57,7 +57,7 @@ fn body(result: &Value) -> &Value {
     &result["structuredContent"]
 }
 
-/// What differs from run to run replaced.
+/// The text with varying values replaced.
 fn plain(text: &str, port: u16) -> String {
     let mut text = normalize_text(text).replace(&port.to_string(), "PORT");
     for (rule, by) in [
@@ -344,7 +344,7 @@ async fn a_timeout_bounds_the_wait_for_a_server_and_does_not_end_it() {
     let told = text(&late);
     assert!(told.contains("not ready within 1000ms"), "{told}");
     assert!(told.contains("It is still running: ID "), "{told}");
-    // Told so, it is a plain command.
+    // With that setting, it is a plain command.
     for (line, code) in [
         (
             "OSTLER_SERVICE=off python3 -m http.server 0",

@@ -35,7 +35,7 @@ async fn ended(bench: &ServerFixture, session: &str, id: &str) {
     waited.await.unwrap();
 }
 
-/// A result with what differs from run to run replaced.
+/// A result with varying values replaced.
 fn told(result: &Value) -> Value {
     let masks = [
         (r#""process_id":"[^"]{8}""#, r#""process_id":"[id]""#),
@@ -253,7 +253,7 @@ async fn a_sync_script_is_seen_running_by_others() {
     assert!(text(&answer["result"]).starts_with("went\n"), "{answer}");
 }
 
-/// Something that reads its input, and a question about it.
+/// Starts a command that reads its input, and opens a question about it.
 async fn asking(
     bench: &ServerFixture,
     client: &mut McpTestClient,
@@ -336,7 +336,7 @@ async fn a_question_is_listed_and_answered() {
     assert_eq!(listed["structuredContent"]["total"], 0);
 }
 
-/// A session has 32 questions open at most; with long messages they are too much for one answer.
+/// A session has at most 32 open questions; with long messages they exceed one answer.
 #[tokio::test]
 async fn more_questions_than_fit_are_gone_through_by_the_cursor() {
     let bench = ServerFixture::new().await;

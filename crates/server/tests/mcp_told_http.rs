@@ -1,4 +1,4 @@
-//! What clients are told without asking, over HTTP in both eras.
+//! Unsolicited notifications over HTTP in both eras.
 
 mod common;
 mod web;
@@ -42,7 +42,7 @@ async fn a_session_of_the_handshake_era_is_told_on_its_stream() {
         .await
         .text()
         .await;
-    // Somebody else ends it.
+    // Another client stops it.
     let request = StopRequest {
         force: true,
         ..StopRequest::default()
@@ -53,7 +53,7 @@ async fn a_session_of_the_handshake_era_is_told_on_its_stream() {
     };
     let engine = &web.bench.engine;
     engine.stop(&person, pid(&started), request).await.unwrap();
-    // Both come on their own way.
+    // The two arrive on separate streams.
     let (mut updated, mut said) = (None, None);
     while updated.is_none() || said.is_none() {
         let mut message = stream.message().await.expect("an open stream");

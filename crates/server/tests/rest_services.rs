@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// Longer than a server takes to start here.
+/// Longer than a server takes to start here, in milliseconds.
 const WAIT_MS: u64 = 30_000;
 
 struct HttpFixture {
@@ -83,7 +83,7 @@ impl HttpFixture {
     }
 }
 
-/// A port nobody listens on now.
+/// A port without a listener.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
@@ -350,7 +350,7 @@ async fn names_hold_within_the_workspace_of_the_directory_that_is_given() {
     assert_eq!(listed["services"][0]["workspace"], json!(file), "{listed}");
     let (_, all) = web.get("/api/v1/services").await;
     assert_eq!(all["total"], 2, "{all}");
-    // Without a directory the name means several.
+    // Without a directory the name is ambiguous.
     let (status, several) = web.post("/api/v1/services/web/stop", json!({})).await;
     assert_eq!(status, 422, "{several}");
     let (status, elsewhere) = web.post(&at(".", "/web/stop"), json!({})).await;

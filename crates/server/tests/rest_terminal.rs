@@ -154,7 +154,7 @@ async fn sizes_are_given_and_reach_the_program() {
     desk.close().await;
 }
 
-/// Whom is asked (a terminal, pipes, nobody), what, and the body.
+/// The target (a terminal, pipes, none), the path, and the body.
 const WRONG: &[(&str, &str, &str)] = &[
     ("terminal", "keys", r#"{"pieces":[{"key":"nope"}]}"#),
     ("terminal", "keys", r#"{"pieces":[{"base64":"?"}]}"#),
@@ -260,7 +260,7 @@ async fn one_types_at_a_time_and_takes_over() {
         refused["message"].as_str().unwrap().contains("first"),
         "{refused}"
     );
-    // Nobody else gets in by another way either.
+    // Other clients cannot write by another route either.
     let keys = json!({"pieces": [{"text": "x"}]});
     let (status, problem) = desk.post(&format!("{API}/{id}/keys"), keys).await;
     assert_eq!(
@@ -307,14 +307,14 @@ async fn who_takes_the_lease_is_first_told_the_answer() {
     let keys = json!({"pieces": [{"key": "enter"}]});
     desk.post(&format!("{API}/{id}/keys"), keys).await;
     desk.printed(&id, "the end").await;
-    // More than fits on the way is to be shown, so the daemon has something else to say first.
+    // More output than the connection can buffer, so the daemon has other messages to send first.
     first.send(json!({"type": "take", "name": "first"})).await;
     let lease = second.wait_message("lease").await;
     assert_eq!(lease["holder"], "first", "{lease}");
     let answer = json!({"type": "lease", "holder": "first", "yours": true});
     assert_eq!(first.wait_message("lease").await, answer);
 
-    // Every wish has its own answer, also that of the holder.
+    // Every lease request has its own answer, also that of the holder.
     let take = json!({"type": "take", "name": "again"});
     first.send(take.clone()).await;
     assert_eq!(first.wait_message("lease").await, answer);
@@ -364,7 +364,7 @@ async fn who_does_not_read_is_shown_the_screen_later_and_slows_nobody() {
     slow.wait_message("hello").await;
     let keys = json!({"pieces": [{"key": "enter"}]});
     desk.post(&format!("{API}/{id}/keys"), keys.clone()).await;
-    // Nothing of it is read meanwhile, and it ends all the same.
+    // The client reads nothing meanwhile, and the command ends all the same.
     desk.printed(&id, "the end").await;
     slow.wait_output("the end").await;
     let gap = slow.wait_message("gap").await;
@@ -375,7 +375,7 @@ async fn who_does_not_read_is_shown_the_screen_later_and_slows_nobody() {
     slow.wait_message("paint").await;
     assert!(slow.shown.len() < 11_000_000, "{}", slow.shown.len());
 
-    // Whoever wants everything gets everything that is kept.
+    // A client that requests everything gets everything that is kept.
     let mut whole = desk.attach(&id, "?whole=true&offset=0").await;
     desk.post(&format!("{API}/{id}/keys"), keys).await;
     let said = whole.end().await;
@@ -420,7 +420,7 @@ async fn strangers_are_refused() {
     let rebound = [("host", "evil.example")];
     let (status, _) = desk.try_attach(&id, "", &rebound).await.err().unwrap();
     assert_eq!(status, 403);
-    // Somebody else's session is no session.
+    // A foreign session is unknown.
     let other = desk.web.secret("second", "token:two", &[]);
     let bearer = format!("Bearer {other}");
     let theirs = [("authorization", bearer.as_str())];
@@ -429,7 +429,7 @@ async fn strangers_are_refused() {
     let elsewhere = [("ostler-session", "elsewhere")];
     let (status, _) = desk.try_attach(&id, "", &elsewhere).await.err().unwrap();
     assert_eq!(status, 404);
-    // The browser of this machine's own page may come in.
+    // A browser with a page served by this server is accepted.
     let own = format!("http://{at}");
     let mut page = desk
         .try_attach(&id, "", &[("origin", &own), ("host", &at.to_string())])

@@ -91,7 +91,7 @@ async fn a_client_of_2024_11_05_is_served() {
     let arguments = agent.script("echo hi");
     let said = client.call("command_execute", arguments).await;
     assert!(text(&said).contains("hi"), "{said}");
-    // What is no message is told at once, and harms nothing.
+    // An invalid message is refused at once, and has no other effect.
     for broken in ["{", "[]", "{\"id\":1}"] {
         let answer = client.messages.send(Method::POST, broken).await;
         assert_eq!(answer.status, 400, "{broken}");
@@ -246,7 +246,7 @@ async fn a_client_that_does_not_read_stalls_only_itself() {
         .call("command_bg_start", agent.background("seq 1 5000"))
         .await;
     let pid = said["structuredContent"]["pid"].clone();
-    // It asks and asks and never reads an answer, until it is not listened to any more.
+    // The client keeps sending requests without reading, until its messages are refused.
     let logs = json!({"name": "command_ps_logs", "arguments": {"pid": pid, "tail": 3_000}});
     let asking = async {
         loop {
@@ -268,7 +268,7 @@ async fn a_client_that_does_not_read_stalls_only_itself() {
     other.greet().await;
     let said = other.call("command_execute", agent.script("echo hi")).await;
     assert!(text(&said).contains("hi"), "{said}");
-    // It goes away, and its session with it.
+    // The client disconnects, and its session ends with it.
     drop(slow);
     let all = web.bench.caller(None);
     let left = async {

@@ -1,12 +1,12 @@
-//! Bytes of lines that are not fetched.
+//! Counts the bytes of lines that are not read.
 
 use ostler_journal::{ByteQuery, Journal, JournalLine, LineQuery, ReadError, Stats, StreamSet};
 use ostler_model::Cursor;
 
-/// Bytes gone through at most to count those of one stream among those of others.
+/// The most bytes scanned to count those of one stream among others.
 const COUNT_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Bytes of a line as the command printed it, its end included.
+/// Bytes of a line as the command printed it, including its end.
 pub(super) fn line_bytes(line: &JournalLine) -> u64 {
     line.bytes.len() as u64 + line.clipped + u64::from(line.terminated)
 }
@@ -27,8 +27,8 @@ impl<'j> ByteCounter<'j> {
         })
     }
 
-    /// Bytes from the end of `line` to `until`, the beginning of a later one; none where that
-    /// would take too long. Offsets count the bytes of all streams.
+    /// Bytes from the end of `line` to `until`, the start of a later one; none where counting would
+    /// take too long. Offsets count the bytes of all streams.
     pub(super) fn bytes_between(
         &self,
         line: &JournalLine,
@@ -69,7 +69,7 @@ impl<'j> ByteCounter<'j> {
         }
     }
 
-    /// All that the streams printed, where `query` asks for all of it and all is kept.
+    /// The total of the streams, where `query` selects all of it and all is kept.
     pub(super) fn total_if_unbounded(&self, query: &LineQuery) -> Option<u64> {
         let unbounded = query.from.is_none()
             && query.until_cursor.is_none()

@@ -1,4 +1,4 @@
-//! The first and the last lines of what a query matches.
+//! Reads the first and the last lines that a query matches.
 
 use ostler_journal::{
     ByteQuery, Encoding, Gap, Journal, JournalLine, LinePage, LineQuery, ReadError, StreamSet,
@@ -11,21 +11,21 @@ use crate::{
     LINE_TAIL_BYTES, OutputRow, RedrawFolder, fold_lines, mark_clipped, splice_line_end, to_rows,
 };
 
-/// Lines fetched from the front: more than a reply can show.
+/// The most lines read from the front: more than a reply can show.
 const FRONT_LINES: u64 = 20_000;
-/// Bytes fetched from the front.
+/// The most bytes read from the front.
 const FRONT_BYTES: u64 = 256 * 1024;
-/// Bytes fetched from the front where redraws leave little of them.
+/// The most bytes read from the front where redraws leave little of them.
 const REDRAWN_BYTES: u64 = 16 * 1024 * 1024;
-/// Lines fetched from the back at first; four times as many each time they do not suffice.
+/// Lines read from the back at first; four times as many on each retry.
 const BACK_LINES: u64 = 256;
-/// Lines fetched from the back at most.
+/// The most lines read from the back.
 const BACK_LINES_LIMIT: u64 = 16_384;
 /// Bytes from the back that suffice for any reply.
 const BACK_BYTES: usize = 256 * 1024;
-/// Bytes of one line fetched from the back.
+/// The most bytes of one line read from the back.
 const BACK_LINE_BYTES: u64 = 4 * 1024;
-/// Lines whose missing end is fetched; the others only say that it is missing.
+/// The most lines whose missing end is read; others only state that it is missing.
 const SPLICES: usize = 64;
 
 /// The first lines.
@@ -35,13 +35,13 @@ pub(super) struct HeadRows {
     pub(super) first: Option<u64>,
     /// The last line.
     pub(super) last: Option<JournalLine>,
-    /// How many lines.
+    /// The number of lines.
     pub(super) lines: u64,
     /// Their bytes.
     pub(super) bytes: u64,
-    /// Matches beyond, where a pattern was given.
+    /// Matches after them, where a pattern was given.
     pub(super) omitted_lines: u64,
-    /// Where to go on.
+    /// The position to continue from.
     pub(super) next: Cursor,
     /// Whether there is more.
     pub(super) more: bool,
@@ -65,7 +65,7 @@ impl HeadRows {
         Self::collect(journal, &query, encoding, 0)
     }
 
-    /// As many pages as it takes until there is enough for any reply.
+    /// As many pages as suffice for any reply.
     pub(super) fn read_pages(
         journal: &Journal,
         query: &LineQuery,
@@ -139,7 +139,7 @@ impl HeadRows {
     }
 }
 
-/// Whether lines that are not fetched must be counted one by one; else their numbers tell.
+/// Whether skipped lines must be counted one by one; otherwise their numbers suffice.
 pub(super) const fn needs_line_count(query: &LineQuery) -> bool {
     query.grep.is_some() || query.head.is_some()
 }
@@ -182,8 +182,8 @@ pub(super) fn page_rows(
     Ok(folder.finish())
 }
 
-/// The page's rows, the ends of lines too long to fetch put back in. Lines that a pattern
-/// picked out do not draw over each other.
+/// The page's rows, with the ends of lines too long to read restored. Lines selected by a pattern
+/// do not redraw each other.
 fn fold_page(
     journal: &Journal,
     page: &LinePage,
@@ -217,7 +217,7 @@ fn fold_page(
     Ok(())
 }
 
-/// The last bytes of a line whose beginning alone was returned.
+/// The last bytes of a line of which only the beginning was returned.
 fn end_of_line(journal: &Journal, page: &LinePage, index: usize) -> Result<Vec<u8>, ReadError> {
     let line = &page.lines[index];
     let later_lines = page.lines[index + 1..].iter();

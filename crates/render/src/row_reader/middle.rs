@@ -1,5 +1,5 @@
-//! What lies between the first and the last lines: what of it says that something failed, and
-//! how much of it stays hidden.
+//! The range between the first and the last lines: its failure lines, and counts of what stays
+//! hidden.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -21,47 +21,47 @@ use crate::{ExcerptPiece, HiddenLines, RedrawFolder, fold_lines, to_rows};
 const SEARCH_BYTES: u64 = 32 * 1024 * 1024;
 /// Bytes searched where each line must be decoded first.
 const DECODED_SEARCH_BYTES: u64 = 4 * 1024 * 1024;
-/// Lines weighed in each half; a program that prints nothing but errors is not read through.
+/// Lines classified in each half, which bounds the work for a program that prints only errors.
 const CLASSIFIED_LINES: usize = 30_000;
-/// Lines of a page of the search.
+/// Lines per page of the search.
 const PAGE_LINES: u64 = 4_096;
-/// Bytes of one line that are weighed.
+/// Bytes of one line that are classified.
 const CLASSIFIED_BYTES: u64 = 1_024;
-/// Bytes fetched of a line that is shown.
+/// The most bytes read of a line that is shown.
 const LINE_BYTES: u64 = 4 * 1_024;
-/// Failures fetched with their neighbours: more than a reply can show.
+/// Failures read with context: more than a reply can show.
 const FETCHED: usize = 256;
-/// Lines between two fetched ones that are fetched too.
+/// The most lines between two selected ones that are read as well.
 const SHORT_GAP_LINES: u64 = 3;
-/// What a failure weighs less each time the number of those like it doubles.
+/// Weight lost by a failure each time the number of similar ones doubles.
 const SIMILAR_MALUS: u32 = 6;
 
 static PATTERN: LazyLock<Pattern> =
     LazyLock::new(|| Pattern::new(CANDIDATES).expect("a constant pattern, compiled in every test"));
 
-/// What lies between.
+/// The range between the first and the last lines.
 #[derive(Debug, Default)]
 pub(super) struct HiddenMiddle {
-    /// What is hidden, and rows that say what failed.
+    /// Hidden ranges, and the failure lines between them.
     pub(super) pieces: Vec<ExcerptPiece>,
-    /// How many of the lines hidden look how.
+    /// Number of hidden failure lines by their shape.
     pub(super) similar: HashMap<u64, u64>,
     /// Bytes that were not searched.
     pub(super) unsearched: u64,
 }
 
-/// A line that says what failed.
+/// A failure line.
 #[derive(Debug, Clone, Copy)]
 struct FailureMatch {
     offset: u64,
     number: u64,
     shape: u64,
     failure: FailureLine,
-    /// How many like it came before.
+    /// The number of similar ones before it.
     similar_before: u32,
 }
 
-/// What lies between the first lines and the last.
+/// Reads the range between the first lines and the last.
 pub(super) fn read_middle(
     journal: &Journal,
     query: &LineQuery,
@@ -90,7 +90,7 @@ pub(super) fn read_middle(
 }
 
 impl HiddenMiddle {
-    /// What the front page counted.
+    /// The matches counted by the front page.
     fn from_counts(query: &LineQuery, head: &HeadRows, tail: &LinePage) -> Self {
         let lines = head.omitted_lines.saturating_sub(tail.lines.len() as u64);
         let hidden = ExcerptPiece::Hidden(HiddenLines {
@@ -145,7 +145,7 @@ impl MiddleSearch<'_> {
         Ok(matches)
     }
 
-    /// Searches one part; answers how many bytes at its end were left.
+    /// Searches one part; returns the number of bytes at its end that were not searched.
     fn search_part(
         &self,
         (from, until): (u64, u64),
@@ -208,7 +208,7 @@ impl MiddleSearch<'_> {
         }
     }
 
-    /// Fetches the most telling lines with their neighbours, and counts the others.
+    /// Reads the most significant lines with context, and counts the others.
     fn fetch(
         &self,
         matches: &[FailureMatch],
@@ -265,8 +265,7 @@ impl MiddleSearch<'_> {
         Ok(())
     }
 
-    /// Fetches what lies between fetched lines where it is so little that a marker may cost
-    /// more.
+    /// Reads gaps between selected lines that are so small that a marker may cost more.
     fn fetch_short_gaps(&self, lines: &mut BTreeMap<u64, JournalLine>) -> Result<(), ReadError> {
         let fetched: Vec<(u64, u64)> = lines.values().map(|it| (it.number, it.offset)).collect();
         for pair in fetched.windows(2) {
@@ -292,7 +291,7 @@ impl MiddleSearch<'_> {
         lines.extend(inside.map(|line| (line.number, line)));
     }
 
-    /// Rows and what is hidden between them.
+    /// Rows and the hidden ranges between them.
     fn pieces(
         &self,
         (first, last): (&JournalLine, &JournalLine),
@@ -318,7 +317,7 @@ impl MiddleSearch<'_> {
         Ok(pieces)
     }
 
-    /// Lines that end in a part of what lies between.
+    /// Lines that end in a part of the range.
     fn range_query(&self, from: u64, until: u64) -> LineQuery {
         let cursor = |offset| Some(Cursor { offset, event: 0 });
         LineQuery {
@@ -340,7 +339,7 @@ impl FailureMatch {
     }
 }
 
-/// What lies hidden between two lines.
+/// The hidden range between two lines.
 fn hidden_between(
     counter: &ByteCounter<'_>,
     before: &JournalLine,
@@ -358,7 +357,7 @@ fn hidden_between(
     })))
 }
 
-/// The one stretch that was too long to be counted has what is left of all bytes hidden.
+/// The only range too large to be counted gets the rest of all hidden bytes.
 fn fill_unknown_bytes(pieces: &mut [ExcerptPiece], all: u64) {
     let stretches = pieces.iter_mut().filter_map(|piece| match piece {
         ExcerptPiece::Hidden(hidden) => Some(hidden),

@@ -1,5 +1,5 @@
 //! Output page by page: whole lines from a cursor on, in the order in which they end, as many as
-//! fit. The cursor after a page begins the next one; nothing is shown twice or left out.
+//! fit. The next page starts at the cursor after this one; nothing is repeated or omitted.
 
 use ostler_journal::{Encoding, Journal, LinePage, LineQuery, ReadError};
 use ostler_model::Cursor;
@@ -8,11 +8,11 @@ use super::head_tail::page_rows;
 use super::{RowSlice, focus_on_matches, with_pattern_encoding};
 use crate::{OutputRow, elide_middle};
 
-/// Bytes a character has at most.
+/// The most bytes of a character.
 const CHAR_BYTES: u64 = 4;
-/// Bytes read for one page at most, where redraws or equal lines leave little of them.
+/// The most bytes read for one page, where redraws or equal lines leave little of them.
 const PAGE_BYTES: u64 = 4 * 1024 * 1024;
-/// How much more is read each time what was read leaves room.
+/// The factor by which more is read while the page is not full.
 const GROWTH: u64 = 4;
 /// The most characters of a line that is longer than a page.
 const LONG_LINE_CHARS: usize = 2_000;
@@ -60,7 +60,7 @@ struct PageReader<'r> {
     render_rows: &'r dyn Fn(Vec<OutputRow>) -> Vec<String>,
 }
 
-/// Lines that were read, and what they look like.
+/// Lines that were read, with their rows.
 struct RenderedLines {
     page: LinePage,
     rows: Vec<OutputRow>,
@@ -153,7 +153,7 @@ impl PageReader<'_> {
         })
     }
 
-    /// How many lines there are from a position on.
+    /// The number of lines from a position on.
     fn count_remaining(&self, from: Cursor) -> Result<u64, ReadError> {
         let page = self.journal.lines(&LineQuery {
             from: Some(from),

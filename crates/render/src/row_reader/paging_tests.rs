@@ -36,7 +36,7 @@ fn read(journal: &Journal, from: Cursor, (chars, unfinished): (usize, OpenLineMo
     page
 }
 
-/// What a reader has seen of each stream.
+/// What a reader has received of each stream.
 #[derive(Debug, Default)]
 struct Walker {
     at: Cursor,
@@ -52,7 +52,7 @@ impl Walker {
             self.gone
                 .extend(page.slice.gap.map(|gap| (gap.from, gap.to)));
             for row in &page.slice.front {
-                // Its newline counts.
+                // The newline counts.
                 let is_over = row.bytes > row.text.len() as u64;
                 let lines = self.seen.entry(format!("{:?}", row.stream)).or_default();
                 if is_over || unfinished == OpenLineMode::Final {
@@ -74,7 +74,7 @@ impl Walker {
     }
 }
 
-/// Chunks of numbered lines of two streams, cut anywhere.
+/// Chunks of numbered lines of two streams, cut at arbitrary positions.
 fn chunks() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
     let chunk = (0_usize..2, 1_usize..60, 0_usize..90);
     prop::collection::vec(chunk, 1..80).prop_map(|pieces| {
@@ -105,8 +105,8 @@ fn lines(chunks: &[(usize, Vec<u8>)], stream: usize) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every line exactly once and in the order of its stream, whatever the size of a page and
-    /// wherever the command stood when a page was read.
+    /// Every line comes exactly once and in the order of its stream, for any page size and any
+    /// position of the command at the time of reading.
     #[test]
     fn pages_hold_every_line_once(
         chunks in chunks(),
@@ -132,7 +132,7 @@ proptest! {
         prop_assert!(walker.gone.is_empty());
     }
 
-    /// What was cleared before it was read is told as a gap; the rest comes once.
+    /// Output that was cleared before it was read is reported as a gap; the rest comes once.
     #[test]
     fn what_was_cleared_is_a_gap(chunks in chunks(), chars in 200_usize..900, cut in 0_usize..80) {
         let dir = tempfile::tempdir().unwrap();

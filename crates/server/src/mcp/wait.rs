@@ -50,12 +50,12 @@ impl From<Option<Duration>> for WaitOptions {
 }
 
 impl WaitOptions {
-    /// Not at all.
+    /// Prompts are ignored, without a limit.
     pub(super) fn no_wait() -> Self {
         Self::from(Some(Duration::ZERO))
     }
 
-    /// To the end, as a task where that is known.
+    /// To the end of the execution, as a task where the client supports tasks.
     pub(super) fn until_exit() -> Self {
         Self {
             may_be_task: true,
@@ -64,8 +64,8 @@ impl WaitOptions {
     }
 }
 
-/// Starts and waits for the end; dropped before that, it is cancelled. When the wait is
-/// over before the end, the id is given out with the answer.
+/// Starts and waits for the end; dropped before that, the execution is cancelled. When the wait
+/// ends first, the id is published with the answer.
 pub(super) async fn run(
     call: ToolCall<'_>,
     request: StartRequest,
@@ -74,7 +74,7 @@ pub(super) async fn run(
     run_until(call, request, &WaitFor::Exit, options).await
 }
 
-/// As [`run`], and over as soon as `deadline` is so.
+/// As [`run`], but ends as soon as the `deadline` condition is met.
 pub(super) async fn run_until(
     call: ToolCall<'_>,
     start_order: impl Into<StartOrder>,
@@ -91,7 +91,7 @@ pub(super) async fn run_until(
     wait_started_within(call, start_guard, until, (options, bounds)).await
 }
 
-/// Waits on what this call began; dropped before the end of the wait, it is cancelled.
+/// Waits on what this call started; dropped before the end of the wait, it is cancelled.
 pub(super) async fn wait_started(
     call: ToolCall<'_>,
     start_guard: StartGuard,
@@ -123,7 +123,7 @@ async fn wait_started_within(
         .await;
     let mut waited = match result {
         Ok(waited) => waited,
-        // The client asks and comes back for it.
+        // The client polls and resumes it.
         Err(interrupted @ ToolInterrupt::ElicitNeeded(_)) => {
             call.publish_id(start_guard);
             return Err(interrupted);
@@ -139,7 +139,7 @@ async fn wait_started_within(
     bounds.finish(waited, options)
 }
 
-/// Waits on what runs already; whatever becomes of the request, it goes on.
+/// Waits on a running execution, which continues whatever happens to the request.
 pub(super) async fn wait(
     call: ToolCall<'_>,
     id: &str,
@@ -168,8 +168,7 @@ pub(super) async fn resume(
     Ok(waited)
 }
 
-/// Takes the answer a repeated call brought along. Where the person does not want to answer
-/// they are not asked again.
+/// Takes the answer that a repeated call brings. A person who declined is not asked again.
 async fn apply_resumed_answer(
     call: ToolCall<'_>,
     on_prompt: OnPrompt,
@@ -206,19 +205,19 @@ async fn wait_answering_prompts(
     }
 }
 
-/// How long one wait may take, and what follows when that time is over.
+/// The longest duration of one wait, and what follows.
 #[derive(Debug, Clone, Copy)]
 struct WaitBounds {
     timeout: Option<Duration>,
-    /// The same as a point in time.
+    /// The deadline as a point in time.
     deadline: Option<Instant>,
     /// Whether the call then becomes a task.
     becomes_task: bool,
 }
 
 impl WaitBounds {
-    /// The shortest of what was asked for, the client's patience, and the time after which a
-    /// call becomes a task.
+    /// The shortest of the requested time, the maximum of the call, and the time after which a call
+    /// becomes a task.
     fn new(call: ToolCall<'_>, options: WaitOptions) -> Self {
         let shortest = |a: Option<Duration>, b: Option<Duration>| match (a, b) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -237,7 +236,7 @@ impl WaitBounds {
         }
     }
 
-    /// What is left of it.
+    /// The remaining time.
     fn remaining(self) -> Option<Duration> {
         match self.deadline {
             Some(until) => Some(until.saturating_duration_since(Instant::now())),
@@ -245,7 +244,7 @@ impl WaitBounds {
         }
     }
 
-    /// What the wait comes to.
+    /// The outcome of the wait.
     fn finish(
         self,
         waited: WaitOutcome,

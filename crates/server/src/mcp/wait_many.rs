@@ -10,9 +10,8 @@ use super::context::ToolCall;
 use super::progress::ProgressTarget;
 use super::reply::ToolInterrupt;
 
-/// Waits on several that run already, until for the first of them (with `all`, for each)
-/// `until` is so. One answer per id, in their order; where nothing came to pass in time
-/// it ended with [`WaitEnd::TimedOut`].
+/// Waits on several running executions, until `until` is met for the first of them (with `all`, for
+/// each). One outcome per id, in order; [`WaitEnd::TimedOut`] where nothing happened in time.
 pub(super) async fn wait_many(
     call: ToolCall<'_>,
     ids: &[String],
@@ -38,7 +37,7 @@ pub(super) async fn wait_many(
     };
     let max_wait = call.context.max_wait();
     let timeout = max_wait.map_or(timeout, |patience| patience.min(timeout));
-    // What is collected before the time is over stays; progress is that of the first.
+    // Outcomes before the deadline are kept; progress is reported for the first execution.
     let collecting = tokio::time::timeout(timeout, collected);
     let first = ProgressTarget::Name(ids.first().map_or("", String::as_str));
     call.context
@@ -51,7 +50,7 @@ pub(super) async fn wait_many(
         .collect()
 }
 
-/// How it stands, for what was not waited for any longer.
+/// The present state of an execution that is not waited for any longer.
 fn current_state(call: ToolCall<'_>, id: &str) -> Result<WaitOutcome, ToolInterrupt> {
     let info = call.info(id)?;
     Ok(WaitOutcome {

@@ -1,39 +1,39 @@
-//! What was given, held against what is taken. Every problem is told at once.
+//! Validates arguments against a table of parameters. Every problem is reported at once.
 
 use serde_json::{Map, Value};
 
 use super::names;
 use super::parameter::{DefaultValue, Parameter, ParameterKind};
 
-/// The most characters of a wrong value that a message repeats.
+/// The most characters of a wrong value that a message quotes.
 const QUOTE_CHARS: usize = 60;
 
-/// Checked values of a table's parameters.
+/// Validated values of a table's parameters.
 #[derive(Debug)]
 pub(crate) struct Arguments {
     table: &'static [Parameter],
     values: Map<String, Value>,
 }
 
-/// A port that was given.
+/// The value of a port parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PortArgument {
-    /// This one.
+    /// A fixed port.
     Number(u16),
-    /// Any that is free.
+    /// Any free port.
     Auto,
 }
 
-/// What is to be run.
+/// The value of a command parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CommandArgument {
-    /// A text for a shell.
+    /// A script for a shell.
     Script(String),
     /// A program and its arguments.
     Program(Vec<String>),
 }
 
-/// Everything that was wrong with the arguments.
+/// All problems of the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problems.join("; "))]
 pub(crate) struct ArgumentsError {
@@ -41,7 +41,7 @@ pub(crate) struct ArgumentsError {
 }
 
 impl Arguments {
-    /// Holds `given_names` against `parameter`. Null counts as not given.
+    /// Validates `given_names` against `parameter`. Null counts as absent.
     pub(crate) fn check(
         table: &'static [Parameter],
         raw_values: Map<String, Value>,
@@ -63,7 +63,7 @@ impl Arguments {
         }
     }
 
-    /// Holds a query string against `parameter`; a list is given by repeating its parameter.
+    /// Validates a query string against `parameter`; a list is given by repeating its parameter.
     pub(crate) fn check_query(
         table: &'static [Parameter],
         query: &str,
@@ -92,7 +92,7 @@ impl Arguments {
         }
     }
 
-    /// A text; none when it was not given and has no preset.
+    /// A text; none when it is absent and has no default.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         match self.values.remove(name) {
             Some(Value::String(text)) => Some(text),
@@ -103,12 +103,12 @@ impl Arguments {
         }
     }
 
-    /// A port; none when it was not given.
+    /// A port; none when absent.
     pub(crate) fn take_port(&mut self, name: &'static str) -> Option<PortArgument> {
         parse_port(&self.values.remove(name)?)
     }
 
-    /// A text that the table requires or presets.
+    /// A text that is required or has a default.
     pub(crate) fn required_text(&mut self, name: &'static str) -> String {
         self.text(name).unwrap_or_default()
     }
@@ -124,7 +124,7 @@ impl Arguments {
         }
     }
 
-    /// A number whose range does not go below zero.
+    /// A number whose range has no negative values.
     pub(crate) fn count(&self, name: &'static str) -> Option<u64> {
         self.integer(name).and_then(|number| number.try_into().ok())
     }
@@ -146,7 +146,7 @@ impl Arguments {
         }
     }
 
-    /// What is to be run; none when it was not given.
+    /// A command; none when absent.
     pub(crate) fn take_command(&mut self, name: &'static str) -> Option<CommandArgument> {
         match self.values.remove(name)? {
             Value::String(script) => Some(CommandArgument::Script(script)),
@@ -158,7 +158,7 @@ impl Arguments {
         }
     }
 
-    /// Texts, of which a single one may stand by itself; empty when not given.
+    /// A list of texts, which may be given as a single one; empty when absent.
     pub(crate) fn ids(&mut self, name: &'static str) -> Vec<String> {
         match self.values.remove(name) {
             Some(Value::Array(items)) => items.into_iter().filter_map(into_string).collect(),
@@ -167,7 +167,7 @@ impl Arguments {
         }
     }
 
-    /// Names and values; empty when not given.
+    /// Names and values; empty when absent.
     pub(crate) fn map(&mut self, name: &'static str) -> Vec<(String, String)> {
         match self.values.remove(name) {
             Some(Value::Object(map)) => map
@@ -178,12 +178,12 @@ impl Arguments {
         }
     }
 
-    /// The names of what was given and not taken yet.
+    /// The names of the arguments not taken yet.
     pub(crate) fn given_names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }
 
-    /// The parameters of an object inside; none when it was not given.
+    /// The parameters of a nested object; none when absent.
     pub(crate) fn object(&mut self, name: &'static str) -> Option<Self> {
         match (self.parameter(name)?.kind, self.values.remove(name)?) {
             (ParameterKind::Object(table), Value::Object(mut values)) => {
@@ -194,7 +194,7 @@ impl Arguments {
         }
     }
 
-    /// Whether a value was given, its preset aside.
+    /// Whether a value was given, not a default.
     pub(crate) fn is_given(&self, name: &'static str) -> bool {
         self.values.contains_key(name)
     }
@@ -235,7 +235,7 @@ fn into_string(value: Value) -> Option<String> {
     }
 }
 
-/// As [`into_string`]; a number is as good as its text.
+/// As [`into_string`]; a number is converted to text.
 fn scalar_to_string(value: Value) -> Option<String> {
     match value {
         Value::Number(number) => Some(number.to_string()),
@@ -254,7 +254,7 @@ fn append(given: &mut Map<String, Value>, name: &str, text: &str) {
     }
 }
 
-/// The value a word of a query string spells; what spells none stays a text, for the check.
+/// The value of a word in a query string; an invalid one stays a text, for the validation.
 fn parse_query_value(kind: Option<ParameterKind>, text: &str) -> Value {
     let parsed = match kind {
         Some(ParameterKind::Integer(..) | ParameterKind::Clamped(..)) => {
@@ -283,7 +283,7 @@ fn parse_query_value(kind: Option<ParameterKind>, text: &str) -> Value {
     parsed.unwrap_or_else(|| text.into())
 }
 
-/// In the words of document 003.
+/// The name of a JSON type in error messages.
 fn missing_message(parameter: &Parameter) -> String {
     let allowed = parameter.kind.allowed_text();
     format!(
@@ -292,7 +292,7 @@ fn missing_message(parameter: &Parameter) -> String {
     )
 }
 
-/// What is wrong with a value, objects looked into.
+/// What is wrong with a value, including nested ones.
 fn value_problems(parameter: &Parameter, value: &Value) -> Vec<String> {
     match (parameter.kind, value) {
         (ParameterKind::Object(table), Value::Object(fields)) => {
@@ -375,9 +375,9 @@ fn not_text_message(place: &str, value: &Value) -> String {
     format!("parameter '{place}' is {}; allowed: text", quote(value))
 }
 
-/// A whole number, also where it is spelled `15.0`.
+/// An integer, also where it is written as `15.0`.
 fn as_whole_number(value: &Value) -> Option<i64> {
-    /// Every whole number up to this size is exact as a double.
+    /// The largest integer up to which every integer is exact as a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     value.as_i64().or_else(|| {
         let number = value.as_f64()?;

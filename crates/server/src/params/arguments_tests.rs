@@ -1,4 +1,4 @@
-//! Arguments held against tables.
+//! Validation of arguments against tables.
 
 use serde_json::json;
 

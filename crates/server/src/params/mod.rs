@@ -1,5 +1,5 @@
-//! Parameters as data: one table per tool or route, from which its schema, its checks and its
-//! error messages come.
+//! Parameters as data: one table per tool or route, which determines its schema, its validation and
+//! its error messages.
 
 mod arguments;
 mod names;

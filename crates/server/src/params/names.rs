@@ -1,11 +1,11 @@
-//! The names of what was given: other names of a parameter, entries of `options`, unknown ones.
+//! Names of arguments: aliases, entries of `options`, unknown ones.
 
 use serde_json::{Map, Value};
 
 use super::arguments::truncate;
 use super::parameter::{Parameter, ParameterKind, ParameterLocation};
 
-/// Puts every value under the one name of its parameter; what is wrong with the names.
+/// Moves every value to the canonical name of its parameter; returns the problems of the names.
 pub(super) fn resolve_names(table: &[Parameter], values: &mut Map<String, Value>) -> Vec<String> {
     let mut problems = expand_options(table, values);
     problems.extend(resolve_aliases(table, values));
@@ -19,7 +19,7 @@ pub(super) fn resolve_names(table: &[Parameter], values: &mut Map<String, Value>
     problems
 }
 
-/// Takes the entries of `options` for parameters.
+/// Moves the entries of `options` to the top level.
 fn expand_options(table: &[Parameter], values: &mut Map<String, Value>) -> Vec<String> {
     let options = table
         .iter()
@@ -54,7 +54,7 @@ fn expand_options(table: &[Parameter], values: &mut Map<String, Value>) -> Vec<S
     problems
 }
 
-/// Gives what has another name the one that counts.
+/// Replaces aliases by the canonical name.
 fn resolve_aliases(table: &[Parameter], values: &mut Map<String, Value>) -> Vec<String> {
     let mut problems = Vec::new();
     for parameter in table {
@@ -79,7 +79,7 @@ fn given_twice(name: &str, other: &str) -> String {
     )
 }
 
-/// Every parameter there is, for people.
+/// The list of all parameters, for error messages.
 fn allowed_names(table: &[Parameter]) -> String {
     let listed = names_at(table, ParameterLocation::Listed);
     match names_at(table, ParameterLocation::Options) {

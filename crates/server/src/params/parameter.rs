@@ -1,4 +1,4 @@
-//! What a tool or route takes.
+//! The table of parameters of a tool or route.
 
 use serde_json::{Map, Value, json};
 
@@ -13,53 +13,54 @@ pub(crate) struct Parameter {
     pub(crate) description: &'static str,
 }
 
-/// Where a parameter is given.
+/// Where a parameter may be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ParameterLocation {
-    /// By itself, as the schema says.
+    /// At the top level, in the schema.
     Listed,
-    /// In the table's [`ParameterKind::Options`], whose text tells of it; by itself as well.
+    /// In the table's [`ParameterKind::Options`], whose text describes it; at the top level as
+    /// well.
     Options,
-    /// By itself, although the schema does not tell of it.
+    /// At the top level, not in the schema.
     Unlisted,
-    /// Another name of this parameter, which the schema does not tell of.
+    /// An alias of this parameter, not in the schema.
     Alias(&'static str),
 }
 
-/// What a parameter's value may be.
+/// The type of a parameter's value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ParameterKind {
     /// Any text.
     Text,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A whole number in this range, both ends included.
+    /// An integer in this inclusive range.
     Integer(i64, i64),
-    /// As `Integer`, but more than the upper end counts as the upper end.
+    /// As `Integer`, but larger values are reduced to the upper end.
     Clamped(i64, i64),
     /// True or false.
     Flag,
-    /// Texts.
+    /// A list of texts.
     List,
     /// A script, or a program and its arguments.
     Command,
-    /// Texts; a single one may stand by itself.
+    /// A list of texts; a single one may be given without a list.
     Ids,
-    /// Parameters of the same table that are needed rarely.
+    /// Rarely used parameters of the same table.
     Options,
-    /// One text, or texts.
+    /// One text, or a list of texts.
     Hosts,
-    /// Texts by name.
+    /// An object of texts.
     Map,
-    /// Texts or numbers by name; a number is as good as its text.
+    /// An object of texts or numbers; a number is converted to text.
     Amounts,
     /// A port of this machine, or `auto`.
     Port,
-    /// An object with these parameters and no others.
+    /// An object with exactly these parameters.
     Object(&'static [Parameter]),
 }
 
-/// The value of a parameter that is not given.
+/// The default of an absent parameter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DefaultValue {
     Text(&'static str),
@@ -83,7 +84,7 @@ impl Parameter {
         }
     }
 
-    /// Another name of a parameter.
+    /// An alias of a parameter.
     pub(crate) const fn alias(name: &'static str, of: &'static str) -> Self {
         Self {
             location: ParameterLocation::Alias(of),
@@ -99,7 +100,7 @@ impl Parameter {
         }
     }
 
-    /// The same, not told of by the schema.
+    /// The same, without an entry in the schema.
     pub(crate) const fn unlisted(self) -> Self {
         Self {
             location: ParameterLocation::Unlisted,
@@ -107,7 +108,7 @@ impl Parameter {
         }
     }
 
-    /// The same with another text.
+    /// The same with another description.
     pub(crate) const fn with_description(self, description: &'static str) -> Self {
         Self {
             description,
@@ -146,15 +147,15 @@ impl Parameter {
     }
 }
 
-/// A number's upper limit is in its schema up to here; nobody meets a higher one by accident,
-/// and the message that tells it then suffices.
+/// The largest upper limit that the schema contains; higher ones are not reached by accident, and
+/// the error message then states them.
 const MAX_LISTED_BOUND: i64 = 50_000;
-/// A lower limit is in the schema from here; that counts, times and sizes begin at 0 or 1 goes
-/// without saying.
+/// The smallest lower limit that the schema contains; that counts, times and sizes start at 0 or 1
+/// is obvious.
 const MIN_LISTED_BOUND: i64 = 2;
 
 impl ParameterKind {
-    /// What is allowed, for people.
+    /// The allowed values, for people.
     pub(crate) fn allowed_text(self) -> String {
         match self {
             Self::Text => "text".to_owned(),
@@ -219,7 +220,7 @@ impl DefaultValue {
     }
 }
 
-/// The JSON schema of an object with these parameters and no others.
+/// The JSON schema of an object with exactly these parameters.
 pub(crate) fn object_schema(parameters: &[Parameter]) -> Map<String, Value> {
     let properties: Map<String, Value> = parameters
         .iter()

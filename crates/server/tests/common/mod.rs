@@ -1,4 +1,4 @@
-//! An engine on this machine without a keeper, and clients that speak raw JSON.
+//! An engine on this machine without a zygote, and clients that speak raw JSON.
 #![expect(dead_code, reason = "each test file uses its part")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -22,10 +22,10 @@ use tokio::io::{
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Nothing here takes longer.
+/// Timeout of every wait in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the pipes of an ordinary client hold.
+/// The capacity of an ordinary client's pipes, in bytes.
 const PIPE_BYTES: usize = 1 << 20;
 
 pub(crate) struct ServerFixture {
@@ -44,7 +44,7 @@ impl ServerFixture {
         Self::with_state(tempfile::tempdir().unwrap(), change).await
     }
 
-    /// On what an earlier engine left in `state`.
+    /// Opens an engine over what an earlier one left in `state`.
     pub(crate) async fn with_state(state: TempDir, change: impl FnOnce(&mut Settings)) -> Self {
         let work = tempfile::tempdir().unwrap();
         let mut settings = Settings::new(state.path());
@@ -82,24 +82,24 @@ impl ServerFixture {
         }
     }
 
-    /// A client that has shaken hands.
+    /// A client after its handshake.
     pub(crate) async fn client(&self, session: &str) -> McpTestClient {
         self.client_with(session, ToolSet::from_groups(&[ToolGroup::Command]))
             .await
     }
 
-    /// A client that has shaken hands and is offered these tools.
+    /// A client after its handshake that is offered these tools.
     pub(crate) async fn client_with(&self, session: &str, tools: ToolSet) -> McpTestClient {
         self.raw_client_with(session, tools).handshake().await
     }
 
-    /// A client that has shaken hands, over pipes that hold so many bytes.
+    /// A client after its handshake, over pipes of this capacity.
     pub(crate) async fn client_with_pipe(&self, session: &str, pipe_bytes: usize) -> McpTestClient {
         let tools = ToolSet::from_groups(&[ToolGroup::Command]);
         self.connect(session, tools, pipe_bytes).handshake().await
     }
 
-    /// A client that has said nothing yet.
+    /// A client before its handshake.
     pub(crate) fn raw_client(&self, session: &str) -> McpTestClient {
         self.raw_client_with(session, ToolSet::from_groups(&[ToolGroup::Command]))
     }
@@ -147,7 +147,7 @@ pub(crate) struct McpTestClient {
     writer: WriteHalf<DuplexStream>,
     server: JoinSet<Result<(), ServeError>>,
     next_id: u64,
-    /// Notifications that came while an answer was waited for.
+    /// Notifications received while waiting for an answer.
     inbox: VecDeque<Value>,
     pub(crate) hello: Value,
     directory: String,
@@ -195,7 +195,7 @@ impl McpTestClient {
         }
     }
 
-    /// The next notification of this kind that nobody looked at yet; answers are dropped.
+    /// The next unread notification of this kind; answers are dropped.
     pub(crate) async fn notification(&mut self, method: &str) -> Value {
         let known = self.inbox.iter().position(|it| it["method"] == method);
         if let Some(mut message) = known.and_then(|place| self.inbox.remove(place)) {
@@ -210,8 +210,8 @@ impl McpTestClient {
         }
     }
 
-    /// How many notifications of this kind came by now and were not looked at: everything sent
-    /// before the answer to a request of ours.
+    /// The number of unread notifications of this kind: all that were sent before the answer to a
+    /// request.
     pub(crate) async fn count_notifications(&mut self, method: &str) -> usize {
         self.request("no/such", json!({})).await;
         let waiting = self.inbox.iter().filter(|it| it["method"] == method);
@@ -227,7 +227,7 @@ impl McpTestClient {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// The results of several calls, each with what it was asked for, in the order they come.
+    /// The results of several calls, each with its tag, in the order they come.
     pub(crate) async fn wait_responses<T>(&mut self, mut calls: Vec<(T, u64)>) -> Vec<(T, Value)> {
         let mut answers = Vec::new();
         while !calls.is_empty() {
@@ -294,7 +294,7 @@ impl McpTestClient {
         );
     }
 
-    /// Closes the stream and waits for the server to be done.
+    /// Closes the stream and waits until the server is done.
     pub(crate) async fn close(mut self) {
         self.writer.shutdown().await.unwrap();
         let ended = timeout(PATIENCE, self.server.join_next()).await;
@@ -309,7 +309,7 @@ pub(crate) fn text(result: &Value) -> String {
     texts.join("\n-----\n")
 }
 
-/// A result with what differs from run to run replaced.
+/// A result with varying values replaced.
 pub(crate) fn normalize(result: &Value) -> Value {
     let mut result = result.clone();
     normalize_value(&mut result);

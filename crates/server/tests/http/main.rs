@@ -1,4 +1,4 @@
-//! The network face over real TCP.
+//! The network interface over real TCP.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../common/mod.rs"]
@@ -226,7 +226,7 @@ async fn a_body_over_the_limit_is_refused() {
         let answer = agent.at(path).send(Method::POST, large.clone()).await;
         assert_eq!(answer.status, 413, "{path}");
     }
-    // Without a length it is cut off where it is too large.
+    // A body without a length is cut off at the limit.
     let head = |path: &str| {
         format!(
             "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\

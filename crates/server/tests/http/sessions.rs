@@ -1,4 +1,4 @@
-//! Sessions and principals: who sees what, and how long.
+//! Sessions and principals: visibility and lifetime.
 
 use super::*;
 
@@ -107,7 +107,7 @@ async fn an_mcp_session_is_bound_to_who_began_it() {
         }
     }
     assert!(told.iter().all(|problem| *problem == told[0]), "{told:?}");
-    // Saying that it is of the newer revision opens nothing.
+    // Claiming the newer revision grants no access.
     let modern = foreign.with("mcp-protocol-version", "2026-07-28");
     assert!(modern.post(&list).await.status.is_client_error());
     assert!(modern.delete().await.status.is_client_error());
@@ -232,14 +232,14 @@ async fn sessions_go_on_with_the_next_daemon() {
         address: web.address,
         ..unnamed.with("authorization", &format!("Bearer {token}"))
     };
-    // The MCP session is known again without another handshake, and so is what it started.
+    // The MCP session and what it started are known again without another handshake.
     let stream = same.get().await;
     assert_eq!(stream.status, 200);
     assert_eq!(
         ids(&same.call_initialized("command_ps_list", json!({})).await),
         [id]
     );
-    // Nobody comes back to the other one.
+    // The other session is not used again.
     left.wait_exit().await;
     assert_eq!(same.request("tools/list", json!({})).await.status, 200);
     drop(stream);

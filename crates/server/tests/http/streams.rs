@@ -1,4 +1,4 @@
-//! Streams of answers: closed, lost, taken up again.
+//! Streams of answers: closed, lost, resumed.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -1,5 +1,5 @@
-//! A cancelled request or a closed stream ends what nobody has been given an id for, and
-//! nothing else.
+//! A cancelled request or a closed stream ends executions whose id was not published, and no
+//! others.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::common::ServerFixture;
 use crate::sync::Bell;
 use crate::wire::{Setup, Wire, text};
 
-/// Tells the ids of a process and of one it started, and stays.
+/// Reports the ids of a process and of its child, and keeps running.
 const TREE: &str = "sleep 1000 & echo $$ > bell; echo $! > bell; wait";
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn what_has_an_id_goes_on() {
     }
 }
 
-/// However close a cancellation comes to the answer: what was answered runs, what was not ends.
+/// However close a cancellation is to the answer: what was answered runs, what was not ends.
 #[tokio::test]
 async fn a_race_of_answer_and_cancellation_has_one_winner() {
     const ROUNDS: u32 = 60;
@@ -107,7 +107,7 @@ async fn a_race_of_answer_and_cancellation_has_one_winner() {
             wire.cancel(id).await;
             asked.push(id);
         }
-        // Every answer there will be is heard before this one.
+        // Every answer that comes is received before this one.
         wire.request("tools/list", json!({})).await;
         let answered = answered(&mut wire, &asked);
         answers += answered.len();

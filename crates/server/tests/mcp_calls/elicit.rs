@@ -10,7 +10,7 @@ use crate::wire::{Setup, Wire, desk, text};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// Asks once and says what it got.
+/// Prompts once and prints the answer.
 const ASKS: &str = "printf 'Proceed? [y/N] '; read a; echo \"got <$a>\"";
 
 fn forms() -> Value {
@@ -39,7 +39,7 @@ fn machine(result: &Value) -> &Value {
     &result["_meta"]["ostler/result"]
 }
 
-/// The agent is not invited to answer what a person refused to; it may end the command.
+/// The agent is not invited to answer a prompt that a person refused; it may stop the command.
 fn assert_only_stop_is_offered(told: &str) {
     assert!(told.contains("[end it: process_control stop]"), "{told}");
     assert!(!told.contains("write"), "{told}");

@@ -1,5 +1,5 @@
 //! The same over HTTP: progress and questions on the stream of the request, cancellation by a
-//! message of its own, tasks by one request each.
+//! separate message, tasks by one request each.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Calls that take long: progress, cancellation, tasks and questions, over raw JSON streams of
-//! both protocol eras.
+//! Long calls: progress, cancellation, tasks and questions, over raw JSON streams of both protocol
+//! eras.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../common/mod.rs"]

@@ -1,4 +1,4 @@
-//! Progress: at most once a second, growing, with the last line; never in anybody's way.
+//! Progress: at most once a second, increasing, with the last line; it never blocks anything.
 
 use std::time::Duration;
 

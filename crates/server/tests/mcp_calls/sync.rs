@@ -1,4 +1,4 @@
-//! Facts that commands of a test tell, and processes it waits for.
+//! Synchronisation with a test's commands: lines they report, and processes to wait for.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::common::PATIENCE;
 
-/// Makes a fifo.
+/// Creates a FIFO.
 pub(crate) fn fifo(directory: &Path, name: &str) -> PathBuf {
     let path = directory.join(name);
     let (kind, mode) = (FileType::Fifo, Mode::RWXU);
@@ -18,13 +18,13 @@ pub(crate) fn fifo(directory: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Hears what commands write into `bell` in their working directory.
+/// Receives what commands write into `bell` in their working directory.
 pub(crate) struct Bell(Lines<BufReader<Receiver>>);
 
 impl Bell {
     pub(crate) fn new(directory: &Path) -> Self {
         let path = fifo(directory, "bell");
-        // Reading and writing: it never is at its end.
+        // Opened for reading and writing, so that it never reaches end of file.
         let receiver = OpenOptions::new()
             .read_write(true)
             .open_receiver(&path)
@@ -46,18 +46,18 @@ impl Bell {
     }
 }
 
-/// A process that may be gone already.
+/// A process that may have exited already.
 pub(crate) struct Process(Option<std::os::fd::OwnedFd>);
 
 impl Process {
-    /// Waits until it is gone.
+    /// Waits until it has exited.
     pub(crate) async fn gone(self) {
         let Some(pidfd) = self.0 else { return };
         let ended = timeout(PATIENCE, ostler_backend_local::wait_exit(pidfd)).await;
         ended.expect("the process ends in time").unwrap();
     }
 
-    /// Whether it lives.
+    /// Whether it is running.
     pub(crate) fn lives(&self) -> bool {
         let Some(pidfd) = &self.0 else { return false };
         let mut polled = [rustix::event::PollFd::new(

@@ -29,7 +29,7 @@ async fn get(wire: &mut Wire, task: &Value) -> Value {
     wire.result("tasks/get", json!({"taskId": task})).await
 }
 
-/// Waits for the end by other means than asking again and again.
+/// Waits for the end without polling.
 async fn ended(wire: &mut Wire, task: &Value) {
     let logs = json!({"pid": task, "follow_seconds": 40});
     wire.call("command_ps_logs", logs).await;
@@ -110,7 +110,7 @@ async fn cancelling_a_task_ends_its_tree() {
     }
     ended(&mut wire, &task).await;
     assert_eq!(get(&mut wire, &task).await["status"], "cancelled");
-    // Once more changes nothing.
+    // A second cancellation changes nothing.
     wire.result("tasks/cancel", json!({"taskId": task})).await;
     // Another kind of stop is a result.
     let created = wire.result("tools/call", wire.execute("sleep 1000")).await;
@@ -142,7 +142,7 @@ async fn unknown_and_foreign_tasks_are_told_alike() {
     bench.engine.shutdown().await;
 }
 
-/// Nobody cancels a task by going away, and another engine knows what it came to.
+/// A disconnect cancels no task, and another engine knows its result.
 #[tokio::test]
 async fn a_task_survives_its_client_and_its_engine() {
     let bench = ServerFixture::new().await;

@@ -1,4 +1,4 @@
-//! Clients of both eras that speak raw JSON and keep everything they are sent.
+//! Clients of both eras that speak raw JSON and keep every message they receive.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::common::{PATIENCE, ServerFixture};
 
-/// Bytes on the way in each direction.
+/// Capacity of the pipe in each direction, in bytes.
 const ROOM_BYTES: usize = 1 << 20;
 
-/// What a test sets up.
+/// Parameters of a client.
 pub(crate) struct Setup<'a> {
     pub(crate) bench: &'a ServerFixture,
     pub(crate) desk: McpState,
@@ -28,7 +28,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) room: usize,
 }
 
-/// A desk whose calls become tasks after so many milliseconds.
+/// An MCP state whose calls become tasks after so many milliseconds.
 pub(crate) fn desk(engine: &Engine, task_after_ms: u64) -> McpState {
     let options = McpOptions {
         task_after: Some(Duration::from_millis(task_after_ms)),
@@ -59,7 +59,7 @@ impl<'a> Setup<'a> {
         wire
     }
 
-    /// A client that has shaken hands.
+    /// A client after its handshake.
     pub(crate) async fn legacy(self, capabilities: Value) -> Wire {
         let mut wire = self.connect();
         let params = json!({
@@ -112,7 +112,7 @@ pub(crate) struct Wire {
     next_id: u64,
     meta: Value,
     directory: String,
-    /// Everything that was no awaited answer, and when it came.
+    /// Every message that was not an awaited answer, with its time.
     pub(crate) heard: Vec<(Instant, Value)>,
 }
 
@@ -163,7 +163,7 @@ impl Wire {
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// The first message that `wanted` accepts and nobody asked for yet; the others are kept.
+    /// The first unread message that `wanted` accepts; the others are kept.
     pub(crate) async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(place) = self.heard.iter().position(|(_, heard)| wanted(heard)) {
             return self.heard.remove(place).1;
@@ -196,7 +196,7 @@ impl Wire {
         result
     }
 
-    /// Hears what comes within that time.
+    /// Receives what comes within that time.
     pub(crate) async fn hear(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while let Ok(line) = timeout_at(end, self.lines.next_line()).await {
@@ -229,7 +229,7 @@ impl Wire {
         params
     }
 
-    /// Says that there will be nothing more, and hears everything until the server is done.
+    /// Closes the input, and receives everything until the server is done.
     pub(crate) async fn finish(mut self) -> Vec<Value> {
         let mut writer = self.writer.take().expect("an open stream");
         writer.shutdown().await.unwrap();

@@ -1,4 +1,4 @@
-//! Stops, signals, cancelled calls; who sees what.
+//! Stops, signals, cancelled calls; visibility.
 
 use super::*;
 

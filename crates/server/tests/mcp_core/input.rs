@@ -1,4 +1,4 @@
-//! What is typed into commands, and what they answer.
+//! Input to commands, and their reactions.
 
 use super::*;
 

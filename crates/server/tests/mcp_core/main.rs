@@ -33,7 +33,7 @@ async fn exec(client: &mut McpTestClient, script: &str, more: Value) -> Value {
         .await
 }
 
-/// Starts a script and answers its id at once.
+/// Starts a script and returns its id at once.
 async fn start(client: &mut McpTestClient, script: &str, more: Value) -> String {
     let result = exec(client, script, with(json!({"wait_ms": 0}), more)).await;
     assert_eq!(result["isError"], false, "{result}");
@@ -90,7 +90,7 @@ fn output(result: &Value) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// An answer with what differs from run to run replaced.
+/// An answer with varying values replaced.
 fn plain(result: &Value) -> String {
     let mut text = normalize_text(&text(result));
     for (rule, by) in [
@@ -201,7 +201,7 @@ async fn a_command_gets_what_it_was_given() {
     assert_eq!(output(&result), [bench.directory()]);
 }
 
-/// A tool and what is wrong with its arguments.
+/// Tools with invalid arguments.
 const BAD_CALLS: &str = r#"
 exec {}
 exec {"command": ["ls"], "script": "ls"}
@@ -295,7 +295,7 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
     insta::assert_snapshot!(told);
 }
 
-/// What an answer tells of besides.
+/// The text around the output of an answer.
 fn other_text(result: &Value) -> String {
     let text = text(result);
     let news = text.lines().filter(|line| line.starts_with("[news: "));

@@ -1,4 +1,4 @@
-//! Interpreters that stay mute without a terminal.
+//! Interpreters that print nothing without a terminal.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is run, and how it is said.
+//! The forms of a command.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! An agent at a terminal.
+//! An agent that uses a terminal.
 
 use ostler_server::mcp::{ToolGroup, ToolSet};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ pub(crate) async fn start(client: &mut McpTestClient, arguments: Value) -> (Stri
     (id, result)
 }
 
-/// A bash that shows nothing of the person's.
+/// A bash without user settings.
 pub(crate) async fn shell(client: &mut McpTestClient) -> String {
     start(client, json!({"env": {"HOME": "/nonexistent"}}))
         .await
@@ -60,12 +60,12 @@ pub(crate) async fn read(client: &mut McpTestClient, id: &str, more: Value) -> V
     did(client, "pty_read", with(json!({"session": id}), more)).await
 }
 
-/// What is for programs.
+/// The machine-readable fields.
 pub(crate) fn fields(result: &Value) -> &Value {
     &result["_meta"]["ostler/result"]
 }
 
-/// What stands between the first line and those in brackets at the end.
+/// The text between the first line and those in brackets at the end.
 pub(crate) fn body(result: &Value) -> String {
     let text = text(result);
     let mut lines: Vec<&str> = text.lines().skip(1).collect();
@@ -85,7 +85,7 @@ pub(crate) fn rows(result: &Value) -> Vec<String> {
     rows.map(|row| row.as_str().unwrap().to_owned()).collect()
 }
 
-/// The text of a result, without what differs from run to run.
+/// The text of a result, with varying values replaced.
 pub(crate) fn plain(result: &Value) -> String {
     let mut text = text(result);
     for (rule, by) in [

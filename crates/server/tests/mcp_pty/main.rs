@@ -1,4 +1,4 @@
-//! Profile `pty`, document 002: terminal sessions through whole conversations.
+//! Profile `pty`: terminal sessions through whole conversations.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../common/mod.rs"]

@@ -1,4 +1,4 @@
-//! What is offered, and how it explains itself.
+//! The tool list, and its descriptions.
 
 use ostler_server::mcp::{ToolGroup, ToolSet};
 use serde_json::json;

@@ -137,7 +137,7 @@ async fn a_line_that_is_waited_for_is_told() {
 async fn what_does_not_read_never_blocks_and_says_how_much_it_took() {
     let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
-    // Raw, so that the line discipline does not throw away what is too long for a line.
+    // Raw mode, so that the line discipline does not drop what is too long for a line.
     let command = json!(["sh", "-c", "stty raw -echo; echo ready; exec sleep 1000"]);
     let (id, _) = start(&mut client, json!({"command": command})).await;
     read(&mut client, &id, json!({"pattern": "ready"})).await;

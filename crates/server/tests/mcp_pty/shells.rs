@@ -1,4 +1,4 @@
-//! `pty_run`: exit status, directory and exactly the output; and whatever else can happen.
+//! `pty_run`: exit status, directory and exactly the output; and error cases.
 
 use serde_json::json;
 

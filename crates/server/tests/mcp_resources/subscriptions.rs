@@ -1,4 +1,4 @@
-//! Updates for those who subscribed, in both eras.
+//! Updates for subscribers, in both eras.
 
 use super::*;
 
@@ -137,7 +137,7 @@ async fn a_cancelled_listener_hears_no_more() {
     let second = listen(&mut client, filter).await;
     let params = json!({"requestId": first, "_meta": meta()});
     client.notify("notifications/cancelled", params).await;
-    // A request behind the cancellation is answered after it was heard.
+    // The answer to a request after the cancellation shows that the cancellation was handled.
     client
         .request("resources/list", json!({"_meta": meta()}))
         .await;
@@ -241,7 +241,7 @@ async fn a_session_has_so_many_subscriptions_and_no_more() {
     let mut client = bench.client("s").await;
     let answer = client.request("resources/subscribe", one_more).await;
     assert_eq!(answer["result"], json!({}), "{answer}");
-    // What has ended needs no place any more.
+    // Ended executions use no slot.
     for number in 0..300 {
         let pid = client.start("true", json!({})).await;
         client.wait_end(&pid).await;

@@ -1,8 +1,8 @@
-//! What requests may not say, and who may not ask.
+//! Invalid requests, and unauthorised callers.
 
 use super::*;
 
-/// Requests with something wrong in them.
+/// Invalid requests.
 const BAD_REQUESTS: &str = r#"
 GET /api/v1/executions?state=running
 GET /api/v1/executions?limit=0

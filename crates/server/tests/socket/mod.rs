@@ -19,9 +19,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
 /// A connection.
 pub(crate) struct TestWebSocket {
     stream: WebSocketStream<Box<dyn ByteStream>>,
-    /// Everything shown.
+    /// All output received.
     pub(crate) shown: Vec<u8>,
-    /// Everything said, oldest first, that nobody asked for yet.
+    /// Unread messages, oldest first.
     said: Vec<Value>,
     pub(crate) closed: Option<CloseFrame>,
 }
@@ -80,7 +80,7 @@ impl TestWebSocket {
         self.stream.send(text).await.unwrap();
     }
 
-    /// Takes the lease, and waits until it is there.
+    /// Acquires the lease, and waits until it is granted.
     pub(crate) async fn take_lease(&mut self, name: &str) {
         self.send(json!({"type": "take", "name": name})).await;
         let lease = self.wait_message("lease").await;
@@ -91,7 +91,7 @@ impl TestWebSocket {
         );
     }
 
-    /// One more message; false when it is over.
+    /// Receives one more message; false at the end.
     async fn next(&mut self) -> bool {
         let message = timeout(PATIENCE, self.stream.next()).await;
         match message.expect("a message in time") {
@@ -104,7 +104,7 @@ impl TestWebSocket {
         true
     }
 
-    /// The next thing said of this type.
+    /// The next message of this type.
     pub(crate) async fn wait_message(&mut self, kind: &str) -> Value {
         loop {
             if let Some(place) = self.said.iter().position(|it| it["type"] == kind) {
@@ -118,7 +118,7 @@ impl TestWebSocket {
         }
     }
 
-    /// Reads until this was shown.
+    /// Reads until this text was received.
     pub(crate) async fn wait_output(&mut self, text: &str) {
         let mut looked = 0;
         loop {
@@ -131,7 +131,7 @@ impl TestWebSocket {
         }
     }
 
-    /// Reads to the end; everything said and not yet asked for.
+    /// Reads to the end; returns the unread messages.
     pub(crate) async fn end(&mut self) -> Vec<Value> {
         while self.next().await {}
         std::mem::take(&mut self.said)

@@ -1,4 +1,4 @@
-//! The network face on a random port of this machine, and a client that speaks raw HTTP.
+//! The network interface on a random port of this machine, and a client that speaks raw HTTP.
 #![expect(dead_code, reason = "each test file uses its part")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -42,7 +42,7 @@ pub(crate) struct HttpFixture {
     server: JoinSet<()>,
 }
 
-/// What a test changes.
+/// Parameters of a server.
 pub(crate) struct HttpFixtureSetup<'a> {
     pub(crate) options: &'a mut HttpOptions,
     pub(crate) head: &'a mut Duration,
@@ -113,7 +113,7 @@ impl HttpFixture {
         }
     }
 
-    /// Ends the server in order, and everything it started.
+    /// Shuts the server down, and stops everything it started.
     pub(crate) async fn close(self) {
         let bench = self.close_keeping_state().await;
         for principal in ["uid:0", "token:two"] {
@@ -130,7 +130,7 @@ impl HttpFixture {
         bench.engine.shutdown().await;
     }
 
-    /// Ends the server in order; what it started goes on.
+    /// Shuts the server down; what it started continues.
     pub(crate) async fn close_keeping_state(mut self) -> ServerFixture {
         self.shutdown.cancel();
         let served = timeout(PATIENCE, self.server.join_next()).await;
@@ -162,7 +162,7 @@ pub(crate) struct HttpTestClient {
     pub(crate) directory: String,
 }
 
-/// An answer, its body still coming. Dropped, its connection closes.
+/// A response whose body is still being received. Dropping it closes its connection.
 pub(crate) struct HttpTestResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -364,7 +364,7 @@ impl HttpTestResponse {
     }
 }
 
-/// A named pipe a command can tell its process by.
+/// A named pipe by which a command reports its process id.
 pub(crate) struct PidPipe(std::path::PathBuf);
 
 impl PidPipe {
@@ -381,12 +381,12 @@ impl PidPipe {
         Self(path)
     }
 
-    /// A script that tells its process and goes on for longer than any test.
+    /// A script that reports its process id and runs longer than any test.
     pub(crate) fn script(&self) -> String {
         format!("echo $$ > {}; exec sleep 120", self.0.display())
     }
 
-    /// The process that told.
+    /// The reported process.
     pub(crate) async fn process(&self) -> PidFd {
         let path = self.0.clone();
         let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(path));
@@ -396,7 +396,7 @@ impl PidPipe {
     }
 }
 
-/// A process by its descriptor.
+/// A process, by its pidfd.
 pub(crate) struct PidFd(std::os::fd::OwnedFd);
 
 impl PidFd {
