@@ -42,7 +42,7 @@ async fn look(client: &mut McpTestClient) -> Vec<String> {
     news(&client.call("command_ps_list", missing).await)
 }
 
-/// A command that waits for a signal file and then runs `then`.
+/// A command that waits on a FIFO and then runs `then`.
 async fn waits(bench: &ServerFixture, client: &mut McpTestClient, then: &str) -> (String, PathBuf) {
     static GATES: AtomicU32 = AtomicU32::new(0);
     let gate = format!("gate{}", GATES.fetch_add(1, Ordering::Relaxed));
@@ -206,8 +206,8 @@ async fn a_listener_is_told_by_resource_and_reads_it_once() {
     assert_eq!(look(&mut agent).await, Vec::<String>::new());
 }
 
-/// What ended with its answer under way: the answer may have said `running`, so it is news, by
-/// the line on a later answer or by a message.
+/// An execution ended before its answer was sent: the answer may have said `running`, so the end is
+/// reported, by the line on a later answer or by a message.
 #[tokio::test]
 async fn a_short_command_in_the_background_is_news_too() {
     let bench = ServerFixture::new().await;

@@ -189,7 +189,7 @@ async fn pages_from_a_cursor_hold_each_of_twenty_thousand_lines_once() {
     assert_eq!(seen.len(), 20_000);
     let printed: usize = seen.iter().map(|line| line.len() + 1).sum();
     assert!(chars < 2 * printed, "{chars} characters for {printed}");
-    // Whoever waits wants the end, and what failed.
+    // A wait shows the end of the output, and the failure lines.
     let more = json!({"ids": [id(&begun)], "cursor": "0"});
     let result = process(&mut client, "wait", more).await;
     assert!(text(&result).contains("out 10000"), "{result}");

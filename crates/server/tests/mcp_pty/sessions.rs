@@ -1,4 +1,4 @@
-//! Lists, ends, news, leases.
+//! Lists, ends, notifications, leases.
 
 use serde_json::{Value, json};
 

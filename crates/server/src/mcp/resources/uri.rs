@@ -13,7 +13,7 @@ use crate::params::Arguments;
 
 /// What all names begin with. The bare scheme is the list of executions.
 pub(super) const SCHEME: &str = "proc://";
-/// The session's news.
+/// The URI of the session's notifications.
 pub(super) const NEWS: &str = "proc://news";
 /// One execution.
 pub(super) const DETAIL_TEMPLATE: &str = "proc://{id}";
@@ -21,17 +21,17 @@ pub(super) const DETAIL_TEMPLATE: &str = "proc://{id}";
 pub(super) const LOG_TEMPLATE: &str = "proc://{id}/log{?stream,tail,cursor,limit}";
 /// The screen of its terminal.
 pub(super) const SCREEN_TEMPLATE: &str = "proc://{id}/screen";
-/// What happened to it.
+/// The events of an execution.
 pub(super) const EVENTS_TEMPLATE: &str = "proc://{id}/events";
-/// The longest name that is looked at.
+/// The longest URI that is parsed, in bytes.
 const URI_BYTES: usize = 1_024;
 
-/// What a URI names. Ids are as given: short or whole.
+/// The target of a URI. Ids are as given: short or full.
 #[derive(Debug)]
 pub(in crate::mcp) enum ResourceTarget {
-    /// The executions.
+    /// The list of executions.
     List,
-    /// The news.
+    /// The session's notifications.
     News,
     /// One execution.
     Detail(String),
@@ -43,15 +43,15 @@ pub(in crate::mcp) enum ResourceTarget {
     Screen(String),
 }
 
-/// A URI that cannot be served, as the protocol tells it.
+/// The protocol error for a URI that cannot be served.
 #[derive(Debug)]
 pub(in crate::mcp) struct UriError(ErrorData);
 
 impl ResourceTarget {
-    /// What `uri` names.
+    /// Parses `uri`.
     ///
     /// # Errors
-    /// When it names nothing of ours, or its query is wrong.
+    /// When it is not one of the server's URIs, or its query is invalid.
     pub(in crate::mcp) fn parse(uri: &str) -> Result<Self, UriError> {
         let path = uri.strip_prefix(SCHEME).filter(|_| uri.len() <= URI_BYTES);
         let path = path.ok_or_else(|| UriError::unknown(uri))?;
@@ -86,7 +86,7 @@ impl ResourceTarget {
 }
 
 impl UriError {
-    /// Unknown, or somebody else's.
+    /// The error for an unknown or foreign resource.
     pub(super) fn unknown(uri: &str) -> Self {
         let shortened: String = uri.chars().take(URI_BYTES).collect();
         let message = "resource not found or access denied";
@@ -96,7 +96,7 @@ impl UriError {
         ))
     }
 
-    /// What could not be carried out, for this URI.
+    /// The error for a request that failed, with this URI.
     pub(in crate::mcp) fn from_failure(uri: &str, failure: ApiError) -> Self {
         if [ErrorCode::ProcessNotFound, ErrorCode::SessionNotFound].contains(&failure.code) {
             return Self::unknown(uri);
@@ -111,29 +111,29 @@ impl From<UriError> for ErrorData {
     }
 }
 
-/// A failure outside of tools, where there is only the protocol's own error.
+/// A failure outside of tools, where only a protocol error is possible.
 fn to_error_data(failure: &ApiError) -> ErrorData {
     let code = rmcp::model::ErrorCode(failure.code.info().rpc);
     let data = serde_json::Value::Object(failure.fields());
     ErrorData::new(code, failure.text(), Some(data))
 }
 
-/// Too many of something.
+/// The error for an exceeded quota.
 pub(in crate::mcp) fn quota_error(failure: ApiError) -> ErrorData {
     to_error_data(&failure)
 }
 
-/// One execution.
+/// The URI of one execution.
 pub(super) fn detail_uri(info: &ExecutionInfo) -> String {
     format!("{SCHEME}{}", info.id.short())
 }
 
-/// The output of an execution.
+/// The URI of an execution's output.
 pub(in crate::mcp) fn log_uri(info: &ExecutionInfo) -> String {
     format!("{SCHEME}{}/log", info.id.short())
 }
 
-/// The screen of an execution's terminal.
+/// The URI of an execution's screen.
 pub(super) fn screen_uri(info: &ExecutionInfo) -> String {
     format!("{SCHEME}{}/screen", info.id.short())
 }
@@ -149,7 +149,7 @@ pub(in crate::mcp) fn log_link(info: &ExecutionInfo) -> ResourceLink {
     }
 }
 
-/// The output from a position on.
+/// The URI of the output from a position on.
 pub(super) fn log_from(info: &ExecutionInfo, cursor: Cursor) -> String {
     format!("{}?cursor={cursor}", log_uri(info))
 }

@@ -21,7 +21,7 @@ use crate::mcp::batch::{self, BatchMember};
 const WRITE_MS: u64 = 1_000;
 /// The most reads of pending input; the rest is answered by the next call.
 const READS: usize = 1_024;
-/// The error of a request that nobody carries out, in the range JSON-RPC leaves to
+/// The error of a request that is not carried out, in the range JSON-RPC leaves to
 /// implementations.
 const UNSERVED: ErrorCode = ErrorCode(-32_000);
 
