@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The output of an example, given its state directory; it must succeed.
-fn told(name: &str, state: &Path) -> String {
+fn run_example(name: &str, state: &Path) -> String {
     // Examples are built beside the tests, in the profile's `examples` directory.
     let deps = std::env::current_exe().expect("a test has a path");
     let profile = deps
@@ -24,7 +24,7 @@ fn told(name: &str, state: &Path) -> String {
 #[test]
 fn the_example_runs() {
     let state = tempfile::TempDir::new().expect("a directory");
-    let stdout = told("embed", state.path());
+    let stdout = run_example("embed", state.path());
     let lines: Vec<&str> = stdout.lines().collect();
     assert!(lines[0].ends_with(": failed"), "{stdout}");
     assert!(lines[1].ends_with("Stdout hello"), "{stdout}");
@@ -38,7 +38,7 @@ fn the_example_runs() {
 #[test]
 fn the_example_of_terminals_runs() {
     let state = tempfile::TempDir::new().expect("a directory");
-    let stdout = told("terminal", state.path());
+    let stdout = run_example("terminal", state.path());
     let lines: Vec<&str> = stdout.lines().collect();
     assert_eq!(lines[..2], ["exit status 3 in /usr", "hello from /usr"]);
     assert!(lines[2].ends_with(" bytes, exit code 3"), "{stdout}");
