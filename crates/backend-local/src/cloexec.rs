@@ -1,8 +1,8 @@
-//! Descriptors that must not reach a program started next.
+//! Keeps open descriptors from being inherited by programs started later.
 
-/// Marks every descriptor of this process from 3 on to be closed by execve(2). A daemon
-/// started from an agent's front must not hold the pipes that happened to be open there:
-/// their readers would wait for its end.
+/// Marks every descriptor of this process from 3 on close-on-exec. A daemon started by an agent's
+/// stdio proxy must not hold the pipes that happened to be open there: their readers would wait for
+/// its end.
 pub fn set_cloexec_on_all() {
     const FIRST: libc::c_uint = 3;
     // SAFETY: with CLOSE_RANGE_CLOEXEC nothing is closed now; flags of descriptors are set,

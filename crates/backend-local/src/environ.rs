@@ -1,14 +1,13 @@
-//! Variables that must not stay where others can read them.
+//! Removes secret variables from this process's environment, where other processes can read them.
 
 use std::ffi::CStr;
 use std::{fs, io, ptr};
 
-/// Takes the variables that `is_secret` names out of this process's environment, and overwrites
-/// them where the kernel shows it (`/proc/PID/environ`). Programs started later do not get
-/// them.
+/// Removes the variables that `is_secret` names from this process's environment and overwrites them
+/// where the kernel exposes it (`/proc/PID/environ`). Programs started later do not inherit them.
 ///
 /// # Errors
-/// Where this process has other threads, which may be reading them: nothing is changed then.
+/// When this process has other threads, which may be reading them: nothing is changed then.
 pub fn scrub_variables(is_secret: impl Fn(&[u8]) -> bool) -> io::Result<()> {
     if fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("there are other threads"));

@@ -1,7 +1,7 @@
-//! The limit on open files (`RLIMIT_NOFILE`, setrlimit(2)): a daemon raises its soft limit to
-//! the hard one, its keeper and shims likewise, and commands are born with the soft limit that
-//! the daemon was started with. A few descriptors are kept for connections and for the files an
-//! answer is read from.
+//! The limit on open files (`RLIMIT_NOFILE`, setrlimit(2)). A daemon raises its soft limit to the
+//! hard one, as do its zygote and shims; commands are spawned with the soft limit that the daemon
+//! was started with. A few descriptors are reserved for connections and for the files a response is
+//! read from.
 
 mod budget;
 
@@ -18,18 +18,18 @@ pub use budget::{
 };
 pub(crate) use budget::{has_reserve, has_waiters};
 
-/// Descriptors kept for other things than executions: this part of the limit.
+/// The share of the limit reserved for other things than executions: one part in this many.
 const RESERVED_PART: u64 = 200;
-/// And at least so many.
+/// The least number reserved.
 const RESERVED_MIN: u64 = 5;
-/// And at most so many.
+/// The greatest number reserved.
 const RESERVED_MAX: u64 = 64;
 
-/// The soft limit before it was raised; none while it was not.
+/// The soft limit before it was raised; unset while it was not.
 static ORIGINAL_LIMIT: OnceLock<u64> = OnceLock::new();
 
-/// Raises this process's soft limit to its hard one; the limit then in force. What this
-/// process starts through a [`Backend`](crate::Backend) gets the limit of before.
+/// Raises this process's soft limit to its hard one and returns the limit then in force. What this
+/// process starts through a [`Backend`](crate::Backend) gets the original limit.
 ///
 /// # Errors
 /// As setrlimit(2).
@@ -38,7 +38,7 @@ pub fn raise_limit() -> Result<u64, Errno> {
     raise_limit_from(now.current.unwrap_or(u64::MAX))
 }
 
-/// The same, where the limit to be given back is known.
+/// As [`raise_limit`], where the original limit is known.
 fn raise_limit_from(before: u64) -> Result<u64, Errno> {
     ORIGINAL_LIMIT.get_or_init(|| before);
     let maximum = getrlimit(Resource::Nofile).maximum;
@@ -50,15 +50,15 @@ fn raise_limit_from(before: u64) -> Result<u64, Errno> {
     Ok(maximum.unwrap_or(u64::MAX))
 }
 
-/// A keeper does the same, once it is asked for the first shim: by then the daemon that started it
-/// has given it the limit of before, see [`restore_limit`].
+/// Raises the limit of a zygote at the first request for a shim: by then the daemon that started it
+/// has restored the original limit, see [`restore_limit`].
 pub(crate) fn raise_limit_once() {
     if ORIGINAL_LIMIT.get().is_none() {
         let _not_raised = raise_limit();
     }
 }
 
-/// The soft limit for what this process starts, where its own is another one.
+/// The soft limit for what this process starts, where it differs from its own.
 pub(crate) fn original_limit() -> Option<u64> {
     let now = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     ORIGINAL_LIMIT
@@ -67,7 +67,7 @@ pub(crate) fn original_limit() -> Option<u64> {
         .filter(|before| *before != now)
 }
 
-/// Gives a child that was just started the soft limit of before (prlimit(2)).
+/// Gives a child that was just started the original soft limit (prlimit(2)).
 pub fn restore_limit(pid: Pid) {
     if let Some(before) = original_limit() {
         let maximum = getrlimit(Resource::Nofile).maximum;
@@ -84,18 +84,18 @@ pub(crate) fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// How many of those are not for executions.
+/// How many of these descriptors are reserved for other things than executions.
 pub(crate) fn reserved(limit: u64) -> u64 {
     (limit / RESERVED_PART).clamp(RESERVED_MIN, RESERVED_MAX)
 }
 
-/// Whether an error says that no descriptor was left.
+/// Whether an error means that no descriptor was left (`EMFILE`, `ENFILE`).
 #[must_use]
 pub fn is_exhausted(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE)
 }
 
-/// The same of an error of the standard library.
+/// As [`is_exhausted`], for an error of the standard library.
 #[must_use]
 pub fn is_exhausted_io(error: &io::Error) -> bool {
     Errno::from_io_error(error).is_some_and(is_exhausted)

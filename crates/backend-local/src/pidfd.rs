@@ -1,4 +1,4 @@
-//! Waiting for the end of a process that is no execution of ours.
+//! Waits for the end of a process that is not one of our executions.
 
 use std::io;
 use std::os::fd::OwnedFd;

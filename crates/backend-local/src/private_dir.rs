@@ -1,10 +1,9 @@
-//! Directories that are ours alone: nobody else can list them, write to them, or put another in
-//! their place.
+//! Directories that only their owner can list, write to or replace.
 //!
-//! A path is walked from the root, each part opened without following links. Every directory on
-//! the way, and every link, must belong to us or to root, and nobody else may write to it; a
-//! sticky one such as `/tmp` lets only owners replace what is in it. What is missing is made
-//! for us alone.
+//! A path is walked from the root, each component opened without following links. Every directory
+//! on the way, and every link, must belong to us or to root, and nobody else may write to it; a
+//! sticky directory such as `/tmp` is accepted, since only owners can replace what is in it.
+//! Missing directories are created with mode 0700.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -18,33 +17,33 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
-/// The mode of directories that are ours alone.
+/// The mode of private directories.
 const PRIVATE: Mode = Mode::RWXU;
 const STICKY: u32 = 0o1000;
 const GROUP_WRITE: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_AND_OTHERS: u32 = 0o077;
-/// Who owns what belongs to users without a number in our user namespace.
+/// The owner of files whose user id is not mapped in our user namespace (user_namespaces(7)).
 const UNMAPPED: u32 = 65_534;
-/// Links on the way, as the kernel bounds them.
+/// How many symbolic links are followed, the kernel's own bound (path_resolution(7)).
 const LINKS_MAX: usize = 40;
 /// The longest target of a link, in bytes.
 const TARGET_BYTES: usize = 4_096;
-/// Names tried for a directory of its own.
+/// How many random names are tried for a unique directory.
 const NAMES_TRIED: usize = 16;
-/// Random bytes of such a name.
+/// How many random bytes such a name has.
 const NAME_BYTES: usize = 10;
 
-/// Makes the directory and those above it where they are missing, and sees to it that it is
-/// ours alone; one that others may enter is closed.
+/// Creates the directory and its missing parents, and makes sure that it is private; one that
+/// others may enter is restricted to its owner.
 ///
 /// # Errors
-/// When it belongs to somebody else, somebody else could replace it, or it cannot be made.
+/// When it belongs to another user, another user could replace it, or it cannot be created.
 pub fn ensure(path: &Path) -> io::Result<()> {
     open(path).map(drop)
 }
 
-/// As [`ensure`], and the directory itself.
+/// As [`ensure`], and opens the directory.
 ///
 /// # Errors
 /// As [`ensure`].
@@ -65,11 +64,11 @@ pub fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(directory)
 }
 
-/// Makes a directory of its own in `parent`, under a name that begins with `prefix` and that
-/// nobody can guess; its path.
+/// Creates a new directory in `parent`, under an unpredictable name that begins with `prefix`, and
+/// returns its path.
 ///
 /// # Errors
-/// When somebody else could replace `parent` or what is in it, or it cannot be made.
+/// When another user could replace `parent` or what is in it, or the directory cannot be created.
 pub fn create_unique(parent: &Path, prefix: &str) -> io::Result<PathBuf> {
     let (directory, shown) = PathWalker::from_root(parent)?.into_directory()?;
     check_trusted(&rustix::fs::fstat(&directory)?, &shown)?;
@@ -84,7 +83,7 @@ pub fn create_unique(parent: &Path, prefix: &str) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// A name that begins with `prefix` and that nobody can guess.
+/// An unpredictable name that begins with `prefix`.
 ///
 /// # Errors
 /// As getrandom(2).
@@ -94,10 +93,10 @@ pub fn unique_name(prefix: &str) -> io::Result<String> {
     Ok(prefix.to_owned() + &ostler_model::lower_hex(&bytes))
 }
 
-/// A walk down a path.
+/// A walk along a path, component by component.
 struct PathWalker {
     directory: OwnedFd,
-    /// Where it is, without links.
+    /// The path reached, without links.
     path: PathBuf,
     remaining: VecDeque<OsString>,
     links: usize,
@@ -114,7 +113,8 @@ impl PathWalker {
         })
     }
 
-    /// The last directory, made where it is missing, and its path without links.
+    /// Opens the last directory, creating it where it is missing, and returns its path without
+    /// links.
     fn into_directory(mut self) -> io::Result<(OwnedFd, PathBuf)> {
         while let Some(part) = self.remaining.pop_front() {
             check_trusted(&rustix::fs::fstat(&self.directory)?, &self.path)?;
@@ -151,7 +151,7 @@ impl PathWalker {
         Ok(())
     }
 
-    /// Goes where a link leads, if it is one that only we or root can have made.
+    /// Follows a link, if only we or root can have created it.
     fn follow(&mut self, part: &OsStr) -> io::Result<()> {
         let link = rustix::fs::statat(&self.directory, part, AtFlags::SYMLINK_NOFOLLOW)?;
         let link_path = self.path.join(part);
@@ -218,7 +218,7 @@ fn components(path: &Path) -> VecDeque<OsString> {
     named.collect()
 }
 
-/// Whether nobody but us and root can replace what is in a directory.
+/// Checks that nobody but us and root can replace what is in a directory.
 fn check_trusted(stat: &Stat, path: &Path) -> io::Result<()> {
     let is_sticky = stat.st_mode & STICKY != 0;
     if !is_ours_or_roots(stat) {
@@ -234,7 +234,7 @@ fn check_trusted(stat: &Stat, path: &Path) -> io::Result<()> {
     if stat.st_mode & OTHERS_WRITE != 0 {
         return Err(permission_denied(path, "can be written by everybody"));
     }
-    // The group of one's own that many systems give each user.
+    // Many systems give each user a group of their own.
     let own_group = stat.st_gid == getegid().as_raw() || stat.st_gid == 0;
     if stat.st_mode & GROUP_WRITE != 0 && !own_group {
         let group = stat.st_gid;
@@ -251,8 +251,8 @@ fn is_ours_or_roots(stat: &Stat) -> bool {
     owner == 0 || owner == geteuid().as_raw() || (owner == UNMAPPED && !is_root_mapped())
 }
 
-/// Whether root has a number in our user namespace. Where it has none, everything that is
-/// root's seems to be nobody's.
+/// Whether root's user id is mapped in our user namespace. Where it is not, everything that root
+/// owns appears to belong to the overflow user.
 fn is_root_mapped() -> bool {
     static MAPPED: OnceLock<bool> = OnceLock::new();
     *MAPPED.get_or_init(|| {

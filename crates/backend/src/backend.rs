@@ -31,37 +31,37 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Starts, supervises and recovers process trees.
 pub trait Backend: Send + Sync + fmt::Debug {
-    /// Its name in specs.
+    /// Its name in specifications.
     fn name(&self) -> BackendName;
 
-    /// What can be enforced here, probed once when the place was opened.
+    /// What can be enforced here, probed once when the backend was opened.
     fn capabilities(&self) -> CapabilitySet;
 
-    /// Starts one attempt. Returns as soon as the birth is under way; whether the program
-    /// ran is a [`ProcessEvent`].
+    /// Starts one attempt. Returns as soon as the spawn is under way; whether the program ran is
+    /// reported by a [`ProcessEvent`].
     ///
     /// # Errors
-    /// When nobody could be found to give birth; then nothing was started.
+    /// When no shim is available; then nothing was started.
     fn spawn(&self, plan: LaunchPlan) -> BoxFuture<'_, Result<SpawnHandle, SpawnError>>;
 
     /// What became of an execution that an earlier engine started here.
     /// Members of an orphaned tree are ended before this returns.
     fn recover(&self, id: ExecutionId) -> BoxFuture<'_, RecoveryOutcome>;
 
-    /// Looks at a running tree: its members and what they use, and what else was asked for.
-    /// An ended execution has no members.
+    /// Inspects a running tree: its members, what they use, and what else was requested. An ended
+    /// execution has no members.
     ///
     /// # Errors
-    /// When nothing is known of it here.
+    /// When the execution is not known here.
     fn snapshot(
         &self,
         id: ExecutionId,
         request: SnapshotRequest,
     ) -> BoxFuture<'_, Result<TreeSnapshot, SnapshotError>>;
 
-    /// What this confinement needs and the file systems it names cannot do (idmapped mounts,
-    /// overlays, Landlock), each with its reason; empty where nothing is missing. Probed once
-    /// per file system.
+    /// The features this sandbox needs that the file systems it names do not support (idmapped
+    /// mounts, overlays, Landlock), each with its reason; empty where nothing is missing. Probed
+    /// once per file system.
     fn probe_filesystems<'a>(
         &'a self,
         spec: &'a SandboxSpec,
@@ -70,8 +70,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Opens a connection to a port of a running tree, from within its network namespace where
-    /// it has one of its own: what a probe talks to.
+    /// Opens a connection to a port of a running tree, from within its network namespace where it
+    /// has one of its own. Readiness and health probes use it.
     ///
     /// # Errors
     /// As connect(2); `NotFound` where the tree is not known here.
@@ -85,8 +85,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
         Box::pin(std::future::ready(Err(error)))
     }
 
-    /// Who listens on these ports of the host, whosever they are; ports nobody holds are left
-    /// out.
+    /// The processes that listen on these ports of the host, of any user; ports without a listener
+    /// are left out.
     fn port_holders<'a>(
         &'a self,
         ports: &'a [u16],
@@ -98,8 +98,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Lists, shows, commits or discards what an execution wrote to its overlay.
     ///
     /// # Errors
-    /// When it has none, or the order cannot be carried out; then the host is unchanged
-    /// except where the error says so.
+    /// When it has no overlay, or the request cannot be carried out; then the host is unchanged
+    /// except where the error says otherwise.
     fn overlay(
         &self,
         id: ExecutionId,
@@ -109,8 +109,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
         Box::pin(std::future::ready(Err(OverlayRequestError::None(id))))
     }
 
-    /// Ends what belongs to this engine and not to an execution: idle shims, the keeper.
-    /// Running executions go on.
+    /// Ends what belongs to this engine rather than to an execution: idle shims and the zygote.
+    /// Running executions continue.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -120,9 +120,9 @@ pub const PLAN_MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// One attempt, resolved to what the kernel needs.
 #[derive(Clone)]
 pub struct LaunchPlan {
-    /// Whose attempt.
+    /// The execution.
     pub id: ExecutionId,
-    /// Which attempt, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// The [`Spec`](ostler_model::Spec) as JSON, written verbatim before anything runs.
     pub spec: Vec<u8>,
@@ -130,39 +130,39 @@ pub struct LaunchPlan {
     pub program: ByteString,
     /// The argument vector, its zeroth element as the caller wrote it.
     pub argv: Vec<ByteString>,
-    /// The whole environment; the place adds `OSTLER_EXECUTION`.
+    /// The whole environment; the backend adds `OSTLER_EXECUTION`.
     pub env: Vec<(ByteString, ByteString)>,
     /// The absolute working directory.
     pub cwd: ByteString,
     /// Standard input, or a terminal for all three.
     pub io: LaunchIo,
-    /// Deadlines that the place keeps even when no engine lives.
+    /// Deadlines that the backend enforces even when no engine runs.
     pub timeouts: Timeouts,
     /// What becomes of processes the leader leaves behind.
     pub orphan_policy: OrphanPolicy,
     /// Limits to apply to the tree.
     pub limits: Limits,
-    /// The walls of level high.
+    /// The isolation of level high.
     pub sandbox: Option<SandboxSpec>,
-    /// Values never to be journalled; each occurrence in output is replaced.
+    /// Secret values, which the journal never contains; each occurrence in output is replaced.
     pub redact: Vec<ByteString>,
-    /// Files that must be what they were, the program among them; otherwise nothing is born.
-    /// None of them where nothing is to be compared.
+    /// Files that must be unchanged, the program among them; otherwise nothing is spawned. Empty
+    /// where nothing is to be compared.
     pub pinned_files: Vec<PinnedFile>,
-    /// Whether [`ProcessEvent::Started`] is wanted at once; without it, it comes only from what does
-    /// not end within milliseconds, and short commands save a wake-up.
+    /// Whether [`ProcessEvent::Started`] is wanted at once. Without it, only a program that does
+    /// not end within milliseconds reports its start, which saves short commands a wake-up.
     pub report_start: bool,
-    /// Whether a reader that must miss nothing is expected from the first byte on: with a full
-    /// disk the command then waits until [`ControlCommand::Retain`] tells how far that reader is. Without
-    /// it, a full disk stops no command.
+    /// Whether a reader that must receive every byte is expected from the first byte on: with a
+    /// full disk the command then waits until [`ControlCommand::Retain`] gives the position of that
+    /// reader. Without it, a full disk stops no command.
     pub lossless_reader: bool,
-    /// Where its output begins at the earliest, for a later attempt: the highest offset anybody
-    /// was told of. Output of an earlier one may have been in memory only.
+    /// The lowest offset at which the output of a later attempt may begin: the highest offset that
+    /// any reader was given. Output of an earlier attempt may have been in memory only.
     pub min_output_offset: u64,
 }
 
 impl fmt::Debug for LaunchPlan {
-    /// Without environment, input and secrets: plans pass through logs.
+    /// Leaves out environment, input and secrets: plans are logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LaunchPlan")
             .field("id", &self.id)
@@ -172,68 +172,70 @@ impl fmt::Debug for LaunchPlan {
     }
 }
 
-/// A regular file as it was when its content was read: whatever writes to it changes a time,
-/// whatever takes its place is another file.
+/// The identity of a regular file when its content was read: any write changes a timestamp, and a
+/// replacement has another inode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedFile {
     /// Its absolute path; symbolic links are followed.
     pub path: ByteString,
-    /// The number of its file system.
+    /// The device number of its file system (`st_dev`).
     pub dev: u64,
-    /// Its number there.
+    /// Its inode number (`st_ino`).
     pub ino: u64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// When it was written last, in seconds and nanoseconds since the Unix epoch.
+    /// When its content was last modified (`st_mtim`), in seconds and nanoseconds since the Unix
+    /// epoch.
     pub modified: (i64, i64),
-    /// When it was written or its inode changed last.
+    /// When its content or inode last changed (`st_ctim`), in the same units.
     pub changed: (i64, i64),
 }
 
-/// How bytes go in and out of an attempt.
+/// How input reaches an attempt and output leaves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LaunchIo {
-    /// Pipes for output and errors; standard input at end of file.
+    /// Pipes for standard output and error; standard input at end of file.
     Empty,
-    /// Pipes; these bytes, then end of file.
+    /// Pipes; standard input delivers these bytes, then end of file.
     Bytes(Vec<u8>),
-    /// Pipes, standard input among them, open until [`ControlCommand::CloseInput`].
+    /// Pipes, standard input among them, which stays open until [`ControlCommand::CloseInput`].
     Piped,
-    /// A terminal.
+    /// A terminal of this size for all three.
     Pty(TermSize),
 }
 
 /// Deadlines of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeouts {
-    /// From start to the kill ladder.
+    /// From the start of the program to the kill escalation.
     pub wall: Option<Duration>,
-    /// Without output, to the kill ladder.
+    /// From the last output to the kill escalation.
     pub idle: Option<Duration>,
-    /// Between the polite request and the kill.
+    /// From SIGTERM to SIGKILL.
     pub grace: Duration,
 }
 
-/// A birth under way.
+/// A spawn under way.
 #[derive(Debug)]
 pub struct SpawnHandle {
-    /// For orders.
+    /// Accepts commands for the tree.
     pub control: Arc<dyn ProcessControl>,
-    /// What becomes of it; closed after [`ProcessEvent::Exited`] or [`ProcessEvent::Lost`].
+    /// Reports of the tree; closed after [`ProcessEvent::Exited`] or [`ProcessEvent::Lost`].
     pub events: mpsc::Receiver<ProcessEvent>,
 }
 
-/// Carries orders to a running tree.
+/// Sends commands to a running tree.
 pub trait ProcessControl: Send + Sync + fmt::Debug {
-    /// Hands over one order. Success means it was delivered; its effect is a report.
+    /// Sends one command. Success means it was delivered; its effect is reported by a
+    /// [`ProcessEvent`].
     ///
     /// # Errors
-    /// When the tree is gone or does not take orders in time; never blocks beyond
+    /// When the tree is gone or does not accept commands in time; never blocks beyond
     /// [`COMMAND_TIMEOUT_MS`].
     fn send(&self, command: ControlCommand) -> BoxFuture<'_, Result<(), ControlError>>;
 }
 
-/// How long handing over an order may take, in milliseconds.
+/// How long sending a command may take, in milliseconds.
 pub const COMMAND_TIMEOUT_MS: u64 = 2_000;
 
 /// What becomes of a birth.
@@ -243,87 +245,86 @@ pub enum ProcessEvent {
     Started {
         /// Its OS pid.
         pid: u32,
-        /// When.
+        /// The time of execve(2).
         at: Timestamp,
     },
     /// Output up to this offset is on disk (sent while watched, coalesced).
     Output {
-        /// The journal's end.
+        /// The end offset of the journal.
         end: u64,
     },
-    /// Input was taken up to the given amount.
+    /// Input was accepted.
     InputAccepted {
-        /// Bytes of the last order that were taken; fewer than given when the command does
+        /// How many bytes of the last command were accepted; fewer than sent when the command does
         /// not read.
         len: u64,
     },
-    /// What is known of an input that an [`ControlCommand::InputOnce`] without bytes asked for; none where
-    /// nothing of it was taken.
+    /// The progress of an input that an [`ControlCommand::InputOnce`] without bytes requested; none
+    /// where nothing of it was accepted.
     InputProgress(Option<InputProgress>),
-    /// The program asked its terminal something that a terminal answers by itself.
+    /// The program sent a query that terminals answer by themselves.
     TerminalQuery {
-        /// What.
+        /// The kind of query.
         query: TerminalQuery,
-        /// The journal's end at the question.
+        /// The end offset of the journal right after the query.
         end: u64,
     },
     /// The answer to [`ControlCommand::Freeze`].
     Frozen {
-        /// Whether the tree stands still now.
+        /// Whether the tree is frozen now.
         frozen: bool,
     },
     /// A limit of the tree was reached for the first time; it runs on.
     LimitHit {
-        /// Which.
+        /// The limit.
         limit: LimitKind,
     },
-    /// The leader ended with 0 and left processes behind, which are kept
-    /// ([`OrphanPolicy::Keep`]): they go on in its place, and the attempt with them. Told again to
-    /// an engine that found it running.
+    /// The leader exited with 0 and left processes behind that are kept ([`OrphanPolicy::Keep`]):
+    /// they continue the attempt. Repeated to an engine that recovers the execution.
     Detached {
         /// How the leader ended.
         status: WaitStatus,
     },
-    /// A clock of the plan ran out; the ladder began.
+    /// A timeout of the plan expired; the kill escalation began.
     TimedOut {
-        /// Which.
+        /// The timeout.
         kind: TimeoutKind,
     },
-    /// The disk refuses the journal; output goes to this memory instead, until
+    /// The journal cannot be written; output goes to this memory instead, until
     /// [`ProcessEvent::JournalRecovered`].
     JournalFailed {
-        /// For people.
+        /// The reason as text.
         detail: String,
-        /// A memory file read like a segment that begins at `base`.
+        /// The memory file and its offset `base`; it is read like a segment that begins there.
         memory: Option<(u64, OwnedFd)>,
     },
-    /// Output goes to disk again, and all that was in memory is there too.
+    /// Output goes to disk again, and what was in memory has been written too.
     JournalRecovered {
-        /// What is gone nevertheless, from and to, in the order of offsets.
+        /// Ranges that are lost nevertheless, each as start and end, in the order of offsets.
         missing: Vec<(u64, u64)>,
     },
-    /// The attempt is over, and on disk.
+    /// The attempt has ended and its record is on disk.
     Exited(ExitRecord),
-    /// The shim is gone without a record; its tree was swept.
+    /// The shim ended without leaving a record; its tree was killed.
     Lost,
 }
 
-/// What programs ask their terminal.
+/// A query a program sends to its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TerminalQuery {
-    /// Whether it is well: DSR 5.
+    /// The device status: DSR 5.
     Status,
-    /// Where the cursor stands: DSR 6, CPR.
+    /// The cursor position: DSR 6, CPR.
     Cursor,
-    /// What it can do: DA1, DECID.
+    /// The device attributes: DA1, DECID.
     Attributes,
 }
 
 /// What was found of an earlier engine's execution.
 #[derive(Debug)]
 pub enum RecoveryOutcome {
-    /// It runs; its reports continue here. The first [`ProcessEvent::Frozen`] says unasked whether it
-    /// stands still, and limits that were reached are told again.
+    /// It runs; its events continue here. The first [`ProcessEvent::Frozen`] states without a
+    /// request whether it is frozen, and limits that were reached are reported again.
     Running {
         /// The attempt that runs.
         attempt: u32,
@@ -331,104 +332,104 @@ pub enum RecoveryOutcome {
         pid: u32,
         /// When it started.
         started_at: Timestamp,
-        /// As from a birth.
+        /// The handle, as a spawn returns it.
         handle: SpawnHandle,
     },
-    /// It ended and left its record.
+    /// It ended and left its exit record.
     Exited(ExitRecord),
-    /// Nobody can say how it ended.
+    /// How it ended is not known.
     Lost {
-        /// Why.
+        /// Why that is not known.
         reason: ostler_model::LostReason,
         /// The newest attempt known, 0 if none.
         attempt: u32,
-        /// Members of its tree that were found and ended.
+        /// How many members of its tree were found and killed.
         swept: u32,
     },
-    /// It may run and cannot be asked: nothing was done to it.
+    /// It may be running, but its shim cannot be contacted: nothing was done to it.
     Unreachable(SpawnError),
 }
 
-/// Nobody could be found to give birth.
+/// No attempt could be spawned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpawnError {
-    /// The keeper could not be started or does not answer.
+    /// The zygote could not be started or does not answer.
     #[error("the keeper does not answer: {0}")]
     Zygote(String),
-    /// The plan is larger than a message may be.
+    /// The plan is larger than the protocol allows.
     #[error("arguments, environment and input are {bytes} bytes, more than {limit}")]
     PlanTooLarge {
-        /// What was asked.
+        /// The size of the plan.
         bytes: u64,
-        /// What is allowed.
+        /// The largest size allowed.
         limit: u64,
     },
-    /// The execution's directory could not be made.
+    /// The execution's directory could not be created.
     #[error("the state directory cannot be written: {0}")]
     Storage(String),
-    /// Each execution takes one of the files that the daemon may have open, and all but those
-    /// kept for requests are in use.
+    /// Each execution takes one of the daemon's file descriptors, and all but those reserved for
+    /// requests are in use.
     #[error(
         "the daemon may have {limit} files open (RLIMIT_NOFILE): {executions} executions take one \
          each, {reserved} are kept for requests"
     )]
     OpenFiles {
-        /// The limit, soft and hard.
+        /// The value of `RLIMIT_NOFILE`.
         limit: u64,
-        /// What is kept.
+        /// How many are reserved.
         reserved: u64,
-        /// Executions that run.
+        /// How many executions run.
         executions: usize,
     },
 }
 
-/// An order that could not be handed over.
+/// A command that could not be delivered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
-    /// The tree is gone.
+    /// The tree has ended.
     #[error("the process has ended")]
     Ended,
-    /// The shim did not take the order in time.
+    /// The shim did not accept the command in time.
     #[error("the shim did not take the order within {COMMAND_TIMEOUT_MS} ms")]
     Busy,
-    /// There is no such channel, for example input to a command without one.
+    /// The attempt has no such channel, for example input to a command without one.
     #[error("{0}")]
     Unsupported(&'static str),
 }
 
-/// An order about a workspace that could not be carried out.
+/// An overlay request that could not be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverlayRequestError {
-    /// It wrote to the workspace itself, or had none.
+    /// The execution wrote to the workspace itself, or had none.
     #[error("{} has no overlay", .0.short())]
     None(ExecutionId),
-    /// It runs, and may write more.
+    /// The execution runs, and may write more.
     #[error("{} still runs; its changes can be committed when it has ended", .0.short())]
     Running(ExecutionId),
-    /// They were committed or discarded before.
+    /// The changes were already committed or discarded.
     #[error("the changes of {} were {} already", id.short(), if *committed { "committed" } else { "discarded" })]
     AlreadyResolved {
-        /// Whose.
+        /// The execution.
         id: ExecutionId,
-        /// Whether they are on the host.
+        /// Whether the changes are on the host.
         committed: bool,
     },
     /// A file could not be read or written.
     #[error("{what} {}: {reason}", path.to_string_lossy())]
     Storage {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On what.
+        /// The path it was applied to.
         path: ByteString,
-        /// What the system said.
+        /// The system's error text.
         reason: String,
     },
 }
 
-/// A tree that cannot be looked at.
+/// A tree that cannot be inspected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// No record of its birth can be read on this machine.
+    /// No record of its start can be read on this machine.
     #[error("nothing is known here of {0}")]
     Unknown(ExecutionId),
 }

@@ -1,8 +1,8 @@
-//! Descriptors that are free: counted, waited for, held back.
+//! Accounting of free descriptors: counting them, waiting for them, holding some back.
 //!
-//! Executions leave a reserve, and connections take from it as far as somebody can still be
-//! served. For what must not fail at the limit a few are held back: they are given up at the
-//! moment they are needed and taken again afterwards.
+//! Executions leave a reserve, from which connections are served as long as any descriptor is left.
+//! For operations that must not fail at the limit a few descriptors are held back: they are closed
+//! at the moment they are needed and opened again afterwards.
 
 use std::os::fd::OwnedFd;
 use std::pin::pin;
@@ -17,35 +17,36 @@ use tokio::time::timeout;
 use super::{limit, reserved};
 use crate::sys::fd_scan::{SCAN_FDS, count_unused};
 
-/// Descriptors held back: one for a connection, one for a file that is written on its behalf.
+/// How many descriptors are held back: one for a connection, one for a file that is written on its
+/// behalf.
 pub const EMERGENCY_FDS: u64 = 2;
 
-/// How long somebody who waits for a descriptor sleeps before looking again, in milliseconds.
-/// The larger part is told by [`notify_closed`]; the kernel tells nobody of the rest, such as files that
-/// a request has open.
+/// How long a waiter for a descriptor sleeps before checking again, in milliseconds. Most closings
+/// are announced by [`notify_closed`]; the others, such as files that a request has open, are not
+/// announced by anybody.
 const RECHECK_MS: u64 = 20;
 
-/// Descriptors were closed.
+/// Notified when descriptors were closed.
 static CLOSED: Notify = Notify::const_new();
-/// Somebody waits for one.
+/// Notified when a waiter for a descriptor arrived.
 static WAITER_ARRIVED: Notify = Notify::const_new();
-/// How many wait.
+/// How many tasks wait for a descriptor.
 static WAITERS: AtomicU64 = AtomicU64::new(0);
-/// Whether there were too few when somebody looked last.
+/// Whether the last check found too few.
 static SCARCE: AtomicBool = AtomicBool::new(false);
-/// Those that will be received and have no number yet.
+/// How many descriptors are about to be received and have no number yet.
 static EXPECTED: AtomicU64 = AtomicU64::new(0);
-/// How many use those held back.
+/// How many tasks use the emergency descriptors.
 static EMERGENCY_USERS: AtomicU64 = AtomicU64::new(0);
-/// Those held back.
+/// The emergency descriptors.
 static EMERGENCY: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
 
 fn emergency_fds() -> MutexGuard<'static, Vec<OwnedFd>> {
     EMERGENCY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many descriptors this process can still get, those held back included and those claimed
-/// not; at most `enough`, so that a table with much room is not looked through.
+/// How many descriptors this process can still open, including the emergency ones and excluding the
+/// claimed ones; counts to `enough` at most, so that a large table is not searched whole.
 #[must_use]
 pub fn available(enough: u64) -> u64 {
     let emergency = emergency_fds().len() as u64;
@@ -54,13 +55,13 @@ pub fn available(enough: u64) -> u64 {
     (free + emergency).saturating_sub(expected).min(enough)
 }
 
-/// Whether so many are free besides those held back.
+/// Whether this many are free besides the emergency descriptors.
 #[must_use]
 pub fn has_free(count: u64) -> bool {
     count_free(count) >= count
 }
 
-/// Free numbers, from the last one on: the kernel hands out the lowest.
+/// Counts free numbers from the highest one down, since the kernel hands out the lowest.
 fn count_free(enough: u64) -> u64 {
     let mut end = i32::try_from(limit()).unwrap_or(i32::MAX);
     let mut count = 0;
@@ -72,7 +73,7 @@ fn count_free(enough: u64) -> u64 {
     count
 }
 
-/// Whether what is kept for other things than executions is touched; remembered for
+/// Whether the reserve for other things than executions is untouched; the result is remembered for
 /// [`is_scarce`].
 pub(crate) fn has_reserve() -> bool {
     let reserve = reserved(limit());
@@ -81,15 +82,15 @@ pub(crate) fn has_reserve() -> bool {
     leaves
 }
 
-/// Whether nothing should be kept open that is not needed. Costs nothing as long as nobody found
-/// too few.
+/// Whether descriptors that are not needed should be closed. Costs nothing as long as no check
+/// found too few.
 #[must_use]
 pub fn is_scarce() -> bool {
     SCARCE.load(Ordering::Relaxed) && !has_reserve()
 }
 
-/// Waits until `check` finds something; it is called again whenever descriptors were closed. Who
-/// keeps one that is not needed is asked to give it up meanwhile.
+/// Waits until `check` returns a value; it is called again whenever descriptors were closed.
+/// Meanwhile holders of idle descriptors are asked to close them.
 pub async fn wait_for<T>(mut check: impl FnMut() -> Option<T>) -> T {
     let _waiter = WaiterGuard::new();
     loop {
@@ -100,12 +101,12 @@ pub async fn wait_for<T>(mut check: impl FnMut() -> Option<T>) -> T {
         }
         SCARCE.store(true, Ordering::Relaxed);
         WAITER_ARRIVED.notify_waiters();
-        // Looked for either way.
+        // Both a notification and the timeout lead to another check.
         let _notified = timeout(Duration::from_millis(RECHECK_MS), closed).await;
     }
 }
 
-/// Somebody who waits.
+/// Counts one waiter while it lives.
 struct WaiterGuard;
 
 impl WaiterGuard {
@@ -121,13 +122,13 @@ impl Drop for WaiterGuard {
     }
 }
 
-/// Whether somebody waits for a descriptor.
+/// Whether any task waits for a descriptor.
 pub(crate) fn has_waiters() -> bool {
     WAITERS.load(Ordering::Relaxed) > 0
 }
 
-/// As [`wait_for`], for what can wait: nobody is asked to give one up, and `check` is called only
-/// when closed ones are told of.
+/// As [`wait_for`], for low-priority waiters: holders of idle descriptors are not asked to close
+/// them, and `check` is called only after a notification.
 pub async fn wait_passively<T>(mut check: impl FnMut() -> Option<T>) -> T {
     loop {
         let mut closed = pin!(CLOSED.notified());
@@ -139,42 +140,43 @@ pub async fn wait_passively<T>(mut check: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until descriptors may have been closed, once.
+/// Waits for the next notification that descriptors were closed.
 pub async fn wait_for_change() {
     let mut checked = false;
     wait_for(|| std::mem::replace(&mut checked, true).then_some(())).await;
 }
 
-/// Until somebody waits for a descriptor.
+/// Waits until a task waits for a descriptor.
 pub async fn wait_for_waiter() {
     WAITER_ARRIVED.notified().await;
 }
 
-/// To be called where descriptors were closed: what was held back is taken again, and those who
-/// wait look.
+/// Announces that descriptors were closed: the emergency descriptors are refilled and the waiters
+/// check again.
 pub fn notify_closed() {
     refill_emergency_fds();
     CLOSED.notify_waiters();
 }
 
-/// Holds [`EMERGENCY_FDS`] descriptors back, or as many as there are; none while somebody uses them.
+/// Opens [`EMERGENCY_FDS`] descriptors to hold back, or as many as there are; none while they are
+/// in use.
 pub fn refill_emergency_fds() {
     let mut emergency = emergency_fds();
     while EMERGENCY_USERS.load(Ordering::Relaxed) == 0 && (emergency.len() as u64) < EMERGENCY_FDS {
         match eventfd(0, EventfdFlags::CLOEXEC) {
             Ok(descriptor) => emergency.push(descriptor),
-            // Taken again when others are closed.
+            // Refilled when others are closed.
             Err(_) => return,
         }
     }
 }
 
-/// Descriptors that were held back are free while this lives.
+/// While this lives, the emergency descriptors are closed and so available.
 #[derive(Debug)]
 pub struct EmergencyFdGuard(());
 
 impl EmergencyFdGuard {
-    /// Gives them up.
+    /// Closes the emergency descriptors.
     #[must_use]
     pub fn acquire() -> Self {
         EMERGENCY_USERS.fetch_add(1, Ordering::Relaxed);
@@ -190,7 +192,8 @@ impl Drop for EmergencyFdGuard {
     }
 }
 
-/// Tries; once more without what is held back where no descriptor was left.
+/// Calls `operation`, and once more with the emergency descriptors closed if no descriptor was
+/// left.
 pub fn with_emergency_fds<T, E>(
     mut attempt: impl FnMut() -> Result<T, E>,
     is_exhausted: impl Fn(&E) -> bool,
@@ -203,12 +206,12 @@ pub fn with_emergency_fds<T, E>(
     attempt()
 }
 
-/// Descriptors that will be received: nobody else counts on them while this lives.
+/// Claims descriptors that will be received: no other check counts them as free while this lives.
 #[derive(Debug)]
 pub struct ExpectedFds(u64);
 
 impl ExpectedFds {
-    /// Claims so many.
+    /// Claims this many.
     #[must_use]
     pub fn new(count: u64) -> Self {
         EXPECTED.fetch_add(count, Ordering::Relaxed);
