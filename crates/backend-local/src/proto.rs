@@ -1,5 +1,5 @@
-//! What daemon, keeper and shims say to each other: a version byte, then one postcard value,
-//! in one packet. Layout and order stand in `docs/design/002-shim-protocol.md`.
+//! Messages between daemon, zygote and shims: one packet each, a version byte followed by one
+//! postcard value. `docs/design/002-shim-protocol.md` describes layout and order.
 
 use ostler_backend::{
     ControlCommand, ExitRecord, InputProgress, LaunchIo, LaunchPlan, PinnedFile, TerminalQuery,
@@ -21,11 +21,11 @@ pub(crate) const INLINE_PLAN_BYTES: usize = 64 * 1024;
 /// From the daemon to a shim.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ShimRequest {
-    /// Carry this out.
+    /// Run this plan.
     Start(Box<WirePlan>),
-    /// Carry out the plan in the memory file that comes with this.
+    /// Run the plan in the memory file (memfd_create(2)) that comes with this packet.
     StartInMemory,
-    /// An order for this attempt; one for another attempt came too late and is dropped.
+    /// A command for this attempt; one for another attempt came too late and is dropped.
     Command {
         id: ExecutionId,
         attempt: u32,
@@ -36,7 +36,7 @@ pub(crate) enum ShimRequest {
 /// From a shim to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ShimEvent {
-    /// The first words on `ctl.sock`: what this shim carries out.
+    /// The first message on `ctl.sock`: what this shim runs.
     Hello {
         id: ExecutionId,
         attempt: u32,
@@ -45,55 +45,57 @@ pub(crate) enum ShimEvent {
     },
     /// The program runs.
     Started { pid: u32, at: Timestamp },
-    /// The journal's end, while watched.
+    /// The end offset of the journal, while watched.
     Output { end: u64 },
-    /// How much of the last input was taken.
+    /// How many bytes of the last input were accepted.
     InputAccepted { len: u64 },
-    /// The leader ended with 0, and what it left behind is kept: the attempt lives on. Said
-    /// after `Hello` where it is so.
+    /// The leader exited with 0 and left processes behind that are kept: the attempt continues.
+    /// Repeated after `Hello` in that state.
     Detached { status: WaitStatus },
-    /// A clock ran out.
+    /// A timeout expired.
     TimedOut { kind: TimeoutKind },
-    /// Output goes to the memory file that comes with this, from `base` on.
+    /// Output goes to the memory file that comes with this packet, from offset `base` on.
     JournalFailed { detail: String, base: Option<u64> },
-    /// The attempt is over and its record on disk. `idle` says that the next plan may come;
-    /// else the shim leaves: something could not be ended, or the record not be written.
+    /// The attempt has ended and its record is on disk. `idle` says that the shim accepts another
+    /// plan; otherwise it exits, because a process could not be killed or the record not be
+    /// written.
     Exited { record: ExitRecord, idle: bool },
-    /// Whether the tree stands still: the answer to a freeze, news of a thaw that a stop
-    /// brought, and said after `Hello`.
+    /// Whether the tree is frozen: the answer to a freeze, a notice that a stop thawed it, and sent
+    /// after `Hello`.
     Frozen { frozen: bool },
-    /// A limit was reached for the first time; after `Hello`, every one that was.
+    /// A limit was reached for the first time; after `Hello`, one message for each limit reached so
+    /// far.
     LimitHit { limit: LimitKind },
-    /// The program asked its terminal something.
+    /// The program sent a query to its terminal.
     TerminalQuery { query: TerminalQuery, end: u64 },
-    /// Output goes to disk again, and what was in memory is there too; but for these bytes, from
-    /// and to, in the order of their offsets.
+    /// Output goes to disk again, and what was in memory has been written, except these ranges,
+    /// each as start and end, in the order of offsets.
     JournalRecovered { missing: Vec<(u64, u64)> },
-    /// How much of an input was taken that a daemon asked for.
+    /// The progress of the input that a daemon requested.
     InputProgress { input: Option<InputProgress> },
 }
 
-/// From the daemon to the keeper.
+/// From the daemon to the zygote.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ZygoteRequest {
-    /// Fork so many shims.
+    /// Fork this many shims.
     Fork { count: u32 },
 }
 
-/// From the keeper to the daemon.
+/// From the zygote to the daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ZygoteEvent {
-    /// The first words: what can be enforced here.
+    /// The first message: what can be enforced here.
     Hello { capabilities: CapabilitySet },
-    /// A new shim; the daemon's end of its socket comes with this.
+    /// A new shim; the daemon's end of its socket comes with this packet.
     Shim { pid: u32 },
     /// The kernel refused a fork.
     ForkFailed { errno: i32 },
-    /// A shim ended; what it left was ended too.
+    /// A shim ended; `swept` counts the processes it left, which were killed.
     ShimGone { pid: u32, swept: u32 },
 }
 
-/// [`LaunchPlan`] on the wire.
+/// The wire form of [`LaunchPlan`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WirePlan {
     pub(crate) id: ExecutionId,
@@ -107,8 +109,8 @@ pub(crate) struct WirePlan {
     pub(crate) timeouts: Timeouts,
     pub(crate) orphan_policy: OrphanPolicy,
     pub(crate) limits: WireLimits,
-    /// JSON of a [`SandboxSpec`](ostler_model::SandboxSpec): it leaves fields out, which this
-    /// format cannot.
+    /// JSON of a [`SandboxSpec`](ostler_model::SandboxSpec): serde leaves out its unset fields,
+    /// which postcard cannot read back.
     pub(crate) sandbox_json: Option<String>,
     pub(crate) redact: Vec<ByteString>,
     pub(crate) pinned_files: Vec<PinnedFile>,
@@ -117,7 +119,7 @@ pub(crate) struct WirePlan {
     pub(crate) min_output_offset: u64,
 }
 
-/// [`LaunchIo`] on the wire.
+/// The wire form of [`LaunchIo`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum WireIo {
     Empty,
@@ -126,7 +128,7 @@ pub(crate) enum WireIo {
     Pty(ostler_model::TermSize),
 }
 
-/// [`Limits`] on the wire, where no field may be left out.
+/// The wire form of [`Limits`], in which no field may be left out.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct WireLimits {
     pids: Option<u32>,
@@ -190,7 +192,8 @@ impl From<LaunchPlan> for WirePlan {
             timeouts: plan.timeouts,
             orphan_policy: plan.orphan_policy,
             limits: plan.limits.into(),
-            // Were it ever unspeakable, the empty text cannot be read back: nothing is born.
+            // Should it ever fail to serialize, the empty text cannot be read back: nothing is
+            // spawned.
             sandbox_json: plan
                 .sandbox
                 .map(|it| serde_json::to_string(&it).unwrap_or_default()),
@@ -203,10 +206,10 @@ impl From<LaunchPlan> for WirePlan {
     }
 }
 
-/// A packet that cannot be understood.
+/// A packet that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProtocolError {
-    /// It begins with another version.
+    /// It has another protocol version.
     #[error("protocol version {0}, expected {PROTOCOL_VERSION}")]
     Version(u8),
     /// It is empty or no message of this version.
@@ -214,12 +217,12 @@ pub(crate) enum ProtocolError {
     Malformed(#[from] postcard::Error),
 }
 
-/// A message as one packet.
+/// Encodes a message as one packet.
 pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, ProtocolError> {
     Ok(postcard::to_extend(message, vec![PROTOCOL_VERSION])?)
 }
 
-/// The message in a packet.
+/// Decodes the message of a packet.
 pub(crate) fn decode<T: DeserializeOwned>(packet: &[u8]) -> Result<T, ProtocolError> {
     match packet.split_first() {
         Some((&PROTOCOL_VERSION, rest)) => Ok(postcard::from_bytes(rest)?),

@@ -1,5 +1,5 @@
-//! The keeper: a small single-threaded process that forks shims and, as their nearest
-//! subreaper, ends what a killed shim leaves behind.
+//! The zygote (process `ostler-keeper`): a small single-threaded process that forks shims and, as
+//! their nearest subreaper, kills what a killed shim leaves behind.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,19 +16,20 @@ use crate::sys::seqpacket::{self, ReceiveMode};
 use crate::sys::wait::{self, ReapOutcome};
 use crate::sys::{proc, process_name, signals};
 
-/// The one argument an executable is started with to become the keeper.
+/// The single command-line argument that makes an executable run as the zygote.
 pub const ZYGOTE_ARGUMENT: &str = "__keeper";
-/// Bytes of the largest message a daemon sends to a keeper.
+/// The size of the largest message from the daemon, in bytes.
 const MESSAGE_BYTES: usize = 256;
 
-/// The keeper's whole life: called first thing in `main`, before any thread, allocation of
-/// size or descriptor of the caller's own, when the only argument is [`ZYGOTE_ARGUMENT`].
-/// Descriptor 0 is a sequenced-packet socket to the daemon, descriptor 1 the directory of
-/// executions. Ends when the daemon's end of the socket closes.
+/// Runs the zygote. Must be called first thing in `main`, before any thread, large allocation or
+/// descriptor of the caller's own, when the only argument is [`ZYGOTE_ARGUMENT`]. Descriptor 0 is a
+/// sequenced-packet socket to the daemon, descriptor 1 the directory of executions. Returns when
+/// the daemon's end of the socket closes.
 pub fn zygote_main() -> ! {
     process_role::set_name(process_name::ZYGOTE);
     signals::reset_dispositions();
-    // Out of the daemon's session: its terminal and its group's signals are not ours.
+    // Leaves the daemon's session: its terminal and the signals of its group do not concern the
+    // zygote.
     let _leader_already = rustix::process::setsid();
     let _stays = rustix::process::chdir(c"/");
     let status = match Zygote::start() {
@@ -41,7 +42,7 @@ pub fn zygote_main() -> ! {
     process_role::exit_now(status)
 }
 
-/// Blocks until a child has ended, which stays to be reaped.
+/// Blocks until a child has ended, without reaping it.
 fn wait_any_child() {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     let flags = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -78,8 +79,8 @@ impl Zygote {
             },
             None,
         );
-        // Before the first shim, but nobody waits for it: the kernel takes 10 ms and more to move
-        // a process from one cgroup to another.
+        // Before the first shim, since the kernel takes 10 ms and more to move a process from one
+        // cgroup to another, and here nothing waits for it.
         zygote.cgroup_root.leave_systemd_unit();
         zygote.cgroup_root.remove_stale();
         Ok(zygote)
@@ -105,7 +106,7 @@ impl Zygote {
         }
     }
 
-    /// One request; false when the daemon is gone.
+    /// Handles one request; false when the daemon is gone.
     fn handle_request(&mut self) -> bool {
         let mut buffer = [0; MESSAGE_BYTES];
         let received = seqpacket::receive(&self.daemon, &mut buffer, ReceiveMode::NonBlocking);
@@ -145,7 +146,7 @@ impl Zygote {
         }
     }
 
-    /// The child's side of the fork: everything of the keeper's is given up.
+    /// The child's side of the fork: releases everything the zygote holds.
     fn become_shim(&mut self, socket: OwnedFd) -> ! {
         process_role::set_name(process_name::SHIM);
         process_role::become_subreaper();
@@ -165,8 +166,8 @@ impl Zygote {
         process_role::exit_now(0)
     }
 
-    /// Reaps the dead. Whoever is a child here and no shim was orphaned by a killed shim, and
-    /// is ended, with everything under it.
+    /// Reaps ended children. A child that is no shim was orphaned by a killed shim, and is killed
+    /// with everything under it.
     fn reap_children(&mut self) {
         let mut dead = Vec::new();
         while let ReapOutcome::Reaped(reaped) = wait::reap(-1) {
@@ -189,9 +190,9 @@ impl Zygote {
         }
     }
 
-    /// Kills orphans and what is under them until none is left. They are waited for together:
-    /// a cell's warden does not end before its leader is reaped. Shims that end meanwhile are
-    /// added to the dead.
+    /// Kills orphans and their descendants until none is left. They are waited for together: a
+    /// jail's init does not end before its leader is reaped. Shims that end meanwhile are added to
+    /// `dead`.
     fn sweep(&mut self, dead: &mut Vec<(i32, u64)>) -> u32 {
         let own = i32::try_from(std::process::id()).unwrap_or(0);
         let mut swept = BTreeSet::new();

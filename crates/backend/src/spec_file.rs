@@ -1,5 +1,5 @@
-//! `spec.json`: what was asked, and who began to carry it out. Written by the shim before
-//! anything runs; read by recovery and by engines that start anew.
+//! `spec.json`: the specification of an execution and the shim that runs it. Written by the shim
+//! before anything runs; read by recovery and by later engines.
 
 use std::path::Path;
 
@@ -11,24 +11,24 @@ pub const SPEC_FILE: &str = "spec.json";
 /// The version byte of [`SpecFile`].
 pub const SPEC_FILE_VERSION: u8 = 1;
 
-/// What `spec.json` holds.
+/// The content of `spec.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpecFile {
     /// The format's version, now [`SPEC_FILE_VERSION`].
     pub version: u8,
-    /// Whose it is.
+    /// The execution.
     pub id: ExecutionId,
-    /// The newest attempt that was begun, from 1.
+    /// The newest attempt that was started, from 1.
     pub attempt: u32,
-    /// When that attempt's birth began.
+    /// When the spawn of that attempt began.
     pub created_at: Timestamp,
-    /// Which shim carries it out, on which boot of the machine.
+    /// The shim that runs it, and the boot of the machine it belongs to.
     pub boot: ShimIdentity,
-    /// What was asked, verbatim.
+    /// The specification, verbatim.
     pub spec: Spec,
 }
 
-/// A process identified beyond the reuse of pids: proc(5)'s boot id, pid and start time.
+/// Identifies a process beyond the reuse of pids: boot id, pid and start time (proc(5)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShimIdentity {
     /// `/proc/sys/kernel/random/boot_id`.
@@ -48,10 +48,10 @@ pub enum SpecFileError {
     /// The file cannot be read.
     #[error("spec.json cannot be read: {0}")]
     Io(#[from] std::io::Error),
-    /// It is not what this version writes.
+    /// It is not in the format this version writes.
     #[error("spec.json is damaged: {0}")]
     Damaged(#[from] serde_json::Error),
-    /// It is newer than we are.
+    /// Its version is newer than this code.
     #[error("spec.json has version {0}; this program reads up to {SPEC_FILE_VERSION}")]
     Version(u8),
 }

@@ -1,4 +1,4 @@
-//! The shim's side of a gate.
+//! The shim's side of the egress proxy.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -17,67 +17,69 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use crate::protocol::{EgressCounts, EgressEvent, EgressRequest, EgressStep, decode, encode};
 use crate::rules::{EgressRules, PORTS_MAX};
 
-/// The one argument an executable is started with to become a gate.
+/// The single command-line argument that makes an executable run as the egress proxy.
 pub const EGRESS_ARGUMENT: &str = "__gate";
-/// The name server a cell with an allow list asks: what its `/etc/resolv.conf` names.
+/// The address of the name server of a jail with an allow list, which its `/etc/resolv.conf` names.
 pub const NAMESERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-/// How long a gate may take to be ready, in milliseconds.
+/// How long an egress proxy may take to become ready, in milliseconds.
 const START_TIMEOUT_MS: u64 = 10_000;
-/// How long a gate may take to end by itself, in milliseconds.
+/// How long an egress proxy may take to exit by itself, in milliseconds.
 const SHUTDOWN_TIMEOUT_MS: u64 = 1_000;
 
-/// What a gate begins with.
+/// What starting an egress proxy needs.
 #[derive(Debug)]
 pub struct EgressConfig<'a> {
-    /// Becomes the gate when started with [`EGRESS_ARGUMENT`]; in a shim, `/proc/self/exe`.
+    /// An executable that runs as the proxy when started with [`EGRESS_ARGUMENT`]; in a shim,
+    /// `/proc/self/exe`.
     pub executable: &'a Path,
-    /// A pidfd of the cell's warden: its user and network namespaces are entered, and its end
-    /// is the gate's.
+    /// A pidfd of the jail's init: its user and network namespaces are entered, and when it ends
+    /// the proxy exits.
     pub init: BorrowedFd<'a>,
-    /// The same namespaces by descriptors. Without them they are entered through the pidfd,
-    /// which a process of an ordinary user may do only while the warden is dumpable (prctl(2),
+    /// The same namespaces as descriptors. Without them they are entered through the pidfd, which a
+    /// process of an ordinary user may do only while the init is dumpable (prctl(2),
     /// `PR_SET_DUMPABLE`).
     pub namespaces: Option<JailNamespaces<'a>>,
-    /// What may be reached; with none the gate only serves [`EgressClient::request_connection`] and
-    /// [`EgressClient::request_forward`], and the cell's network gets nothing but its loopback.
+    /// The hosts that may be reached. With none the proxy only serves
+    /// [`EgressClient::request_connection`] and [`EgressClient::request_forward`], and the jail's
+    /// network has nothing but its loopback.
     pub hosts: &'a [HostRule],
     /// `network.jsonl`, open for appending.
     pub log: Option<BorrowedFd<'a>>,
 }
 
-/// Namespaces of a cell: `/proc/<warden>/ns/{user,net}`, open.
+/// The namespaces of a jail: `/proc/<init>/ns/{user,net}`, open.
 #[derive(Debug, Clone, Copy)]
 pub struct JailNamespaces<'a> {
     /// The user namespace.
     pub user: BorrowedFd<'a>,
-    /// The network namespace, which that one owns.
+    /// The network namespace, which that user namespace owns.
     pub network: BorrowedFd<'a>,
 }
 
-/// Why there is no gate, or no longer.
+/// Why there is no egress proxy, or no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
-    /// More rules than one list may have, or more ports.
+    /// The allow list has too many rules or names too many ports.
     #[error("the list names more than {HOSTS_MAX} hosts or {PORTS_MAX} ports")]
     TooManyRules,
     /// It could not be started.
     #[error("cannot start the gate: {0}")]
     Start(#[from] io::Error),
-    /// It could not set up the cell's network.
+    /// It could not set up the jail's network.
     #[error("{} failed: {errno}", step.name())]
     Setup {
-        /// At which step.
+        /// The step that failed.
         step: EgressStep,
-        /// Why.
+        /// The error number.
         errno: Errno,
     },
-    /// It said nothing for too long.
+    /// It did not answer in time.
     #[error("the gate does not answer")]
     Timeout,
-    /// It has ended.
+    /// It has exited.
     #[error("the gate has ended")]
     Closed,
-    /// A port of the host cannot be had.
+    /// The port of the host cannot be bound.
     #[error("{0}")]
     Port(Errno),
 }
@@ -88,40 +90,41 @@ impl From<Errno> for EgressError {
     }
 }
 
-/// What a gate says to a question; `serial` is the question's.
+/// A response of the egress proxy; `serial` is that of its request.
 #[derive(Debug)]
 pub enum EgressResponse {
-    /// A connection made inside: a non-blocking stream socket.
+    /// A connection made inside the jail: a non-blocking stream socket.
     Connected {
-        /// Of the question.
+        /// The serial of the request.
         serial: u32,
         /// The connection.
         socket: OwnedFd,
     },
-    /// The host's port leads inside from now on.
+    /// The host's port is forwarded into the jail from now on.
     Forwarding {
-        /// Of the question.
+        /// The serial of the request.
         serial: u32,
-        /// Which port it is.
+        /// The port of the host.
         host_port: u16,
     },
-    /// Nobody listens inside, or the host's port cannot be had.
+    /// Nothing listens inside the jail, or the host's port cannot be bound.
     Refused {
-        /// Of the question.
+        /// The serial of the request.
         serial: u32,
-        /// Why.
+        /// The error number.
         errno: Errno,
     },
-    /// What happened so far.
+    /// The counters so far.
     Counts {
-        /// Of the question.
+        /// The serial of the request.
         serial: u32,
-        /// The numbers.
+        /// The counters.
         counts: EgressCounts,
     },
 }
 
-/// A running gate, and the line to it. Dropping it ends the gate; [`EgressClient::shutdown`] also waits.
+/// A running egress proxy and the connection to it. Dropping it ends the proxy;
+/// [`EgressClient::shutdown`] also waits.
 ///
 /// Nothing here blocks but [`EgressClient::start`] and [`EgressClient::shutdown`], both within bounds.
 /// Answers come in any order: poll the descriptor and ask [`EgressClient::try_receive`].
@@ -134,18 +137,18 @@ pub struct EgressClient {
 }
 
 impl AsFd for EgressClient {
-    /// Readable when an answer is there, or the gate has ended.
+    /// Readable when a response is there, or the proxy has exited.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }
 }
 
 impl EgressClient {
-    /// Starts a gate and waits until the cell's network is in place, at most ten seconds. Must
-    /// be called before the command runs.
+    /// Starts an egress proxy and waits until the jail's network is in place, at most ten seconds.
+    /// Must be called before the command runs.
     ///
     /// # Errors
-    /// No process could be started, or the network could not be set up; nothing is left then.
+    /// When no process could be started, or the network could not be set up; nothing is left then.
     pub fn start(start: &EgressConfig<'_>) -> Result<Self, EgressError> {
         let ports = EgressRules::new(start.hosts.to_vec()).ports().len();
         if start.hosts.len() > HOSTS_MAX || ports > PORTS_MAX {
@@ -188,34 +191,36 @@ impl EgressClient {
         }
     }
 
-    /// Its process, a child of the caller's. Neither a member nor a leftover of the command.
+    /// The pid of the proxy, a child of the caller's. It is neither a member nor a leftover of the
+    /// command.
     #[must_use]
     pub const fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Readable when it has ended.
+    /// A pidfd of the proxy, readable when it has exited.
     #[must_use]
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// Asks for a connection to `port` of the cell's loopback (IPv4, then IPv6): the serial of
-    /// an [`EgressResponse::Connected`] or [`EgressResponse::Refused`].
+    /// Requests a connection to `port` of the jail's loopback (IPv4, then IPv6) and returns the
+    /// serial of the [`EgressResponse::Connected`] or [`EgressResponse::Refused`] to come.
     ///
     /// # Errors
-    /// The gate has ended or does not read.
+    /// When the proxy has exited or does not read.
     pub fn request_connection(&mut self, port: u16) -> Result<u32, EgressError> {
         let serial = self.next_serial();
         self.send(&EgressRequest::Connect { serial, port }, None)?;
         Ok(serial)
     }
 
-    /// Asks that `127.0.0.1:host_port` leads to `inside_port` of the cell's loopback: the
-    /// serial of an [`EgressResponse::Forwarding`] or [`EgressResponse::Refused`]. Port 0 is any free one.
+    /// Requests that `127.0.0.1:host_port` be forwarded to `inside_port` of the jail's loopback and
+    /// returns the serial of the [`EgressResponse::Forwarding`] or [`EgressResponse::Refused`] to
+    /// come. Port 0 picks any free one.
     ///
     /// # Errors
-    /// The gate has ended or does not read.
+    /// When the proxy has exited or does not read.
     pub fn request_forward(
         &mut self,
         host_port: u16,
@@ -231,19 +236,20 @@ impl EgressClient {
         Ok(serial)
     }
 
-    /// Closes a port that was opened by [`EgressClient::request_forward`]; its connections go on.
+    /// Closes a port that was opened by [`EgressClient::request_forward`]; its connections
+    /// continue.
     ///
     /// # Errors
-    /// The gate has ended or does not read.
+    /// When the proxy has exited or does not read.
     pub fn remove_forward(&mut self, host_port: u16) -> Result<(), EgressError> {
         self.send(&EgressRequest::Unforward { host_port }, None)
     }
 
-    /// As [`EgressClient::request_forward`], and waits until it is so: for a gate that nobody asked
-    /// anything yet. Blocks within the bounds of a start.
+    /// As [`EgressClient::request_forward`], and waits for the response: for a proxy without other
+    /// requests under way. Blocks within the bounds of a start.
     ///
     /// # Errors
-    /// The port cannot be had, or the gate has ended.
+    /// When the port cannot be bound, or the proxy has exited.
     pub fn forward_blocking(
         &mut self,
         host_port: u16,
@@ -267,20 +273,20 @@ impl EgressClient {
         }
     }
 
-    /// Asks what happened so far: the serial of an [`EgressResponse::Counts`].
+    /// Requests the counters and returns the serial of the [`EgressResponse::Counts`] to come.
     ///
     /// # Errors
-    /// The gate has ended or does not read.
+    /// When the proxy has exited or does not read.
     pub fn request_counts(&mut self) -> Result<u32, EgressError> {
         let serial = self.next_serial();
         self.send(&EgressRequest::Count { serial }, None)?;
         Ok(serial)
     }
 
-    /// The next answer, if one is there; does not block.
+    /// The next response, if one is there; does not block.
     ///
     /// # Errors
-    /// The gate has ended.
+    /// When the proxy has exited.
     pub fn try_receive(&self) -> Result<Option<EgressResponse>, EgressError> {
         let Some((message, descriptor)) = self.receive()? else {
             return Ok(None);
@@ -307,7 +313,7 @@ impl EgressClient {
         })
     }
 
-    /// Ends the gate and waits for it, at most a second, then by force.
+    /// Ends the proxy and waits for it at most a second, then kills it.
     pub fn shutdown(self) {
         drop(self.control);
         let limit = Instant::now() + Duration::from_millis(SHUTDOWN_TIMEOUT_MS);
@@ -372,7 +378,7 @@ impl EgressClient {
 /// Bytes of the largest message a gate sends.
 pub(crate) const MESSAGE_BYTES: usize = 256;
 
-/// Waits until a descriptor is readable; false when the time is up before.
+/// Waits until a descriptor is readable; false when the deadline passes first.
 fn wait_readable(descriptor: BorrowedFd<'_>, deadline: Instant) -> bool {
     loop {
         let remaining = deadline.saturating_duration_since(Instant::now());

@@ -1,4 +1,5 @@
-//! What the gate decided, as JSON lines in the execution's `rule_net.jsonl`, and in numbers.
+//! The decisions of the egress proxy, as JSON lines in the execution's `network.jsonl` and as
+//! counters.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,28 +11,29 @@ use serde::Serialize;
 
 use crate::protocol::EgressCounts;
 
-/// Bytes of lines about what was allowed.
+/// How many bytes of lines about allowed connections are written.
 const ALLOWED_BYTES: usize = 2 * 1024 * 1024;
-/// Bytes of lines about what was not. Apart, so that a flood of refusals hides nothing.
+/// How many bytes of lines about everything else are written. Counted separately, so that a flood
+/// of refusals hides nothing.
 const REFUSED_BYTES: usize = 1024 * 1024;
-/// Decisions whose repetitions are counted; more start the count again.
+/// How many distinct decisions are counted for repetitions; one more resets the counts.
 const REPETITIONS_MAX: usize = 2048;
-/// So often the same decision is written each time; then at every doubling.
+/// A repeated decision is written each time up to this count; then at every doubling.
 const ALWAYS_LOGGED: u64 = 4;
 
-/// What became of a name or a connection.
+/// The outcome for a name or a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EgressDecision {
     /// Carried.
     Allowed,
-    /// Against the rules.
+    /// Denied by the rules.
     Refused,
-    /// Within the rules, and could not be done.
+    /// Allowed by the rules, but failed.
     Failed,
 }
 
-/// One line.
+/// One decision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DecisionEntry<'a> {
     /// The name, or the address where it was asked for as such.
@@ -45,7 +47,7 @@ pub(crate) struct DecisionEntry<'a> {
     pub(crate) reason: &'a str,
 }
 
-/// The line as it is written.
+/// A decision as it is written.
 #[derive(Serialize)]
 struct DecisionLine<'a> {
     at: String,
@@ -56,7 +58,7 @@ struct DecisionLine<'a> {
     address: Option<IpAddr>,
     decision: EgressDecision,
     reason: &'a str,
-    /// How often by now, where it is not the first time.
+    /// The count of this decision so far, where it is a repetition.
     #[serde(skip_serializing_if = "Option::is_none")]
     times: Option<u64>,
 }
@@ -76,7 +78,7 @@ struct DecisionKey {
     reason: String,
 }
 
-/// The file and what may still be written to it.
+/// The file and how many bytes may still be written to it.
 #[derive(Debug)]
 struct DecisionLogFile {
     file: OwnedFd,
@@ -85,7 +87,7 @@ struct DecisionLogFile {
     repetitions: HashMap<DecisionKey, u64>,
 }
 
-/// Log and numbers; without a file only numbers.
+/// The log and the counters; without a file only the counters.
 #[derive(Debug)]
 pub(crate) struct DecisionLog {
     file: Option<RefCell<DecisionLogFile>>,
@@ -170,7 +172,7 @@ impl DecisionLogFile {
         }
     }
 
-    /// How often this was decided by now.
+    /// Counts one more repetition of a decision and returns the count.
     fn count_repetition(&mut self, entry: &DecisionEntry<'_>) -> u64 {
         if self.repetitions.len() >= REPETITIONS_MAX {
             self.repetitions.clear();
@@ -186,8 +188,8 @@ impl DecisionLogFile {
         *times
     }
 
-    /// One line in one write, so that whoever reads along sees whole lines. A full disk costs
-    /// lines, and nothing else.
+    /// Writes one line in one write(2), so that concurrent readers see whole lines, and returns its
+    /// length. A full disk loses lines, and nothing else.
     fn append(&self, line: &impl Serialize) -> usize {
         let Ok(mut bytes) = serde_json::to_vec(line) else {
             return 0;

@@ -1,8 +1,9 @@
-//! DNS messages (RFC 1035), as much as a name server needs that knows one kind of answer: it
-//! reads one question and writes one answer, at most one address. A codec of our own because
-//! the whole of it is smaller than the care a general one would need: nothing is allocated by
-//! a length that the message tells, compression is refused where it is not needed, and what
-//! does not fit this shape is refused as malformed.
+//! DNS messages (RFC 1035), as far as a name server needs them that gives one kind of answer: it
+//! parses one question and writes one answer with at most one address.
+//!
+//! A codec of our own is smaller than the care a general one would need: nothing is allocated by a
+//! length that the message states, compression is refused where it is not needed, and what does not
+//! fit this shape is refused as malformed.
 
 use std::net::Ipv4Addr;
 
@@ -14,10 +15,10 @@ pub(crate) const QUERY_BYTES: usize = 1232;
 pub(crate) const TTL_S: u32 = 30;
 
 const HEADER_BYTES: usize = 12;
-/// Bytes of the longest name as it travels.
+/// The longest name on the wire, in bytes.
 const NAME_BYTES: usize = 255;
 const LABEL_BYTES: u8 = 63;
-/// What we are ready to receive, as EDNS tells it.
+/// The UDP payload size announced by EDNS, in bytes.
 const EDNS_BYTES: u16 = 1232;
 
 const TYPE_A: u16 = 1;
@@ -25,7 +26,7 @@ const TYPE_OPT: u16 = 41;
 const TYPE_ANY: u16 = 255;
 const CLASS_IN: u16 = 1;
 const OPTION_EXTENDED_ERROR: u16 = 15;
-/// RFC 8914: the server is told not to answer for this name.
+/// The extended error "Prohibited" (RFC 8914, section 4.19).
 const EXTENDED_PROHIBITED: u16 = 18;
 
 const FLAG_RESPONSE: u16 = 0x8000;
@@ -33,15 +34,15 @@ const FLAG_AUTHORITATIVE: u16 = 0x0400;
 const FLAG_RECURSION_DESIRED: u16 = 0x0100;
 const FLAG_RECURSION_AVAILABLE: u16 = 0x0080;
 const OPCODE_MASK: u16 = 0x7800;
-/// A pointer to the question's name, where it stands in every message.
+/// A compression pointer to the question's name, which is at the same offset in every message.
 const POINTER_TO_NAME: u16 = 0xc00c;
 
-/// One question.
+/// A parsed question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DnsQuery {
     id: u16,
     flags: u16,
-    /// Name, type and class as they were asked, so that mixed case comes back.
+    /// Name, type and class as received, so that the reply keeps the case of the name.
     raw: Vec<u8>,
     /// The labels joined by dots, in lower case; bytes that are no UTF-8 are replaced, which
     /// no rule's name matches.
@@ -51,42 +52,42 @@ pub(crate) struct DnsQuery {
     edns: bool,
 }
 
-/// What was asked for.
+/// The record type a question is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// An address of IPv4, or anything there is.
     Address,
-    /// Something else, of which there is none.
+    /// Another type, of which there are no records.
     Other,
 }
 
-/// What cannot be answered as a question.
+/// Why a message is not a question that can be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DnsParseError {
     /// No answer may be sent: an answer itself, or too short for one.
     Noise,
-    /// The header stood, the rest did not.
+    /// The header is valid, the rest is not.
     Malformed {
-        /// The message's.
+        /// The identifier of the message.
         id: u16,
     },
-    /// Another operation than a query.
+    /// An operation other than a query.
     NotAQuery {
-        /// The message's.
+        /// The identifier of the message.
         id: u16,
     },
 }
 
-/// What is answered.
+/// The content of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DnsReply {
     /// The name's address.
     Address(Ipv4Addr),
-    /// The name is there, what was asked of it is not.
+    /// The name exists, but has no record of the requested type.
     Empty,
-    /// There is no such name, because no rule allows it.
+    /// The name does not exist (NXDOMAIN), because no rule allows it.
     Prohibited,
-    /// Not now.
+    /// A temporary failure (SERVFAIL).
     Failed,
 }
 
@@ -95,8 +96,8 @@ impl DnsReply {
         match self {
             Self::Address(_) | Self::Empty => 0,
             Self::Failed => 2,
-            // Not REFUSED: after that, C libraries try again and then report a temporary
-            // failure, and package managers try again in turn.
+            // Not REFUSED: after that, C libraries try again and then report a temporary failure,
+            // and package managers try again in turn.
             Self::Prohibited => 3,
         }
     }
@@ -179,7 +180,7 @@ pub(crate) fn error_response(unreadable: DnsParseError) -> Option<Vec<u8>> {
     Some(message.0)
 }
 
-/// A name without compression: its text, and how many bytes it takes.
+/// Parses a name without compression: its text, and how many bytes it takes.
 fn parse_name(bytes: &[u8]) -> Option<(String, usize)> {
     let mut name = Vec::new();
     let mut at = 0;
@@ -189,7 +190,7 @@ fn parse_name(bytes: &[u8]) -> Option<(String, usize)> {
         if length == 0 {
             break;
         }
-        // The two high bits are a pointer's, or nothing that is in use.
+        // The two high bits mark a compression pointer, or are reserved.
         if length > LABEL_BYTES {
             return None;
         }
@@ -201,7 +202,7 @@ fn parse_name(bytes: &[u8]) -> Option<(String, usize)> {
         if !name.is_empty() {
             name.push(b'.');
         }
-        // A dot within a label must not look like one between labels.
+        // A dot within a label must not look like a separator of labels.
         let plain = |&byte: &u8| {
             if byte == b'.' {
                 0xff
@@ -214,8 +215,7 @@ fn parse_name(bytes: &[u8]) -> Option<(String, usize)> {
     Some((String::from_utf8_lossy(&name).into_owned(), at))
 }
 
-/// Whether a message's additional part begins with the record of EDNS: the root's name, and
-/// its type.
+/// Whether the additional section begins with an EDNS record: the root's name, and the type OPT.
 fn is_opt(additional: &[u8]) -> bool {
     let [high, low] = TYPE_OPT.to_be_bytes();
     additional.starts_with(&[0, high, low])
@@ -236,7 +236,7 @@ impl DnsWriter {
         }
     }
 
-    /// EDNS's record, and in it why a name is not there.
+    /// Writes the EDNS record and, if prohibited, the extended error in it.
     fn opt(&mut self, prohibited: bool) {
         const TEXT: &[u8] = b"not in the allow list of this execution";
         self.0.push(0);

@@ -1,4 +1,4 @@
-//! The name server: says which fake address an allowed name has, over UDP and TCP.
+//! The name server: answers queries for allowed names with their fake addresses, over UDP and TCP.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -11,19 +11,19 @@ use crate::dns::{self, DnsQuery, DnsReply, QUERY_BYTES, RecordKind};
 use crate::relay::reset;
 use crate::server::EgressProxy;
 
-/// How long a connection for names may stay silent, in milliseconds.
+/// How long a TCP connection may stay silent, in milliseconds.
 const TCP_IDLE_MS: u64 = 10_000;
 
 /// Answers datagrams as long as the gate lives.
 pub(crate) async fn serve_udp(proxy: Rc<EgressProxy>, socket: UdpSocket) {
     let mut buffer = [0; QUERY_BYTES];
     loop {
-        // An error is about an answer sent before (a port that was closed): none of ours.
+        // An error concerns a reply sent before (its port was closed), not this query.
         let Ok((length, peer)) = socket.recv_from(&mut buffer).await else {
             continue;
         };
         if let Some(response) = handle_query(&proxy, &buffer[..length]) {
-            // Whoever does not make room for its answer goes without.
+            // A client whose receive buffer is full gets no reply.
             let _sent = socket.try_send_to(&response, peer);
         }
     }
@@ -41,7 +41,7 @@ pub(crate) async fn serve_tcp(proxy: Rc<EgressProxy>, mut stream: TcpStream) {
     }
 }
 
-/// One question and its answer; none at the end of the connection, or of our patience.
+/// Answers one query; none at the end of the connection or after the idle timeout.
 async fn serve_tcp_query(
     proxy: &EgressProxy,
     stream: &mut TcpStream,

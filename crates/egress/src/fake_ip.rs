@@ -1,4 +1,4 @@
-//! Fake addresses: which name each one stands for.
+//! The pool of fake addresses and the names they stand for.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,25 +15,26 @@ const LEASE_MS: u64 = 2 * crate::dns::TTL_S as u64 * 1000;
 /// The first fake address; what lies below it is the gate's own.
 const FIRST: u32 = Ipv4Addr::new(198, 18, 1, 0).to_bits();
 
-/// A name, and what it was last found to mean outside.
+/// A name and the addresses it last resolved to.
 #[derive(Debug)]
 pub(crate) struct NamedHost {
     pub(crate) name: String,
     pub(crate) pinned: Mutex<PinnedAddresses>,
 }
 
-/// Addresses outside that a name keeps for a while, so that what was judged is what is dialled.
+/// Upstream addresses that a name keeps for a while, so that the address that was checked is the
+/// one that is dialled.
 #[derive(Debug, Default)]
 pub(crate) struct PinnedAddresses {
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) expires_at: Option<Instant>,
 }
 
-/// No address is free: every name was asked for a moment ago, or has connections.
+/// No address is free: every name was queried recently or has connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FakeIpPoolFull;
 
-/// Names and their fake addresses.
+/// Maps names to fake addresses and back.
 #[derive(Debug, Default)]
 pub(crate) struct FakeIpPool {
     slots: Vec<FakeIpSlot>,
@@ -58,7 +59,7 @@ impl FakeIpSlot {
         }
     }
 
-    /// Whether nobody relies on it: no connection holds the host, and no program the answer.
+    /// Whether nothing uses it any more: no connection holds the host, and no program the answer.
     fn is_unused(&self, now: Instant) -> bool {
         let lease = Duration::from_millis(LEASE_MS);
         Rc::strong_count(&self.host) == 1 && now.saturating_duration_since(self.last_used) >= lease

@@ -1,4 +1,4 @@
-//! The way in: connections to servers inside the cell, for the shim and for ports of the host.
+//! Inbound connections: to servers inside the jail, for the shim and for ports of the host.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,16 +23,16 @@ use crate::server::EgressProxy;
 
 /// How long a server inside may take to accept, in milliseconds.
 const CONNECT_TIMEOUT_MS: u64 = 2_000;
-/// Ports of the host that lead inside at a time.
+/// How many ports of the host may be forwarded at a time.
 const FORWARDS_MAX: usize = 32;
-/// Connections that come in at a time, through all of them.
+/// How many connections may be forwarded at a time, over all ports.
 const INBOUND_MAX: usize = 128;
 
-/// What leads inside.
+/// Opens and forwards connections into the jail.
 #[derive(Debug)]
 pub(crate) struct InboundForwarder {
     helper: AsyncFd<OwnedFd>,
-    /// One question to the ear at a time.
+    /// Allows one request to the namespace helper at a time.
     request_lock: Mutex<()>,
     permits: Arc<Semaphore>,
     forwards: RefCell<HashMap<u16, CancellationToken>>,
@@ -72,7 +72,8 @@ impl InboundForwarder {
         }
     }
 
-    /// A socket inside. Not to be cut short: the next one to ask would get this answer.
+    /// A socket inside the jail. Must not be cancelled: the next request would receive this
+    /// response.
     async fn request_socket(&self, v6: bool) -> Result<OwnedFd, Errno> {
         let _guard = self.request_lock.lock().await;
         netns_helper::request_socket(self.helper.get_ref().as_fd(), v6)?;

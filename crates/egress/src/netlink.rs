@@ -7,9 +7,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// Bytes of the largest answer: an error with the request it is about.
+/// The size of the largest reply, in bytes: an error with the request it is about.
 const ANSWER_BYTES: usize = 4096;
-/// Bytes of a message's header (`struct nlmsghdr`).
+/// The size of a message header (`struct nlmsghdr`), in bytes.
 const HEADER_BYTES: usize = 16;
 
 // linux/if_link.h, linux/veth.h
@@ -36,7 +36,7 @@ const TABLE_LOCAL: u8 = 255;
 const TYPE_UNICAST: u8 = 1;
 const TYPE_LOCAL: u8 = 2;
 
-/// An address with the length of its network's prefix.
+/// An address with a prefix length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IpNet {
     pub(crate) address: IpAddr,
@@ -44,7 +44,7 @@ pub(crate) struct IpNet {
 }
 
 impl IpNet {
-    /// The network itself: the address without what is beyond the prefix.
+    /// The network: the address with the bits beyond the prefix cleared.
     fn base(self) -> IpAddr {
         ostler_model::host_pattern::mask_address(self.address, self.prefix)
     }
@@ -62,13 +62,13 @@ impl IpNet {
 pub(crate) enum RouteKind {
     /// Whoever listens here: the network counts as this namespace's own.
     Local,
-    /// Straight out of the interface, before any wider [`RouteKind::Local`].
+    /// Directly out of the interface; takes precedence over any wider [`RouteKind::Local`].
     OnLink,
-    /// Over a neighbour.
+    /// Through this gateway.
     Via(IpAddr),
 }
 
-/// A socket to the network namespace it was opened in.
+/// An rtnetlink socket of the network namespace it was opened in.
 #[derive(Debug)]
 pub(crate) struct Netlink(OwnedFd);
 
@@ -171,7 +171,7 @@ impl Netlink {
     }
 }
 
-/// A request under construction.
+/// A request message under construction.
 struct NetlinkRequest(Vec<u8>);
 
 impl NetlinkRequest {
@@ -190,7 +190,7 @@ impl NetlinkRequest {
         self.0.extend_from_slice(bytes);
     }
 
-    /// `struct ifinfomsg`: an interface, and which flags of it are to be set.
+    /// Writes a `struct ifinfomsg`: an interface, and the flags of it to be set.
     fn link(&mut self, index: u32, flags: u32) {
         self.put(&[0; 4]);
         self.put(&index.to_ne_bytes());
@@ -223,7 +223,7 @@ impl NetlinkRequest {
         start
     }
 
-    /// Ends it: its length, and the gap up to the next.
+    /// Ends the attribute: writes its length and the padding.
     fn close(&mut self, start: usize) {
         let length = u16::try_from(self.0.len() - start).unwrap_or(u16::MAX);
         self.0[start..start + 2].copy_from_slice(&length.to_ne_bytes());

@@ -1,6 +1,7 @@
-//! The ear: the gate's child that is inside the cell's user and network namespaces. It sets up
-//! what the gate hears, hands the sockets over, and from then on makes a socket inside
-//! whenever the gate asks. It never reads a byte that comes from the cell.
+//! The namespace helper: the child of the egress proxy that runs inside the jail's user and network
+//! namespaces. It sets up the sockets the proxy listens on, hands them over, and from then on
+//! creates a socket inside whenever the proxy requests one. It never reads a byte that comes from
+//! the jail.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,18 +19,18 @@ use crate::netlink::{IpNet, Netlink, RouteKind};
 use crate::protocol::{EgressStep, decode, encode};
 use crate::rules::EgressRules;
 
-/// The ear's name in `ps` and `top`.
+/// The helper's name in `ps` and `top`.
 const NAME: &std::ffi::CStr = c"ostler-ear";
-/// Both ends of the pair of interfaces are called so.
+/// The name of both interfaces of the pair.
 const INTERFACE: &str = "gate0";
-/// Every kernel's first interface.
+/// The index of the loopback interface, the first one in every namespace.
 const LOOPBACK: u32 = 1;
-/// Connections the kernel completes before the gate takes them, per port.
+/// How many connections the kernel completes before the proxy accepts them, per port.
 const BACKLOG: i32 = 128;
-/// Bytes of the largest message between gate and ear.
+/// The size of the largest message between proxy and helper, in bytes.
 const MESSAGE_BYTES: usize = 64;
 
-/// Has the kernel answer no ICMP echo, in the network namespace of whoever opens it.
+/// Turns off replies to ICMP echo requests, in the network namespace of the process that opens it.
 const IGNORE_ECHO: &str = "/proc/sys/net/ipv4/icmp_echo_ignore_all";
 
 /// The network of the fake addresses.
@@ -44,30 +45,30 @@ const PROXY_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd4f, 0x7374, 0x6c72, 0, 0, 
 const JAIL_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd4f, 0x7374, 0x6c72, 0, 0, 0, 0, 2));
 const LINK_V6_PREFIX: u8 = 64;
 
-/// Ear to gate.
+/// From the helper to the proxy.
 #[derive(Debug, Serialize, Deserialize)]
 enum HelperMessage {
-    /// A datagram socket on the name server's address.
+    /// A datagram socket bound to the name server's address comes with this.
     DnsSocket,
-    /// A listening socket.
+    /// A listening socket comes with this.
     Listener,
-    /// All of them were handed over.
+    /// All sockets were handed over.
     Ready,
-    /// It went wrong; the ear is gone.
+    /// The set-up failed; the helper exits.
     Failed { step: EgressStep, errno: i32 },
-    /// A socket inside.
+    /// A requested socket comes with this.
     Socket,
-    /// None could be made.
+    /// The requested socket could not be created.
     NoSocket { errno: i32 },
 }
 
-/// Gate to ear: a stream socket inside, of IPv4 or IPv6.
+/// From the proxy to the helper: a request for a stream socket inside, IPv4 or IPv6.
 #[derive(Debug, Serialize, Deserialize)]
 struct SocketRequest {
     v6: bool,
 }
 
-/// Why there is no ear.
+/// Why the helper could not be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {errno}", step.name())]
 pub(crate) struct NetnsHelperError {
@@ -83,7 +84,7 @@ impl EgressStep {
     }
 }
 
-/// How the cell is entered.
+/// How the jail's namespaces are entered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NetnsEntry<'a> {
     /// Through its warden's pidfd.
@@ -109,7 +110,7 @@ impl NetnsEntry<'_> {
     }
 }
 
-/// What the ear made.
+/// The sockets the helper created.
 #[derive(Debug)]
 pub(crate) struct NetnsHelper {
     /// Where names are asked for; none without rules.
@@ -141,9 +142,9 @@ pub(crate) fn fork(
     }
 }
 
-/// The gate's side: takes what the ear made.
+/// The proxy's side: receives the sockets the helper created.
 fn collect_sockets(channel: OwnedFd) -> Result<NetnsHelper, NetnsHelperError> {
-    // Waits like any other blocking read until the runtime takes over.
+    // Blocks like any other read until the runtime takes over.
     rustix::io::ioctl_fionbio(&channel, false).map_err(EgressStep::Helper.failed())?;
     let (mut dns_socket, mut listeners) = (None, Vec::new());
     loop {
@@ -202,7 +203,7 @@ pub(crate) fn receive_socket(channel: &OwnedFd) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// The child's life.
+/// Runs the helper in the child.
 fn run(proxy: &OwnedFd, entry: NetnsEntry<'_>, rules: &EgressRules) -> ! {
     process_role::set_name(NAME);
     let kill = Some(rustix::process::Signal::KILL);
@@ -234,7 +235,7 @@ fn send(
     }
 }
 
-/// Makes sockets until the gate is gone.
+/// Creates sockets until the proxy exits.
 fn serve_requests(proxy: &OwnedFd) {
     let mut buffer = [0; MESSAGE_BYTES];
     loop {
@@ -259,7 +260,7 @@ fn serve_requests(proxy: &OwnedFd) {
     }
 }
 
-/// A non-blocking stream socket of the namespace this process is in.
+/// A non-blocking stream socket in the namespace of this process.
 fn stream_socket(v6: bool) -> Result<OwnedFd, Errno> {
     let family = if v6 {
         AddressFamily::INET6
@@ -270,8 +271,8 @@ fn stream_socket(v6: bool) -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(family, SocketType::STREAM, flags, None)
 }
 
-/// Enters the cell and, where there are rules, makes the antechamber. Ends in the cell's
-/// network namespace; the antechamber lives on in the sockets that were made there.
+/// Enters the jail and, where there are rules, creates the proxy namespace. Ends in the jail's
+/// network namespace; the proxy namespace is kept alive by the sockets that were created there.
 fn set_up(
     proxy: &OwnedFd,
     entry: NetnsEntry<'_>,
@@ -319,7 +320,7 @@ fn create_veth(
         let _written = rustix::io::write(&file, b"1");
     }
     match proxy_net.create_veth(INTERFACE, jail_netns) {
-        // Of a gate that was here before: the kernel takes its time to clear an antechamber.
+        // Left by an earlier proxy: the kernel removes a network namespace asynchronously.
         Err(Errno::EXIST) => {
             jail_net.delete_link(jail_net.index(INTERFACE)?)?;
             proxy_net.create_veth(INTERFACE, jail_netns)?;
@@ -341,7 +342,7 @@ fn add_routes(proxy_net: &Netlink, jail_net: &Netlink, rules: &EgressRules) -> R
     }
     for (address, neighbour, prefix) in ends {
         proxy_net.add_address(interfaces.0, IpNet { address, prefix })?;
-        // A rule as wide as the world would otherwise make the cell's own end local here.
+        // A rule such as `0.0.0.0/0` would otherwise make the jail's own end local here.
         proxy_net.add_route(interfaces.0, IpNet { address, prefix }, RouteKind::OnLink)?;
         let address = neighbour;
         jail_net.add_address(interfaces.1, IpNet { address, prefix })?;

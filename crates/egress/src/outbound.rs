@@ -1,4 +1,4 @@
-//! One connection out of the cell: judged, dialled, carried.
+//! Handles one outbound connection of the jail: checks it, dials, and relays.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::relay::{relay, reset};
 use crate::server::EgressProxy;
 use crate::upstream;
 
-/// How long a name that was not found is not looked for again, in milliseconds.
+/// How long a failed resolution of a name is cached, in milliseconds.
 const NEGATIVE_TTL_MS: u64 = 2_000;
 
 /// Why a connection is not made.
@@ -46,11 +46,11 @@ impl ConnectFailure {
 /// What a connection is for.
 #[derive(Debug)]
 enum Destination {
-    /// A name, by its fake address, which stays its own as long as this lives.
+    /// A name, through its fake address, which stays assigned as long as this lives.
     Named(Rc<NamedHost>),
-    /// An address itself.
+    /// An address, directly.
     Address(IpAddr),
-    /// A fake address that stands for no name.
+    /// A fake address that is assigned to no name.
     Unassigned(Ipv4Addr),
 }
 
@@ -134,8 +134,9 @@ async fn connect(
     })
 }
 
-/// What a name means outside. Asked once at a time and kept for the answer's life, so that
-/// a name cannot mean one thing when it is judged and another when it is dialled.
+/// Resolves a name. One query runs at a time and its result is kept for the time to live of an
+/// answer, so that a name cannot resolve to one address when it is checked and another when it is
+/// dialled.
 async fn resolve(proxy: &EgressProxy, host: &NamedHost) -> Result<Vec<IpAddr>, ConnectFailure> {
     let mut pinned = host.pinned.lock().await;
     if pinned
@@ -184,7 +185,7 @@ fn allowed_addresses(
     }
 }
 
-/// What stands against an address, beside the rules on names.
+/// Why an address may not be dialled, beside the rules on names.
 fn denial_reason(proxy: &EgressProxy, address: IpAddr, port: u16) -> Option<&'static str> {
     if (proxy.upstream.allow_special)(address) {
         return None;

@@ -1,4 +1,4 @@
-//! Messages between a shim, its gate and the gate's ear: one packet each.
+//! Messages between a shim, its egress proxy and the proxy's namespace helper: one packet each.
 
 use ostler_model::sandbox_spec::{HostPattern, HostRule};
 use serde::de::DeserializeOwned;
@@ -46,127 +46,127 @@ impl From<WireRule> for HostRule {
     }
 }
 
-/// Shim to gate.
+/// From the shim to the proxy.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum EgressRequest {
     /// First of all, with the log's descriptor where there is a log.
     Setup {
-        /// What may be reached.
+        /// The allow list.
         rules: Vec<WireRule>,
-        /// Whether two of [`EgressRequest::Namespace`] follow.
+        /// Whether two [`EgressRequest::Namespace`] follow.
         namespaces: bool,
     },
-    /// A namespace of the cell to be entered comes with this packet: first the user's, then
-    /// the network's.
+    /// A namespace of the jail comes with this packet: first the user namespace, then the network
+    /// namespace.
     Namespace,
-    /// A connection to a port inside.
+    /// Connect to a port inside.
     Connect {
-        /// Comes back with the answer.
+        /// Repeated in the response.
         serial: u32,
-        /// The port on the cell's loopback.
+        /// The port on the jail's loopback.
         port: u16,
     },
-    /// A port of the host's loopback that leads to one inside.
+    /// Forward a port of the host's loopback to one inside.
     Forward {
-        /// Comes back with the answer.
+        /// Repeated in the response.
         serial: u32,
         /// The host's port; 0 lets the kernel choose.
         host_port: u16,
-        /// The port on the cell's loopback.
+        /// The port on the jail's loopback.
         inside_port: u16,
     },
-    /// No longer; connections that are there stay.
+    /// Stop forwarding; existing connections stay.
     Unforward {
         /// The host's port.
         host_port: u16,
     },
-    /// What happened so far.
+    /// Report the counters.
     Count {
-        /// Comes back with the answer.
+        /// Repeated in the response.
         serial: u32,
     },
 }
 
-/// Gate to shim.
+/// From the proxy to the shim.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum EgressEvent {
     /// Everything inside is in place.
     Ready,
-    /// It could not be put in place.
+    /// The set-up failed.
     Failed {
-        /// Which step.
+        /// The step that failed.
         step: EgressStep,
-        /// Why.
+        /// The error number.
         errno: i32,
     },
     /// The connection comes with this packet.
     Connected {
-        /// Of the question.
+        /// The serial of the request.
         serial: u32,
     },
     /// The host's port is open.
     Forwarding {
-        /// Of the question.
+        /// The serial of the request.
         serial: u32,
-        /// Which port it is.
+        /// The port of the host.
         host_port: u16,
     },
-    /// Nobody listens inside, or the host's port cannot be had.
+    /// Nothing listens inside, or the host's port cannot be bound.
     Refused {
-        /// Of the question.
+        /// The serial of the request.
         serial: u32,
-        /// Why.
+        /// The error number.
         errno: i32,
     },
-    /// What happened so far.
+    /// The counters so far.
     Counts {
-        /// Of the question.
+        /// The serial of the request.
         serial: u32,
-        /// The numbers.
+        /// The counters.
         counts: EgressCounts,
     },
 }
 
-/// What a gate has done so far.
+/// Counters of an egress proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EgressCounts {
-    /// Questions for names that were answered with an address.
+    /// Name queries that were answered with an address.
     pub names_allowed: u64,
-    /// Questions for names that no rule allows, or that could not be understood.
+    /// Name queries that no rule allows, or that could not be parsed.
     pub names_refused: u64,
-    /// Connections carried outside.
+    /// Outbound connections that were made.
     pub connections: u64,
-    /// Connections that no rule allows, or whose name means no public address.
+    /// Connections that no rule allows, or whose name has no public address.
     pub refused: u64,
     /// Connections that were allowed and could not be made.
     pub failed: u64,
-    /// Bytes carried out of the cell.
+    /// Bytes sent out of the jail.
     pub bytes_out: u64,
-    /// Bytes carried into the cell.
+    /// Bytes sent into the jail.
     pub bytes_in: u64,
 }
 
-/// A step of putting a gate in place.
+/// A step of setting up an egress proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EgressStep {
-    /// Making the ear: socketpair(2), fork(2).
+    /// Starting the namespace helper: socketpair(2), fork(2).
     Helper,
-    /// setns(2) into the cell's user and network namespaces.
+    /// setns(2) into the jail's user and network namespaces.
     Enter,
-    /// unshare(2) of the antechamber's network namespace.
+    /// unshare(2) of the proxy's network namespace.
     Unshare,
     /// Making the pair of virtual interfaces (the kernel's `veth`).
     Interfaces,
     /// Addresses and routes.
     Routes,
-    /// Listening in the antechamber.
+    /// Listening in the proxy's network namespace.
     Listen,
-    /// Handing sockets over, the runtime.
+    /// Handing over the sockets and starting the runtime.
     Serve,
 }
 
 impl EgressStep {
-    /// Its name in messages.
+    /// Its name in error messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

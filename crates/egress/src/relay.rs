@@ -1,4 +1,4 @@
-//! Bytes both ways between two connections, until both directions are over.
+//! Copies bytes both ways between two connections, until both directions have ended.
 
 use std::cell::Cell;
 use std::io;
@@ -9,21 +9,21 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::time::Instant;
 
-/// Bytes under way in each direction of a connection.
+/// The buffer of each direction of a connection, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// A connection without a byte either way for so long is closed, in milliseconds.
+/// The idle timeout of a connection in both directions, in milliseconds.
 const IDLE_MS: u64 = 3_600_000;
-/// The same once one side has said that it sends no more.
+/// The idle timeout once one side has shut down its writing, in milliseconds.
 const HALF_CLOSED_IDLE_MS: u64 = 600_000;
 
-/// Bytes that were carried.
+/// How many bytes were copied in each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ByteCounts {
     pub(crate) out: u64,
     pub(crate) back: u64,
 }
 
-/// What both directions share.
+/// State shared by both directions.
 struct RelayActivity {
     active: Cell<Instant>,
     half_closed: Cell<bool>,
@@ -87,7 +87,7 @@ async fn pump(
     }
 }
 
-/// Returns when nothing has moved for too long.
+/// Returns after the idle timeout.
 async fn idle(meter: &RelayActivity) {
     loop {
         let limit = if meter.half_closed.get() {
@@ -99,7 +99,7 @@ async fn idle(meter: &RelayActivity) {
         if until <= Instant::now() {
             return;
         }
-        // Half closing shortens the limit, so it is looked at that often.
+        // Half closing shortens the timeout, so the activity is checked that often.
         let recheck_at = Instant::now() + Duration::from_millis(HALF_CLOSED_IDLE_MS);
         tokio::time::sleep_until(until.min(recheck_at)).await;
     }

@@ -1,4 +1,4 @@
-//! What the rules say: pure decisions on names, ports and addresses.
+//! The allow list: pure decisions on names, ports and addresses.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,7 +14,7 @@ pub(crate) const PORTS_MAX: usize = 256;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EgressRules(Vec<HostRule>);
 
-/// A range of addresses that is not the public internet.
+/// A range of addresses that is not part of the public internet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SpecialRange {
     net: IpNet,
@@ -40,14 +40,15 @@ const fn single(address: IpAddr, name: &'static str) -> SpecialRange {
     SpecialRange { net, name }
 }
 
-/// Addresses of IPv4 behind a translator of the host's network (RFC 6052): as public as they.
+/// IPv4 addresses behind a NAT64 translator of the host's network (RFC 6052): as public as the
+/// embedded address.
 const NAT64: IpNet = IpNet {
     address: IpAddr::V6(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0)),
     prefix: 96,
 };
 
-/// The special-purpose registries of IANA, narrow ranges before those that hold them. The
-/// last three leave of IPv6 what is assigned: 2000::/3.
+/// The special-purpose address registries of IANA, narrow ranges before those that contain them.
+/// The last three leave what is assigned of IPv6: 2000::/3.
 const SPECIAL_RANGES: &[SpecialRange] = &[
     single(
         IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
@@ -96,8 +97,8 @@ impl IpNet {
     }
 }
 
-/// Whether an address lies in a range that a name must not lead to; a translated address of
-/// IPv4 counts as what it stands for.
+/// The special range an address lies in, which a name must not lead to; a NAT64 address counts as
+/// the IPv4 address it embeds.
 fn special_range(address: IpAddr) -> (IpAddr, Option<SpecialRange>) {
     let effective = match address {
         IpAddr::V6(v6) if NAT64.contains(address) => {

@@ -1,4 +1,4 @@
-//! The gate's life: from its first message to the end of the shim or of the cell.
+//! The main loop of the egress proxy, from its first message to the end of the shim or of the jail.
 
 use std::cell::RefCell;
 use std::io;
@@ -30,21 +30,21 @@ use crate::rules::{EgressRules, PORTS_MAX};
 use crate::upstream::{RESOLVING_MAX, Upstream};
 use crate::{dns, dns_server, outbound};
 
-/// The gate's name in `ps` and `top`.
+/// The proxy's name in `ps` and `top`.
 const NAME: &std::ffi::CStr = c"ostler-gate";
-/// Connections carried out at a time; further ones wait in the kernel's queues.
+/// How many outbound connections are handled at a time; further ones wait in the kernel's queues.
 const CONNECTIONS_MAX: usize = 512;
-/// Connections that ask for names at a time; further ones are reset.
+/// How many DNS connections are served at a time; further ones are reset.
 const DNS_CONNECTIONS_MAX: usize = 32;
-/// Descriptors beside those of connections: listeners, forwards and what comes in by them,
-/// the runtime's own.
+/// Descriptors beside those of connections: listeners, forwards and their connections, the
+/// runtime's own.
 const OTHER_DESCRIPTORS: usize = 2 * PORTS_MAX + 512;
-/// The least connections worth having.
+/// The least number of connections with which the proxy starts.
 const CONNECTIONS_MIN: usize = 8;
-/// How long accepting rests when the kernel has no descriptor or memory left, in milliseconds.
+/// How long accepting pauses when the kernel has no descriptor or memory left, in milliseconds.
 const ACCEPT_BACKOFF_MS: u64 = 100;
 
-/// What every task of the gate shares.
+/// State shared by every task of the proxy.
 #[derive(Debug)]
 pub(crate) struct EgressProxy {
     pub(crate) rules: EgressRules,
@@ -65,11 +65,12 @@ pub fn egress_main() -> ! {
     egress_main_with(Upstream::host())
 }
 
-/// The same with another world outside: for tests, which only talk to their own machine.
+/// As [`egress_main`], with another resolver and address policy: for tests, which only connect to
+/// their own machine.
 pub fn egress_main_with(upstream: Upstream) -> ! {
     process_role::set_name(NAME);
     signals::reset_dispositions();
-    // Out of the session of whoever started us; unreadable to others of the same user.
+    // Leaves the session of its parent; becomes unreadable to other processes of the same user.
     let _leader_already = rustix::process::setsid();
     let _stays = rustix::process::chdir(c"/");
     let _hidden = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
@@ -81,7 +82,7 @@ pub fn egress_main_with(upstream: Upstream) -> ! {
         },
         Err(errno) => errno.raw_os_error(),
     };
-    // Not through the runtime's end: it would wait for a resolver that does not answer.
+    // Not by dropping the runtime: that would wait for a resolver that does not answer.
     process_role::exit_now(status)
 }
 
@@ -122,7 +123,7 @@ fn start(mut control: OwnedFd, init: OwnedFd, upstream: Upstream) -> Result<(), 
     })
 }
 
-/// What the shim says first.
+/// The first message of the shim.
 struct EgressSetup {
     rules: EgressRules,
     log: Option<OwnedFd>,
@@ -155,7 +156,7 @@ fn receive_setup(control: &OwnedFd) -> Result<EgressSetup, Errno> {
     })
 }
 
-/// Raises the soft limit of descriptors; says how many connections fit below it.
+/// Raises the soft limit of descriptors and returns how many connections fit below it.
 fn connection_limit() -> usize {
     let target = u64::try_from(2 * CONNECTIONS_MAX + OTHER_DESCRIPTORS).unwrap_or(u64::MAX);
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
@@ -230,7 +231,7 @@ async fn run(config: ServerConfig<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Everything the shim has said by now; false when it is gone.
+/// Handles all pending messages of the shim; false when it is gone.
 fn handle_messages(proxy: &Rc<EgressProxy>, control: &OwnedFd) -> bool {
     let mut buffer = [0; crate::client::MESSAGE_BYTES];
     loop {
@@ -297,7 +298,7 @@ fn send_refused(reply_to: &OwnedFd, serial: u32, errno: Errno) {
     send(reply_to, &EgressEvent::Refused { serial, errno }, None);
 }
 
-/// Tells the shim; one that does not read goes without.
+/// Sends a message to the shim; one that does not read misses it.
 fn send(control: &OwnedFd, message: &EgressEvent, socket: Option<&OwnedFd>) {
     if let Ok(bytes) = encode(message) {
         let _sent = seqpacket::send(control.as_fd(), &bytes, socket.map(AsFd::as_fd));
@@ -319,7 +320,7 @@ impl EgressProxy {
     }
 }
 
-/// Takes what arrives at one port of the antechamber.
+/// Accepts connections at one port of the proxy namespace.
 async fn accept(proxy: Rc<EgressProxy>, listener: TcpListener) {
     loop {
         let Some((stream, _)) = proxy.accept(&listener).await else {

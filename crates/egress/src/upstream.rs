@@ -1,4 +1,4 @@
-//! The world outside: resolving names and dialling addresses.
+//! The host's network: resolving names and dialling addresses.
 
 use std::fmt;
 use std::future::Future;
@@ -19,29 +19,29 @@ pub(crate) const RESOLVING_MAX: usize = 8;
 pub(crate) const RESOLVE_MS: u64 = 10_000;
 /// Addresses of one name that are tried.
 const ADDRESSES_MAX: usize = 8;
-/// How long a connection may take, over all addresses, in milliseconds.
+/// How long a connection attempt may take over all addresses, in milliseconds.
 const DIAL_TIMEOUT_MS: u64 = 10_000;
-/// How long one address is waited for before the next is tried beside it (RFC 8305), in
+/// How long one address is tried alone before the next is tried concurrently (RFC 8305), in
 /// milliseconds.
 const STAGGER_MS: u64 = 250;
 
-/// What resolving a name comes to.
+/// The future of a name resolution.
 pub type ResolveFuture = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>>>>;
 
-/// How names are resolved outside.
+/// Resolves names outside the jail.
 pub trait Resolve: fmt::Debug {
     /// The addresses of a name, which is in lower case and has no final dot.
     fn resolve(&self, name: &str) -> ResolveFuture;
 }
 
-/// What the gate uses of the world outside. Made by the role's entry point and by nothing
-/// else: no request and no configuration reaches it.
+/// The resolver and the address policy of the proxy. Constructed by the role's entry point and by
+/// nothing else: no request and no configuration reaches it.
 #[derive(Debug)]
 pub struct Upstream {
     /// How names are resolved.
     pub resolver: Box<dyn Resolve>,
-    /// Addresses that may be dialled although they are special. Always false in production;
-    /// tests, which only talk to their own machine, let a corner of the loopback through.
+    /// Addresses that may be dialled although they are special. Always false in production; tests,
+    /// which only connect to their own machine, allow a part of the loopback.
     pub allow_special: fn(IpAddr) -> bool,
 }
 
@@ -76,7 +76,7 @@ impl Resolve for HostResolver {
         Box::pin(async move {
             let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
             let task = tokio::task::spawn_blocking(move || {
-                // Kept by the thread: a caller that gives up does not free it.
+                // Held by the thread: a caller that gives up does not release it.
                 let _permit = permit;
                 let resolved = (name.as_str(), 0).to_socket_addrs()?;
                 Ok(resolved.map(|address| address.ip()).collect())
@@ -95,7 +95,7 @@ pub(crate) fn is_own_address(address: IpAddr) -> bool {
         IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     };
     let source = UdpSocket::bind((any, 0)).and_then(|socket| {
-        // Sends nothing: connecting a datagram socket looks up the route.
+        // Sends nothing: connecting a datagram socket only looks up the route.
         socket.connect((address, ANY_PORT))?;
         socket.local_addr()
     });
@@ -139,7 +139,7 @@ async fn dial_all(addresses: Vec<IpAddr>, port: u16) -> io::Result<(TcpStream, I
     }
 }
 
-/// Families taken in turns, beginning with the one the resolver put first.
+/// Addresses with alternating families, beginning with the family the resolver put first.
 fn interleave_families(addresses: &[IpAddr]) -> Vec<IpAddr> {
     let leads = |address: &&IpAddr| {
         addresses
