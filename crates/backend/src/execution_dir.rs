@@ -23,15 +23,15 @@ use crate::spec_file::{SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity};
 pub const EXIT_FILE: &str = "exit";
 /// Bytes of the disk that are reserved for an exit record before there is one: one block.
 const RESERVED_BYTES: usize = 4096;
-/// Blocks and inodes of a disk that has little left.
+/// Below this many free blocks or inodes, a disk counts as low.
 const LOW_BLOCKS: u64 = 1_024;
 const LOW_INODES: u64 = 256;
-/// Survivors that a record names which has no more room than that.
+/// The most survivors a shortened record names.
 const SHORT_SURVIVORS: usize = 32;
-/// Characters of its error.
+/// The most characters of an error text in a shortened record.
 const SHORT_ERROR_CHARS: usize = 512;
 
-/// The directory of an execution that has its spec.
+/// The directory of an execution, with its spec written.
 #[derive(Debug)]
 pub struct ExecutionDirectory {
     /// The directory, open for the calls that take a path relative to it.
@@ -93,9 +93,9 @@ pub fn create(
         let has_reserve = prepared.has_reserve();
         match prepared.publish(executions, start.id, &spec) {
             Ok(dir) => return Ok(ExecutionDirectory { dir, has_reserve }),
-            // Something of this execution is there before its spec; or it began already: a
-            // client may have chosen its id and sent the start to two daemons, of which the
-            // first died with its plan on the way.
+            // The directory exists before its spec, or the execution was already started: a client
+            // may have chosen its id and sent the start to two daemons, of which the first died
+            // with its plan on the way.
             Err((Errno::EXIST | Errno::NOTEMPTY, prepared)) => {
                 preparation.put_back(prepared);
                 let dir = open_directory(executions, start.id)?;
@@ -104,8 +104,8 @@ pub fn create(
             }
             Err((errno, prepared)) => {
                 prepared.discard(executions);
-                // It may have been removed while it waited. What a full disk has left is for the
-                // ends of those that run.
+                // The prepared directory may have been removed meanwhile. What a full disk has left
+                // is reserved for the ends of running executions.
                 if !was_prepared || matches!(errno, Errno::NOSPC | Errno::DQUOT) {
                     return Err(errno);
                 }
@@ -114,7 +114,7 @@ pub fn create(
     }
 }
 
-/// Writes a file that is not there yet; where that fails it is not there afterwards.
+/// Writes a file that does not exist yet; on failure it does not exist afterwards.
 fn write_new_file(dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
     let written = write_with(dir, name, bytes, OFlags::EXCL);
     if written.is_err_and(|errno| errno != Errno::EXIST) {
@@ -154,8 +154,8 @@ fn spec_json(start: &AttemptSpec<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Whether the disk has so little left that a start reserves the room for its end first.
-/// Otherwise that is done once the command runs. Where the file system does not say, it has.
+/// Whether the disk is so full that a start reserves space for its exit record first. Otherwise
+/// that is done once the command runs. True where the file system does not report its space.
 fn is_disk_low(executions: BorrowedFd<'_>) -> bool {
     fstatvfs(executions).is_ok_and(|disk| {
         disk.f_bavail < LOW_BLOCKS || (disk.f_files > 0 && disk.f_favail < LOW_INODES)
@@ -205,7 +205,7 @@ pub fn write_exit_record(dir: BorrowedFd<'_>, record: &ExitRecord) -> Result<(),
     renameat(dir, temporary_name(EXIT_FILE), dir, EXIT_FILE)
 }
 
-/// Writes over what is there: to begin anew would give the reserved room back.
+/// Overwrites in place: truncating would release the reserved space.
 fn write_unfinished(dir: BorrowedFd<'_>, bytes: &[u8]) -> Result<(), Errno> {
     let file = open_unfinished(dir)?;
     write_all(&file, bytes)?;
@@ -222,7 +222,7 @@ fn open_unfinished(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     )
 }
 
-/// What a record says in the room that was reserved, and that it leaves something out.
+/// A record that fits into the reserved space and states that it was shortened.
 fn shortened(record: &ExitRecord) -> ExitRecord {
     let mut short = record.clone();
     short.survivors.truncate(SHORT_SURVIVORS);

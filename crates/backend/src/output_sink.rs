@@ -8,48 +8,47 @@ use ostler_journal::memory_ring::MEMORY_BYTES;
 use ostler_journal::{FallbackWriter, Gap, SegmentLimits, WriteError};
 use ostler_model::StreamName;
 
-/// Bytes of the memory file that stay free for what a command leaves in its pipes when it ends:
-/// two enlarged pipes, one read of each, and the records of both.
+/// Bytes of the memory file that stay free for what a command leaves in its pipes when it ends: two
+/// enlarged pipes, one read of each, and the records of both.
 const MEMORY_RESERVE_BYTES: u64 = 704 * 1024;
-/// The least time between a refusal and the next try to go back to the disk, in milliseconds;
-/// doubled with each further refusal.
+/// The least time between a write error and the next attempt to return to the disk, in
+/// milliseconds; doubled with each further error.
 const RETRY_MIN_MS: u64 = 250;
-/// The most, in milliseconds. A disk that took everything for so long begins anew.
+/// The greatest such time, in milliseconds. A disk without errors for this long resets it.
 const RETRY_MAX_MS: u64 = 8_000;
 
-/// The output of one execution on its way to its files. Never fails: what cannot be kept is
-/// counted.
+/// Writes the output of one execution to its files. Never fails: what cannot be kept is counted.
 #[derive(Debug)]
 pub struct OutputSink {
     writer: FallbackWriter,
     retry: DiskRetry,
-    /// What the disk said last.
+    /// The text of the last disk error.
     error: Option<String>,
-    /// What the daemon does not know yet, in its order.
+    /// Events the daemon was not sent yet, in order.
     events: Vec<SinkEvent>,
-    /// Whether the start announced a reader that must miss nothing.
+    /// Whether the start announced a reader that must receive every byte.
     lossless_reader: bool,
-    /// The lowest offset a reader has yet to read that must miss nothing.
+    /// The lowest offset that a lossless reader has yet to read.
     retained_from: Option<u64>,
 }
 
-/// What became of the way to the disk.
+/// A change of where output goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SinkEvent {
     /// The disk refused: output goes to memory from now on.
     Refused {
-        /// What it said.
+        /// The text of the error.
         detail: String,
     },
     /// Output goes to disk again.
     Returned {
-        /// First and last but one of what is gone, in the order of offsets.
+        /// Lost ranges, start inclusive and end exclusive, in the order of offsets.
         missing: Vec<(u64, u64)>,
     },
 }
 
-/// When a disk that refused is tried again. There is no clock here that rings: a try is due, and
-/// something else happens.
+/// When a disk that failed is tried again. There is no timer here: an attempt becomes due and is
+/// made at the next other event.
 #[derive(Debug, Clone, Copy)]
 struct DiskRetry {
     interval: Duration,
@@ -158,7 +157,7 @@ impl OutputSink {
 
     fn on_recovered(&mut self, missing: Vec<Gap>) {
         self.retry.on_recovered(Instant::now());
-        // As at the beginning: the daemon says anew how far readers are.
+        // As at the beginning: the daemon sends the positions of readers again.
         self.retained_from = self.lossless_reader.then_some(0);
         let missing = missing.into_iter().map(|gap| (gap.from, gap.to)).collect();
         self.events.push(SinkEvent::Returned { missing });
@@ -226,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// One whose disk refuses: its directory is gone.
+    /// A sink whose disk fails: its directory is gone.
     fn in_memory(lossless_reader: bool) -> OutputSink {
         let dir = tempfile::tempdir().expect("a directory");
         let handle = std::fs::File::open(dir.path()).expect("the directory");

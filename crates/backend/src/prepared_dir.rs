@@ -18,19 +18,19 @@ use crate::spec_file::SPEC_FILE;
 pub const PREPARED_PREFIX: &str = ".ready-";
 /// Names that are tried before a directory is given up.
 const NAMES_TRIED: usize = 4;
-/// Steps until all files of a directory are there.
+/// How many steps it takes to create all files of a directory.
 const STEPS: usize = 4;
-/// The one that reserves the room for the exit record.
+/// The step that reserves space for the exit record.
 const RESERVE_STEP: usize = 1;
-/// Tries between two executions.
+/// How many attempts fail between two executions before the shim stops trying.
 const FAILURES_MAX: u32 = 3;
 /// Creating a directory that takes longer shows a slow file system, in microseconds.
 const SLOW_CREATE_US: u64 = 150;
-/// How long the daemon is silent before a directory is prepared on a quick file system, in
+/// How long the daemon must be silent before a directory is prepared on a quick file system, in
 /// milliseconds.
 const QUIET_MS: u64 = 10;
 
-/// Tells the directories of one process apart.
+/// Makes the directories of one process distinct.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// The directory of a shim's next execution, as far as there was time to make it.
@@ -41,7 +41,7 @@ pub struct DirPreparation {
     next: Option<PreparedDir>,
     /// The last directory took long to create.
     slow: bool,
-    /// Tries that failed since the last execution.
+    /// How many attempts failed since the last execution.
     failures: u32,
 }
 
@@ -117,7 +117,7 @@ impl DirPreparation {
     }
 }
 
-/// A directory nobody knows yet. What is missing in it is created when it is needed.
+/// A directory that is not published yet. Missing files are created when they are needed.
 #[derive(Debug)]
 pub struct PreparedDir {
     name: String,
@@ -160,7 +160,7 @@ impl PreparedDir {
         }
     }
 
-    /// Whether all its files are there.
+    /// Whether all its files exist.
     const fn is_complete(&self) -> bool {
         self.steps == STEPS
     }

@@ -10,7 +10,7 @@ pub const HOLD_BACK_MS: u64 = 5;
 /// Beginnings of secrets up to this long are not held back for longer, in bytes.
 pub const RELEASE_MAX_BYTES: usize = 3;
 
-/// The values of one attempt.
+/// The secret values of one attempt.
 #[derive(Debug)]
 pub struct SecretFinder {
     finders: Vec<Finder<'static>>,
@@ -36,7 +36,7 @@ impl SecretFinder {
         found.min_by_key(|&(start, end)| (start, usize::MAX - end))
     }
 
-    /// Where the tail begins that may yet become a secret; the length where there is none.
+    /// The start of a tail that may become a secret; the length where there is none.
     fn open_tail(&self, bytes: &[u8], from: usize) -> usize {
         let longest = self
             .finders
@@ -54,13 +54,13 @@ impl SecretFinder {
     }
 }
 
-/// One stream's output on its way to the journal.
+/// Redacts one stream's output on its way to the journal.
 #[derive(Debug, Default)]
 pub struct Redactor {
     /// What may yet become a secret, as it was read.
     pending: Vec<u8>,
-    /// How many bytes of that were let go already, when their time was up: should they become a
-    /// secret after all, its rest is replaced.
+    /// How many bytes of that were already released: should they become a secret after all, the
+    /// rest is replaced.
     released: usize,
     clean: Vec<u8>,
 }
@@ -130,14 +130,14 @@ impl Redactor {
         }
     }
 
-    /// What stands before a secret, but for what was let go, and the mask.
+    /// Emits what precedes a secret, except what was released, and the mask.
     fn emit_masked(&mut self, at: usize, start: usize) {
         let from = at.max(self.released).min(start);
         self.clean.extend_from_slice(&self.pending[from..start]);
         self.clean.extend_from_slice(MASK);
     }
 
-    /// What is held up to `end`, but for what was let go.
+    /// Emits what is held up to `end`, except what was released.
     fn emit(&mut self, end: usize) {
         let from = self.released.min(end);
         self.clean.extend_from_slice(&self.pending[from..end]);
@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// The plain meaning: leftmost, longest, over the whole at once.
+    /// The reference implementation: leftmost, longest, over the whole at once.
     fn naive(needles: &[Vec<u8>], bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut at = 0;

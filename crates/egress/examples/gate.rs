@@ -1,4 +1,4 @@
-//! What the gate costs: bytes per second and connections per second through it, beside the
+//! What the egress proxy costs: bytes per second and connections per second through it, beside the
 //! same over plain loopback, and how long it takes to start.
 //!
 //! `cargo run --release -p ostler-egress --example gate`. Prints one JSON object. Everything
@@ -19,7 +19,7 @@ use ostler_egress::{
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 const UPSTREAM: Ipv4Addr = Ipv4Addr::new(127, 77, 0, 1);
-/// The first address the gate gives to a name.
+/// The first address the egress proxy gives to a name.
 const FAKE: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 0);
 const BYTES: u64 = 2 << 30;
 const CONNECTIONS: u32 = 3_000;

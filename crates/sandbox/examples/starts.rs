@@ -28,7 +28,7 @@ const PROGRAM: &CStr = c"/bin/true";
 /// Processes that a command of level medium may have, by default.
 const PIDS: u32 = 4_096;
 
-/// What every birth needs.
+/// What every spawn needs.
 struct Tools {
     workspace: CString,
     argv: CArray,

@@ -1,4 +1,4 @@
-//! Confinement, limits and accounting of process trees: cells (namespaces and a view of their
+//! Confinement, limits and accounting of process trees: jails (namespaces and a view of their
 //! own), walls (capabilities, Landlock, seccomp), overlays, cgroups of either version, and
 //! setrlimit(2). Must never know of async runtimes or journals.
 //!

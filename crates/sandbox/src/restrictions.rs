@@ -32,7 +32,7 @@ impl Restrictions {
         }
     }
 
-    /// Whether a confinement has its commands in a cell; without namespaces or a root of their
+    /// Whether a confinement has its commands in a jail; without namespaces or a root of their
     /// own there is nothing to enter.
     #[must_use]
     pub fn needs_jail(spec: &SandboxSpec) -> bool {
@@ -73,7 +73,7 @@ fn drop_capabilities() -> Result<(), Errno> {
         | CapabilitiesSecureBits::NO_ROOT_LOCKED
         | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
         | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
-    // A caller outside a cell may lack the permission; then it has none to drop either.
+    // A caller outside a jail may lack the permission; then it has none to drop either.
     match rustix::thread::set_capabilities_secure_bits(bits) {
         Ok(()) => drop_bounding_set()?,
         Err(Errno::PERM) => {}

@@ -15,16 +15,16 @@ pub fn child_limits(limits: &Limits) -> Vec<(i32, u64)> {
     open_files.into_iter().chain(file_bytes).collect()
 }
 
-/// Signals that wait, and with them POSIX timers, of one cell.
+/// Signals that wait, and with them POSIX timers, of one jail.
 const PENDING_SIGNALS: u64 = 1_024;
-/// Bytes of POSIX message queues of one cell: two with the usual attributes.
+/// Bytes of POSIX message queues of one jail: two with the usual attributes.
 const MESSAGE_QUEUE_BYTES: u64 = 204_800;
-/// Bytes that each process of a cell may lock into memory, and that all of them may lock of
+/// Bytes that each process of a jail may lock into memory, and that all of them may lock of
 /// shared memory.
 const LOCKED_BYTES: u64 = 8 << 20;
 
-/// The same for a command of a cell, with its share of what the kernel counts per user. It counts
-/// per user and user namespace too (since Linux 5.14), and the namespace is the cell's own: what
+/// The same for a command of a jail, with its share of what the kernel counts per user. It counts
+/// per user and user namespace too (since Linux 5.14), and the namespace is the jail's own: what
 /// the host's user has does not count here. So can processes be counted, where no cgroup
 /// does (`cgroup_counts_pids`).
 #[must_use]

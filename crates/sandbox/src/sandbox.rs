@@ -1,4 +1,4 @@
-//! The sandbox alone: one command in a cell of its own, for whoever embeds this crate, for
+//! The sandbox alone: one command in a jail of its own, for whoever embeds this crate, for
 //! `doctor`, and for measurements. The process place uses the same parts with its own pipes,
 //! journals and cgroups.
 
@@ -55,10 +55,10 @@ pub enum SandboxStdio<'a> {
 /// Why a command does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// Its cell could not be built.
+    /// Its jail could not be built.
     #[error(transparent)]
     Jail(#[from] JailError),
-    /// It could not be born in it.
+    /// It could not be spawned in it.
     #[error("{}: {}", .step.name(), io::Error::from_raw_os_error(.errno.raw_os_error()))]
     Spawn {
         /// The step that failed.
@@ -107,7 +107,7 @@ impl Sandbox {
         Self { spec, limits }
     }
 
-    /// Builds a cell and runs a command in it.
+    /// Builds a jail and runs a command in it.
     ///
     /// # Errors
     /// What failed; then nothing runs and nothing is left.
@@ -177,7 +177,7 @@ impl SandboxChild {
         self.pid
     }
 
-    /// The cell it lives in; none where the confinement does without.
+    /// The jail it lives in; none where the confinement does without.
     #[must_use]
     pub const fn jail(&self) -> Option<&Jail> {
         self.jail.as_ref()

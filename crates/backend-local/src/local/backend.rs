@@ -36,7 +36,7 @@ const GONE_PREFIX: &str = ".gone-";
 /// Shims that are tried for one plan; one may have been killed while it was idle.
 const SHIMS_TRIED: usize = 8;
 
-/// Who does the work of births.
+/// What forks the shims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ZygoteConfig {
     /// This executable, started with the single argument `__keeper`; executions outlive us.
@@ -65,7 +65,7 @@ pub enum BackendOpenError {
         /// Why.
         source: io::Error,
     },
-    /// The keeper cannot be started.
+    /// The zygote cannot be started.
     #[error("the keeper {path} cannot be started: {source}")]
     Zygote {
         /// Which executable.
@@ -88,7 +88,7 @@ impl LocalBackend {
     /// is made with mode 0700 where it is missing. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the directory cannot be used or the keeper not be started.
+    /// When the directory cannot be used or the zygote not be started.
     pub async fn open(state_dir: &Path, zygote: ZygoteConfig) -> Result<Self, BackendOpenError> {
         let unusable = |source| BackendOpenError::StateDirectory {
             path: state_dir.to_owned(),
@@ -220,7 +220,7 @@ fn remove_prepared(executions: &Path) {
     }
 }
 
-/// What a keeper adds: what outlives the daemon, commands and gates.
+/// What a zygote adds: what outlives the daemon, commands and egress proxies.
 fn with_zygote(mut capabilities: CapabilitySet) -> CapabilitySet {
     capabilities.present.push(Capability::Durable);
     let is_network = |it: &&MissingCapability| it.ability == Capability::NetworkNamespace;
@@ -300,7 +300,7 @@ impl Backend for LocalBackend {
         Box::pin(self.start(plan))
     }
 
-    /// Not for executions that this place gave birth to itself.
+    /// Not for executions that this backend started itself.
     fn recover(&self, id: ExecutionId) -> BoxFuture<'_, RecoveryOutcome> {
         Box::pin(recovery::recover(Arc::clone(&self.shims), id))
     }

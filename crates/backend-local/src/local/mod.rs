@@ -2,7 +2,7 @@
 //! tells.
 //!
 //! `backend` is the public face, `shim_manager` where shims come from, `pool` those that wait for
-//! plans, `zygote_client` the line to the keeper and `connection` to a shim, `recovery` the
+//! plans, `zygote_client` the line to the zygote and `connection` to a shim, `recovery` the
 //! way back to what an earlier engine started, `sweep` the end of what has nobody else,
 //! `snapshot` a look at what runs, `tree_members` who that is, `sockets` what listens, `disk_quota` at what a workspace has grown by, `overlay` what was
 //! written to an overlay.

@@ -1,4 +1,4 @@
-//! What became of executions whose daemon is gone (specification 01 §3, the recovery table):
+//! What became of executions whose daemon is gone:
 //!
 //! | found | means |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Where shims come from and go to: the keeper, or threads of this process.
+//! Where shims come from and go to: the zygote, or threads of this process.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -27,15 +27,15 @@ use crate::proto::ZygoteEvent;
 use crate::shim::{ShimInfo, ShimMode, ShimSetup, serve};
 use crate::sys::{proc, seqpacket};
 
-/// How long a keeper may be silent while it owes a shim, in milliseconds; then it is replaced.
+/// How long a zygote may be silent while it owes a shim, in milliseconds; then it is replaced.
 const ZYGOTE_RESPONSE_MS: u64 = 100;
-/// How long a keeper may take to begin, in milliseconds: an exec of our own executable.
+/// How long a zygote may take to begin, in milliseconds: an exec of our own executable.
 const ZYGOTE_START_MS: u64 = 5_000;
-/// How long a keeper may take to sweep the tree of a killed shim, in milliseconds.
+/// How long a zygote may take to sweep the tree of a killed shim, in milliseconds.
 const SWEEP_WAIT_MS: u64 = 5_000;
 /// Shims called at once, at most.
 const RECONNECTS_MAX: usize = 16;
-/// Keepers that are tried for one plan.
+/// Zygotes that are tried for one plan.
 const ZYGOTE_ATTEMPTS: usize = 3;
 /// How long after a burst unused shims are let go, in milliseconds.
 const TRIM_MS: u64 = 5_000;
@@ -46,7 +46,7 @@ static NEXT_THREAD_SERIAL: AtomicU32 = AtomicU32::new(1);
 /// Who makes shims.
 #[derive(Debug)]
 pub(super) enum ShimSource {
-    /// A keeper, which is replaced when it dies.
+    /// A zygote, which is replaced when it dies.
     Zygote {
         executable: PathBuf,
         link: tokio::sync::Mutex<Option<Arc<ZygoteClient>>>,
@@ -84,7 +84,7 @@ pub(super) struct ShimManager {
     trees: Mutex<HashMap<ExecutionId, Arc<TreeInfo>>>,
     /// What listens on the host.
     pub(super) tables: ListenTables,
-    /// Shims the keeper has buried, until their connections have noticed.
+    /// Shims the zygote has reaped, until their connections have noticed.
     reaped: Mutex<HashSet<u32>>,
     reaped_notify: Notify,
     /// Who asks shims that were left running: each takes several descriptors for a moment.
@@ -95,7 +95,7 @@ pub(super) struct ShimManager {
     stop: CancellationToken,
 }
 
-/// Starts an executable as the keeper and hears what can be enforced here.
+/// Starts an executable as the zygote and hears what can be enforced here.
 pub(super) async fn start_zygote(
     executable: &Path,
     executions: &OwnedFd,
@@ -108,7 +108,7 @@ pub(super) async fn start_zygote(
         }
         link.kill();
         link.wait_exit().await;
-        // One that ended may have been killed; one that is silent is no keeper.
+        // One that ended may have been killed; one that is silent is no zygote.
         if !matches!(hello, Ok(None)) {
             break;
         }
@@ -241,7 +241,7 @@ impl ShimManager {
         });
     }
 
-    /// Asks for one shim; a dead keeper is replaced first.
+    /// Asks for one shim; a dead zygote is replaced first.
     async fn request_shim(self: &Arc<Self>) -> Result<Option<Arc<ZygoteClient>>, SpawnError> {
         let failed = |error: io::Error| zygote_error(&error.to_string());
         let (executable, link) = match &self.source {
@@ -271,7 +271,7 @@ impl ShimManager {
         Ok(Some(zygote))
     }
 
-    /// A keeper that does not answer may be stopped or stuck: away with it.
+    /// A zygote that does not answer may be stopped or stuck: away with it.
     async fn drop_zygote(&self, zygote: Option<Arc<ZygoteClient>>) {
         let (ShimSource::Zygote { link, .. }, Some(zygote)) = (&self.source, zygote) else {
             return;
@@ -287,7 +287,7 @@ impl ShimManager {
         }
     }
 
-    /// Without a keeper: a shim on a thread of this process.
+    /// Without a zygote: a shim on a thread of this process.
     fn start_thread(self: &Arc<Self>) -> io::Result<()> {
         let ShimSource::Threads {
             cgroup_root,
@@ -316,7 +316,7 @@ impl ShimManager {
         self.reaped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes on what a keeper says, until it is gone.
+    /// Passes on what a zygote says, until it is gone.
     fn spawn_zygote_reader(self: &Arc<Self>, link: &Arc<ZygoteClient>) {
         let (shims, link) = (Arc::clone(self), Arc::clone(link));
         self.tasks.spawn(async move {
@@ -463,7 +463,7 @@ impl ShimManager {
         }
     }
 
-    /// Waits until the keeper has swept what a shim left; false when it cannot any more.
+    /// Waits until the zygote has swept what a shim left; false when it cannot any more.
     async fn wait_reaped(&self, pid: u32, zygote: &ZygoteClient) -> bool {
         let deadline = Instant::now() + Duration::from_millis(SWEEP_WAIT_MS);
         loop {
@@ -501,7 +501,7 @@ fn zygote_error(reason: &str) -> SpawnError {
     SpawnError::Zygote(reason.to_owned())
 }
 
-/// Waits for a shim as long as the keeper is not silent for too long. None when it is; an
+/// Waits for a shim as long as the zygote is not silent for too long. None when it is; an
 /// error when nobody can come.
 async fn wait_for_shim(
     waiting: &mut oneshot::Receiver<ShimResult>,

@@ -1,4 +1,4 @@
-//! Ends what a killed shim left when no keeper was there to do it: members are found by the
+//! Ends what a killed shim left when no zygote was there to do it: members are found by the
 //! shim's cgroups, by the mark in their environment and by their process groups.
 
 use std::collections::BTreeSet;

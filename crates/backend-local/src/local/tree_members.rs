@@ -136,7 +136,7 @@ pub(super) fn live_members(
         let pids = proc::members(&marker(id), None);
         pids.into_iter().filter_map(LiveProcess::read).collect()
     };
-    // The leader leads its process group and was born first.
+    // The leader leads its process group and was spawned first.
     members.sort_by_key(|it| (it.stat.group != it.pid, it.stat.start, it.pid));
     members
 }
@@ -218,8 +218,8 @@ fn shim_descendants(tree: &TreeInfo) -> Vec<LiveProcess> {
     members
 }
 
-/// Children of a shim that are ours: the warden and the gate of a cell, and who has not become
-/// the command yet. Anybody can call themselves so, and is then not seen.
+/// Children of a shim that are ours: the init and the egress proxy of a jail, and who has not
+/// become the command yet. Anybody can call themselves so, and is then not seen.
 fn is_helper(child: &LiveProcess) -> bool {
     let roles = [process_name::INIT, process_name::EGRESS, process_name::SHIM];
     roles

@@ -1,4 +1,4 @@
-//! The daemon's line to its keeper.
+//! The daemon's line to its zygote.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,14 +20,14 @@ use crate::sys::async_fd;
 use crate::sys::seqpacket::{self, ReceiveMode};
 use crate::zygote::ZYGOTE_ARGUMENT;
 
-/// How long a keeper may leave requests unread, in milliseconds.
+/// How long a zygote may leave requests unread, in milliseconds.
 const REQUEST_TIMEOUT_MS: u64 = 100;
-/// How long a keeper may take to end by itself, in milliseconds.
+/// How long a zygote may take to end by itself, in milliseconds.
 const SHUTDOWN_TIMEOUT_MS: u64 = 1_000;
-/// Bytes of the largest message a keeper sends.
+/// Bytes of the largest message a zygote sends.
 const MESSAGE_BYTES: usize = 8 * 1024;
 
-/// One keeper, from its start to its death.
+/// One zygote, from its start to its death.
 #[derive(Debug)]
 pub(super) struct ZygoteClient {
     socket: AsyncFd<OwnedFd>,
@@ -39,7 +39,7 @@ pub(super) struct ZygoteClient {
 }
 
 impl ZygoteClient {
-    /// Starts an executable as the keeper: its descriptor 0 is the socket, its descriptor 1
+    /// Starts an executable as the zygote: its descriptor 0 is the socket, its descriptor 1
     /// the directory of executions. Nothing of our environment goes along. It has the limit on
     /// open files that commands get back by the time it is asked for a shim.
     pub(super) fn start(executable: &Path, executions: BorrowedFd<'_>) -> io::Result<Self> {
@@ -61,7 +61,7 @@ impl ZygoteClient {
         })
     }
 
-    /// Asks for shims; false when the keeper takes no requests within [`REQUEST_TIMEOUT_MS`].
+    /// Asks for shims; false when the zygote takes no requests within [`REQUEST_TIMEOUT_MS`].
     pub(super) async fn request_shims(&self, count: u32) -> bool {
         let Ok(bytes) = encode(&ZygoteRequest::Fork { count }) else {
             return false;
@@ -92,7 +92,7 @@ impl ZygoteClient {
             .elapsed()
     }
 
-    /// Takes in one message; none when the keeper is gone.
+    /// Takes in one message; none when the zygote is gone.
     pub(super) async fn receive(&self) -> Option<(ZygoteEvent, Option<OwnedFd>)> {
         let mut buffer = vec![0; MESSAGE_BYTES];
         loop {
@@ -115,7 +115,7 @@ impl ZygoteClient {
         }
     }
 
-    /// Kills it; a keeper that does not answer may be stopped, and would never end.
+    /// Kills it; a zygote that does not answer may be stopped, and would never end.
     pub(super) fn kill(&self) {
         // Not reaped yet, so its pid is its own.
         let _gone = self.child().kill();

@@ -1,42 +1,41 @@
-//! How much of an input a terminal's line can hold.
+//! How much of an input fits into a terminal's unfinished line.
 //!
-//! While a terminal gathers lines (`ICANON`), the kernel keeps an unfinished one in a buffer of
-//! 4,096 bytes and drops what exceeds it without a word: nothing of what is written there may
-//! go further. A terminal without lines holds the writer up instead, and so do whole lines
-//! that nobody has read.
+//! In canonical mode (`ICANON`, termios(3)) the kernel keeps an unfinished line in a buffer of
+//! 4,096 bytes and silently drops what exceeds it: no more may be written there. A terminal in raw
+//! mode blocks the writer instead, and so do complete lines that nobody has read.
 
 use rustix::termios::{InputModes, LocalModes, SpecialCodeIndex, Termios};
 
-/// Bytes of an unfinished line that the kernel keeps (`N_TTY_BUF_SIZE` less the line's end).
+/// Bytes of an unfinished line that the kernel keeps (`N_TTY_BUF_SIZE` less the line terminator).
 pub(crate) const LINE_BYTES: usize = 4_095;
 
-/// The unfinished line of a terminal, as far as it was written from here. Never shorter than
-/// the kernel's: where a character takes several bytes away, one is counted.
+/// The unfinished line of a terminal, as far as it was written by this shim. Never shorter than the
+/// kernel's: where erasing a character removes several bytes, one is counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CanonicalLine {
     bytes: usize,
-    /// The next character stands for itself.
+    /// The next character is literal (`VLNEXT`).
     literal_next: bool,
 }
 
 /// What one byte does to an unfinished line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ByteEffect {
-    /// It becomes part of it, so many bytes long.
+    /// It is appended and takes this many bytes.
     Grows(usize),
-    /// It ends it, or throws it away.
+    /// It ends or discards the line.
     Ends,
-    /// It takes its last character away.
+    /// It erases the last character.
     Erases,
-    /// It has the next one taken as it is.
+    /// It makes the next character literal.
     Quotes,
-    /// It leaves no trace in it.
+    /// It leaves the line unchanged.
     Nothing,
 }
 
 impl CanonicalLine {
-    /// How many of `bytes` may be written now; all of them where the terminal hands over what
-    /// it gets. A byte that ends the line always may.
+    /// How many of `bytes` may be written now; all of them in raw mode. A byte that ends the line
+    /// may always be written.
     pub(crate) fn capacity(self, modes: &Termios, bytes: &[u8]) -> usize {
         if !is_canonical(modes) {
             return bytes.len();
@@ -48,7 +47,7 @@ impl CanonicalLine {
             .unwrap_or(bytes.len())
     }
 
-    /// These were written.
+    /// Records that these bytes were written.
     pub(crate) fn record_written(&mut self, modes: &Termios, bytes: &[u8]) {
         if !is_canonical(modes) {
             *self = Self::default();
@@ -59,7 +58,7 @@ impl CanonicalLine {
         }
     }
 
-    /// Whether it has begun.
+    /// Whether the line has begun.
     pub(crate) const fn is_unfinished(self) -> bool {
         self.bytes > 0
     }
@@ -87,7 +86,7 @@ const fn is_canonical(modes: &Termios) -> bool {
     modes.local_modes.contains(LocalModes::ICANON)
 }
 
-/// As the kernel's line discipline decides it, in its order.
+/// Decides as the kernel's line discipline (`N_TTY`) does, in its order.
 fn byte_effect(modes: &Termios, byte: u8) -> ByteEffect {
     let (local, input) = (modes.local_modes, modes.input_modes);
     let extended = local.contains(LocalModes::IEXTEN);
@@ -96,7 +95,7 @@ fn byte_effect(modes: &Termios, byte: u8) -> ByteEffect {
     } else {
         byte
     };
-    // A code of zero is switched off.
+    // A code of zero is disabled.
     let is = |code: SpecialCodeIndex| byte != 0 && modes.special_codes[code] == byte;
     let flow = is(SpecialCodeIndex::VSTART) || is(SpecialCodeIndex::VSTOP);
     let signals = [

@@ -14,25 +14,26 @@ use crate::sys::memory;
 /// The child's descriptors and ours.
 #[derive(Debug)]
 pub(super) struct Channels {
-    /// For 0, 1 and 2; each is 3 or more itself.
+    /// The child's descriptors 0, 1 and 2; each of these numbers is 3 or more.
     pub(super) child: [OwnedFd; 3],
-    /// What is read.
+    /// The shim's ends that output is read from.
     pub(super) sources: Vec<(StreamName, OwnedFd)>,
-    /// Where input goes; none for a terminal, which is written through what is read.
+    /// Where input is written; none for a terminal, which is written through the descriptor that is
+    /// read.
     pub(super) input: Option<OwnedFd>,
-    /// Whether the child's are a terminal.
+    /// Whether the child's descriptors are a terminal.
     pub(super) terminal: bool,
 }
 
 impl Channels {
-    /// Opens them. Within walls, an empty input is a file of the command's own: the machine's
+    /// Opens the channels. In a jail, an empty input is a file of the command's own: the machine's
     /// `/dev/null` could not be opened again by its name (`/dev/stdin`).
     pub(super) fn open(io: &WireIo, in_jail: bool) -> Result<Self, Errno> {
         open_channels(io, in_jail)
     }
 }
 
-/// The step at which a birth fails without them.
+/// The step at which a spawn fails when the channels cannot be opened.
 pub(super) const fn failing_step(io: &WireIo) -> &'static str {
     match io {
         WireIo::Pty(_) => STEP_TERMINAL,
@@ -72,7 +73,7 @@ fn stdin_file(bytes: &[u8]) -> Result<OwnedFd, Errno> {
 
 fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // Reading must not block; the child's end is a description of its own and does.
+    // Reads must not block; the child's end is another open file description and blocks.
     rustix::io::ioctl_fionbio(&read, true)?;
     Ok((read, write))
 }
@@ -99,7 +100,7 @@ fn terminal(size: TermSize) -> Result<Channels, Errno> {
     })
 }
 
-/// Tells a terminal its size.
+/// Sets the size of a terminal.
 pub(crate) fn set_size(terminal: &OwnedFd, size: TermSize) -> Result<(), Errno> {
     let size = rustix::termios::Winsize {
         ws_row: size.rows,
@@ -119,7 +120,7 @@ fn dev_null() -> Result<OwnedFd, Errno> {
     )
 }
 
-/// The same, with a number that the child's dup2 cannot overwrite.
+/// The same descriptor under a number that the child's dup2(2) cannot overwrite.
 fn above_stdio(descriptor: OwnedFd) -> Result<OwnedFd, Errno> {
     use std::os::fd::AsRawFd;
     if descriptor.as_raw_fd() > 2 {

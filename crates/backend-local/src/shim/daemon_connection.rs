@@ -1,5 +1,5 @@
-//! The shim's line to a daemon: the socket it was born with, or, once that daemon is gone,
-//! `ctl.sock` in the execution's directory, where the next one calls.
+//! The shim's connection to a daemon: the socket it was started with, or, once that daemon is gone,
+//! `ctl.sock` in the execution's directory, where the next daemon connects.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,47 +21,47 @@ pub(crate) const CONTROL_SOCKET: &str = "ctl.sock";
 /// dropped. Of marks of the output's end only the last one waits, and everything else is said
 /// once, or once for each order.
 const WAITING_MAX: usize = 256;
-/// How long a last message may wait for a daemon that does not read, in milliseconds.
+/// How long the last messages may wait for a daemon that does not read, in milliseconds.
 const FLUSH_TIMEOUT_MS: i64 = 2_000;
-/// The control socket's name before it listens.
+/// The control socket's name before it is listening.
 const UNFINISHED_SOCKET: &str = "ctl.tmp";
-/// Daemons that may knock at once.
+/// The backlog of listen(2) for connecting daemons.
 const BACKLOG: i32 = 4;
 
-/// Who can be talked to.
+/// The state of the connection.
 #[derive(Debug)]
 enum DaemonPeer {
-    /// A daemon.
+    /// A daemon is connected.
     Daemon(OwnedFd),
-    /// Nobody yet; somebody may call.
+    /// No daemon; one may connect.
     Listening(OwnedFd),
-    /// Nobody, and no way to be called.
+    /// No daemon, and no socket to connect to.
     Nobody,
 }
 
-/// What came in.
+/// The result of a receive.
 #[derive(Debug)]
 pub(crate) enum DaemonEvent {
     /// A message.
     Message(ShimRequest, Option<OwnedFd>),
     /// Nothing now.
     Nothing,
-    /// A message of another version, or none at all.
+    /// A message of another version, or one that cannot be decoded.
     Malformed,
     /// The daemon is gone.
     Hangup,
-    /// A new daemon called.
+    /// A new daemon connected.
     Reconnected,
 }
 
-/// The line.
+/// The connection and its queue.
 #[derive(Debug)]
 pub(crate) struct DaemonConnection {
     peer: DaemonPeer,
     queue: SendQueue,
 }
 
-/// Messages that wait for a daemon that does not read, in order.
+/// Messages queued for a daemon that does not read, in order.
 #[derive(Debug)]
 struct SendQueue(VecDeque<QueuedPacket>);
 
@@ -69,12 +69,12 @@ struct SendQueue(VecDeque<QueuedPacket>);
 struct QueuedPacket {
     bytes: Vec<u8>,
     descriptor: Option<OwnedFd>,
-    /// It says where the output ends: a later one says more.
+    /// Whether it is a notice of the output's end, which a later one supersedes.
     is_output_end: bool,
 }
 
 impl SendQueue {
-    /// Adds a message. A mark takes the place of the one before it.
+    /// Queues a message. A notice of the output's end replaces the one before it.
     fn push(&mut self, message: &ShimEvent, descriptor: Option<OwnedFd>) {
         let is_query = matches!(message, ShimEvent::TerminalQuery { .. });
         if is_query && self.0.len() >= WAITING_MAX {
@@ -96,7 +96,7 @@ impl SendQueue {
 }
 
 impl DaemonConnection {
-    /// A line to the daemon at the other end of `socket`.
+    /// A connection to the daemon at the other end of `socket`.
     pub(crate) const fn new(socket: OwnedFd) -> Self {
         Self {
             peer: DaemonPeer::Daemon(socket),
@@ -104,7 +104,7 @@ impl DaemonConnection {
         }
     }
 
-    /// What to poll, if anything.
+    /// The descriptor to poll, if any.
     pub(crate) fn poll_fd(&self) -> Option<PollFd<'_>> {
         match &self.peer {
             DaemonPeer::Daemon(socket) if self.queue.0.is_empty() => {
@@ -116,7 +116,7 @@ impl DaemonConnection {
         }
     }
 
-    /// Whether a message comes in so long, or the daemon goes.
+    /// Whether a message or the daemon's hang-up arrives within `limit`.
     pub(crate) fn is_readable_within(&self, limit: Duration) -> bool {
         let Some(mut polled) = self.poll_fd().map(|polled| [polled]) else {
             return true;
@@ -125,12 +125,12 @@ impl DaemonConnection {
         rustix::event::poll(&mut polled, Some(&limit)) != Ok(0)
     }
 
-    /// Whether a daemon is there.
+    /// Whether a daemon is connected.
     pub(crate) const fn has_daemon(&self) -> bool {
         matches!(self.peer, DaemonPeer::Daemon(_))
     }
 
-    /// Sends, or keeps for when the daemon reads again.
+    /// Sends a message, or queues it until the daemon reads again.
     pub(crate) fn send(&mut self, message: &ShimEvent, descriptor: Option<OwnedFd>) {
         if !self.has_daemon() {
             return;
@@ -139,7 +139,7 @@ impl DaemonConnection {
         self.flush();
     }
 
-    /// Sends what waits, as far as the daemon takes it.
+    /// Sends queued messages, as far as the daemon accepts them.
     pub(crate) fn flush(&mut self) {
         let DaemonPeer::Daemon(socket) = &self.peer else {
             self.queue.0.clear();
@@ -149,13 +149,13 @@ impl DaemonConnection {
             let descriptor = first.descriptor.as_ref().map(AsFd::as_fd);
             match seqpacket::send(socket.as_fd(), &first.bytes, descriptor) {
                 Err(Errno::AGAIN) => return,
-                // Gone daemons show themselves by the end of what they send.
+                // A daemon that is gone is detected by the end of its messages.
                 Ok(()) | Err(_) => drop(self.queue.0.pop_front()),
             }
         }
     }
 
-    /// Waits until everything was taken, or the daemon proves not to read.
+    /// Waits until everything was sent, or the daemon does not read within the timeout.
     pub(crate) fn flush_blocking(&mut self) {
         let limit = rustix::event::Timespec {
             tv_sec: FLUSH_TIMEOUT_MS / 1_000,
@@ -173,7 +173,7 @@ impl DaemonConnection {
         }
     }
 
-    /// Takes one message, or one caller.
+    /// Receives one message, or accepts one daemon.
     pub(crate) fn receive(&mut self, buffer: &mut [u8], patience: ReceiveMode) -> DaemonEvent {
         match &self.peer {
             DaemonPeer::Daemon(socket) => {
@@ -199,9 +199,9 @@ impl DaemonConnection {
         DaemonEvent::Hangup
     }
 
-    /// Opens `ctl.sock` in `dir` for the next daemon. The path goes through the directory's
-    /// descriptor, so that it fits into an address however long it is.
-    /// Whether it is open.
+    /// Opens `ctl.sock` in `dir` for the next daemon; true if it is listening. The path goes
+    /// through the directory's descriptor, so that it fits into a socket address however long it
+    /// is.
     pub(crate) fn listen(&mut self, dir: BorrowedFd<'_>) -> bool {
         execution_dir::remove(dir, UNFINISHED_SOCKET);
         match open_listener(dir) {
@@ -233,7 +233,7 @@ fn open_listener(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None,
     )?;
-    // Under its name it always answers: whoever sees it can connect.
+    // Renamed only once it is listening: a process that sees the name can connect.
     bind(&listener, &control_address(dir, UNFINISHED_SOCKET)?)?;
     listen(&listener, BACKLOG)?;
     renameat(dir, UNFINISHED_SOCKET, dir, CONTROL_SOCKET)?;

@@ -1,4 +1,4 @@
-//! One tree from birth to its end: a poll loop over the daemon, the leader and its output.
+//! Runs one tree from spawn to its end: a poll loop over the daemon, the leader and its output.
 
 mod finish;
 mod freeze;
@@ -35,24 +35,24 @@ use crate::sys::seqpacket::ReceiveMode;
 use crate::sys::signals;
 use crate::sys::time::ClockReading;
 
-/// Between two tries of what a full disk refused while no daemon lives, in milliseconds.
+/// The interval of retries after a full disk while no daemon is connected, in milliseconds.
 const RETRY_MS: u64 = 500;
-/// A command whose start was not asked for is told of all the same once it lived so long, in
-/// milliseconds: what is over before costs the daemon no wake-up.
+/// A command without [`report_start`](crate::LaunchPlan::report_start) is reported as started once
+/// it has lived this long, in milliseconds: one that ends earlier costs the daemon no wake-up.
 const REPORT_START_MS: u64 = 20;
-/// Bytes of the read buffer that stay touched between commands.
+/// Bytes of the read buffer that stay resident between commands.
 const WARM_BYTES: usize = 16 * 1024;
 
-/// What becomes of the shim afterwards.
+/// What the shim does after an attempt.
 #[derive(Debug)]
 pub(crate) enum AttemptEnd {
-    /// Nothing is left; the next plan may come.
+    /// Nothing is left of the attempt; another plan may come.
     Recycle(DaemonConnection),
-    /// No daemon is there, or something could not be ended.
+    /// The shim exits: no daemon is connected, or a process could not be killed.
     Leave,
 }
 
-/// One tree under way.
+/// One running tree.
 #[derive(Debug)]
 pub(crate) struct AttemptRunner<'a> {
     shim: &'a mut Shim,
@@ -62,52 +62,52 @@ pub(crate) struct AttemptRunner<'a> {
     tree: ProcessTree,
     streams: OutputStreams,
     input: Option<OwnedFd>,
-    /// Inputs that go in once.
+    /// Inputs that are written at most once.
     idempotent_inputs: IdempotentInputs,
-    /// What a terminal holds of an unfinished line.
+    /// The unfinished line of the terminal.
     canonical_line: CanonicalLine,
-    /// What its program asks a terminal.
+    /// Finds the program's terminal queries.
     query_scanner: TerminalQueryScanner,
     sink: OutputSink,
     escalation: KillEscalation,
     started: ClockReading,
-    /// When the leader's end was seen; of a detached tree, when the last one's was.
+    /// When the leader's end was noticed; of a detached tree, the last process's.
     ended: Option<ClockReading>,
-    /// The leader has ended and others went on in its place, which was told.
+    /// The leader has ended, others continue the attempt, and this was reported.
     detached: bool,
     wall_at: Option<Instant>,
     idle_at: Option<Instant>,
     listen_at: Option<Instant>,
-    /// Where there is no room reserved for the exit record: when that is tried.
+    /// When reserving space for the exit record is tried, where none is reserved.
     reserve_at: Option<Instant>,
-    /// When the daemon is told that it runs, unless it has ended by then.
+    /// When the start is reported, unless the attempt has ended by then.
     report_at: Option<Instant>,
     notifier: NotifyThrottle,
     /// The exit record could not be written. Recovery must then not find this shim alive with
-    /// another execution: it does not take one.
+    /// another execution: it accepts none.
     exit_unrecorded: bool,
     oom_before: u64,
-    /// Processor time in the slot before, where orphans are reaped by a warden.
+    /// Processor time in the slot before the start, where orphans are reaped by an init.
     cpu_before: Option<(u64, u64)>,
-    /// Limits that were told of.
+    /// Limits that were reported.
     limits_hit: Vec<LimitKind>,
     freeze_state: Option<FreezeState>,
-    /// Somebody ordered a signal that stops it, and none since that continues it.
+    /// A signal that stops the tree was requested, and none since that continues it.
     stop_ordered: bool,
 }
 
-/// What a round of deadlines came to.
+/// The result of handling the timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LoopAction {
-    /// It is not over.
+    /// The attempt continues.
     Continue,
-    /// Nobody is left.
+    /// No process is left.
     Empty,
-    /// Somebody is left that cannot be ended.
+    /// Processes are left that cannot be killed.
     GaveUp,
 }
 
-/// What a poll found ready.
+/// The descriptors a poll found ready.
 #[derive(Debug, Default)]
 struct PollReady {
     daemon: bool,
@@ -117,7 +117,7 @@ struct PollReady {
 }
 
 impl<'a> AttemptRunner<'a> {
-    /// Takes over what was just born.
+    /// Takes over a tree that was just spawned.
     pub(crate) fn new(shim: &'a mut Shim, daemon: DaemonConnection, spawned: SpawnedTree) -> Self {
         let (dir, plan) = (spawned.dir.as_fd(), &spawned.plan);
         let attempt_start = (plan.attempt, plan.min_output_offset);
@@ -165,7 +165,7 @@ impl<'a> AttemptRunner<'a> {
         }
     }
 
-    /// Carries it to its end.
+    /// Runs the tree to its end.
     pub(crate) fn run(mut self) -> AttemptEnd {
         if self.plan.report_start {
             self.send_started();
@@ -193,7 +193,7 @@ impl<'a> AttemptRunner<'a> {
         }
     }
 
-    /// Tells the daemon that it runs; once.
+    /// Reports the start, once.
     fn send_started(&mut self) {
         if self.report_at.take().is_some() {
             let (pid, at) = (self.tree.pid(), self.started.timestamp());
@@ -224,7 +224,7 @@ impl<'a> AttemptRunner<'a> {
         }
         let streams = polled.len();
         let mut indices = [0; 2];
-        // A reader of what is in memory is slower than the command: the command waits.
+        // A reader of the memory file is slower than the command: the command waits.
         let readable = (!self.sink.must_pause_reads()).then(|| self.streams.polled());
         for (slot, (index, source)) in indices.iter_mut().zip(readable.into_iter().flatten()) {
             *slot = index;
@@ -305,7 +305,7 @@ impl<'a> AttemptRunner<'a> {
         self.listen_at = (!listens).then(|| Instant::now() + Duration::from_millis(RETRY_MS));
     }
 
-    /// A new daemon called: it is told what runs here.
+    /// Describes the running attempt to a daemon that just connected.
     fn send_hello(&mut self) {
         execution_dir::remove(self.dir.as_fd(), CONTROL_SOCKET);
         let hello = ShimEvent::Hello {
@@ -372,8 +372,8 @@ impl<'a> AttemptRunner<'a> {
         }
     }
 
-    /// What the program asked its terminal in the bytes just read, if anybody is there to
-    /// answer. The place in the journal is right but for secrets that were replaced.
+    /// Reports the terminal queries in the bytes just read, if a daemon is connected to answer
+    /// them. The journal offset is exact except where secrets were replaced.
     fn send_terminal_queries(&mut self, before: u64, bytes: usize) {
         let chunk = &self.shim.buffer.as_mut_slice()[..bytes];
         for (query, len) in self.query_scanner.scan(chunk, Instant::now()) {
@@ -383,8 +383,8 @@ impl<'a> AttemptRunner<'a> {
         }
     }
 
-    /// Output came: the idle clock begins anew, watchers are told, and so is what became of the
-    /// way to the disk.
+    /// Handles new output: restarts the idle timeout, notifies watchers, and reports changes of the
+    /// output sink.
     fn on_output(&mut self, bytes: usize) {
         if bytes > 0 && self.idle_at.is_some() {
             self.idle_at = self
@@ -398,7 +398,7 @@ impl<'a> AttemptRunner<'a> {
         self.notify_output();
     }
 
-    /// Tells where output goes, where that has changed.
+    /// Reports where output goes, where that has changed.
     fn send_sink_events(&mut self) {
         for event in self.sink.take_events() {
             match event {
@@ -423,7 +423,8 @@ impl<'a> AttemptRunner<'a> {
         }
     }
 
-    /// Somebody of the tree ended or changed; whether all is over.
+    /// Handles the end or a change of state of a process of the tree; true when the attempt is
+    /// over.
     fn on_child_event(&mut self) -> bool {
         if let Some(signal) = &self.shim.child_signal {
             signals::drain_signalfd(signal.as_fd());
@@ -451,7 +452,7 @@ impl<'a> AttemptRunner<'a> {
             .on_leader_exit(self.tree.orphan_policy(), Instant::now());
     }
 
-    /// What the leader left behind goes on in its place.
+    /// Lets the processes the leader left behind continue the attempt.
     fn detach(&mut self) {
         self.detached = true;
         self.tree.detach();
@@ -469,7 +470,7 @@ impl<'a> AttemptRunner<'a> {
         self.escalation.is_running() && self.freeze_state.is_none()
     }
 
-    /// Whatever the time demands.
+    /// Handles every timer that is due.
     fn on_timers(&mut self, now: Instant) -> LoopAction {
         if self.report_at.is_some_and(|at| now >= at) {
             self.send_started();
@@ -516,7 +517,7 @@ impl<'a> AttemptRunner<'a> {
     fn terminate(&mut self, reason: KillReason, grace: Duration) {
         self.thaw_for_exit();
         if let Some(action) = self.escalation.terminate(reason, grace, Instant::now()) {
-            // Where this empties the tree, SIGCHLD and the pidfd wake the loop to see it.
+            // Where this empties the tree, SIGCHLD and the pidfd wake the loop.
             let _action = self.apply(action);
         }
     }

@@ -1,8 +1,8 @@
-//! Birth within walls: the cell a command of level high is born in, its overlay and its gate.
+//! Spawning into a jail: the jail of a command of level high, its overlay and its egress proxy.
 //!
-//! Warden and gate are children of the shim and helpers of ours: neither members nor leftovers
-//! of the command. The warden ends with the shim (`PR_SET_PDEATHSIG`), and the cell with the
-//! warden; the gate ends with its line to the shim or with the warden.
+//! Init and egress proxy are children of the shim and helpers of ours: neither members nor
+//! leftovers of the command. The init ends with the shim (`PR_SET_PDEATHSIG`), and the jail with
+//! the init; the egress proxy ends with its connection to the shim or with the init.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -21,25 +21,24 @@ use super::serve::ShimMode;
 use super::spawn::LaunchFailure;
 use crate::sys::proc;
 
-/// How long an empty cell may take to be gone before it counts as one with leftovers, in
-/// milliseconds.
+/// How long an empty jail may take to end before it counts as one with leftovers, in milliseconds.
 const EMPTY_JAIL_MS: i64 = 100;
-/// The overlay's directory in the execution's.
+/// The overlay's directory within the execution's.
 const OVERLAY: &str = "overlay";
-/// What the gate decided, in the execution's directory.
+/// The egress proxy's log, in the execution's directory.
 const NETWORK_LOG: &str = "network.jsonl";
-/// The step at which a confinement could not be read.
+/// The step at which a sandbox specification could not be read.
 const STEP_SANDBOX: &str = "confinement";
 /// The step at which the overlay's directories could not be made.
 const STEP_OVERLAY: &str = "overlay";
-/// The step at which the gate could not be started.
+/// The step at which the egress proxy could not be started.
 const STEP_EGRESS: &str = "gate";
-/// The step at which standard streams could not be handed over to the command's user.
+/// The step at which the ownership of standard streams could not be changed.
 const STEP_CHOWN: &str = "stdio owner";
 
-/// Where a cell is built.
+/// What a jail is built from and for.
 pub(super) struct JailSite<'a> {
-    /// Who builds.
+    /// Whether the shim is a process or a thread.
     pub(super) mode: ShimMode,
     /// The execution's directory.
     pub(super) dir: BorrowedFd<'a>,
@@ -49,19 +48,19 @@ pub(super) struct JailSite<'a> {
     pub(super) terminal: Option<BorrowedFd<'a>>,
 }
 
-/// A living cell with what serves it. Dropping it ends everything: the gate here, the cell by
-/// itself.
+/// A running jail and its helpers. Dropping it ends everything: the egress proxy explicitly, the
+/// jail as a consequence.
 #[derive(Debug)]
 pub(crate) struct RunningJail {
     jail: Jail,
-    /// The warden has ended.
+    /// Whether the init has ended.
     exited: bool,
     egress: Option<EgressClient>,
-    /// What its workspace was like before.
+    /// The files of its workspace that run automatically, before the start.
     autorun_before: Option<AutorunSnapshot>,
 }
 
-/// The confinement of a plan. What cannot be understood is no reason to do without it.
+/// The sandbox of a plan. One that cannot be parsed fails the spawn rather than run unconfined.
 pub(super) fn parse_spec(text: &str) -> Result<SandboxSpec, LaunchFailure> {
     serde_json::from_str(text).map_err(|error| LaunchFailure {
         step: STEP_SANDBOX,
@@ -71,7 +70,7 @@ pub(super) fn parse_spec(text: &str) -> Result<SandboxSpec, LaunchFailure> {
 }
 
 impl RunningJail {
-    /// Builds the cell and starts its gate.
+    /// Builds the jail and starts its egress proxy.
     pub(super) fn build(spec: &SandboxSpec, site: &JailSite<'_>) -> Result<Self, LaunchFailure> {
         let layers = prepare_overlay(spec, site.dir)?;
         let plan = JailPlan::compile(spec, &HostFacts::read(spec)).map_err(jail_failure)?;
@@ -142,13 +141,13 @@ impl RunningJail {
         EgressClient::start(&start).map_err(|error| egress_failure(&error))
     }
 
-    /// What to be born in.
+    /// The jail to spawn into.
     pub(super) const fn jail(&self) -> &Jail {
         &self.jail
     }
 
-    /// Gives the command's end of a channel to the user it runs as, so that it can be opened
-    /// again by its name (`/dev/stderr`).
+    /// Changes the owner of the command's end of a channel to the user it runs as, so that it can
+    /// be opened again by its name (`/dev/stderr`).
     pub(super) fn chown_channel(&self, channel: &OwnedFd) -> Result<(), LaunchFailure> {
         let (user, group) = self.jail.host_ids();
         if user == rustix::process::geteuid().as_raw() {
@@ -158,13 +157,13 @@ impl RunningJail {
         rustix::fs::fchown(channel, Some(user), Some(group)).map_err(LaunchFailure::at(STEP_CHOWN))
     }
 
-    /// What the command left in its workspace that is run or obeyed unasked.
+    /// Files in its workspace that run automatically and that the command created or changed.
     pub(super) fn autorun(&self) -> AutorunReport {
         let before = self.autorun_before.as_ref();
         before.map_or_else(AutorunReport::default, AutorunSnapshot::report)
     }
 
-    /// Processes of ours around the command: children of the shim, and theirs.
+    /// Helper processes around the command: children of the shim, and theirs.
     pub(super) fn helper_pids(&self) -> Vec<i32> {
         let mut pids = vec![self.jail.pid()];
         if let Some(egress) = &self.egress {
@@ -174,8 +173,8 @@ impl RunningJail {
         pids
     }
 
-    /// Whoever descends from the warden: orphans, and what they started. Children of the shim
-    /// are not among them.
+    /// Descendants of the init: orphans, and what they started. Children of the shim are not among
+    /// them.
     pub(super) fn member_pids(&self) -> Vec<i32> {
         if self.exited {
             return Vec::new();
@@ -183,21 +182,22 @@ impl RunningJail {
         proc::descendants(self.jail.pid())
     }
 
-    /// Readable when the warden has ended; none once that is known.
+    /// Readable when the init has ended; none once that is known.
     pub(super) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         (!self.exited).then(|| self.jail.pidfd())
     }
 
-    /// Whether who was reaped is one of ours. The warden is not reaped with others: it ends
-    /// without a signal.
+    /// Whether a reaped process is a helper. The init is not reaped with others: it ends without a
+    /// signal.
     pub(super) fn is_helper(&self, pid: i32) -> bool {
         self.egress
             .as_ref()
             .is_some_and(|egress| egress.pid() == pid)
     }
 
-    /// The leader is gone: the warden goes with the last process, which may be at once. Waits
-    /// for an empty cell, so that a command that leaves nothing is not thought to.
+    /// Handles the leader's end: the init ends with the last process, which may be at once. Waits
+    /// for an empty jail to end, so that a command that leaves nothing does not appear to have
+    /// leftovers.
     pub(super) fn on_leader_exit(&mut self) {
         if self.exited {
             return;
@@ -209,7 +209,7 @@ impl RunningJail {
         self.exited = self.wait_exit(EMPTY_JAIL_MS);
     }
 
-    /// Waits for the warden's end, at most so long; whether it came.
+    /// Waits for the init's end, at most this long; true if it ended.
     fn wait_exit(&self, limit_ms: i64) -> bool {
         let limit = Timespec {
             tv_sec: limit_ms / 1_000,
@@ -219,13 +219,13 @@ impl RunningJail {
         rustix::event::poll(&mut polled, Some(&limit)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Whether nobody is left inside: the kernel ends a pid namespace before its init.
+    /// Whether no process is left inside: the kernel ends a pid namespace before its init.
     pub(super) fn has_exited(&mut self) -> bool {
         self.exited = self.exited || self.wait_exit(0);
         self.exited
     }
 
-    /// Ends everybody inside.
+    /// Kills every process inside.
     pub(super) fn kill(&self) {
         if !self.exited {
             self.jail.kill();
@@ -241,7 +241,7 @@ impl Drop for RunningJail {
     }
 }
 
-/// The hosts a gate lets through, where one is needed: for them, or for forwarded ports.
+/// The allow list of the egress proxy, where one is needed: for hosts, or for forwarded ports.
 fn egress_hosts(spec: &SandboxSpec) -> Option<&[HostRule]> {
     if spec.without.contains(&Capability::Gate) {
         return None;
@@ -253,7 +253,7 @@ fn egress_hosts(spec: &SandboxSpec) -> Option<&[HostRule]> {
     }
 }
 
-/// The overlay's directories, made where one is asked for.
+/// The overlay's directories, created where the sandbox has an overlay.
 fn prepare_overlay(
     spec: &SandboxSpec,
     dir: BorrowedFd<'_>,
@@ -277,7 +277,7 @@ fn prepare_overlay(
     })
 }
 
-/// Where an open directory is.
+/// The path of an open directory.
 fn path_of(dir: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
     let link = format!("/proc/self/fd/{}", dir.as_raw_fd());
     std::fs::read_link(link).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))

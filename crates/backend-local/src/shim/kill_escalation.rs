@@ -14,39 +14,39 @@ use ostler_model::OrphanPolicy;
 
 /// How long leftovers may take to end by themselves, in milliseconds.
 pub(crate) const LINGER_MS: u64 = 100;
-/// The same once nobody holds the output pipes any more.
+/// The same once no process has the output pipes open.
 pub(crate) const LINGER_SILENT_MS: u64 = 20;
-/// The most grace leftovers of a command that ended by itself are given, in milliseconds: its
-/// result waits for them.
+/// The longest grace for leftovers of a command that ended by itself, in milliseconds: its result
+/// waits for them.
 pub(crate) const LEFTOVER_GRACE_MS: u64 = 500;
-/// How long what was hung up has until it is asked as everything else is, in milliseconds; half
-/// the grace where that is less. A program that says farewell on both signals is not to be
-/// interrupted in the first one by the second.
+/// How long a tree has between SIGHUP and SIGTERM, in milliseconds; half the grace where that is
+/// less. A program that cleans up on both signals must not be interrupted in the first handler by
+/// the second.
 pub(crate) const HANG_UP_MS: u64 = 500;
-/// Between two rounds of killing what is still there, in milliseconds.
+/// The interval of rounds of killing what is still there, in milliseconds.
 pub(crate) const SWEEP_MS: u64 = 5;
 /// How long killing may take before survivors are reported, in milliseconds.
 pub(crate) const GIVE_UP_MS: u64 = 5_000;
 
-/// Where a tree stands.
+/// The state of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EscalationPhase {
-    /// The leader runs and nobody wants it ended.
+    /// The leader runs and no end was requested.
     Running,
-    /// The leader has ended; what it left may end by itself until then.
+    /// The leader has ended; what it left may end by itself until this time.
     Lingering(Instant),
-    /// The leader has ended; what it left goes on in its place.
+    /// The leader has ended; what it left continues the attempt.
     Detached,
-    /// Its terminal is gone, as far as it can tell; asked, then killed.
+    /// SIGHUP was sent, as if the terminal were gone.
     HungUp {
-        /// When it is asked.
+        /// When SIGTERM is sent.
         term_at: Instant,
-        /// When it is killed.
+        /// When SIGKILL is sent.
         kill_at: Instant,
     },
-    /// Politely asked; killed then.
+    /// SIGTERM was sent; SIGKILL follows at this time.
     Terminating(Instant),
-    /// Being killed.
+    /// SIGKILL was sent.
     Killing {
         /// The next round.
         sweep_at: Instant,
@@ -55,18 +55,18 @@ pub(crate) enum EscalationPhase {
     },
 }
 
-/// What is to be done now.
+/// What the caller must do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KillAction {
-    /// Nobody is to be ended: what is left goes on in the leader's place.
+    /// Kill nothing: what is left continues the attempt.
     Detach,
-    /// Send HUP to whom a terminal's hang-up reaches, and TERM to everything else.
+    /// Send SIGHUP to the processes a terminal's hang-up reaches, and SIGTERM to all others.
     HangUp,
-    /// Send TERM to everything.
+    /// Send SIGTERM to all.
     Terminate,
-    /// Send KILL to everything.
+    /// Send SIGKILL to all.
     Kill,
-    /// Report what is left and go.
+    /// Report what is left and stop.
     GiveUp,
 }
 
@@ -77,12 +77,12 @@ pub(crate) struct KillEscalation {
     reason: Option<KillReason>,
     grace: Duration,
     terminal: bool,
-    /// What the leader left is kept.
+    /// Whether processes the leader leaves behind are kept.
     keep_orphans: bool,
 }
 
 impl KillEscalation {
-    /// A tree that lives, on a terminal or not.
+    /// The state of a live tree, with a terminal or without.
     pub(crate) const fn new(timeouts: &Timeouts, terminal: bool) -> Self {
         Self {
             phase: EscalationPhase::Running,
@@ -93,7 +93,7 @@ impl KillEscalation {
         }
     }
 
-    /// Whether it goes on, with its leader or without, and nobody wants it ended.
+    /// Whether the attempt continues, with its leader or without, and no end was requested.
     pub(crate) const fn is_running(&self) -> bool {
         match self.phase {
             EscalationPhase::Running | EscalationPhase::Detached => true,
@@ -104,12 +104,12 @@ impl KillEscalation {
         }
     }
 
-    /// Why the ladder began while it went on, if it did.
+    /// Why the kill escalation began while the attempt ran, if it did.
     pub(crate) const fn reason(&self) -> Option<KillReason> {
         self.reason
     }
 
-    /// Somebody or a clock wants it ended. A second asking can only shorten the grace.
+    /// Starts the escalation by request or timeout. A repetition can only shorten the grace.
     pub(crate) fn terminate(
         &mut self,
         reason: KillReason,
@@ -153,7 +153,7 @@ impl KillEscalation {
         }
     }
 
-    /// The leader has ended and left something.
+    /// Handles the end of a leader that left processes behind.
     pub(crate) fn on_leader_exit(&mut self, orphan_policy: OrphanPolicy, now: Instant) {
         if self.phase == EscalationPhase::Running {
             self.phase = EscalationPhase::Lingering(now + Duration::from_millis(LINGER_MS));
@@ -161,7 +161,7 @@ impl KillEscalation {
         }
     }
 
-    /// Nobody holds the output pipes any more: what lingers has nothing left to say.
+    /// Handles that no process has the output pipes open: lingering processes can write no more.
     pub(crate) fn on_output_closed(&mut self, now: Instant) {
         if let EscalationPhase::Lingering(until) = self.phase {
             let soon = now + Duration::from_millis(LINGER_SILENT_MS);
@@ -169,7 +169,7 @@ impl KillEscalation {
         }
     }
 
-    /// When [`poll`](Self::poll) has something to say.
+    /// When [`poll`](Self::poll) has an action.
     pub(crate) const fn deadline(&self) -> Option<Instant> {
         match self.phase {
             EscalationPhase::Running | EscalationPhase::Detached => None,
@@ -180,7 +180,7 @@ impl KillEscalation {
         }
     }
 
-    /// What the time demands.
+    /// The action that is due.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<KillAction> {
         if self.deadline().is_none_or(|at| now < at) {
             return None;
@@ -226,7 +226,7 @@ impl KillEscalation {
     }
 }
 
-/// How long a hang-up is left to work.
+/// How long the tree has between SIGHUP and SIGTERM.
 fn hang_up_grace(grace: Duration) -> Duration {
     Duration::from_millis(HANG_UP_MS).min(grace / 2)
 }

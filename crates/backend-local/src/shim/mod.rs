@@ -1,6 +1,6 @@
-//! The shim: carries out one plan after another, each to its end, whether a daemon lives or
-//! not. Synchronous and single-threaded; it runs as a process of its own, forked by the
-//! keeper, or on a thread where there is no keeper.
+//! The shim: runs one plan after another, each to its end, whether a daemon is connected or not.
+//! Synchronous and single-threaded; it runs as a process of its own, forked by the zygote, or on a
+//! thread where there is no zygote.
 //!
 //! [`serve`] waits for plans, [`spawn`] turns a plan into a running tree
 //! on [`channels`], within walls by [`jailed`], [`event_loop`] carries it

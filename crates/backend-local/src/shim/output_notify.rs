@@ -1,18 +1,18 @@
-//! When a watching daemon is told of output: at most once per [`NOTIFY_INTERVAL_MS`], of a terminal's per
-//! [`TERMINAL_NOTIFY_INTERVAL_MS`], at once where it answers input ([`INPUT_BURST`]), and never when nobody
-//! watches.
+//! Throttles notices of new output to a watching daemon: at most one per [`NOTIFY_INTERVAL_MS`],
+//! for a terminal per [`TERMINAL_NOTIFY_INTERVAL_MS`], at once where output follows input
+//! ([`INPUT_BURST`]), and none when no daemon watches.
 
 use std::time::{Duration, Instant};
 
-/// At most one mark of the journal's end in this time, in milliseconds.
+/// The least interval of notices of the journal's end, in milliseconds.
 const NOTIFY_INTERVAL_MS: u64 = 5;
-/// The same of a terminal, in milliseconds: somebody may be looking on (C16).
+/// The same for a terminal, in milliseconds: a person may be watching it.
 const TERMINAL_NOTIFY_INTERVAL_MS: u64 = 1;
-/// Marks after an input that are told at once: the terminal's echo, what the program answers, in
-/// a few pieces, and its next prompt.
+/// Notices after an input that are sent at once: the terminal's echo, the program's response in a
+/// few pieces, and its next prompt.
 const INPUT_BURST: u32 = 4;
 
-/// What was told, and what is to be told when.
+/// What was reported, and when the next notice is due.
 #[derive(Debug)]
 pub(crate) struct NotifyThrottle {
     interval: Duration,
@@ -20,12 +20,12 @@ pub(crate) struct NotifyThrottle {
     notified_end: Option<u64>,
     last_at: Option<Instant>,
     due: Option<Instant>,
-    /// Marks that are told however soon they follow the one before.
+    /// Notices that are sent however soon they follow the previous one.
     burst: u32,
 }
 
 impl NotifyThrottle {
-    /// Nobody watches yet.
+    /// The initial state: not watched.
     pub(crate) const fn new(terminal: bool) -> Self {
         let interval = if terminal {
             TERMINAL_NOTIFY_INTERVAL_MS
@@ -42,8 +42,8 @@ impl NotifyThrottle {
         }
     }
 
-    /// Somebody begins or ceases to watch; the first mark comes at once, and so does the
-    /// first output after it.
+    /// Starts or stops watching; the first notice comes at once, and so does the first output after
+    /// it.
     pub(crate) fn set_watched(&mut self, watched: bool) {
         *self = Self {
             interval: self.interval,
@@ -55,8 +55,8 @@ impl NotifyThrottle {
         };
     }
 
-    /// Input is about to be written: what follows it is told at once, like an echo. What waits
-    /// to be told is told before it.
+    /// Announces that input is about to be written: what follows it is reported at once, like an
+    /// echo. Returns the pending notice, which is sent first.
     pub(crate) fn on_input(&mut self, end: u64, now: Instant) -> Option<u64> {
         self.burst = INPUT_BURST;
         let pending = self.on_output(end, now);
@@ -64,12 +64,12 @@ impl NotifyThrottle {
         pending
     }
 
-    /// When the next mark is to be told, if output waits to be.
+    /// When the next notice is due, if output is pending.
     pub(crate) const fn deadline(&self) -> Option<Instant> {
         self.due
     }
 
-    /// The journal ends at `end` now: what to tell now, if anything.
+    /// Records that the journal ends at `end` now; returns the offset to report, if one is due.
     pub(crate) fn on_output(&mut self, end: u64, now: Instant) -> Option<u64> {
         if !self.watched || self.notified_end == Some(end) {
             return None;

@@ -1,9 +1,9 @@
-//! One end of a pipe, or the master of a terminal, over its life.
+//! The descriptor one stream is read from: the read end of a pipe, or the master of a terminal.
 //!
-//! A pipe whose other end is closed is over. A terminal is not: a leader that closes its own
-//! descriptors can open `/dev/tty` again. Until then the master cannot be polled, as it is hung
-//! up all the time, and must not be closed, as that is a hang-up of the terminal. It waits
-//! edge-triggered behind an epoll(7) descriptor, which tells of news alone.
+//! A pipe whose write end is closed has ended. A terminal has not: a leader that closes its own
+//! descriptors can open `/dev/tty` again. Until then the master cannot be polled, as it reports a
+//! hang-up all the time, and must not be closed, as that hangs up the terminal. It waits
+//! edge-triggered behind an epoll(7) descriptor, which reports changes only.
 
 use std::os::fd::OwnedFd;
 
@@ -11,24 +11,24 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 
-/// Where one stream is read from.
+/// The state of one stream's source.
 #[derive(Debug)]
 pub(super) enum OutputSource {
-    /// Somebody holds the other end, as far as is known.
+    /// A process has the other end open, as far as is known.
     Open(OwnedFd),
-    /// Nobody does, and somebody may again.
+    /// No process does, and one may open it again.
     Quiet {
         terminal: OwnedFd,
-        /// Readable when something happens to it; none where the kernel refused one, and then
+        /// Readable when its state changes; none where the kernel refused to create one, and then
         /// it is read at the leader's end.
         epoll: Option<OwnedFd>,
     },
-    /// Nobody ever will.
+    /// No process can open it again.
     Over,
 }
 
 impl OutputSource {
-    /// What is read.
+    /// The descriptor to read.
     pub(super) const fn descriptor(&self) -> Option<&OwnedFd> {
         match self {
             Self::Open(descriptor)
@@ -40,7 +40,7 @@ impl OutputSource {
         }
     }
 
-    /// What is polled.
+    /// The descriptor to poll.
     pub(super) const fn polled(&self) -> Option<&OwnedFd> {
         match self {
             Self::Open(descriptor) => Some(descriptor),
@@ -49,12 +49,12 @@ impl OutputSource {
         }
     }
 
-    /// Whether somebody holds the other end.
+    /// Whether a process has the other end open.
     pub(super) const fn is_open(&self) -> bool {
         matches!(self, Self::Open(_))
     }
 
-    /// A read told that nobody holds the other end.
+    /// Records that a read found the other end closed.
     pub(super) fn mark_closed(&mut self, is_terminal: bool) {
         *self = match std::mem::replace(self, Self::Over) {
             Self::Open(terminal) if is_terminal => Self::Quiet {
@@ -66,7 +66,7 @@ impl OutputSource {
         };
     }
 
-    /// A read told that somebody does.
+    /// Records that a read found the other end open.
     pub(super) fn mark_open(&mut self) {
         if let Self::Quiet { .. } = self
             && let Self::Quiet { terminal, .. } = std::mem::replace(self, Self::Over)
@@ -75,7 +75,7 @@ impl OutputSource {
         }
     }
 
-    /// Uses up what was told so far; before a read, so that what comes after it is told anew.
+    /// Consumes pending events; called before a read, so that later changes are reported again.
     pub(super) fn clear_events(&self) {
         const AT_ONCE: Timespec = Timespec {
             tv_sec: 0,

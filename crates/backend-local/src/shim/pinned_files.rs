@@ -1,8 +1,8 @@
-//! Files a start is held to: nothing is born where one of them is no longer what it was.
+//! Files a start depends on: nothing is spawned where one of them has changed.
 //!
-//! Scripts are compared just before the birth; their interpreters open them later. The program
+//! Scripts are compared just before the spawn; their interpreters open them later. The program
 //! itself is compared by the child, which executes the very file it compared
-//! ([`ostler_sandbox::spawn::PinnedAddresses`]).
+//! ([`ostler_sandbox::spawn::ExpectedFile`]).
 
 use ostler_backend::PinnedFile;
 use ostler_sandbox::spawn::ExpectedFile;
@@ -12,10 +12,11 @@ use rustix::io::Errno;
 use super::spawn::LaunchFailure;
 use crate::proto::WirePlan;
 
-/// The step that fails.
+/// The name of the step in errors.
 const STEP: &str = "consent";
 
-/// Compares the files of a plan; what its program must be, where it is held to something.
+/// Compares the files of a plan and returns the expected identity of its program, where it is
+/// pinned.
 ///
 /// # Errors
 /// The first file that changed.
@@ -40,7 +41,7 @@ pub(super) fn check_files(plan: &WirePlan) -> Result<Option<ExpectedFile>, Launc
     }
 }
 
-/// Why a birth failed at a file that is another one by now.
+/// The failure for a file that has changed.
 pub(super) fn file_changed(path: &str) -> LaunchFailure {
     LaunchFailure {
         step: STEP,
@@ -64,7 +65,8 @@ fn nanos(nanos: impl TryInto<i64>) -> i64 {
     nanos.try_into().unwrap_or(-1)
 }
 
-/// In a cell the same file may have another number: an overlay gives its own.
+/// The expected identity of the program. In a jail the same file may have another device and inode
+/// number: an overlay assigns its own.
 fn pinned_program(pinned: &PinnedFile, in_jail: bool) -> ExpectedFile {
     ExpectedFile {
         dev_ino: (!in_jail).then_some((pinned.dev, pinned.ino)),

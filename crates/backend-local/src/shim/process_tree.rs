@@ -1,4 +1,4 @@
-//! The processes of one execution: who they are, and how they are asked and made to end.
+//! The processes of one execution: finding, signalling and reaping them.
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,10 +14,11 @@ use crate::sys::clone;
 use crate::sys::wait::{self, ReapOutcome};
 use crate::sys::{proc, signals};
 
-/// The variable that marks every process of an execution.
+/// The environment variable that marks every process of an execution.
 pub(crate) const EXECUTION_VARIABLE: &str = "OSTLER_EXECUTION";
 
-/// Rounds in which those are looked for that were born while others were stopped.
+/// How many rounds [`ProcessTree::stop_all`] searches for processes that were started while others
+/// were stopped.
 const STOP_ROUNDS: usize = 32;
 
 /// `OSTLER_EXECUTION=<id>`.
@@ -25,7 +26,7 @@ pub(crate) fn marker(id: ExecutionId) -> Vec<u8> {
     format!("{EXECUTION_VARIABLE}={id}").into_bytes()
 }
 
-/// What is known of a tree before it is born.
+/// What is known of a tree before it is spawned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TreeConfig {
     pub(crate) mode: ShimMode,
@@ -43,7 +44,7 @@ impl TreeConfig {
     }
 }
 
-/// A leader and everything under it.
+/// A leader and its descendants.
 #[derive(Debug)]
 pub(crate) struct ProcessTree {
     mode: ShimMode,
@@ -52,21 +53,21 @@ pub(crate) struct ProcessTree {
     pid: i32,
     pidfd: OwnedFd,
     status: Option<WaitStatus>,
-    /// How the last of those ended badly that the leader left behind to be kept.
+    /// The status of the last process kept after the leader that failed.
     failed_status: Option<WaitStatus>,
-    /// They go on in its place.
+    /// Whether processes the leader left continue the attempt.
     detached: bool,
-    /// One of those that outlived the leader, on a thread: its end wakes us to look for the
+    /// On a thread, a process that outlived the leader: its end wakes the shim to look for the
     /// others.
     sentinel: Option<OwnedFd>,
     usage: Usage,
     left_behind: BTreeSet<i32>,
-    /// What is around it, at level high.
+    /// The jail around the tree, at level high.
     jail: Option<RunningJail>,
 }
 
 impl ProcessTree {
-    /// The tree of a leader that was just born.
+    /// The tree of a leader that was just spawned.
     pub(crate) fn new(
         config: TreeConfig,
         child: clone::SpawnedChild,
@@ -93,8 +94,8 @@ impl ProcessTree {
         self.pid.unsigned_abs()
     }
 
-    /// Readable when the leader has ended; after that, when the cell around it has, or on a
-    /// thread one of those that it left behind.
+    /// Readable when the leader has ended; after that, when the jail has, or on a thread one of the
+    /// processes it left behind.
     pub(crate) fn exit_fd(&self) -> Option<BorrowedFd<'_>> {
         if self.status.is_none() {
             return Some(self.pidfd.as_fd());
@@ -105,23 +106,23 @@ impl ProcessTree {
         }
     }
 
-    /// Whether it lives in a cell.
+    /// Whether it runs in a jail.
     pub(crate) const fn is_jailed(&self) -> bool {
         self.jail.is_some()
     }
 
-    /// What it left in its workspace that is run or obeyed unasked.
+    /// Files in its workspace that run automatically and that it created or changed.
     pub(crate) fn autorun(&self) -> AutorunReport {
         let jail = self.jail.as_ref();
         jail.map_or_else(AutorunReport::default, RunningJail::autorun)
     }
 
-    /// How the leader ended, once it has.
+    /// The leader's status, once it has ended.
     pub(crate) const fn status(&self) -> Option<WaitStatus> {
         self.status
     }
 
-    /// What is kept of what the leader left behind: nothing where it failed.
+    /// What happens to processes the leader left behind: they are not kept where it failed.
     pub(crate) fn orphan_policy(&self) -> OrphanPolicy {
         match self.status {
             Some(status) if is_failure(status) => OrphanPolicy::Kill,
@@ -129,28 +130,29 @@ impl ProcessTree {
         }
     }
 
-    /// How the tree ended: as its leader did, or as the last of those that went on in its place
-    /// and failed, as far as that can be known.
+    /// How the tree ended: as its leader did, or as the last of the processes that continued the
+    /// attempt and failed, as far as that is known.
     pub(crate) fn final_status(&self) -> Option<WaitStatus> {
         self.failed_status.or(self.status)
     }
 
-    /// What the leader left behind goes on in its place: it is no leftover any more.
+    /// Lets the processes the leader left behind continue the attempt: they are no leftovers any
+    /// more.
     pub(crate) fn detach(&mut self) {
         self.detached = true;
     }
 
-    /// What the tree used, as far as it has ended.
+    /// The resources used by the processes that have ended.
     pub(crate) const fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Processes that outlived the leader and were signalled.
+    /// How many processes outlived the leader and were signalled.
     pub(crate) fn left_behind(&self) -> u32 {
         u32::try_from(self.left_behind.len()).unwrap_or(u32::MAX)
     }
 
-    /// Reaps whoever has ended; whether nobody is left.
+    /// Reaps ended processes; true when none is left.
     pub(crate) fn reap(&mut self) -> bool {
         match self.mode {
             ShimMode::Process => self.reap_any(),
@@ -205,13 +207,14 @@ impl ProcessTree {
         }
     }
 
-    /// Finds one who is left to watch; false when nobody is.
+    /// Picks a remaining process to watch; false when none is left.
     fn set_sentinel(&mut self) -> bool {
         self.sentinel = None;
         loop {
             let mut members = self.members();
             if members.is_empty() {
-                // Who forks and ends while the list of processes is read hides its child from it.
+                // A process that forks and exits while the list of processes is read hides its
+                // child from it.
                 members = self.members();
             }
             if members.is_empty() {
@@ -225,9 +228,9 @@ impl ProcessTree {
         }
     }
 
-    /// Everybody who lives, the leader too. Under a subreaper that is every descendant,
-    /// whatever it did; on a thread, whoever carries the marker or is in the leader's group.
-    /// Whoever is in a cell descends from its leader or its warden, which is no member.
+    /// All live processes, including the leader. Under a subreaper these are all descendants; on a
+    /// thread, the processes that carry the marker or are in the leader's group. Processes in a
+    /// jail descend from its leader or its init, which is no member.
     pub(crate) fn members(&self) -> Vec<i32> {
         let alive = |pid: &i32| proc::stat(*pid).is_some_and(|stat| stat.is_alive());
         let pids = match (self.mode, &self.jail) {
@@ -253,8 +256,8 @@ impl ProcessTree {
             .collect()
     }
 
-    /// Sends a signal to the leader's process group; where that is gone and others went on, to
-    /// them.
+    /// Sends a signal to the leader's process group; where that is gone and others continue the
+    /// attempt, to them.
     pub(crate) fn signal_group(&self, signal: i32) {
         // An unreaped leader keeps its pid, and so its group's number, from being reused.
         if self.status.is_none() {
@@ -273,8 +276,8 @@ impl ProcessTree {
         }
     }
 
-    /// Asks everybody to end: TERM to the group at once, then to whoever left it; CONT so that
-    /// the stopped hear it.
+    /// Sends SIGTERM to the group at once, then to processes that left it, and SIGCONT so that
+    /// stopped ones handle it.
     pub(crate) fn terminate(&mut self) {
         let members = self.record_members();
         let at_once = self.status.is_none();
@@ -290,8 +293,9 @@ impl ProcessTree {
         }
     }
 
-    /// Hangs a terminal up: HUP to its leader and to whom it is in front of, as the kernel does
-    /// when a terminal goes away, TERM to everybody else; CONT so that the stopped hear it.
+    /// Simulates the hang-up of a terminal: SIGHUP to the leader and the foreground group, as the
+    /// kernel sends it when a terminal goes away, SIGTERM to all others, and SIGCONT so that
+    /// stopped ones handle it.
     pub(crate) fn hang_up(&mut self, foreground: Option<i32>) {
         let leader = self.pid;
         let reached = |group: i32| group == leader || Some(group) == foreground;
@@ -307,7 +311,8 @@ impl ProcessTree {
         }
     }
 
-    /// Stops everybody by SIGSTOP, until nobody new is found: where no freezer is.
+    /// Stops all processes by SIGSTOP, until no new one is found: for systems without a cgroup
+    /// freezer.
     pub(crate) fn stop_all(&self) {
         let mut stopped = BTreeSet::new();
         for _ in 0..STOP_ROUNDS {
@@ -332,7 +337,7 @@ impl ProcessTree {
         }
     }
 
-    /// Kills everybody: the group at once, then one by one whoever is found.
+    /// Kills all processes: the group at once, then every other one found.
     pub(crate) fn kill(&mut self) {
         let members = self.record_members();
         if self.status.is_none() {
@@ -341,7 +346,7 @@ impl ProcessTree {
         for pid in members {
             let _gone = signals::kill(pid, libc::SIGKILL);
         }
-        // Nobody survives the init of their pid namespace.
+        // No process survives the init of its pid namespace.
         if let Some(jail) = &self.jail {
             jail.kill();
         }
@@ -356,14 +361,14 @@ impl ProcessTree {
     }
 }
 
-/// Whether this is no success.
+/// Whether a status is a failure.
 fn is_failure(status: WaitStatus) -> bool {
     status != WaitStatus::Code(0)
 }
 
 impl Drop for ProcessTree {
-    /// A leader that could not be ended keeps its cell from ending: who waited for the one would
-    /// wait for ever. It is killed and left to whoever inherits it.
+    /// A leader that could not be killed keeps its jail from ending, and waiting for the jail would
+    /// block for ever. It is killed and left to the process that inherits it.
     fn drop(&mut self) {
         if self.status.is_none()
             && let Some(jail) = self.jail.take()

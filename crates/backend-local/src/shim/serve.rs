@@ -1,4 +1,4 @@
-//! The shim's life: one plan after another until the daemon's end closes.
+//! The shim's main loop: one plan after another until the daemon's end closes.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -22,7 +22,7 @@ use crate::sys::{proc, signals};
 pub(crate) enum ShimMode {
     /// A process of its own, subreaper of what it starts.
     Process,
-    /// A thread of the engine's process, where children of others must not be touched.
+    /// A thread of the engine's process, where children of others must not be reaped.
     Thread,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct ShimInfo {
 }
 
 impl ShimInfo {
-    /// The calling process.
+    /// The identity of the calling process.
     pub(crate) fn own(mode: ShimMode, boot_id: String) -> Self {
         let pid = std::process::id();
         Self {
@@ -67,7 +67,7 @@ impl ShimInfo {
     }
 }
 
-/// What a shim begins with.
+/// What a shim is started with.
 #[derive(Debug)]
 pub(crate) struct ShimSetup {
     pub(crate) socket: OwnedFd,
@@ -76,7 +76,7 @@ pub(crate) struct ShimSetup {
     pub(crate) slot: Option<CgroupSlot>,
 }
 
-/// What a shim owns from plan to plan.
+/// The state a shim keeps from plan to plan.
 #[derive(Debug)]
 pub(crate) struct Shim {
     pub(crate) executions: OwnedFd,
@@ -89,11 +89,11 @@ pub(crate) struct Shim {
     pub(crate) child_signal: Option<OwnedFd>,
     /// The directory of the next execution.
     pub(crate) preparation: DirPreparation,
-    /// Whether the buffer was touched further than a small command does.
+    /// Whether more of the buffer was touched than a small command does.
     pub(crate) buffer_touched: bool,
 }
 
-/// Carries out plans until the daemon's end closes and nothing runs.
+/// Runs plans until the daemon's end closes and nothing runs.
 pub(crate) fn serve(setup: ShimSetup) {
     let child_signal = match setup.identity.mode {
         ShimMode::Process => signals::sigchld_fd().ok(),
@@ -130,8 +130,8 @@ pub(crate) fn serve(setup: ShimSetup) {
     }
 }
 
-/// Prepares the directory of the next execution until the daemon has something to say. A thread
-/// prepares nothing: it may end without a chance to remove it.
+/// Prepares the directory of the next execution until the daemon sends something. A thread prepares
+/// nothing: it may end without a chance to remove it.
 fn prepare_next_dir(daemon: &DaemonConnection, shim: &mut Shim) {
     if shim.identity.mode == ShimMode::Thread {
         return;
@@ -157,17 +157,17 @@ fn next_plan(daemon: &mut DaemonConnection, shim: &mut Shim) -> Option<Box<WireP
                 };
                 return Some(plan);
             }
-            // Orders for an attempt that is over come too late.
+            // Commands for an attempt that is over come too late.
             DaemonEvent::Message(ShimRequest::StartInMemory | ShimRequest::Command { .. }, _)
             | DaemonEvent::Nothing
             | DaemonEvent::Reconnected => {}
-            // A plan that cannot be read: to be gone is the one answer everybody understands.
+            // A plan that cannot be decoded: exiting is the one response every version understands.
             DaemonEvent::Malformed | DaemonEvent::Hangup => return None,
         }
     }
 }
 
-/// One plan from birth to its end; the line back when the next plan may come.
+/// Runs one plan; returns the connection when another plan may come.
 fn run_plan(
     shim: &mut Shim,
     mut daemon: DaemonConnection,

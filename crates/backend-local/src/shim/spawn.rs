@@ -1,4 +1,4 @@
-//! From a plan to a running tree.
+//! Spawns the tree of a plan.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,50 +24,50 @@ use crate::sys::clone::{self, CArray, SpawnSpec, SpawnStep};
 use crate::sys::signals;
 use crate::sys::time::ClockReading;
 
-/// Launches of one attempt whose slot is removed each time by somebody else.
+/// How often a launch is repeated whose cgroup slot was removed by another process.
 const SLOT_TRIES: u32 = 16;
-/// Characters of a path that messages show.
+/// The most characters of a path in messages.
 const DISPLAY_CHARS: usize = 512;
 
-/// A tree that runs, and what is needed to carry it to its end.
+/// A running tree, and what is needed to run it to its end.
 #[derive(Debug)]
 pub(crate) struct SpawnedTree {
     pub(crate) plan: WirePlan,
     pub(crate) dir: OwnedFd,
-    /// Whether the room for its exit record is reserved.
+    /// Whether space for its exit record is reserved.
     pub(crate) has_reserve: bool,
     pub(crate) started: ClockReading,
     pub(crate) tree: ProcessTree,
     pub(crate) streams: OutputStreams,
-    /// Where input goes, while it can; none for a terminal.
+    /// Where input is written; none for a terminal.
     pub(crate) input: Option<OwnedFd>,
 }
 
-/// What became of a birth.
+/// The result of a spawn.
 #[derive(Debug)]
 pub(crate) enum SpawnResult {
     /// It runs.
     Spawned(Box<SpawnedTree>),
-    /// It does not; the record says why, and where it is to be written.
+    /// The spawn failed; the record says why, and the directory is where it is written.
     Failed {
         record: Box<ExitRecord>,
         dir: Option<OwnedFd>,
     },
 }
 
-/// Why a birth failed.
+/// Why a spawn failed.
 #[derive(Debug)]
 pub(super) struct LaunchFailure {
     /// Which step failed.
     pub(super) step: &'static str,
-    /// What the kernel said.
+    /// The error number.
     pub(super) errno: Errno,
-    /// What to tell people; none where step and number say it all.
+    /// Further explanation; none where step and number are enough.
     pub(super) message: Option<String>,
 }
 
 impl LaunchFailure {
-    /// With nothing to add.
+    /// A failure without further explanation.
     pub(super) const fn at(step: &'static str) -> impl Fn(Errno) -> Self {
         move |errno| Self {
             step,
@@ -77,7 +77,7 @@ impl LaunchFailure {
     }
 }
 
-/// Writes the spec, gives birth.
+/// Writes the spec and spawns the tree.
 pub(crate) fn spawn(shim: &mut Shim, plan: WirePlan) -> SpawnResult {
     let started = ClockReading::now();
     let exec_dir = match execution_dir::create(
@@ -154,7 +154,7 @@ fn failure_record(plan: &WirePlan, started: &ClockReading, failure: &LaunchFailu
     }
 }
 
-/// A path for people; its end where it is very long.
+/// A path for messages; its end where it is very long.
 fn display_path(path: &ByteString) -> String {
     let text = path.to_string_lossy();
     let beyond = text.chars().count().saturating_sub(DISPLAY_CHARS);
@@ -163,7 +163,7 @@ fn display_path(path: &ByteString) -> String {
 
 type LaunchedTree = (ProcessTree, OutputStreams, Option<OwnedFd>);
 
-/// Launches, again where that failed because somebody removed the slot meanwhile.
+/// Launches, and retries where another process removed the slot meanwhile.
 fn launch_in_slot(
     shim: &mut Shim,
     plan: &WirePlan,
@@ -204,7 +204,7 @@ fn launch(
         Some(_) | None => rlimit::child_limits(&limits),
     };
     let mode = shim.identity.mode;
-    // On a thread, nobody knows what the rest of the process ignores.
+    // On a thread, the signals the rest of the process ignores are not known.
     let ignored: Vec<i32> = match mode {
         ShimMode::Process => signals::IGNORED.to_vec(),
         ShimMode::Thread => signals::ALL.collect(),
@@ -263,7 +263,7 @@ fn launch(
     ))
 }
 
-/// Builds the cell, and makes the channels the command's own.
+/// Builds the jail, and gives the channels to the command's user.
 fn build_jail(
     shim: &mut Shim,
     sandbox: &SandboxSpec,
@@ -289,7 +289,7 @@ fn build_jail(
     Ok(jail)
 }
 
-/// What execve(2) takes.
+/// The arguments of execve(2).
 struct ExecveArgs {
     program: CString,
     argv: CArray,

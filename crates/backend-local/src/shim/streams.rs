@@ -1,4 +1,5 @@
-//! The output side of a command: what can be read goes through the redactor to the sink.
+//! The output streams of a command: reads them and passes the bytes through the redactor to the
+//! sink.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -11,11 +12,11 @@ use rustix::io::Errno;
 use super::output_source::OutputSource;
 use crate::sys::time;
 
-/// Bytes read at once, and the size a pipe is enlarged to when its reader falls behind.
+/// Bytes per read, and the size a pipe is enlarged to when its reader falls behind.
 pub(crate) const READ_BYTES: usize = 256 * 1024;
-/// A pipe's size until it is enlarged; a read of so much says that it was full.
+/// A pipe's default capacity; a read of this many bytes means that it was full.
 const PIPE_BYTES: usize = 64 * 1024;
-/// Bytes read at once while output goes to memory, where there is little room.
+/// Bytes per read while output goes to memory, which is small.
 const MEMORY_READ_BYTES: usize = 64 * 1024;
 /// The most that is read at the leader's end: more than any pipe holds.
 const DRAIN_BYTES: usize = 4 * 1024 * 1024;
@@ -38,7 +39,7 @@ pub(crate) struct OutputStreams {
 }
 
 impl OutputStreams {
-    /// Streams that are read from these descriptors, which must not block.
+    /// The streams read from these descriptors, which must not block.
     pub(crate) fn new(
         sources: impl IntoIterator<Item = (StreamName, OwnedFd)>,
         secrets: Option<SecretFinder>,
@@ -56,7 +57,7 @@ impl OutputStreams {
         }
     }
 
-    /// What tells that there is something to read, with its place.
+    /// The descriptors to poll, with their indices.
     pub(crate) fn polled(&self) -> impl Iterator<Item = (usize, &OwnedFd)> {
         self.streams
             .iter()
@@ -64,7 +65,7 @@ impl OutputStreams {
             .filter_map(|(place, stream)| Some((place, stream.source.polled()?)))
     }
 
-    /// Whether nobody holds the other ends now. Those of a terminal may be opened again.
+    /// Whether no process has the other ends open now. Those of a terminal may be opened again.
     pub(crate) fn are_closed(&self) -> bool {
         self.streams.iter().all(|stream| !stream.source.is_open())
     }
@@ -78,7 +79,7 @@ impl OutputStreams {
         terminal.source.descriptor()
     }
 
-    /// When something held back must be flushed.
+    /// When held-back output must be flushed.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.streams
             .iter()
@@ -86,7 +87,7 @@ impl OutputStreams {
             .min()
     }
 
-    /// Reads once from the stream at `index`; the number of bytes.
+    /// Reads once from the stream at `index` and returns the number of bytes.
     pub(crate) fn read(&mut self, index: usize, buffer: &mut [u8], sink: &mut OutputSink) -> usize {
         let stream = &mut self.streams[index];
         stream.source.clear_events();
@@ -122,7 +123,7 @@ impl OutputStreams {
         }
     }
 
-    /// Reads whatever is there now; the number of bytes.
+    /// Reads everything available now and returns the number of bytes.
     pub(crate) fn drain(&mut self, buffer: &mut [u8], sink: &mut OutputSink) -> usize {
         let mut total = 0;
         for index in 0..self.streams.len() {
@@ -139,7 +140,7 @@ impl OutputStreams {
         total
     }
 
-    /// Appends what was held back long enough, or all of it.
+    /// Appends what was held back for its full time, or all of it.
     pub(crate) fn flush(&mut self, due: Option<Instant>, sink: &mut OutputSink) {
         let secrets = self.secrets.as_ref();
         for stream in &mut self.streams {

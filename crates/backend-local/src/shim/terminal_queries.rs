@@ -1,23 +1,24 @@
-//! What a program asks its terminal, found in what it prints.
+//! Finds terminal queries in a program's output.
 //!
-//! A terminal answers some sequences as if its person had typed: status, cursor position,
-//! device attributes (ECMA-48 §8.3.35, DEC VT510 manual). Programs wait for that answer, some
-//! of them long. Where no terminal of a person is attached, somebody has to give it; the shim
-//! only tells that it was asked for.
+//! A terminal answers some sequences as if they had been typed: status, cursor position, device
+//! attributes (ECMA-48, Device Status Report; DEC VT510 manual). Programs wait for that answer,
+//! some of them long. Where no person's terminal is attached, the daemon has to give it; the shim
+//! only reports the query.
 
 use std::time::{Duration, Instant};
 
 use ostler_backend::TerminalQuery;
 
-/// Bytes of the longest sequence that is a question: `ESC [ ? 6 n`.
+/// Bytes of the longest query: `ESC [ ? 6 n`.
 const LONGEST_BYTES: usize = 5;
-/// Questions told within [`WINDOW_MS`]; a program that asks more gets no answer to the rest.
+/// The most queries reported within [`WINDOW_MS`]; a program that sends more gets no answer to the
+/// rest.
 const QUERIES_MAX: u32 = 32;
-/// Until as many may be told again, in milliseconds.
+/// The length of the rate-limit window, in milliseconds.
 const WINDOW_MS: u64 = 1_000;
 const ESCAPE: u8 = 0x1b;
 
-/// Looks for questions in a stream that comes in pieces.
+/// Scans a stream that arrives in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct TerminalQueryScanner {
     /// A sequence that began in an earlier piece.
@@ -27,8 +28,8 @@ pub(crate) struct TerminalQueryScanner {
 }
 
 impl TerminalQueryScanner {
-    /// The questions that end in this piece, each with the number of its bytes up to and
-    /// including the question.
+    /// The queries that end in this piece, each with the number of its bytes up to and including
+    /// the query.
     pub(crate) fn scan(&mut self, chunk: &[u8], now: Instant) -> Vec<(TerminalQuery, usize)> {
         let mut matches = Vec::new();
         let mut at = 0;
@@ -53,7 +54,8 @@ impl TerminalQueryScanner {
         self.rate_limit(matches, now)
     }
 
-    /// Completes what an earlier piece began; how much of this one that took.
+    /// Completes a sequence that began in an earlier piece; returns how many bytes of this one that
+    /// took.
     fn resume(&mut self, chunk: &[u8], matches: &mut Vec<(TerminalQuery, usize)>) -> usize {
         let prior = self.partial.len();
         let more = chunk.len().min(LONGEST_BYTES - prior);
@@ -66,8 +68,8 @@ impl TerminalQueryScanner {
             }
             EscapeMatch::Partial => chunk.len(),
             EscapeMatch::Other => {
-                // An escape among what was carried can only be its first byte: nothing else
-                // begins a question within one.
+                // An escape within a partial sequence can only be its first byte: no other one
+                // begins a query within it.
                 self.partial.clear();
                 0
             }
@@ -95,7 +97,7 @@ impl TerminalQueryScanner {
 }
 
 enum EscapeMatch {
-    /// A question of so many bytes.
+    /// A query of this many bytes.
     Query(TerminalQuery, usize),
     /// The beginning of one.
     Partial,
@@ -103,7 +105,7 @@ enum EscapeMatch {
     Other,
 }
 
-/// What begins with this escape.
+/// Matches the sequence that begins with this escape.
 fn match_sequence(bytes: &[u8]) -> EscapeMatch {
     const QUESTIONS: [(&[u8], TerminalQuery); 5] = [
         (b"\x1b[5n", TerminalQuery::Status),

@@ -136,7 +136,7 @@ pub(crate) fn try_is_same(pid: i32, start: u64) -> io::Result<bool> {
     }
 }
 
-/// Whether the process goes by the name of a keeper or a shim.
+/// Whether the process goes by the name of a zygote or a shim.
 pub(crate) fn has_role(pid: i32) -> bool {
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     [process_name::ZYGOTE, process_name::SHIM]

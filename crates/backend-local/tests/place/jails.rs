@@ -1,4 +1,4 @@
-//! Level high: births into cells, and everything that happens to trees happening there too,
+//! Level high: spawns into jails, and everything that happens to trees happening there too,
 //! under shims that are processes and shims that are threads.
 
 mod ends;
@@ -49,7 +49,7 @@ pub(crate) const CASES: &[TestCase] = &[
     ("a_gate_lives_as_long_as_its_command", gate),
 ];
 
-/// A world with a workspace; none where there are no cells.
+/// A world with a workspace; none where there are no jails.
 pub(crate) struct Lab {
     pub(crate) world: BackendFixture,
     workspace: tempfile::TempDir,
@@ -126,7 +126,7 @@ async fn stop(birth: &SpawnHandle) {
     sent.expect("it takes orders");
 }
 
-/// What runs on this machine by that name of a warden.
+/// What runs on this machine by that name of an init.
 fn wardens(of: &[i32]) -> Vec<i32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("proc").flatten() {

@@ -28,7 +28,7 @@ const SERVER: &str = "import socket,sys\n\
     print('port',s.getsockname()[1],flush=True)\n\
     sys.stdin.read()";
 
-/// Right after a birth was asked for its record is still on its way.
+/// Right after a spawn was asked for its record is still on its way.
 async fn look(world: &BackendFixture, id: ExecutionId) -> TreeSnapshot {
     loop {
         if let Ok(seen) = world.place.snapshot(id, ALL).await {

@@ -1,4 +1,4 @@
-//! Deaths of those who watch: daemon, keeper, shim.
+//! Deaths of those who watch: daemon, zygote, shim.
 
 use ostler_backend::{Backend, ControlCommand, ProcessEvent, RecoveryOutcome};
 use ostler_backend_local::LocalBackend;
@@ -279,7 +279,7 @@ fn engine_killed() {
     let RecoveryOutcome::Lost {
         reason: LostReason::EngineKilled,
         attempt: 1,
-        // Of three; the leader was killed with the thread that gave birth to it.
+        // Of three; the leader was killed with the thread that spawned it.
         swept: 2,
     } = found
     else {

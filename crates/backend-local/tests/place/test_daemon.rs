@@ -11,7 +11,7 @@ use ostler_model::{ExecutionId, OrphanPolicy};
 
 use crate::support::{next_event, sh, this_executable, wait_started};
 
-/// Before the state directory: without a keeper.
+/// Before the state directory: without a zygote.
 pub(crate) const THREADS: &str = "threads:";
 /// Before a script: what it leaves behind is kept, and it is told of once that was.
 pub(crate) const KEPT: &str = "kept:";

@@ -1,4 +1,4 @@
-//! Programs inside that want out, or that want the gate to fall.
+//! Programs inside that want out, or that want the egress proxy to fall.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -290,7 +290,7 @@ for at in ('198.18.0.1', '198.18.0.2', '198.19.0.1', '198.18.1.0'):
     let doors = "198.18.0.1 53\n198.18.0.1 8080\n198.18.0.2 53\n198.18.0.2 8080\n\
                  198.19.0.1 53\n198.19.0.1 8080\n198.18.1.0 53\n198.18.1.0 8080";
     assert_eq!(open, doors);
-    // Even an inside root who lays routes of its own gets no further than the antechamber.
+    // Even an inside root who lays routes of its own gets no further than the proxy namespace.
     let routes = "ip route add default via 198.19.0.1 && ip -6 route add default dev gate0";
     stdout_text(&cell.run("sh", &["-c", routes]));
     let program = format!(

@@ -1,5 +1,5 @@
-//! The gate from outside: real programs in real network namespaces. This binary is also the
-//! gate, with a resolver that knows names of this machine only, and each run of it is in a
+//! The egress proxy from outside: real programs in real network namespaces. This binary is also the
+//! egress proxy, with a resolver that knows names of this machine only, and each run of it is in a
 //! network namespace of its own, whose loopback is the world: hence a harness of its own.
 
 mod hostile;

@@ -380,7 +380,7 @@ fn quick() {
     let took = began.elapsed();
     gate.shutdown();
     assert!(took < Duration::from_secs(2), "{took:?}");
-    // Another one in the same cell finds the way clear.
+    // Another one in the same jail finds the way clear.
     for _ in 0..3 {
         cell.start_proxy(&["web.test"])
             .expect("another gate")

@@ -1,4 +1,4 @@
-//! Real programs, none of which knows of the gate.
+//! Real programs, none of which knows of the egress proxy.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! A world, a cell in it, and a gate between them.
+//! A world, a jail in it, and an egress proxy between them.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -22,8 +22,8 @@ pub(crate) type ProxyTestCase = (&'static str, fn());
 
 /// Set in the world, so that it is entered once.
 pub(crate) const IN_NETNS: &str = "OSTLER_GATE_TEST_WORLD";
-/// Where names lead whose servers are to be reached: a corner of the loopback that the gate of
-/// these tests lets through.
+/// Where names lead whose servers are to be reached: a corner of the loopback that the egress proxy
+/// of these tests lets through.
 pub(crate) const UPSTREAM: [u8; 4] = [127, 77, 0, 1];
 /// Addresses of the world that are let through by nothing but rules.
 pub(crate) const PRIVATE_V4: &str = "10.98.0.1";
@@ -86,7 +86,7 @@ impl Resolve for FakeResolver {
     }
 }
 
-/// The world as the gate sees it.
+/// The world as the egress proxy sees it.
 pub(crate) fn outside_network() -> Upstream {
     Upstream {
         resolver: Box::new(FakeResolver),
@@ -97,7 +97,7 @@ pub(crate) fn outside_network() -> Upstream {
     }
 }
 
-/// A network namespace with a warden, as a command of level high has one. Ends with its value.
+/// A network namespace with an init, as a command of level high has one. Ends with its value.
 pub(crate) struct NetnsFixture {
     init_process: Child,
     pub(crate) dir: TempDir,
@@ -136,7 +136,7 @@ impl NetnsFixture {
         self.dir.path().join("network.jsonl")
     }
 
-    /// Starts a gate for these rules.
+    /// Starts an egress proxy for these rules.
     pub(crate) fn start_proxy(&self, rules: &[&str]) -> Result<EgressClient, EgressError> {
         let hosts: Vec<HostRule> = rules.iter().map(|it| it.parse().expect("a rule")).collect();
         let log = std::fs::File::options()
@@ -149,7 +149,7 @@ impl NetnsFixture {
             std::fs::File::open(path).expect("the warden lives")
         };
         let (user, network) = (space("user"), space("net"));
-        // Half of the gates go in by each door.
+        // Half of the egress proxies use each way in.
         let spaces = rules.len().is_multiple_of(2).then(|| JailNamespaces {
             user: user.as_fd(),
             network: network.as_fd(),
@@ -191,7 +191,7 @@ impl NetnsFixture {
         stdout_text(&self.run("/usr/bin/python3", &["-c", program]))
     }
 
-    /// What the gate wrote about one host, once it has written something.
+    /// What the egress proxy wrote about one host, once it has written something.
     pub(crate) fn log_entries(&self, host: &str) -> Vec<serde_json::Value> {
         let limit = Instant::now() + PATIENCE;
         loop {
@@ -273,7 +273,7 @@ pub(crate) fn serve_echo(address: impl Into<IpAddr>) -> u16 {
     })
 }
 
-/// Waits for the gate's next answer.
+/// Waits for the egress proxy's next answer.
 pub(crate) fn wait_answer(gate: &EgressClient) -> EgressResponse {
     loop {
         assert!(readable(gate.as_fd()), "no answer");
@@ -290,7 +290,7 @@ pub(crate) fn readable(descriptor: std::os::fd::BorrowedFd<'_>) -> bool {
     poll(&mut polled, Some(&limit)).is_ok_and(|ready| ready > 0)
 }
 
-/// What the gate answered, without serials.
+/// What the egress proxy answered, without serials.
 #[derive(Debug)]
 pub(crate) enum ProxyOutcome {
     Connected(TcpStream),

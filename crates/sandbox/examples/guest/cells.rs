@@ -19,7 +19,7 @@ const USER_WORK: &str = "/data/user";
 /// On a tmpfs, which this kernel mounts with no other ids.
 const UNMAPPABLE: &str = "/srv/work";
 
-/// A script that succeeds in a cell if the thing holds.
+/// A script that succeeds in a jail if the thing holds.
 const HOLDS: [(&str, &str); 14] = [
     ("it writes to its workspace", "echo x >made && test -s made"),
     ("it has a private /tmp", "echo x >/tmp/private"),

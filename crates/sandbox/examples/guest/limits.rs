@@ -120,7 +120,7 @@ fn memory(slot: &mut CgroupSlot) -> Outcome {
     })
 }
 
-/// The warden is born in the slot too: what kills the slot kills the cell.
+/// The init is spawned in the slot too: what kills the slot kills the jail.
 fn in_cell(slot: &mut CgroupSlot) -> Outcome {
     let wanted = SandboxSpec {
         workspace: Some(ByteString::from("/data/work".to_owned())),

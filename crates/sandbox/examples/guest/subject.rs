@@ -1,4 +1,4 @@
-//! A shell script as a command of ours: born in a slot, by the code that every command is born
+//! A shell script as a command of ours: spawned in a slot, by the code that every command is spawned
 //! by.
 
 use std::ffi::CString;
@@ -21,7 +21,7 @@ pub(crate) fn start(entry: &CgroupJoin<'_>, script: &str) -> Result<SpawnedChild
     start_within(entry, None, script)
 }
 
-/// The same in a cell, which was built in the same slot.
+/// The same in a jail, which was built in the same slot.
 pub(crate) fn start_within(
     entry: &CgroupJoin<'_>,
     within: Option<(&Jail, &Restrictions)>,

@@ -19,7 +19,7 @@ const CPU_PERIOD_US: u64 = 100_000;
 /// The means by which one controller's limit is kept in a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LimitMechanism {
-    /// The slot's directory in the unified hierarchy, where its members are born.
+    /// The slot's directory in the unified hierarchy, where its members are spawned.
     Unified(PathBuf),
     /// A directory of version 1, to be joined before exec.
     Legacy(PathBuf),

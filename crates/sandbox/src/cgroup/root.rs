@@ -12,7 +12,7 @@ use super::hierarchy::{CgroupLayout, Controller, Hierarchy};
 use super::owner::{self, SlotOwner};
 use super::slot::CgroupSlot;
 
-/// The leaf in which keepers and shims live.
+/// The leaf in which zygotes and shims live.
 const ZYGOTE_LEAF: &str = "keepers";
 const LIMIT_CONTROLLERS: [Controller; 3] = [Controller::Pids, Controller::Memory, Controller::Cpu];
 

@@ -1,5 +1,5 @@
 //! One shim's directory in each hierarchy, reused from command to command: making and
-//! removing directories per command would cost more than the command's birth.
+//! removing directories per command would cost more than the command's spawn.
 
 use std::fs::{self, File};
 use std::io;
@@ -45,7 +45,7 @@ pub struct CgroupSlot {
 pub struct HelperPids<'a> {
     /// All of them.
     pub pids: &'a [i32],
-    /// How many were born in the slot.
+    /// How many were spawned in the slot.
     pub in_slot: u32,
 }
 
@@ -66,7 +66,7 @@ impl CgroupJoin<'_> {
         }
     }
 
-    /// The directory to be born in, for clone3(2).
+    /// The directory to be spawned in, for clone3(2).
     #[must_use]
     pub const fn clone_into(&self) -> Option<BorrowedFd<'_>> {
         self.clone_into
@@ -130,7 +130,7 @@ impl CgroupSlot {
     }
 
     /// Moves the calling process, a shim, into the slot's pids cgroup of version 1: its
-    /// children are born there for free, and the limit counts it in.
+    /// children are spawned there for free, and the limit counts it in.
     pub fn attach_shim(&mut self) {
         if self.root.controllers.contains(&Controller::Pids) {
             return;
@@ -142,8 +142,8 @@ impl CgroupSlot {
         }
     }
 
-    /// Makes room for helpers that are born before the next command, whatever limit the last
-    /// one had; the directory in which they are born.
+    /// Makes room for helpers that are spawned before the next command, whatever limit the last
+    /// one had; the directory in which they are spawned.
     ///
     /// # Errors
     /// When the limit cannot be lifted.
@@ -176,7 +176,7 @@ impl CgroupSlot {
         let mut joins = Vec::new();
         self.exempt_helpers(helpers.pids);
         let counted = self.counted_helpers(helpers);
-        // Whoever gives birth in a cell is there until it is reaped.
+        // The process that spawns into a jail is there until it is reaped.
         let room = u32::from(!helpers.pids.is_empty());
         self.apply_limits(limits, counted + room, &mut joins)
             .map_err(|error| errno(&error))?;
@@ -186,7 +186,7 @@ impl CgroupSlot {
         })
     }
 
-    /// The command is born: the limit on processes is its own, without room for who gave birth.
+    /// The command is spawned: the limit on processes is its own, without room for the spawning process.
     pub fn restore_pids_limit(&mut self, limits: &Limits, helpers: &HelperPids<'_>) {
         let counted = self.counted_helpers(helpers);
         let limit = limits.pids.map(|count| count.saturating_add(counted));
@@ -258,7 +258,7 @@ impl CgroupSlot {
     /// A fresh directory after a kill. The kernel numbers the kills of a cgroup so that no fork
     /// escapes them; some versions (seen on 6.18) compare that number, for a child born into
     /// the cgroup by clone3(2), with the one of its parent's cgroup: in a directory that was
-    /// ever killed, every such child would be killed at birth.
+    /// ever killed, every such child would be killed at spawn.
     fn recreate(&mut self) {
         self.unified = None;
         let unified = |controller| self.root.controllers.contains(&controller);

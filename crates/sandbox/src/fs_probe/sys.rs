@@ -27,7 +27,7 @@ const FSCONFIG_SET_STRING: c_uint = 1;
 const FSCONFIG_CMD_CREATE: c_uint = 6;
 
 /// Where the child keeps the two directories of an overlay, so that their names are known
-/// before it is born: higher than any descriptor it needs otherwise.
+/// before it is spawned: higher than any descriptor it needs otherwise.
 const LOWER: RawFd = 1000;
 const UPPER_DIRS: RawFd = 1001;
 

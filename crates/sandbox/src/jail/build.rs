@@ -1,4 +1,4 @@
-//! The builder's side: what only it can do, in the order in which the warden needs it.
+//! The builder's side: what only it can do, in the order in which the init needs it.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -27,7 +27,7 @@ const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// How long a drop waits for what was killed, in seconds; it takes milliseconds.
 const KILL_WAIT_S: i64 = 2;
-/// Namespaces of every cell.
+/// Namespaces of every jail.
 const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
@@ -44,21 +44,21 @@ pub struct OverlayDirs<'a> {
     pub work: &'a Path,
 }
 
-/// What a cell is built with beside its plan.
+/// What a jail is built with beside its plan.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JailOptions<'a> {
-    /// A directory of the unified hierarchy for the warden to be born in.
+    /// A directory of the unified hierarchy for the init to be spawned in.
     pub cgroup: Option<BorrowedFd<'a>>,
     /// Where writes to the workspace go; needed where the plan has an overlay.
     pub overlay: Option<OverlayDirs<'a>>,
     /// The command's terminal (its slave), to have a name inside.
     pub terminal: Option<BorrowedFd<'a>>,
-    /// Whether the cell ends when the thread that builds it does. It ends with the process
+    /// Whether the jail ends when the thread that builds it does. It ends with the process
     /// in any case.
     pub dies_with_parent: bool,
 }
 
-/// The overlay's layers as a warden sees them: a source, and names within it.
+/// The overlay's layers as an init sees them: a source, and names within it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LayerSource<'a> {
     pub(super) source: usize,
@@ -66,7 +66,7 @@ pub(super) struct LayerSource<'a> {
     pub(super) work: &'a CStr,
 }
 
-/// A living cell. Dropped, everything in it is killed.
+/// A living jail. Dropped, everything in it is killed.
 #[derive(Debug)]
 pub struct Jail {
     pid: i32,
@@ -110,7 +110,7 @@ impl Jail {
         }
         let (pid, pidfd) = clone_init(namespaces, options.cgroup, &task)?;
         drop(theirs);
-        // From here on, dropping ends the warden.
+        // From here on, dropping ends the init.
         let jail = Self {
             pid,
             pidfd,
@@ -138,13 +138,13 @@ impl Jail {
         }
     }
 
-    /// The warden's pid, as its builder sees it.
+    /// The init's pid, as its builder sees it.
     #[must_use]
     pub const fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// The warden: readable when the cell is empty and gone.
+    /// The init: readable when the jail is empty and gone.
     #[must_use]
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
@@ -166,7 +166,7 @@ impl Jail {
         self.namespaces
     }
 
-    /// From now on the cell ends with its last process.
+    /// From now on the jail ends with its last process.
     pub fn notify_leader_exited(&mut self) {
         let _gone_already = rustix::io::write(&self.control, &[LEADER_EXITED]);
     }
@@ -253,7 +253,7 @@ fn describe_failure(failed: InitFailure, plan: &JailPlan, sources: &BindSources)
 /// Sources of a plan and those of this build, with what the builder takes of them itself.
 struct BindSources {
     all: Vec<BindSource>,
-    /// Where the caller is root: its paths, because a warden without the host's capabilities
+    /// Where the caller is root: its paths, because an init without the host's capabilities
     /// could not reach into other users' directories, and because only root may map ids.
     trees: Vec<Option<OwnedFd>>,
     terminal: Option<usize>,
@@ -341,7 +341,7 @@ impl BindSources {
         Ok(())
     }
 
-    /// Shows what is held under the ids of the warden's namespace.
+    /// Shows what is held under the ids of the init's namespace.
     fn map_ids(&self, pid: i32) -> Result<(), JailError> {
         if self.trees.iter().all(Option::is_none) {
             return Ok(());
@@ -368,7 +368,7 @@ impl BindSources {
         Ok(())
     }
 
-    /// What the warden needs of our descriptors, in ascending order.
+    /// What the init needs of our descriptors, in ascending order.
     fn keep_fds(&self, control: &OwnedFd) -> Vec<RawFd> {
         let tree_fds = self.trees.iter().flatten().map(AsRawFd::as_raw_fd);
         let mut keep: Vec<RawFd> = tree_fds.chain([control.as_raw_fd()]).collect();

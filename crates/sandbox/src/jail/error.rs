@@ -1,11 +1,11 @@
-//! Why a cell could not be built, and what a person can do about it.
+//! Why a jail could not be built, and what a person can do about it.
 
 use std::fs;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-/// A cell that could not be built. Nothing of it is left.
+/// A jail that could not be built. Nothing of it is left.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{step}{}: {}", at(.path.as_ref()), std::io::Error::from_raw_os_error(.errno.raw_os_error()))]
 pub struct JailError {

@@ -75,7 +75,7 @@ pub(super) struct ResolvedPath {
 pub struct HostFacts {
     pub(super) entries: BTreeMap<PathBuf, HostEntry>,
     pub(super) resolved: BTreeMap<PathBuf, ResolvedPath>,
-    /// What a cell may have of quotas that the kernel counts per user.
+    /// What a jail may have of quotas that the kernel counts per user.
     pub(super) quotas: Vec<UserQuota>,
     /// Where protected paths lead that symbolic links are on the way of; as named, as found.
     pub(super) protected: BTreeMap<PathBuf, PathBuf>,
@@ -146,12 +146,12 @@ impl HostFacts {
     }
 }
 
-/// Quotas of namespaces(7) that a cell gets a share of; their files stand in `/proc/sys/user`.
+/// Quotas of namespaces(7) that a jail gets a share of; their files stand in `/proc/sys/user`.
 const QUOTAS: &[&str] = &["max_inotify_instances", "max_inotify_watches"];
-/// A cell has this part of what a user may have.
+/// A jail has this part of what a user may have.
 const QUOTA_SHARE: u64 = 4;
 
-/// What a cell may have at most.
+/// What a jail may have at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UserQuota {
     /// The file, relative to the root.

@@ -1,8 +1,8 @@
-//! Ids of a cell: the caller's own, or for root a range that is nobody's.
+//! Ids of a jail: the caller's own, or for root a range that is nobody's.
 //!
 //! Root never maps itself: whatever the walls are, a process with root's id on the host is
 //! root wherever a wall has a hole. Ranges are taken from ids that no distribution gives to
-//! users or containers, are locked while a cell lives, whichever engine it belongs to, and are
+//! users or containers, are locked while a jail lives, whichever engine it belongs to, and are
 //! free again when its builder ends, however it ends.
 
 use std::fs::{File, OpenOptions};
@@ -34,11 +34,11 @@ struct IdRange {
     _lock: File,
 }
 
-/// Ids of a cell.
+/// Ids of a jail.
 #[derive(Debug)]
 pub(super) struct IdMap {
     range: Option<IdRange>,
-    /// What the warden becomes first; for root, inside root.
+    /// What the init becomes first; for root, inside root.
     pub(super) init: Option<(u32, u32)>,
     /// What the command is inside.
     pub(super) inside: (u32, u32),

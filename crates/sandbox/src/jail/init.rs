@@ -1,4 +1,4 @@
-//! The warden's life: system calls on data prepared before, because it may be a copy of a
+//! The init's life: system calls on data prepared before, because it may be a copy of a
 //! process that has threads.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -19,7 +19,7 @@ pub(super) const LEADER_EXITED: u8 = b'L';
 /// Its name in `ps` and `top`.
 const NAME: &std::ffi::CStr = c"ostler-init";
 
-/// Everything a warden needs, prepared by its builder.
+/// Everything an init needs, prepared by its builder.
 pub(super) struct InitTask<'a> {
     pub(super) control: BorrowedFd<'a>,
     pub(super) ops: &'a [MountOp],

@@ -39,7 +39,7 @@ pub(super) enum InitStage {
     Capabilities,
 }
 
-/// Stage, index within it, errno: what a warden can say.
+/// Stage, index within it, errno: what an init can say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InitFailure {
     stage: i32,
@@ -286,7 +286,7 @@ impl<'a> MountExecutor<'a> {
         Ok(())
     }
 
-    /// The file belongs to the namespace of whoever opens it: the cell's own.
+    /// The file belongs to the namespace of whoever opens it: the jail's own.
     fn quota(&self, at: &CStr, limit: &[u8]) -> Result<(), Errno> {
         let file = rustix::fs::openat2(
             self.root()?,
@@ -451,7 +451,7 @@ fn create_tmpfs() -> Result<OwnedFd, Errno> {
     rustix::mount::fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// Shows nothing that may not be traced: not even the warden.
+/// Shows nothing that may not be traced: not even the init.
 fn create_proc() -> Result<OwnedFd, Errno> {
     let context = rustix::mount::fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let context = context.as_fd();

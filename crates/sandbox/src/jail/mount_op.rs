@@ -1,4 +1,4 @@
-//! What a warden does, as data: no step asks anything that was not known before.
+//! What an init does, as data: no step asks anything that was not known before.
 
 use std::ffi::{CStr, CString};
 
@@ -11,7 +11,7 @@ pub(crate) struct BindSource {
     pub(super) access: MountAccess,
     /// Whether its absence is a failure.
     pub(super) required: bool,
-    /// Whether a root caller shows it under the cell's ids (an idmapped mount).
+    /// Whether a root caller shows it under the jail's ids (an idmapped mount).
     pub(super) idmapped: bool,
 }
 

@@ -16,7 +16,7 @@ use super::host_facts::{
 use super::mount_op::{BindSource, MountAccess, MountOp};
 use super::paths::{c_path, is_plain, relative_to_root};
 
-/// Where names are answered inside when only listed hosts may be reached: the gate's.
+/// Where names are answered inside when only listed hosts may be reached: the egress proxy's.
 pub const EGRESS_PROXY_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// Directories that are the command's own and empty, with their modes.
 const PRIVATE_DIRS: &[(&str, u32)] = &[
@@ -48,7 +48,7 @@ const CONSOLE: &str = "/dev/console";
 /// Private directories a view can have: those above and the home.
 pub(super) const SLOTS_MAX: usize = 8;
 
-/// A confinement, compiled: what a warden does, in order.
+/// A confinement, compiled: what an init does, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JailPlan {
     pub(super) sources: Vec<BindSource>,
@@ -57,7 +57,7 @@ pub struct JailPlan {
     pub(super) own_network: bool,
     /// Whether writes go to an overlay.
     pub(super) overlay: bool,
-    /// Whether its paths are shown under the cell's ids where the caller is root.
+    /// Whether its paths are shown under the jail's ids where the caller is root.
     pub(super) idmapped: bool,
     /// Whose ids the command takes where the caller is root.
     pub(super) workspace: Option<PathBuf>,
@@ -388,7 +388,7 @@ impl<'a> JailPlanBuilder<'a> {
         self.add_link(named, path)
     }
 
-    /// Names: the host's configuration where it lies elsewhere, the gate's for allow lists.
+    /// Names: the host's configuration where it lies elsewhere, the egress proxy's for allow lists.
     fn add_resolver(&mut self) -> Result<(), JailError> {
         let real = self.host.resolved.get(Path::new(RESOLV_CONF));
         let real = real.map(|it| it.path.clone());

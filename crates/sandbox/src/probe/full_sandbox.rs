@@ -1,4 +1,4 @@
-//! What of level high works here: the whole recipe, once, in a cell that is thrown away. Asking
+//! What of level high works here: the whole recipe, once, in a jail that is thrown away. Asking
 //! settings would not do: some kernels grant namespaces and then refuse what is done in them.
 
 use std::ffi::CString;
@@ -12,7 +12,7 @@ use crate::jail::namespace_hint;
 use crate::spawn::{self, CArray, Pages, STACK_BYTES, SpawnSpec, SpawnStep, SpawnStepError};
 use crate::{HostFacts, Jail, JailError, JailOptions, JailPlan, Restrictions, landlock, seccomp};
 
-/// Where nothing is: a birth that fails only at exec has raised everything.
+/// Where nothing is: a spawn that fails only at exec has raised everything.
 const MISSING_PROGRAM: &std::ffi::CStr = c"/nothing-is-here";
 
 /// Notes every wall, each missing one with the step at which it fails and a remedy.

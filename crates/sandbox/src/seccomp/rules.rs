@@ -152,7 +152,7 @@ const JUDGED: &[(i64, SyscallRule)] = &[
             forbidden: NAMESPACES,
         },
     ),
-    // The first process of a cell is its warden: nobody inside sets its limits or its share.
+    // The first process of a jail is its init: nobody inside sets its limits or its share.
     (libc::SYS_prlimit64, INIT_FIRST_ARGUMENT),
     (libc::SYS_sched_setaffinity, INIT_FIRST_ARGUMENT),
     (libc::SYS_sched_setparam, INIT_FIRST_ARGUMENT),

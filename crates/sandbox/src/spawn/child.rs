@@ -2,7 +2,7 @@
 //!
 //! Neither allocation nor locks nor unwinding: the calling thread is suspended, the others of
 //! its process are not. The order matters: cgroups while the caller's ids still hold, the
-//! cell's ids before the working directory that only they may enter, walls after everything
+//! jail's ids before the working directory that only they may enter, walls after everything
 //! that they would refuse, the filter last.
 
 use std::ffi::{CStr, c_int, c_void};
@@ -16,7 +16,7 @@ use super::clone3::{ChildContext, ExpectedFile, SpawnSpec, SpawnStep, clone3};
 use super::signals;
 use crate::{Jail, Restrictions};
 
-/// Thousandths of memory by which commands in cells seem larger than they are.
+/// Thousandths of memory by which commands in jails seem larger than they are.
 const OOM_SCORE_ADJ: &CStr = c"100";
 
 /// The child's life before exec: system calls only.
@@ -34,7 +34,7 @@ fn report_failure(shared: &ChildContext<'_>, step: SpawnStep, errno: i32) -> ! {
     unsafe { libc::_exit(127) }
 }
 
-/// The life of the one that enters a cell for the command to be born there.
+/// The life of the one that enters a jail for the command to be spawned there.
 pub(super) extern "C" fn enter_jail_main(data: *const c_void) -> ! {
     // SAFETY: `spawn` passes a `ChildContext` that lives while its thread is suspended.
     let shared = unsafe { &*data.cast::<ChildContext<'_>>() };
@@ -199,7 +199,7 @@ fn is_expected(expected: &ExpectedFile, now: &libc::stat) -> bool {
         && (now.st_ctime, now.st_ctime_nsec) == expected.ctime
 }
 
-/// Where memory runs out, a command goes before its cell's warden, whose end would take
+/// Where memory runs out, a command goes before its jail's init, whose end would take
 /// everything along. Where there is no /proc, the kernel chooses.
 fn raise_oom_score() {
     // SAFETY: system calls on constants; the descriptor is this function's own.
@@ -219,7 +219,7 @@ fn raise_oom_score() {
     }
 }
 
-/// Takes the cell's ids, of which the caller's groups are none; a caller that keeps its own
+/// Takes the jail's ids, of which the caller's groups are none; a caller that keeps its own
 /// keeps its groups too, for lack of permission.
 fn set_jail_ids(jail: Option<&Jail>) -> bool {
     let Some((uid, gid)) = jail.and_then(Jail::inside_ids) else {

@@ -1,4 +1,4 @@
-//! Birth: one clone3(2) that shares memory until exec(2), so that its cost does not grow with
+//! Spawn: one clone3(2) that shares memory until exec(2), so that its cost does not grow with
 //! the size of the process that calls it.
 //!
 //! Between clone and exec the child runs on a stack of its own in its parent's memory while
@@ -99,9 +99,9 @@ pub struct SpawnSpec<'a> {
     pub terminal: bool,
     /// `cgroup.open_procs` files to enter before exec.
     pub cgroup_procs: &'a [BorrowedFd<'a>],
-    /// A directory of the unified hierarchy to be born in.
+    /// A directory of the unified hierarchy to be spawned in.
     pub cgroup: Option<BorrowedFd<'a>>,
-    /// Whether it is killed when the thread that gives birth ends (prctl(2),
+    /// Whether it is killed when the thread that gives spawn ends (prctl(2),
     /// `PR_SET_PDEATHSIG`).
     pub dies_with_parent: bool,
     /// Signals that may be ignored here and must not be there.
@@ -110,7 +110,7 @@ pub struct SpawnSpec<'a> {
     pub soft_open_files: Option<u64>,
     /// Limits to lower.
     pub rlimits: &'a [(c_int, u64)],
-    /// The cell to be born in.
+    /// The jail to be spawned in.
     pub jail: Option<&'a Jail>,
     /// The walls to raise before exec.
     pub restrictions: Option<&'a Restrictions>,
@@ -125,7 +125,7 @@ pub struct SpawnedChild {
     pub pidfd: OwnedFd,
 }
 
-/// The step at which a birth failed.
+/// The step at which a spawn failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum SpawnStep {
@@ -139,9 +139,9 @@ pub enum SpawnStep {
     Stdio,
     /// Taking the controlling terminal.
     Terminal,
-    /// Entering the cell.
+    /// Entering the jail.
     EnterJail,
-    /// Becoming the cell's ids.
+    /// Becoming the jail's ids.
     SetIds,
     /// chdir(2).
     Chdir,
@@ -186,7 +186,7 @@ impl SpawnStep {
     }
 }
 
-/// A birth that failed.
+/// A spawn that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpawnStepError {
     /// Where.
@@ -200,17 +200,17 @@ pub struct SpawnStepError {
 pub(super) struct ChildContext<'a> {
     pub(super) spec: &'a SpawnSpec<'a>,
     pub(super) stdio: [RawFd; 3],
-    /// How the command itself is cloned by the one that enters its cell.
+    /// How the command itself is cloned by the one that enters its jail.
     pub(super) command_clone: CloneArgs,
-    /// The command's pid, as the one that entered its cell was told.
+    /// The command's pid, as the one that entered its jail was told.
     pub(super) pid: AtomicI32,
     pub(super) step: AtomicI32,
     pub(super) errno: AtomicI32,
 }
 
-/// Gives birth. Returns when the program runs or could not be run.
+/// Gives spawn. Returns when the program runs or could not be run.
 ///
-/// Into a cell it takes two clones: the first enters the cell's namespaces, which changes
+/// Into a jail it takes two clones: the first enters the jail's namespaces, which changes
 /// nothing but the pid namespace of its children; the second is the command, made with
 /// `CLONE_PARENT`, so that the caller is its parent all the same. They share the caller's
 /// memory one after the other, each on its own half of the stack.

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::io::Errno;
 
-/// Signals that keeper and shims do not listen to: a terminal's and a broken pipe's.
+/// Signals that zygote and shims do not listen to: a terminal's and a broken pipe's.
 pub const IGNORED: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE];
 
 fn empty_set() -> libc::sigset_t {

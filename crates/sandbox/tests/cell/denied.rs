@@ -65,7 +65,7 @@ fn processes_of_the_host() {
     room.sh(&format!("kill -9 {pid}")).refused();
     let out = room.sh("ls /proc | grep '^[0-9]' | wc -l").ok();
     assert!(out.trim().parse::<u32>().unwrap() < 8, "{out}");
-    // Not even the warden.
+    // Not even the init.
     room.sh("kill -9 1; cat /proc/1/cmdline").refused();
     room.sh("cat /proc/1/environ").refused();
     room.sh("head -c 1 /proc/1/maps | grep .").refused();

@@ -1,4 +1,4 @@
-//! Real commands in real cells: what is denied is witnessed, and so is what must work.
+//! Real commands in real jails: what is denied is witnessed, and so is what must work.
 
 mod denied;
 mod ordinary;

@@ -1,4 +1,4 @@
-//! Commands in cells, and a directory to work in.
+//! Commands in jails, and a directory to work in.
 
 use std::ffi::CString;
 use std::io::Read;
@@ -151,7 +151,7 @@ pub(crate) fn executable(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("done");
 }
 
-/// Descriptors of a process's descendants, once its warden and two sleepers are among them.
+/// Descriptors of a process's descendants, once its init and two sleepers are among them.
 pub(crate) fn until_sleepers(builder: u32) -> Vec<std::os::fd::OwnedFd> {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {

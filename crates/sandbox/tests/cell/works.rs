@@ -226,7 +226,7 @@ fn commands_go_before_their_warden_when_memory_runs_out() {
 
 #[test]
 fn a_builder_that_is_killed_takes_everything_along() {
-    // A copy of this test that builds a cell, tells the pids in it, and is killed.
+    // A copy of this test that builds a jail, tells the pids in it, and is killed.
     if std::env::var_os("OSTLER_TEST_BUILDER").is_some() {
         let room = Room::new();
         room.sh("echo inside; setsid sleep 1000 & sleep 1000").ok();

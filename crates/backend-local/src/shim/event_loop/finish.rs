@@ -1,4 +1,4 @@
-//! The end of a tree: the record, the news, the clean-up.
+//! The end of an attempt: exit record, last messages, clean-up.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::shim::daemon_connection::{CONTROL_SOCKET, DaemonEvent};
 use crate::sys::seqpacket::ReceiveMode;
 use crate::sys::time::ClockReading;
 
-/// Survivors that are named.
+/// The most survivors an exit record names.
 const SURVIVORS_MAX: usize = 256;
 /// [`RETRY_MS`] for poll(2).
 const RETRY: Timespec = Timespec {
@@ -24,12 +24,12 @@ const RETRY: Timespec = Timespec {
     tv_nsec: RETRY_MS.cast_signed() * 1_000_000,
 };
 
-/// How long a full disk is waited for that nobody could read the record from any more, in
-/// milliseconds: its directory was removed, or its file system was taken away.
+/// How long the shim waits for a full disk when nobody can read the record any more, because its
+/// directory was removed or its file system unmounted, in milliseconds.
 const UNREACHABLE_MS: u64 = 10_000;
 
 impl AttemptRunner<'_> {
-    /// Everything is over: the record, the news, the clean-up.
+    /// Ends the attempt: writes the record, reports it, and cleans up.
     pub(super) fn finish(mut self, clean: bool) -> AttemptEnd {
         let buffer = self.shim.buffer.as_mut_slice();
         let bytes = self.streams.drain(buffer, &mut self.sink);
@@ -69,8 +69,8 @@ impl AttemptRunner<'_> {
         self.daemon.send(&ShimEvent::Exited { record, idle }, None);
     }
 
-    /// A full disk and no daemon: the truth is only here. Stays until there is room for the
-    /// record, or a daemon to tell, or nobody could find the record.
+    /// With a full disk and no daemon the record exists only in this process. Stays until there is
+    /// space for it, a daemon connects, or nobody could find it any more.
     fn retry_until_recorded(&mut self, record: &mut ExitRecord, error: Errno) -> Result<(), Errno> {
         let mut result = Err(error);
         let mut reachable_at = Instant::now();
@@ -100,8 +100,8 @@ impl AttemptRunner<'_> {
         result
     }
 
-    /// What was waited for, and at level high what the slot counted: a warden's children are
-    /// reaped by the kernel, and counted nowhere else.
+    /// The usage of reaped processes, and at level high what the slot counted: children of an init
+    /// are reaped by the kernel, and counted nowhere else.
     fn usage(&self) -> Usage {
         let mut usage = self.tree.usage();
         if let Some(before) = self.cpu_before
@@ -153,7 +153,7 @@ impl AttemptRunner<'_> {
     }
 }
 
-/// Whether a directory is where its path says; true where that cannot be found out.
+/// Whether a directory is still at its path; true where that cannot be determined.
 fn is_reachable(dir: BorrowedFd<'_>) -> bool {
     let link = format!("/proc/self/fd/{}", dir.as_raw_fd());
     let (Ok(path), Ok(own)) = (

@@ -1,4 +1,4 @@
-//! A tree that stands still: its clocks do too, and whoever ends it lets it go on first.
+//! A frozen tree: its timeouts are suspended, and it is thawed before it is killed.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use ostler_sandbox::cgroup::FreezeOutcome;
 use super::AttemptRunner;
 use crate::proto::ShimEvent;
 
-/// When a tree was frozen, and by which means.
+/// When a tree was frozen, and by which mechanism.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FreezeState {
     since: Instant,
-    /// By SIGSTOP to each, where there is no freezer.
+    /// By SIGSTOP to each process, where there is no cgroup freezer.
     by_signals: bool,
 }
 
 impl AttemptRunner<'_> {
-    /// Freezes or thaws as ordered, and says what is so now.
+    /// Freezes or thaws as requested, and reports the resulting state.
     pub(super) fn freeze(&mut self, frozen: bool) {
         if frozen && self.freeze_state.is_none() && self.escalation.is_running() {
             self.freeze_tree();
@@ -51,7 +51,7 @@ impl AttemptRunner<'_> {
         });
     }
 
-    /// Lets a frozen tree go on, its clocks where they stood.
+    /// Thaws the tree; its timeouts continue where they were suspended.
     pub(super) fn thaw(&mut self) {
         let Some(freeze_state) = self.freeze_state.take() else {
             return;
@@ -66,7 +66,7 @@ impl AttemptRunner<'_> {
         self.idle_at = postponed(self.idle_at, frozen_for);
     }
 
-    /// Something is to end what may be frozen: it must hear of it.
+    /// Thaws a tree that is about to be signalled, since frozen processes do not handle signals.
     pub(super) fn thaw_for_exit(&mut self) {
         if self.freeze_state.is_some() {
             self.thaw();

@@ -1,5 +1,5 @@
-//! Inputs that go in once, however often they are sent: a shim outlives the daemon that sent
-//! them, so it is the one who knows. Pure.
+//! Inputs that are written at most once, however often they are sent. The shim keeps the record
+//! because it outlives the daemon that sent them. Pure.
 
 use std::collections::VecDeque;
 
@@ -14,13 +14,13 @@ const INPUTS_MAX: usize = 64;
 pub(super) struct IdempotentInputs(VecDeque<InputProgress>);
 
 impl IdempotentInputs {
-    /// What is known of an input.
+    /// The progress of an input.
     pub(super) fn get(&self, id: InputId) -> Option<InputProgress> {
         self.0.iter().find(|it| it.input.id == id).copied()
     }
 
-    /// Of `len` bytes of an input from `from` on, how many were taken before; none where they
-    /// do not belong to what was taken of it.
+    /// Of `len` bytes of an input from `from` on, how many were accepted before; none where they do
+    /// not follow what was accepted of it.
     pub(super) fn accepted_before(
         &mut self,
         input: IdempotentInput,
@@ -44,7 +44,8 @@ impl IdempotentInputs {
         Some(usize::try_from(before).map_or(len, |before| before.min(len)))
     }
 
-    /// So many more bytes of it were taken. One of which nothing was is as good as new.
+    /// Records that so many more bytes were accepted. An input of which nothing was accepted counts
+    /// as new.
     pub(super) fn record_accepted(&mut self, id: InputId, accepted: u64) {
         if let Some(progress) = self.0.iter_mut().find(|it| it.input.id == id) {
             progress.accepted += accepted;

@@ -1,4 +1,4 @@
-//! What is typed, and its end.
+//! Writing input to the command, and closing it.
 
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -14,14 +14,14 @@ use crate::proto::ShimEvent;
 const END_OF_TRANSMISSION: u8 = 4;
 
 impl AttemptRunner<'_> {
-    /// Writes what the command takes now, and says how much that was.
+    /// Writes what the command accepts now, and reports how much that was.
     pub(super) fn handle_input(&mut self, bytes: &[u8]) {
         let accepted = self.write_stdin(bytes);
         self.send_input_accepted(accepted);
     }
 
-    /// As [`AttemptRunner::handle_input`], but for what of it went in before. Without bytes it is only
-    /// told how much that is.
+    /// As [`AttemptRunner::handle_input`], but skips what was accepted before. Without bytes it
+    /// only reports the progress.
     pub(super) fn handle_idempotent_input(
         &mut self,
         input: IdempotentInput,
@@ -72,7 +72,8 @@ impl AttemptRunner<'_> {
         accepted
     }
 
-    /// A terminal that nobody holds now takes nothing, and may be opened again.
+    /// Writes to the terminal. One that no process has open accepts nothing, and may be opened
+    /// again.
     fn write_terminal(&mut self, bytes: &[u8]) -> usize {
         let Some(terminal) = self.streams.terminal() else {
             return 0;
@@ -89,8 +90,8 @@ impl AttemptRunner<'_> {
         accepted
     }
 
-    /// The end of a pipe; for a terminal, its end-of-file character: twice after an unfinished
-    /// line, which the first one hands over.
+    /// Closes a pipe; sends a terminal its end-of-file character, twice after an unfinished line,
+    /// which the first one only submits.
     pub(super) fn close_input(&mut self) {
         let Some(terminal) = self.streams.terminal() else {
             self.input = None;
@@ -106,7 +107,8 @@ impl AttemptRunner<'_> {
     }
 }
 
-/// Writes until it is full: how much was taken, and why it takes no more for good.
+/// Writes until the descriptor is full: how much was accepted, and the error if it accepts no more
+/// for good.
 fn write(input: &OwnedFd, bytes: &[u8]) -> (usize, Result<(), Errno>) {
     let mut written = 0;
     while written < bytes.len() {
@@ -120,7 +122,7 @@ fn write(input: &OwnedFd, bytes: &[u8]) -> (usize, Result<(), Errno>) {
     (written, Ok(()))
 }
 
-/// The process group in front of a terminal.
+/// The foreground process group of a terminal.
 pub(super) fn foreground(terminal: &OwnedFd) -> Option<i32> {
     let group = tcgetpgrp(terminal).ok()?;
     Some(group.as_raw_nonzero().get())

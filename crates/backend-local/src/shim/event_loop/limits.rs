@@ -1,4 +1,4 @@
-//! Limits that the tree reached, by what the kernel counted and how the leader ended.
+//! Detects limits the tree reached, from the kernel's counters and how the leader ended.
 
 use ostler_model::termination::WaitStatus;
 use ostler_model::{LimitKind, Signal};
@@ -6,11 +6,12 @@ use ostler_model::{LimitKind, Signal};
 use super::AttemptRunner;
 use crate::proto::ShimEvent;
 
-/// What a shell adds to the number of the signal that ended a command, for its own status.
+/// The offset a shell adds to a signal number for the exit status of a command that the signal
+/// ended.
 const SHELL_SIGNAL_BASE: i32 = 128;
 
 impl AttemptRunner<'_> {
-    /// Tells of limits that were reached since this was called last.
+    /// Reports limits that were reached since the last call.
     pub(super) fn check_limits(&mut self) {
         let limits = match &mut self.shim.slot {
             Some(slot) => slot.take_reached_limits(),
@@ -21,7 +22,7 @@ impl AttemptRunner<'_> {
         }
     }
 
-    /// Once per limit.
+    /// Reports a limit, once.
     fn report_limit(&mut self, limit: LimitKind) {
         if !self.limits_hit.contains(&limit) {
             self.limits_hit.push(limit);
@@ -29,15 +30,15 @@ impl AttemptRunner<'_> {
         }
     }
 
-    /// Every limit that was told of, once more, to a daemon that was not there.
+    /// Reports every limit again, to a daemon that connected later.
     pub(super) fn resend_limits(&mut self) {
         for &limit in &self.limits_hit {
             self.daemon.send(&ShimEvent::LimitHit { limit }, None);
         }
     }
 
-    /// Takes in what the end shows; whether a limit on memory ended it. A process of
-    /// the tree that was killed for its memory is no end of the tree.
+    /// Evaluates how the leader ended; true if a memory limit ended it. A process of the tree that
+    /// was killed for its memory does not end the tree.
     pub(super) fn was_out_of_memory(&mut self) -> bool {
         self.check_limits();
         let slot = self.shim.slot.as_ref();

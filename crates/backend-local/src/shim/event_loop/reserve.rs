@@ -1,4 +1,4 @@
-//! Room for the exit record, where the directory was not made ready with it.
+//! Reserves space for the exit record, where the prepared directory has none.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::{AttemptRunner, RETRY_MS};
 
 impl AttemptRunner<'_> {
-    /// Reserves it once the command runs, so that no start waits for it; where the disk refuses,
-    /// again a little later.
+    /// Reserves the space once the command runs, so that no start waits for it; where the disk
+    /// refuses, again a little later.
     pub(super) fn reserve_if_due(&mut self, now: Instant) {
         if self.reserve_at.is_none_or(|at| now < at) {
             return;

@@ -1,13 +1,13 @@
-//! A program in a terminal that stopped itself, as editors do at ctrl-z: no shell is there that
-//! would continue it.
+//! Continues a program that stopped itself in a terminal, as editors do at Ctrl-Z: there is no
+//! shell that would continue it.
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::AttemptRunner;
 
-/// Whether a leader is continued that this signal stopped. SIGTTIN and SIGTTOU say that it may
-/// not use its terminal now, and would stop it again at once; what was ordered stays so until
-/// it is ordered otherwise.
+/// Whether a leader stopped by this signal is continued. SIGTTIN and SIGTTOU say that it may not
+/// use its terminal now, and would stop it again at once; a stop by request lasts until a request
+/// continues it.
 const fn is_continued(signal: i32, is_requested: bool) -> bool {
     !is_requested && !matches!(signal, libc::SIGTTIN | libc::SIGTTOU)
 }
@@ -36,7 +36,7 @@ impl AttemptRunner<'_> {
         }
     }
 
-    /// Notes a signal that stops or continues by request.
+    /// Records a requested signal that stops or continues the tree.
     pub(super) const fn track_signal(&mut self, signal: i32) {
         match signal {
             libc::SIGSTOP | libc::SIGTSTP => self.stop_ordered = true,

@@ -1,4 +1,4 @@
-//! What is seen of a cell from outside.
+//! What is seen of a jail from outside.
 
 use super::*;
 

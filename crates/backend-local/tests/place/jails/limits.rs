@@ -1,4 +1,4 @@
-//! Limits inside of cells, and bombs.
+//! Limits inside of jails, and bombs.
 
 use super::*;
 
@@ -73,7 +73,7 @@ pub(super) fn hogs() {
         let mut plan = lab.plan(&["/usr/bin/python3", "-c", script]);
         plan.limits.open_files = Some(64);
         assert_eq!(lab.run(plan).out(), "24 True\n");
-        // Files: as many as there is room for, and gone with the cell.
+        // Files: as many as there is room for, and gone with the jail.
         let script = "import os\nn = 0\ntry:\n  for n in range(100_000):\n    \
             open(f'/dev/shm/{n}', 'w').close()\nexcept OSError as e: print(e.errno)";
         let mut plan = lab.plan(&["/usr/bin/python3", "-c", script]);
