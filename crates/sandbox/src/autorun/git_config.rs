@@ -1,9 +1,9 @@
-//! What git's configuration says (git-config(1)): every key, and which of them are known to run
-//! nothing and to lead nowhere else.
+//! Parses git's configuration files (git-config(1)) and knows which keys run no program and refer
+//! to no other place.
 
 use super::view::WorkspaceView;
 
-/// Keys that run nothing and lead nowhere else, whatever they say.
+/// Keys that run nothing and refer to no other place, whatever their value.
 const HARMLESS: &[&str] = &[
     "branch.*.description",
     "branch.*.merge",
@@ -68,15 +68,15 @@ const HARMLESS: &[&str] = &[
     "user.name",
     "user.useconfigonly",
 ];
-/// Keys that name a place, harmless unless a program is named with it.
+/// Keys that hold a URL, harmless unless a program is configured with it.
 const URLS: &[&str] = &["remote.*.url", "remote.*.pushurl", "submodule.*.url"];
-/// Ways of `submodule.*.update` that run no command.
+/// Values of `submodule.*.update` that run no command.
 const UPDATES: [&[u8]; 4] = [b"checkout", b"rebase", b"merge", b"none"];
 
-/// Bytes of the largest configuration that is read.
+/// The largest configuration that is read, in bytes.
 const READ_BYTES: u64 = 64 * 1024;
 
-/// All keys of a file; none where it is too large, or cannot be read or understood.
+/// All keys of a file; none where it is too large, or cannot be read or parsed.
 pub(super) fn read_config(view: &WorkspaceView<'_>, path: &[u8]) -> Option<Vec<GitConfigEntry>> {
     let bytes = view.read(path, READ_BYTES).ok()?;
     if bytes.len() as u64 > READ_BYTES {
@@ -88,7 +88,7 @@ pub(super) fn read_config(view: &WorkspaceView<'_>, path: &[u8]) -> Option<Vec<G
 /// One key with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GitConfigEntry {
-    /// The section, what stands in quotes after it, and the name; lower case but for the middle.
+    /// The section, the quoted subsection, and the name; lower case except the subsection.
     section: String,
     subsection: Option<Vec<u8>>,
     name: String,
@@ -96,7 +96,7 @@ pub(super) struct GitConfigEntry {
 }
 
 impl GitConfigEntry {
-    /// As git prints it, without what stands in quotes.
+    /// The key as git prints it, without the subsection.
     pub(super) fn key(&self) -> String {
         match self.subsection {
             None => format!("{}.{}", self.section, self.name),
@@ -114,18 +114,18 @@ impl GitConfigEntry {
         }
     }
 
-    /// Whether another file is read in its place.
+    /// Whether it includes another file.
     pub(super) fn is_include(&self) -> bool {
         self.name == "path" && ["include", "includeif"].contains(&self.section.as_str())
     }
 
-    /// Where a submodule's files are, seen from its repository.
+    /// Whether it names a submodule's working tree, relative to its repository.
     pub(super) fn is_worktree(&self) -> bool {
         self.subsection.is_none() && self.section == "core" && self.name == "worktree"
     }
 }
 
-/// All keys; none where git would not understand it either, or we do not.
+/// All keys; none where git or this parser would not accept the file.
 pub(super) fn parse(bytes: &[u8]) -> Option<Vec<GitConfigEntry>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut reader = GitConfigReader { bytes, at: 0 };
@@ -178,7 +178,7 @@ impl GitConfigReader<'_> {
         }
     }
 
-    /// `[read_section]`, `[section "part"]` or `[read_section.subsection]`.
+    /// Reads `[section]`, `[section "subsection"]` or `[section.subsection]`.
     fn read_section(&mut self) -> Option<(String, Option<Vec<u8>>)> {
         self.next()?;
         let mut name = String::new();
@@ -270,7 +270,7 @@ impl GitConfigReader<'_> {
         (!quoted).then_some(value)
     }
 
-    /// What a backslash stands for with what follows; nothing at the end of a line.
+    /// The character an escape sequence stands for; nothing for an escaped end of line.
     fn read_escape(&mut self) -> Option<Option<u8>> {
         match self.next()? {
             b'\n' => Some(None),

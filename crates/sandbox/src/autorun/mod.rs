@@ -1,5 +1,5 @@
-//! What a command left in a workspace that tools of a person run or obey unasked: the list
-//! ([`ostler_model::autorun`]) held against what was made or changed.
+//! Finds files in a workspace that tools run or obey automatically: matches the list in
+//! [`ostler_model::autorun`] against what a command created or changed.
 
 mod git_config;
 mod repositories;

@@ -1,4 +1,4 @@
-//! The repositories that a workspace has before a command: the one at its top and its
+//! Finds the git repositories of a workspace before a command runs: the one at its top and its
 //! submodules.
 
 use std::path::Path;
@@ -9,24 +9,25 @@ use super::git_config::{self, GitConfigEntry};
 use super::view::{ChangeFilter, WorkspaceView, resolve};
 use crate::overlay::openat2::join;
 
-/// Submodules whose repositories are protected.
+/// The most submodules whose repositories are protected.
 pub(super) const MODULES_MAX: usize = 32;
-/// Directories that are looked at for them.
+/// The most directories that are searched for them.
 const DIRECTORIES_MAX: usize = 256;
-/// Names of one of these directories that are looked at.
+/// The most names read in one of these directories.
 const NAMES_MAX: usize = 1_000;
 
-/// Names of files of configuration in a repository.
+/// The names of configuration files in a repository.
 const CONFIGURATIONS: [&[u8]; 2] = [b"config", b"config.worktree"];
 
-/// A repository, and what its configuration says that may run something or lead elsewhere.
+/// A repository, and the entries of its configuration that may run a program or refer to another
+/// place.
 #[derive(Debug)]
 pub(super) struct Repository {
     pub(super) path: Vec<u8>,
     pub(super) entries: Vec<GitConfigEntry>,
 }
 
-/// The repositories of a workspace, with what their configuration says.
+/// The repositories of a workspace with those entries.
 pub(super) fn read_repositories(workspace: &Path) -> Vec<Repository> {
     let Ok(mut view) = WorkspaceView::open(workspace, None, ChangeFilter::Upper) else {
         return Vec::new();
@@ -86,7 +87,7 @@ fn find_repositories(workspace: &Path, view: &mut WorkspaceView<'_>) -> Vec<Vec<
     found
 }
 
-/// Where a link in the place of the repository leads within the workspace.
+/// Where a symbolic link in place of the repository leads within the workspace.
 fn resolve_symlink(workspace: &Path) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStrExt;
     let real = std::fs::canonicalize(workspace.join(".git")).ok()?;
@@ -97,7 +98,7 @@ fn resolve_symlink(workspace: &Path) -> Option<Vec<u8>> {
     )
 }
 
-/// Whether git takes a directory with these names for a repository.
+/// Whether git treats a directory with these names as a repository.
 pub(super) fn is_repository<'n>(names: impl Iterator<Item = &'n [u8]>) -> bool {
     let (mut head, mut common, mut objects, mut refs) = (false, false, false, false);
     for name in names {

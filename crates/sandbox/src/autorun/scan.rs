@@ -1,4 +1,4 @@
-//! [`AutorunScanner`]: through a workspace, the upper levels first.
+//! [`AutorunScanner`] walks a workspace breadth-first, the upper levels first.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -15,33 +15,33 @@ use super::repositories::{Repository, is_repository};
 use super::view::{WorkspaceView, resolve};
 use crate::overlay::openat2::{is_absent, join, split};
 
-/// Bytes of the largest link of git's that is read.
+/// The largest `.git` file that is read, in bytes.
 const READ_BYTES: u64 = 64 * 1024;
-/// Names of files that lead to further files of configuration.
+/// The most files followed from one configuration.
 const INCLUDES_MAX: usize = 16;
-/// Keys of one configuration that are named.
+/// The most keys of one configuration that are reported.
 const KEYS_MAX: usize = 3;
-/// The key that names a directory of hooks.
+/// The key that names a hooks directory.
 const HOOKS_PATH: &str = "core.hookspath";
-/// Bytes of a path that are told.
+/// The longest reported path, in bytes.
 const PATH_BYTES: usize = 1_024;
-/// Directories of a repository in which something of the list lies.
+/// Directories of a repository that can contain files of the list.
 const PARTS_LISTED: [&[u8]; 2] = [b"hooks", b"rebase-merge"];
-/// And those in which further repositories lie.
+/// Directories of a repository that contain further repositories.
 const REPOSITORIES: [&[u8]; 2] = [b"modules", b"worktrees"];
 
-/// How much is looked at.
+/// The bounds of a scan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScanBounds {
     pub(super) entries: usize,
     pub(super) cpu_ms: Option<u64>,
 }
 
-/// A directory that is still to be looked at.
+/// A directory that is still to be scanned.
 #[derive(Debug, Default)]
 struct PendingDir {
     path: Vec<u8>,
-    /// Its path within a repository, where it is one or a part of one.
+    /// Its path within a repository, where it is a repository or a part of one.
     inside_repository: Option<Vec<u8>>,
     /// Whether everything in it counts as new.
     all_new: bool,
@@ -54,7 +54,7 @@ pub(super) struct AutorunScanner<'a> {
     bounds: ScanBounds,
     since_ms: u64,
     pending: VecDeque<PendingDir>,
-    /// Repositories that a link led to.
+    /// Repositories that were reached through a link.
     followed: BTreeSet<Vec<u8>>,
     report: AutorunReport,
 }
@@ -111,7 +111,7 @@ impl<'a> AutorunScanner<'a> {
         self.report.incomplete.get_or_insert(reason);
     }
 
-    /// A directory that was closed before is none that this command closed.
+    /// Records an unreadable directory, unless it was unreadable before the command.
     fn unreadable(&mut self, directory: &PendingDir, error: &io::Error) {
         let another = Errno::from_io_error(error) == Some(Errno::XDEV);
         if another
@@ -163,13 +163,13 @@ impl<'a> AutorunScanner<'a> {
         }
     }
 
-    /// Whether git takes it for a repository. A `.git` becomes one as soon as it is whole.
+    /// Whether git treats the directory as a repository. A `.git` becomes one once it is complete.
     fn is_repository(&mut self, path: &[u8], names: &[(Vec<u8>, FileKind)]) -> bool {
         const PARTS: [&[u8]; 4] = [b"HEAD", b"objects", b"refs", b"commondir"];
         if split(path).1.eq_ignore_ascii_case(b".git") {
             return true;
         }
-        // Of an overlay, the list may hold new names only.
+        // With an overlay, the listing may contain new names only.
         let mut likely = PARTS
             .into_iter()
             .chain([b"config".as_slice(), b"hooks", b"rebase-merge"]);
@@ -184,7 +184,7 @@ impl<'a> AutorunScanner<'a> {
         is_repository(listed.chain(there))
     }
 
-    /// Whether a repository may have been put together: its directory changed.
+    /// Whether a repository may have been assembled in this directory: it changed.
     fn is_assembled(&mut self, path: &[u8]) -> bool {
         let parts: [&[u8]; 3] = [b"HEAD", b"objects", b"refs"];
         self.view.is_new(path)
@@ -193,7 +193,7 @@ impl<'a> AutorunScanner<'a> {
                 .any(|it| self.view.is_new(&join(path, it)))
     }
 
-    /// Of a repository, only what something of the list lies in.
+    /// Queues a directory; within a repository, only those that can contain files of the list.
     fn queue_directory(&mut self, path: Vec<u8>, inner: Option<Vec<u8>>, all: bool) {
         let is_one_of =
             |names: &[&[u8]], it: &[u8]| names.iter().any(|name| name.eq_ignore_ascii_case(it));
@@ -233,7 +233,7 @@ impl<'a> AutorunScanner<'a> {
         });
     }
 
-    /// Keys of a configuration that may run something or lead elsewhere, in words.
+    /// Describes the keys of a configuration that may run a program or refer to another place.
     fn describe_keys(&mut self, path: &[u8]) -> Option<String> {
         let Some(entries) = git_config::read_config(&self.view, path) else {
             return Some("is its configuration, and cannot be understood here".to_owned());
@@ -264,8 +264,8 @@ impl<'a> AutorunScanner<'a> {
         ))
     }
 
-    /// Whether a `.git` that is a file leads elsewhere. Where it leads within the workspace, that
-    /// is looked at.
+    /// Whether a `.git` that is a file refers to a place outside the workspace. A target within it
+    /// is scanned.
     fn is_foreign_link(&mut self, path: &[u8]) -> bool {
         let text = self.view.read(path, READ_BYTES).unwrap_or_default();
         let named = text.strip_prefix(b"gitdir:").map(<[u8]>::trim_ascii);
@@ -288,7 +288,7 @@ impl<'a> AutorunScanner<'a> {
         !self.queue_repository(target) || !usual
     }
 
-    /// Looks at a repository that something leads to; whether it is one.
+    /// Queues a directory that a link names; true if it is a repository.
     fn queue_repository(&mut self, target: Vec<u8>) -> bool {
         if self.known_repository(&target).is_some() || self.followed.contains(&target) {
             return true;
@@ -319,7 +319,7 @@ impl<'a> AutorunScanner<'a> {
         text.len() as u64 > READ_BYTES || text.split(|byte| *byte == b'\n').any(runs)
     }
 
-    /// Files within the workspace that a repository's configuration names.
+    /// Reports files within the workspace that a repository's configuration names.
     fn scan_named_files(&mut self, repository: &[u8]) {
         let mut files: VecDeque<Vec<u8>> = [b"config".as_slice(), b"config.worktree"]
             .into_iter()
@@ -375,7 +375,7 @@ impl<'a> AutorunScanner<'a> {
     }
 }
 
-/// A word of a command without quotes and what a shell or git takes for a mark.
+/// A word of a command without quotes and without the prefix characters of shell or git.
 fn unquoted(word: &[u8]) -> &[u8] {
     let is_mark = |byte: &u8| b"'\"!;&|".contains(byte);
     let start = word

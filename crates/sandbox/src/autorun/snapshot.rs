@@ -1,4 +1,4 @@
-//! [`AutorunSnapshot`]: what there was, and what came of it.
+//! [`AutorunSnapshot`]: the state of a workspace before a command, and the report of what changed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use super::repositories::{self, Repository};
 use super::scan::{AutorunScanner, ScanBounds};
 use super::view::{ChangeFilter, WorkspaceView};
 
-/// Entries of a workspace that are looked at when a command has ended.
+/// The most entries of a workspace that are scanned when a command has ended.
 const ENTRIES_MAX: usize = 100_000;
-/// Processor time that this may take, in milliseconds.
+/// The most processor time a scan may take, in milliseconds.
 const CPU_MS: u64 = 300;
 
-/// What was there before a command, to be held against what is there afterwards.
+/// The state of a workspace before a command, to compare with the state afterwards.
 #[derive(Debug)]
 pub struct AutorunSnapshot {
     workspace: PathBuf,
@@ -25,7 +25,7 @@ pub struct AutorunSnapshot {
 }
 
 impl AutorunSnapshot {
-    /// Takes it, right before the command starts.
+    /// Takes the snapshot, right before the command starts.
     #[must_use]
     pub fn take(workspace: &Path, upper: Option<&Path>) -> Self {
         // The clock that file systems use.
@@ -38,7 +38,7 @@ impl AutorunSnapshot {
         }
     }
 
-    /// What was made or changed since, within bounds of entries and time.
+    /// Reports what was created or changed since, within bounds of entries and time.
     #[must_use]
     pub fn report(&self) -> AutorunReport {
         let new = match self.upper {
@@ -58,7 +58,7 @@ impl AutorunSnapshot {
     }
 }
 
-/// What of the changed paths of an overlay is run or obeyed unasked.
+/// Finds automatically run files among the changed paths of an overlay.
 pub(crate) fn scan_changes(
     workspace: &Path,
     upper: &Path,
@@ -84,7 +84,7 @@ pub(super) fn scan(
     repositories: &[Repository],
     bounds: ScanBounds,
 ) -> AutorunReport {
-    // Our own directory may be reached by a link.
+    // The state directory may be reached through a link.
     let upper = upper.map(|it| std::fs::canonicalize(it).unwrap_or_else(|_| it.to_owned()));
     match WorkspaceView::open(workspace, upper.as_deref(), new) {
         Ok(view) => AutorunScanner::new(workspace, view, repositories, bounds).run(),

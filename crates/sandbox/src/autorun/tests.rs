@@ -1,4 +1,4 @@
-//! Real directories, looked at as the shim does.
+//! Real directories, scanned as the shim does.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -31,19 +31,19 @@ fn repository(top: &Path, path: &str, config: &str) {
     }
 }
 
-/// What is reported of what `make` does in a workspace with what `there` did before.
+/// The report of what `make` does in a workspace that `there` prepared.
 fn after(there: impl Fn(&Path), make: impl Fn(&Path)) -> AutorunReport {
     let dir = tempfile::tempdir().unwrap();
     let top = dir.path().canonicalize().unwrap();
     there(&top);
     let mut before = AutorunSnapshot::take(&top, None);
-    // What was there may be younger than the tick of the clock.
+    // Existing files may be younger than the tick of the coarse clock.
     before.since = next_tick(&top);
     make(&top);
     before.report()
 }
 
-/// A time after everything that is there, as soon as it has come.
+/// Waits for a time later than every existing file's and returns it.
 fn next_tick(top: &Path) -> (i64, u64) {
     use std::os::unix::fs::MetadataExt;
     let probe = top.join("probe");

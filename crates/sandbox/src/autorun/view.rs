@@ -1,4 +1,4 @@
-//! [`WorkspaceView`]: a workspace as it is looked at, and what of it is new.
+//! [`WorkspaceView`]: reads a workspace and decides which of its entries are new.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,19 +10,19 @@ use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, statat};
 
 use crate::overlay::openat2::{BeneathRoot, is_absent, join};
 
-/// What counts as made or changed.
+/// What counts as created or changed.
 #[derive(Debug)]
 pub(super) enum ChangeFilter<'a> {
-    /// What changed at this time or later, in seconds and nanoseconds: nobody but the kernel
-    /// sets that time.
+    /// Entries with a change time (ctime) at or after this one, in seconds and nanoseconds: only
+    /// the kernel sets that time.
     Since((i64, u64)),
-    /// What the upper layer holds.
+    /// Entries of the upper layer.
     Upper,
     /// These paths.
     Paths(&'a BTreeSet<&'a [u8]>),
 }
 
-/// A workspace, and over it the upper layer of an overlay where there is one.
+/// A workspace, merged with the upper layer of an overlay where there is one.
 #[derive(Debug)]
 pub(super) struct WorkspaceView<'a> {
     host: BeneathRoot,
@@ -30,7 +30,7 @@ pub(super) struct WorkspaceView<'a> {
     new: ChangeFilter<'a>,
 }
 
-/// Names of a directory with their kinds, and whether that is all of them.
+/// The names of a directory with their kinds, and whether the listing is complete.
 pub(super) type DirListing = (Vec<(Vec<u8>, FileKind)>, bool);
 
 impl<'a> WorkspaceView<'a> {
@@ -46,7 +46,7 @@ impl<'a> WorkspaceView<'a> {
         })
     }
 
-    /// Names in a directory: all of them, or those alone that may be new.
+    /// Lists a directory: all names, or only those that may be new.
     pub(super) fn list(&self, path: &[u8], all: bool, limit: usize) -> io::Result<DirListing> {
         let Some(upper) = &self.upper else {
             return list_names(&self.host, path, limit);
@@ -67,7 +67,7 @@ impl<'a> WorkspaceView<'a> {
         Ok((found, whole))
     }
 
-    /// What stands at a path.
+    /// The status of a path.
     pub(super) fn stat(&mut self, path: &[u8]) -> Option<Stat> {
         if let Some(upper) = &mut self.upper
             && let Some(stat) = upper.stat_at(path).ok().flatten()
@@ -82,7 +82,7 @@ impl<'a> WorkspaceView<'a> {
             .map(|stat| kind(FileType::from_raw_mode(stat.st_mode)))
     }
 
-    /// Whether it was made or changed.
+    /// Whether an entry was created or changed.
     pub(super) fn is_new(&mut self, path: &[u8]) -> bool {
         match (&self.new, &mut self.upper) {
             (ChangeFilter::Since(since), _) => {
@@ -95,7 +95,7 @@ impl<'a> WorkspaceView<'a> {
         }
     }
 
-    /// At most so many bytes of a regular file, and one more where it is longer.
+    /// Reads a regular file up to `limit` bytes, and one more where it is longer.
     pub(super) fn read(&self, path: &[u8], limit: u64) -> io::Result<Vec<u8>> {
         let upper = self
             .upper
@@ -154,13 +154,13 @@ fn kind(file_type: FileType) -> FileKind {
     }
 }
 
-/// How an overlay says that something is gone.
+/// Whether an overlay marks this name as deleted (a whiteout).
 fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
 
-/// A relative path, taken from a directory, without `.` and `..`; none where that leads out of
-/// the workspace. Links on the way are for whoever opens it.
+/// Resolves a relative path against a directory, without `.` and `..`; none where it leaves the
+/// workspace. Symbolic links are not resolved.
 pub(super) fn resolve(workspace: &[u8], from: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let (mut resolved, rest) = if path.starts_with(b"/") {
         let rest = path.strip_prefix(workspace)?;

@@ -1,10 +1,10 @@
-//! Reading and writing the small files of cgroups.
+//! Reads and writes cgroup interface files.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes one value in one system call, as cgroup files want it; creates nothing.
+/// Writes one value in one system call, as cgroup files require; never creates the file.
 pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
     OpenOptions::new()
         .write(true)
@@ -12,7 +12,7 @@ pub(super) fn write(path: &Path, value: &str) -> io::Result<()> {
         .write_all(value.as_bytes())
 }
 
-/// Pids in a `cgroup.procs` file; none where it cannot be read.
+/// The pids in a `cgroup.procs` file; none where it cannot be read.
 pub(super) fn read_pids(directory: &Path) -> Vec<i32> {
     let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()
@@ -31,7 +31,7 @@ pub(super) fn parse_number(text: &str, key: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-/// Makes a directory; one that is there already is fine.
+/// Creates a directory; an existing one is no error.
 pub(super) fn make_dir(directory: &Path) -> io::Result<()> {
     match fs::create_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),

@@ -1,4 +1,4 @@
-//! Standing still: `cgroup.freeze` of the unified hierarchy, or the freezer of version 1.
+//! Freezing a slot: `cgroup.freeze` of the unified hierarchy, or the freezer of version 1.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -9,24 +9,23 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::files;
 
-/// How long members may take until all of them stand still, in milliseconds; usually it is
-/// microseconds.
+/// How long freezing all members may take, in milliseconds; usually it takes microseconds.
 pub const FREEZE_WAIT_MS: u64 = 1_000;
-/// Times that a freezer of version 1 is asked whether everybody stands still; it tells nobody.
+/// How often a freezer of version 1 is polled for completion; it sends no notification.
 const LEGACY_ROUNDS: usize = 10_000;
 
-/// What became of a wish to freeze or thaw.
+/// The result of freezing or thawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FreezeOutcome {
-    /// It is so.
+    /// The requested state is reached.
     Done,
-    /// Somebody did not stand still in time; everybody goes on.
+    /// Some member did not freeze in time; all were thawed.
     TimedOut,
     /// There is no freezer here.
     Unsupported,
 }
 
-/// By `cgroup.freeze` in this directory.
+/// Uses `cgroup.freeze` in this directory.
 pub(super) fn unified(directory: &Path, frozen: bool) -> FreezeOutcome {
     let switch = directory.join("cgroup.freeze");
     let value = if frozen { "1" } else { "0" };
@@ -45,7 +44,7 @@ pub(super) fn unified(directory: &Path, frozen: bool) -> FreezeOutcome {
     }
 }
 
-/// Waits until `frozen 1` stands in a `cgroup.events` file.
+/// Waits for `frozen 1` in a `cgroup.events` file.
 fn wait_frozen(events: &Path) -> io::Result<bool> {
     let deadline = Instant::now() + Duration::from_millis(FREEZE_WAIT_MS);
     let mut file = File::open(events)?;
@@ -69,7 +68,7 @@ fn wait_frozen(events: &Path) -> io::Result<bool> {
     }
 }
 
-/// By `freezer.state` in this directory.
+/// Uses `freezer.state` in this directory.
 pub(super) fn legacy(directory: &Path, frozen: bool) -> FreezeOutcome {
     let switch = directory.join("freezer.state");
     if !frozen {
@@ -79,7 +78,7 @@ pub(super) fn legacy(directory: &Path, frozen: bool) -> FreezeOutcome {
         };
     }
     for _ in 0..LEGACY_ROUNDS {
-        // Writing it again is also how the kernel is asked to look again.
+        // Writing it again makes the kernel check again.
         if files::write(&switch, "FROZEN").is_err() {
             return FreezeOutcome::Unsupported;
         }

@@ -1,5 +1,5 @@
-//! Which hierarchies are mounted where, and where in them this process is: pure over the
-//! texts of `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7), proc(5)).
+//! Finds the mounted cgroup hierarchies and this process's cgroup in them: pure over the texts of
+//! `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7), proc(5)).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,13 +8,13 @@ use std::path::{Component, Path, PathBuf};
 /// A controller that we use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Controller {
-    /// Processes and threads.
+    /// The number of processes and threads.
     Pids,
     /// Memory.
     Memory,
     /// Processor time.
     Cpu,
-    /// Freezing, as a controller of the first version only.
+    /// Freezing, a controller in version 1 only.
     Freezer,
 }
 
@@ -42,16 +42,16 @@ impl Controller {
 /// One mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount: PathBuf,
     /// The directory of our own cgroup in it.
     pub own_cgroup: PathBuf,
 }
 
-/// Every hierarchy that concerns us.
+/// The hierarchies of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CgroupLayout {
-    /// The unified one (version 2), also beside others.
+    /// The unified hierarchy (version 2), possibly beside others.
     pub unified: Option<Hierarchy>,
     /// Hierarchies of version 1 by controller.
     pub legacy: BTreeMap<Controller, Hierarchy>,
@@ -68,14 +68,14 @@ struct CgroupMount {
 }
 
 impl CgroupLayout {
-    /// Of this process.
+    /// Reads the layout of this process.
     #[must_use]
     pub fn read() -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         Self::parse(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
     }
 
-    /// From the texts of `/proc/<pid>/cgroup` and `/proc/<pid>/mountinfo`.
+    /// Parses the texts of `/proc/<pid>/cgroup` and `/proc/<pid>/mountinfo`.
     #[must_use]
     pub fn parse(cgroup: &str, mountinfo: &str) -> Self {
         let mounts: Vec<CgroupMount> = mountinfo.lines().filter_map(parse_mount).collect();
@@ -143,7 +143,7 @@ fn parse_mount(line: &str) -> Option<CgroupMount> {
     })
 }
 
-/// Spaces, tabs, newlines and backslashes stand as three octal digits.
+/// Decodes the three-digit octal escapes of spaces, tabs, newlines and backslashes.
 fn unescape(text: &str) -> String {
     let escapes = [
         ("\\040", " "),

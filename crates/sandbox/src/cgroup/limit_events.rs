@@ -1,5 +1,5 @@
-//! Telling that a limit was reached while the command runs: descriptors to poll, and what the
-//! kernel counted.
+//! Notifies that a limit was reached while the command runs: descriptors to poll, and the kernel's
+//! counters.
 
 use std::fs::File;
 use std::io;
@@ -11,27 +11,27 @@ use rustix::event::{EventfdFlags, PollFlags, eventfd};
 use super::files;
 use super::limits::LimitMechanism;
 
-/// Bytes of an events file that are read; each has a few short lines.
+/// How many bytes of an events file are read; each has a few short lines.
 const EVENTS_BYTES: usize = 512;
 
-/// News of one limit.
+/// Watches one limit.
 #[derive(Debug)]
 pub(super) enum LimitWatch {
-    /// An events file: poll(2) tells when a number in it has changed since it was read.
+    /// An events file: poll(2) reports that a counter has changed since the last read.
     EventsFile {
         /// The file.
         file: File,
-        /// The line that counts what is asked about.
+        /// The key of the counter.
         key: &'static str,
-        /// What it said last.
+        /// The last value read.
         last_count: u64,
     },
-    /// An eventfd(2) that version 1 raises when memory is out.
+    /// An eventfd(2) that version 1 signals when memory is exhausted.
     EventFd(OwnedFd),
 }
 
 impl LimitWatch {
-    /// Of the limit on processes.
+    /// Watches the limit on processes.
     pub(super) fn for_pids(mechanism: &LimitMechanism) -> Option<Self> {
         match mechanism {
             LimitMechanism::Unified(directory) | LimitMechanism::Legacy(directory) => {
@@ -41,7 +41,7 @@ impl LimitWatch {
         }
     }
 
-    /// Of the limit on memory.
+    /// Watches the limit on memory.
     pub(super) fn for_memory(mechanism: &LimitMechanism) -> Option<Self> {
         match mechanism {
             LimitMechanism::Unified(directory) => {
@@ -68,7 +68,7 @@ impl LimitWatch {
         })
     }
 
-    /// What to poll, and for what.
+    /// The descriptor to poll, and the events to poll for.
     pub(super) fn poll_target(&self) -> (BorrowedFd<'_>, PollFlags) {
         match self {
             Self::EventsFile { file, .. } => (file.as_fd(), PollFlags::PRI),
@@ -76,8 +76,8 @@ impl LimitWatch {
         }
     }
 
-    /// Whether the limit was reached since this was asked last; an error when nothing more
-    /// will be told.
+    /// Whether the limit was reached since the last call; an error when no more notifications will
+    /// come.
     pub(super) fn has_fired(&mut self) -> io::Result<bool> {
         match self {
             Self::EventsFile {
@@ -97,7 +97,7 @@ impl LimitWatch {
     }
 }
 
-/// The number after `key`, 0 where the kernel does not count it.
+/// The number after `key`, 0 where the kernel has no such counter.
 fn read_count(file: &File, key: &str) -> io::Result<u64> {
     let mut bytes = [0; EVENTS_BYTES];
     let len = file.read_at(&mut bytes, 0)?;

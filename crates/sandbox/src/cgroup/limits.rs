@@ -13,22 +13,22 @@ use std::path::{Path, PathBuf};
 
 use super::files;
 
-/// Microseconds of the period that processor limits are counted in.
+/// The period of processor limits, in microseconds.
 const CPU_PERIOD_US: u64 = 100_000;
 
-/// The means by which one controller's limit is kept in a slot.
+/// How one controller's limit is enforced in a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LimitMechanism {
     /// The slot's directory in the unified hierarchy, where its members are spawned.
     Unified(PathBuf),
-    /// A directory of version 1, to be joined before exec.
+    /// A directory of version 1, joined before exec.
     Legacy(PathBuf),
-    /// None that this user may write.
+    /// No controller this user may write.
     Absent,
 }
 
 impl LimitMechanism {
-    /// The limit on processes; none lifts it.
+    /// Sets the limit on processes; `None` lifts it.
     pub(super) fn set_pids(&self, limit: Option<u64>) -> io::Result<()> {
         match self {
             Self::Unified(directory) | Self::Legacy(directory) => {
@@ -38,7 +38,7 @@ impl LimitMechanism {
         }
     }
 
-    /// The limit on memory and swap together; none lifts it.
+    /// Sets the limit on memory and swap together; `None` lifts it.
     pub(super) fn set_memory(&self, limit: Option<u64>) -> io::Result<()> {
         match self {
             Self::Unified(directory) => {
@@ -51,14 +51,14 @@ impl LimitMechanism {
             }
             Self::Legacy(directory) => match limit {
                 Some(limit) => set_legacy_memory(directory, limit),
-                // Whoever has no limit does not join.
+                // A command without a limit does not join.
                 None => Ok(()),
             },
             Self::Absent => Ok(()),
         }
     }
 
-    /// The limit on processor time, in thousandths of one processor; none lifts it.
+    /// Sets the limit on processor time, in thousandths of one processor; `None` lifts it.
     pub(super) fn set_cpu(&self, millis: Option<u32>) -> io::Result<()> {
         let quota = millis.map(|millis| u64::from(millis) * CPU_PERIOD_US / 1_000);
         match (self, quota) {
@@ -75,7 +75,7 @@ impl LimitMechanism {
         }
     }
 
-    /// What a child writes `0` into to get in, where it is not born inside.
+    /// The file a child writes `0` into to join, where it is not spawned inside.
     pub(super) fn open_join_file(&self) -> io::Result<Option<File>> {
         match self {
             Self::Legacy(directory) => open_procs(directory).map(Some),
@@ -83,7 +83,7 @@ impl LimitMechanism {
         }
     }
 
-    /// Processes killed for their memory here so far.
+    /// How many processes the out-of-memory killer ended here so far.
     pub(super) fn oom_kills(&self) -> u64 {
         let file = match self {
             Self::Unified(directory) => directory.join("memory.events"),
@@ -94,16 +94,16 @@ impl LimitMechanism {
     }
 }
 
-/// A `cgroup.open_procs` file for writing.
+/// Opens a `cgroup.procs` file for writing.
 pub(super) fn open_procs(directory: &Path) -> io::Result<File> {
     fs::OpenOptions::new()
         .write(true)
         .open(directory.join("cgroup.procs"))
 }
 
-/// Memory and swap together may not be lower than memory: whichever way the limit moves, one
-/// order of writing works. What an earlier command left charged may stand in the way of a lower
-/// limit; then the directory is made anew.
+/// Memory and swap together may not be lower than memory: whichever way the limit moves, one order
+/// of writing works. Memory still charged to an earlier command may prevent a lower limit; then the
+/// directory is recreated.
 fn set_legacy_memory(directory: &Path, limit: u64) -> io::Result<()> {
     match write_legacy_memory(directory, limit) {
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {

@@ -1,12 +1,11 @@
-//! Control groups of either version, or both at once (hybrid): the unified hierarchy ends
-//! trees and, where it has controllers, limits them; hierarchies of the first version limit
-//! where they have the controllers. Everything degrades to nothing, with a reason.
+//! Control groups of either version, or both at once (hybrid): the unified hierarchy kills trees
+//! and, where it has controllers, limits them; hierarchies of version 1 limit where they have the
+//! controllers. Every missing feature degrades to nothing, with a reason.
 //!
-//! [`hierarchy`] reads what is mounted where, [`root`] is our directory in each hierarchy,
-//! [`slot`] the one directory under it that a shim reuses from command to command; `limits`
-//! sets its limits by whichever version has the controller, `limit_events` tells that one was reached,
-//! `freeze` makes it stand still, [`owner`] says whose it is, `restore` makes it again when
-//! somebody removed it.
+//! [`hierarchy`] finds what is mounted where, [`root`] is our directory in each hierarchy, [`slot`]
+//! the one directory under it that a shim reuses from command to command; `limits` sets its limits
+//! by whichever version has the controller, `limit_events` reports that one was reached, `freeze`
+//! freezes it, [`owner`] records its owner, `restore` recreates it when another process removed it.
 
 mod files;
 mod freeze;

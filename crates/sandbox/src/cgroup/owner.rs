@@ -1,7 +1,7 @@
-//! Whose slots are whose: several daemons of one user, also in other pid namespaces, share our
-//! directory in each hierarchy. A slot's name begins with the state directory it belongs to,
-//! and its shim holds a flock(2) on the slot's directory as long as it lives: both are true in
-//! every pid namespace, where a pid is not.
+//! Ownership of slots: several daemons of one user, also in other pid namespaces, share our
+//! directory in each hierarchy. A slot's name begins with the state directory it belongs to, and
+//! its shim holds a flock(2) on the slot's directory as long as it lives: both are valid in every
+//! pid namespace, where a pid is not.
 
 use std::fmt;
 use std::fs::File;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::files;
 
-/// A state directory, by device and inode: what slots are named after.
+/// Identifies a state directory by device and inode; slots are named after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SlotOwner {
     device: u64,
@@ -41,10 +41,10 @@ impl fmt::Display for SlotOwner {
     }
 }
 
-/// Times a slot is made that is removed before it is locked.
+/// How often a slot is created that is removed before it is locked.
 const TRIES: usize = 4;
 
-/// Makes a slot's directory where it is missing, and locks it.
+/// Creates a slot's directory where it is missing, and locks it.
 pub(super) fn make_and_lock(directory: &Path) -> Option<OwnedFd> {
     for _ in 0..TRIES {
         files::make_dir(directory).ok()?;
@@ -65,7 +65,7 @@ fn open_and_lock(directory: &Path) -> Option<OwnedFd> {
     Some(opened)
 }
 
-/// Whether a living process holds the directory.
+/// Whether a running process holds the lock.
 pub(super) fn is_locked(directory: &Path) -> bool {
     let Ok(opened) = File::open(directory) else {
         return false;

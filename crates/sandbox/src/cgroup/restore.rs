@@ -1,4 +1,4 @@
-//! Slots whose directories somebody removed: empty cgroups have no protection against rmdir(2)
+//! Recreates slots whose directories were removed: nothing protects empty cgroups against rmdir(2)
 //! by their own user.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::root::CgroupRoot;
 use super::slot::CgroupSlot;
 
 impl CgroupSlot {
-    /// Whether every directory that this slot uses is the one it made.
+    /// Whether every directory that this slot uses is the one it created.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let unified = match (&self.unified, self.unified_path()) {
@@ -37,8 +37,8 @@ impl CgroupSlot {
             && applied(self.applied.cpu_millis.is_some(), super::Controller::Cpu)
     }
 
-    /// Makes anew what was removed, the directories above it too. Limits are set again by the
-    /// next [`prepare_and_exec`](Self::prepare_and_exec).
+    /// Recreates what was removed, the parent directories too. Limits are set again by the next
+    /// [`prepare`](Self::prepare).
     pub fn recreate_missing(&mut self) {
         self.root.recreate_missing();
         self.forget_limits(Limits::default());
@@ -56,7 +56,7 @@ impl CgroupRoot {
         self.directories().all(|directory| directory.is_dir())
     }
 
-    /// Makes our directories again, with the controllers that slots had.
+    /// Recreates our directories, with the controllers that slots had.
     fn recreate_missing(&self) {
         if let Some(directory) = &self.unified
             && make_missing(directory)
@@ -73,7 +73,7 @@ impl CgroupRoot {
     }
 }
 
-/// Makes a directory that is missing; whether it was.
+/// Creates a directory that is missing; true if it was.
 fn make_missing(directory: &Path) -> bool {
     !directory.is_dir() && files::make_dir(directory).is_ok()
 }

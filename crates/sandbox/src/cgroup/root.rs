@@ -1,6 +1,6 @@
-//! Our own directory in each hierarchy, `ostler-<uid>`: in the unified one outside of the
-//! daemon's cgroup where that can be had, so that what ends a service manager's unit does not
-//! end commands; in those of version 1 inside of it, so that its limits hold for them too.
+//! Our own directory in each hierarchy, `ostler-<uid>`: in the unified one outside of the daemon's
+//! cgroup where possible, so that stopping a service manager's unit does not end commands; in those
+//! of version 1 inside of it, so that its limits apply to them too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,20 +12,20 @@ use super::hierarchy::{CgroupLayout, Controller, Hierarchy};
 use super::owner::{self, SlotOwner};
 use super::slot::CgroupSlot;
 
-/// The leaf in which zygotes and shims live.
+/// The leaf cgroup of zygotes and shims.
 const ZYGOTE_LEAF: &str = "keepers";
 const LIMIT_CONTROLLERS: [Controller; 3] = [Controller::Pids, Controller::Memory, Controller::Cpu];
 
-/// Why there is no cgroup for us.
+/// Why no cgroup is available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CgroupRootError {
     /// The unified hierarchy is not mounted.
     #[error("the unified cgroup hierarchy is not mounted")]
     NotMounted,
-    /// No directory in it may be written by us.
+    /// No directory in it is writable for us.
     #[error("no cgroup that this user may write (delegation): {0}")]
     NotWritable(String),
-    /// Processes cannot be moved into what we could make.
+    /// Processes cannot be moved into the directory we could create.
     #[error("processes may not be moved into {0}: {1}")]
     NoEntry(String, String),
 }
@@ -40,16 +40,16 @@ pub struct CgroupRoot {
     /// In hierarchies of version 1.
     pub(super) legacy: BTreeMap<Controller, PathBuf>,
     systemd: Option<PathBuf>,
-    /// Whose slots are made here.
+    /// The owner of slots created here.
     owner: SlotOwner,
 }
 
 impl CgroupRoot {
-    /// Makes or finds our directories. `enter` proves that a process can be moved into a
-    /// directory; a candidate for which it fails is given up.
+    /// Creates or finds our directories. `enter` proves that a process can be moved into a
+    /// directory; a candidate for which it fails is skipped.
     ///
-    /// Always returns a subtree, which may be empty; the error says why the unified
-    /// hierarchy is not part of it.
+    /// Always returns a root, which may be empty; the error says why the unified hierarchy is not
+    /// part of it.
     pub fn open(
         layout: &CgroupLayout,
         enter: impl Fn(&Path) -> io::Result<()>,
@@ -110,20 +110,20 @@ impl CgroupRoot {
         slot_name(self.owner, shim)
     }
 
-    /// Moves this process out of its starter's unit, as far as that can be had.
+    /// Moves this process out of its parent's systemd unit, where possible.
     pub fn leave_systemd_unit(&self) {
         if let Some(systemd) = &self.systemd {
             let _stays = files::write(&systemd.join("cgroup.procs"), "0");
         }
     }
 
-    /// Whether slots can end everything in them at once.
+    /// Whether slots can kill everything in them at once.
     #[must_use]
     pub const fn has_unified(&self) -> bool {
         self.unified.is_some()
     }
 
-    /// Whether slots can make everything in them stand still.
+    /// Whether slots can be frozen.
     #[must_use]
     pub fn has_freezer(&self) -> bool {
         self.has_unified() || self.legacy.contains_key(&Controller::Freezer)
@@ -141,14 +141,14 @@ impl CgroupRoot {
         }
     }
 
-    /// A slot for the shim with this pid and start time; `serial` tells shims of one process
-    /// apart. Made at first use.
+    /// A slot for the shim with this pid and start time; `serial` distinguishes shims of one
+    /// process. Created at first use.
     #[must_use]
     pub fn slot(&self, shim: ShimName) -> CgroupSlot {
         CgroupSlot::new(self.clone(), shim)
     }
 
-    /// Kills everything in the slot of a shim that is gone; how many there were.
+    /// Kills everything in the slot of a shim that has ended; returns how many there were.
     #[must_use]
     pub fn kill_slot(&self, shim: ShimName) -> u32 {
         let mut slot = CgroupSlot::existing(self.clone(), shim);
@@ -157,15 +157,15 @@ impl CgroupRoot {
         u32::try_from(members.len()).unwrap_or(u32::MAX)
     }
 
-    /// Removes the directories of a shim that is gone, as far as they are empty.
+    /// Removes the directories of a shim that has ended, as far as they are empty.
     pub fn remove_slot(&self, shim: ShimName) {
         for directory in self.directories() {
             let _busy = fs::remove_dir(directory.join(self.slot_name(shim)));
         }
     }
 
-    /// Removes empty slots of this owner whose shims are gone: those that no living process
-    /// has locked in any hierarchy.
+    /// Removes empty slots of this owner whose shims have ended: those that no running process has
+    /// locked in any hierarchy.
     pub fn remove_stale(&self) {
         let prefix = format!("{}-", self.owner);
         for directory in self.directories() {
@@ -195,20 +195,20 @@ impl CgroupRoot {
 /// A version of cgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CgroupVersion {
-    /// Many hierarchies.
+    /// Version 1: one hierarchy per controller.
     One,
-    /// The unified hierarchy.
+    /// Version 2: the unified hierarchy.
     Two,
 }
 
-/// Whose slot: pid and start time of the shim's process, and which shim of it.
+/// Names a slot: pid and start time of the shim's process, and which shim of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShimName {
     /// The OS pid.
     pub pid: i32,
     /// The start time in clock ticks since boot.
     pub start: u64,
-    /// 0 where the process is one shim; else which thread of it.
+    /// 0 where the process is one shim; else the number of the thread.
     pub serial: u32,
 }
 
@@ -222,9 +222,9 @@ fn slot_name(owner: SlotOwner, shim: ShimName) -> String {
     format!("{owner}-{shim}")
 }
 
-/// Kills everything in the slots of a process that is gone, wherever on the way from the root
-/// to our own cgroup they were made, and returns everybody found there: where no
-/// `cgroup.kill` is, the caller must end them.
+/// Kills everything in the slots of a process that has ended, wherever between the root and our own
+/// cgroup they were created, and returns the processes found there: without `cgroup.kill`, the
+/// caller must kill them.
 #[must_use]
 pub fn kill_slots_of(owner: SlotOwner, pid: u32, start: u64) -> Vec<i32> {
     let layout = CgroupLayout::read();
@@ -251,8 +251,8 @@ pub fn kill_slots_of(owner: SlotOwner, pid: u32, start: u64) -> Vec<i32> {
     members
 }
 
-/// The directory of a living shim's slot in the unified hierarchy, wherever on the way from the
-/// root to our own cgroup it was made; none where it has no slot there.
+/// The directory of a running shim's slot in the unified hierarchy, wherever between the root and
+/// our own cgroup it was created; none where it has no slot there.
 #[must_use]
 pub fn slot_directory(owner: SlotOwner, shim: ShimName) -> Option<PathBuf> {
     let layout = CgroupLayout::read();
@@ -264,7 +264,7 @@ pub fn slot_directory(owner: SlotOwner, shim: ShimName) -> Option<PathBuf> {
         .find(|directory| directory.is_dir())
 }
 
-/// Everybody in a cgroup, those of cgroups below it not among them.
+/// The processes in a cgroup, without those of its child cgroups.
 #[must_use]
 pub fn pids_in(directory: &Path) -> Vec<i32> {
     files::read_pids(directory)
@@ -283,7 +283,7 @@ fn outermost_first(hierarchy: &Hierarchy) -> Vec<PathBuf> {
     paths
 }
 
-/// Makes controllers available to slots, one by one: each may be refused.
+/// Enables controllers for slots, one by one: each may be refused.
 fn enable_controllers(parent: &Path, directory: &Path) -> Vec<Controller> {
     let enable = |controller: &Controller| {
         let switch = format!("+{}", controller.name());

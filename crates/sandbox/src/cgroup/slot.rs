@@ -18,7 +18,7 @@ use super::limits::{self, LimitMechanism};
 use super::owner;
 use super::root::{CgroupRoot, ShimName};
 
-/// Rounds of killing behind a freezer before what is left is left to the caller.
+/// How many rounds of killing behind a freezer are made before the caller takes over.
 const KILL_ROUNDS: usize = 16;
 
 /// A shim's cgroups.
@@ -28,7 +28,7 @@ pub struct CgroupSlot {
     name: String,
     /// The directory in the unified hierarchy, locked.
     pub(super) unified: Option<OwnedFd>,
-    /// Without that, a directory of version 1, locked.
+    /// Without a unified hierarchy, a directory of version 1, locked.
     pub(super) lock: Option<OwnedFd>,
     pub(super) applied: Limits,
     /// Processes in the slot that are not the command's: the shim itself.
@@ -40,16 +40,16 @@ pub struct CgroupSlot {
     reached: Vec<LimitKind>,
 }
 
-/// Processes of ours around a command: children of its shim, or theirs.
+/// Helper processes around a command: children of its shim, or theirs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HelperPids<'a> {
-    /// All of them.
+    /// The pids of all of them.
     pub pids: &'a [i32],
     /// How many were spawned in the slot.
     pub in_slot: u32,
 }
 
-/// How a child gets into its slot: born there, or joining before exec.
+/// How a child gets into its slot: spawned there, or joining before exec.
 #[derive(Debug)]
 pub struct CgroupJoin<'a> {
     clone_into: Option<BorrowedFd<'a>>,
@@ -57,7 +57,7 @@ pub struct CgroupJoin<'a> {
 }
 
 impl CgroupJoin<'_> {
-    /// Without any cgroup.
+    /// Joins no cgroup.
     #[must_use]
     pub const fn none() -> Self {
         Self {
@@ -66,13 +66,13 @@ impl CgroupJoin<'_> {
         }
     }
 
-    /// The directory to be spawned in, for clone3(2).
+    /// The directory to spawn into, for clone3(2).
     #[must_use]
     pub const fn clone_into(&self) -> Option<BorrowedFd<'_>> {
         self.clone_into
     }
 
-    /// `cgroup.open_procs` files into which the child writes `0` before exec.
+    /// `cgroup.procs` files into which the child writes `0` before exec.
     pub fn joins(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.joins.iter().map(AsFd::as_fd)
     }
@@ -100,7 +100,7 @@ impl CgroupSlot {
         slot
     }
 
-    /// Makes and locks the slot's first directory.
+    /// Creates and locks the slot's first directory.
     pub(super) fn open(&mut self) {
         self.unified = self.open_unified();
         if self.unified.is_none() {
@@ -121,7 +121,7 @@ impl CgroupSlot {
         needed.then(|| first.join(&self.name))
     }
 
-    /// Nothing is known any more of limits in force, but for these.
+    /// Forgets which limits are in force, except these.
     pub(super) fn forget_limits(&mut self, applied: Limits) {
         self.applied = applied;
         self.pids_watch = None;
@@ -129,8 +129,8 @@ impl CgroupSlot {
         self.killed = false;
     }
 
-    /// Moves the calling process, a shim, into the slot's pids cgroup of version 1: its
-    /// children are spawned there for free, and the limit counts it in.
+    /// Moves the calling process, a shim, into the slot's pids cgroup of version 1: its children
+    /// are spawned there at no cost, and the limit counts it.
     pub fn attach_shim(&mut self) {
         if self.root.controllers.contains(&Controller::Pids) {
             return;
@@ -142,8 +142,8 @@ impl CgroupSlot {
         }
     }
 
-    /// Makes room for helpers that are spawned before the next command, whatever limit the last
-    /// one had; the directory in which they are spawned.
+    /// Raises the limit for helpers that are spawned before the next command, whatever limit the
+    /// last one had; returns the directory in which they are spawned.
     ///
     /// # Errors
     /// When the limit cannot be lifted.
@@ -162,9 +162,9 @@ impl CgroupSlot {
         self.root.limit_version(Controller::Pids).is_some()
     }
 
-    /// Sets the limits of the next command and says how its leader gets in. Its helpers are not
-    /// counted: version 1 put them into the command's count as children of the shim, and they
-    /// are taken out of it; version 2 counts those in the slot, and the limit is so much higher.
+    /// Sets the limits of the next command and returns how its leader joins. Helpers are not
+    /// counted: version 1 counts them as children of the shim, and they are moved out; version 2
+    /// counts those in the slot, and the limit is that much higher.
     ///
     /// # Errors
     /// When a controller that is there refuses a limit.
@@ -186,7 +186,8 @@ impl CgroupSlot {
         })
     }
 
-    /// The command is spawned: the limit on processes is its own, without room for the spawning process.
+    /// Sets the final limit on processes once the command is spawned, without room for the spawning
+    /// process.
     pub fn restore_pids_limit(&mut self, limits: &Limits, helpers: &HelperPids<'_>) {
         let counted = self.counted_helpers(helpers);
         let limit = limits.pids.map(|count| count.saturating_add(counted));
@@ -255,9 +256,9 @@ impl CgroupSlot {
         }
     }
 
-    /// A fresh directory after a kill. The kernel numbers the kills of a cgroup so that no fork
-    /// escapes them; some versions (seen on 6.18) compare that number, for a child born into
-    /// the cgroup by clone3(2), with the one of its parent's cgroup: in a directory that was
+    /// Recreates the directory after a kill. The kernel numbers the kills of a cgroup so that no
+    /// fork escapes them; some versions (seen on 6.18) compare that number, for a child spawned
+    /// into the cgroup by clone3(2), with the one of its parent's cgroup: in a directory that was
     /// ever killed, every such child would be killed at spawn.
     fn recreate(&mut self) {
         self.unified = None;
@@ -281,7 +282,7 @@ impl CgroupSlot {
         self.killed = self.unified.is_none();
     }
 
-    /// The means of one controller; a directory of version 1 is made where it is `create`.
+    /// The mechanism of one controller; with `create`, a directory of version 1 is created.
     fn mechanism(&self, controller: Controller, create: bool) -> LimitMechanism {
         if self.root.controllers.contains(&controller) {
             return self
@@ -296,8 +297,8 @@ impl CgroupSlot {
         legacy.map_or(LimitMechanism::Absent, LimitMechanism::Legacy)
     }
 
-    /// The same; an error where the controller is there and its directory cannot be made: a
-    /// limit that was asked for is never left out.
+    /// The same; an error where the controller exists and its directory cannot be created: a
+    /// requested limit is never left out.
     fn required_mechanism(
         &self,
         controller: Controller,
@@ -337,10 +338,10 @@ impl CgroupSlot {
         self.reached = Vec::new();
     }
 
-    /// What to poll, and for what, to hear that a limit was reached.
+    /// The descriptors to poll, and the events, to be notified that a limit was reached.
     pub fn poll_targets(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let watches = [&self.pids_watch, &self.memory_watch];
-        // Without a limit nothing is counted that anybody asked about.
+        // Without a limit no counter is of interest.
         let limited = [
             self.applied.pids.is_some(),
             self.applied.memory_bytes.is_some(),
@@ -352,7 +353,7 @@ impl CgroupSlot {
             .map(LimitWatch::poll_target)
     }
 
-    /// Limits that were reached since [`prepare`](Self::prepare) and not told by an earlier
+    /// Limits that were reached since [`prepare`](Self::prepare) and not returned by an earlier
     /// call.
     pub fn take_reached_limits(&mut self) -> Vec<LimitKind> {
         let watched = [
@@ -382,7 +383,7 @@ impl CgroupSlot {
         new
     }
 
-    /// How many processes were killed for their memory here; 0 without a memory limit.
+    /// How many processes the out-of-memory killer ended here; 0 without a memory limit.
     #[must_use]
     pub fn oom_kills(&self) -> u64 {
         if self.applied.memory_bytes.is_none() {
@@ -391,8 +392,8 @@ impl CgroupSlot {
         self.mechanism(Controller::Memory, true).oom_kills()
     }
 
-    /// Microseconds of processor time in user and kernel mode that the slot's members used,
-    /// those that nobody waited for too; none without the unified hierarchy.
+    /// Processor time in user and kernel mode that the slot's members used, unreaped ones included,
+    /// in microseconds; none without the unified hierarchy.
     #[must_use]
     pub fn cpu_time(&self) -> Option<(u64, u64)> {
         let text = fs::read_to_string(self.unified_path()?.join("cpu.stat")).ok()?;
@@ -400,7 +401,7 @@ impl CgroupSlot {
         Some((number("user_usec")?, number("system_usec")?))
     }
 
-    /// Everybody in the slot but the shim.
+    /// Every process in the slot except the shim.
     #[must_use]
     pub fn members(&self) -> Vec<i32> {
         let directory = self
@@ -411,8 +412,8 @@ impl CgroupSlot {
             .unwrap_or_default()
     }
 
-    /// Kills everybody in the slot, as far as the kernel can do that: by `cgroup.kill`, else
-    /// behind a freezer so that nobody forks away.
+    /// Kills every process in the slot, as far as the kernel supports that: by `cgroup.kill`, else
+    /// behind a freezer so that none escapes by forking.
     pub fn kill(&mut self) {
         if let Some(directory) = self.unified_path() {
             self.killed = true;
@@ -425,8 +426,7 @@ impl CgroupSlot {
         }
     }
 
-    /// Makes everybody in the slot stand still, or go on. Whether there is anybody in it is
-    /// the caller's to know.
+    /// Freezes or thaws every process in the slot. Whether there are any is for the caller to know.
     #[must_use]
     pub fn freeze(&self, frozen: bool) -> FreezeOutcome {
         if let Some(directory) = self.unified_path() {
@@ -438,7 +438,7 @@ impl CgroupSlot {
         }
     }
 
-    /// Removes the slot's directories; the calling shim goes back to where it came from.
+    /// Removes the slot's directories; the calling shim returns to its original cgroup.
     pub fn remove(mut self) {
         if let Some(above) = self.root.legacy.get(&Controller::Pids)
             && self.own_pids > 0
@@ -472,7 +472,7 @@ impl CgroupSlot {
     }
 }
 
-/// Whether a directory is not there after this.
+/// Whether the directory does not exist after the call.
 fn is_removed(removed: &io::Result<()>) -> bool {
     let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     removed.as_ref().err().is_none_or(absent)

@@ -1,4 +1,4 @@
-//! Which file systems are asked about what, and what they answered before.
+//! Decides which file systems are probed for what, and caches the results.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,25 +13,25 @@ use ostler_model::{ByteString, Capability, MissingCapability};
 
 use super::checks;
 
-/// File systems whose answers are remembered; with more of them, all are asked again.
+/// How many file systems are cached; with more of them, the cache is cleared.
 const CACHE_MAX: usize = 256;
 
-/// What a file system is asked.
+/// A feature to probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FsCheck {
-    /// Whether Landlock's rules can name its files.
+    /// Whether Landlock rules can name its files.
     Landlock,
-    /// Whether it can be mounted with other ids.
+    /// Whether it supports idmapped mounts.
     Idmapped,
-    /// Whether it can lie under an overlay whose upper side is on the file system with this
-    /// number.
+    /// Whether it can be the lower layer of an overlay whose upper layer is on the file system with
+    /// this device number.
     Overlay { upper: u64 },
 }
 
-/// None for yes, else why not.
+/// None where the feature is supported, else why not.
 type MissingReason = Option<String>;
 
-/// What was found out, by file system (`st_dev`): doing it again would only tell the same.
+/// Results by file system (`st_dev`): probing again would give the same.
 #[derive(Debug, Default)]
 pub struct FsProbe {
     state: PathBuf,
@@ -39,7 +39,7 @@ pub struct FsProbe {
 }
 
 impl FsProbe {
-    /// Of a place that keeps the upper sides of overlays below `state`.
+    /// A probe for a backend that keeps the upper layers of overlays below `state`.
     #[must_use]
     pub fn new(state: PathBuf) -> Self {
         Self {
@@ -48,8 +48,8 @@ impl FsProbe {
         }
     }
 
-    /// What is missing on the file systems that this confinement shows writable, one entry
-    /// for each thing and file system. Walls it does without are not asked about.
+    /// What is missing on the file systems that this sandbox makes writable, one entry for each
+    /// feature and file system. Restrictions it does without are not probed.
     #[must_use]
     pub fn missing(&self, spec: &SandboxSpec) -> Vec<MissingCapability> {
         let mut missing = Vec::new();
@@ -68,7 +68,7 @@ impl FsProbe {
         is_workspace: bool,
         missing: &mut Vec<MissingCapability>,
     ) {
-        // What is not there is not shown: nothing is missing for it.
+        // A path that does not exist is not shown: nothing is missing for it.
         let Ok(directory) = File::open(path) else {
             return;
         };
@@ -120,7 +120,7 @@ impl FsProbe {
     }
 }
 
-/// What is missing on the file systems that this confinement shows writable, without memory.
+/// As [`FsProbe::missing`], without a cache.
 #[must_use]
 pub fn probe_filesystems(spec: &SandboxSpec) -> Vec<MissingCapability> {
     FsProbe::default().missing(spec)

@@ -1,4 +1,4 @@
-//! One thing tried on one directory; the answer is none for success, else the reason.
+//! Probes of one feature on one directory; the result is none for success, else the reason.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use super::scratch_ns::{ScratchDirs, ScratchNamespace};
 use super::sys;
 use crate::landlock;
 
-/// A rule on the directory is made and thrown away; nobody is restricted.
+/// Creates a rule on the directory and discards it; nothing is restricted.
 pub(super) fn check_landlock(directory: &File) -> Option<String> {
     if let Some(why) = landlock::unavailable_reason() {
         return Some(why);
@@ -20,7 +20,7 @@ pub(super) fn check_landlock(directory: &File) -> Option<String> {
     Some(format!("Landlock takes no rule on {kind}: {errno}"))
 }
 
-/// A detached mount of the directory with the ids of a throw-away namespace.
+/// Creates a detached mount of the directory with the ids of a temporary namespace.
 pub(super) fn check_idmapped(directory: &File) -> Option<String> {
     let scratch = match ScratchNamespace::new() {
         Ok(scratch) => scratch,
@@ -31,8 +31,8 @@ pub(super) fn check_idmapped(directory: &File) -> Option<String> {
     Some(format!("{kind} cannot be mounted with other ids: {error}"))
 }
 
-/// An overlay over the directory in a throw-away mount namespace, its upper side in `beside`,
-/// by the same way as a command gets it.
+/// Mounts an overlay over the directory in a temporary mount namespace, its upper layer in
+/// `beside`, in the same way as for a command.
 pub(super) fn check_overlay(lower: &Path, beside: &Path) -> Option<String> {
     try_overlay(lower, beside).err()
 }
@@ -51,8 +51,8 @@ fn try_overlay(lower: &Path, beside: &Path) -> Result<(), String> {
         .map_err(|error| format!("no overlay over {kind}: {error}"))
 }
 
-/// The lower side and the directory of the other two with the ids of the scratch namespace:
-/// only for root, whose command has others.
+/// The lower layer and the directory of the other two with the ids of the scratch namespace: only
+/// for root, whose command has other ids.
 fn idmapped_mounts(
     lower: &File,
     dirs: &ScratchDirs,

@@ -1,9 +1,9 @@
-//! What file systems are called.
+//! Names of file system types.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 
-/// The kind of the file system that holds this, as mount(8) says it.
+/// The type of the file system that contains the file, as mount(8) prints it.
 pub(super) fn fs_type_of(file: &File) -> String {
     let device = file.metadata().map_or(0, |facts| facts.dev());
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -14,7 +14,7 @@ pub(super) fn fs_type_of(file: &File) -> String {
     .unwrap_or_else(|| "this file system".to_owned())
 }
 
-/// From the text of `/proc/self/mountinfo` (proc(5)).
+/// Parses the text of `/proc/self/mountinfo` (proc(5)).
 pub(super) fn parse_fs_type(mountinfo: &str, (major, minor): (u32, u32)) -> Option<String> {
     let device = format!("{major}:{minor}");
     let line = mountinfo

@@ -1,10 +1,10 @@
-//! What the file systems under a confinement's paths can do, found out by doing it: idmapped
-//! mounts, overlays, Landlock. A machine that can do a thing on one file system may not on
-//! the next; nothing is assumed, each missing piece has its reason.
+//! Probes what the file systems under a sandbox's paths support, by doing it: idmapped mounts,
+//! overlays, Landlock. A feature may work on one file system of a machine and not on the next;
+//! nothing is assumed, and each missing feature has its reason.
 //!
-//! `cache` decides which file system is asked about what and remembers the answers,
-//! `checks` tries a thing on one directory, `scratch_ns` is the throw-away namespace where
-//! that needs one, `sys` the system calls.
+//! `cache` decides which file system is probed for what and caches the results, `checks` tries a
+//! feature on one directory, `scratch_ns` is the temporary namespace where that needs one, `sys`
+//! the system calls.
 
 mod cache;
 mod checks;

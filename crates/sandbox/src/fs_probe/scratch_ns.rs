@@ -1,4 +1,4 @@
-//! A throw-away user namespace, mapped as a command's would be, and what is tried in it.
+//! A temporary user namespace, mapped as a command's would be, and the probes made in it.
 
 use std::ffi::CString;
 use std::fs;
@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::sys::{self, OverlayCheck};
 
-/// What root's commands are inside, and the spare ids they are outside.
+/// The map of root's commands: inside ids to spare ids outside.
 const SPARE_MAP: &str = "0 100000 65536";
 
-/// The namespace; it is gone with this value.
+/// The namespace; it ends with this value.
 #[derive(Debug)]
 pub(super) struct ScratchNamespace {
     user_namespace: OwnedFd,
 }
 
 impl ScratchNamespace {
-    /// With root mapped to spare ids, anybody else to himself.
+    /// Maps root to spare ids, any other user to itself.
     pub(super) fn new() -> io::Result<Self> {
         let user_namespace = sys::user_namespace(map_ids)?;
         Ok(Self { user_namespace })
@@ -30,8 +30,8 @@ impl ScratchNamespace {
         self.user_namespace.as_fd()
     }
 
-    /// Mounts an overlay in a child and forgets it: of the mounts, where there are some, else
-    /// of the paths; the second of each holds the upper and the work directory.
+    /// Mounts an overlay in a child and discards it: of `mounts` where given, else of `paths`; the
+    /// second of each contains the upper and the work directory.
     pub(super) fn try_overlay(
         &self,
         (lower, dirs): (&Path, &Path),
@@ -47,7 +47,7 @@ impl ScratchNamespace {
     }
 }
 
-/// Writes the maps of the process whose directory below `/proc` this is.
+/// Writes the id maps of the process with this directory below `/proc`.
 fn map_ids(process: &Path) -> io::Result<()> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let own = |id: u32| format!("{id} {id} 1");
@@ -61,7 +61,7 @@ fn map_ids(process: &Path) -> io::Result<()> {
     fs::write(process.join("gid_map"), gids)
 }
 
-/// A directory with an upper and a work directory, removed at the end.
+/// A directory with an upper and a work directory, removed on drop.
 #[derive(Debug)]
 pub(super) struct ScratchDirs {
     path: PathBuf,
@@ -88,7 +88,7 @@ impl ScratchDirs {
 
 impl Drop for ScratchDirs {
     fn drop(&mut self) {
-        // The kernel makes `work/work` without any permission: it can be removed, not read.
+        // The kernel creates `work/work` without any permission: it can be removed, not read.
         for inner in ["work/work", "work", "upper", ""] {
             let _left_behind = fs::remove_dir(self.path.join(inner));
         }

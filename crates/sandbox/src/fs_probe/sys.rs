@@ -1,7 +1,7 @@
 //! System calls without a wrapper, and children that make them in namespaces of their own.
 //!
-//! The children are forked from whatever process asks, perhaps one with many threads: they
-//! make system calls on values prepared before, and nothing else.
+//! The children are forked from the calling process, which may have many threads: they make system
+//! calls on values prepared before, and nothing else.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use libc::{c_int, c_long, c_uint};
 
-/// mount_setattr(2)'s structure.
+/// `struct mount_attr` of mount_setattr(2).
 #[repr(C)]
 struct MountAttr {
     attr_set: u64,
@@ -26,12 +26,12 @@ const FSCONFIG_SET_FLAG: c_uint = 0;
 const FSCONFIG_SET_STRING: c_uint = 1;
 const FSCONFIG_CMD_CREATE: c_uint = 6;
 
-/// Where the child keeps the two directories of an overlay, so that their names are known
-/// before it is spawned: higher than any descriptor it needs otherwise.
+/// The numbers of the descriptors of the two directories of an overlay in the child, so that their
+/// names are known before it is spawned: higher than any descriptor it needs otherwise.
 const LOWER: RawFd = 1000;
 const UPPER_DIRS: RawFd = 1001;
 
-/// A detached mount of a directory.
+/// Creates a detached mount of a directory.
 pub(super) fn clone_mount(directory: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let at_cloexec = libc::AT_EMPTY_PATH.unsigned_abs() | libc::O_CLOEXEC.unsigned_abs();
     // SAFETY: the empty path outlives the call; the descriptor is borrowed for it.
@@ -70,7 +70,8 @@ pub(super) fn map_ids(mount: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) -> 
     into_fd(done).map(drop)
 }
 
-/// A new user namespace whose maps `map` writes, given the directory of a process in it.
+/// Creates a user namespace whose maps `map` writes, given the `/proc` directory of a process in
+/// it.
 pub(super) fn user_namespace(map: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<OwnedFd> {
     let (ready, ready_writer) = pipe()?;
     let (release, release_writer) = pipe()?;
@@ -83,7 +84,7 @@ pub(super) fn user_namespace(map: impl FnOnce(&Path) -> io::Result<()>) -> io::R
             if libc::unshare(libc::CLONE_NEWUSER) < 0 {
                 return errno();
             }
-            // One byte says that it is there; the end of the other pipe, that it may go.
+            // One byte says that the child is ready; the end of the other pipe, that it may exit.
             let mut byte = 0_u8;
             libc::write(ready_fd, (&raw const byte).cast(), 1);
             libc::read(release_fd, (&raw mut byte).cast(), 1);
@@ -103,13 +104,13 @@ pub(super) fn user_namespace(map: impl FnOnce(&Path) -> io::Result<()>) -> io::R
     namespace
 }
 
-/// An overlay to be mounted and forgotten.
+/// An overlay to be mounted and discarded.
 pub(super) struct OverlayCheck<'a> {
-    /// In which user namespace.
+    /// The user namespace to mount it in.
     pub(super) user_namespace: BorrowedFd<'a>,
-    /// The lower side, and the directory of the upper and the work directory.
+    /// The lower layer, and the directory of the upper and the work directory.
     pub(super) paths: [CString; 2],
-    /// Detached mounts of the same, to be used instead.
+    /// Detached mounts of the same, used instead where given.
     pub(super) mounts: Option<[BorrowedFd<'a>; 2]>,
 }
 
@@ -125,15 +126,15 @@ pub(super) fn try_overlay(overlay: &OverlayCheck<'_>) -> io::Result<()> {
     reap(child)
 }
 
-/// In the child: both namespaces, the ids of its owner in them, both directories at their
-/// numbers.
+/// In the child: enters both namespaces, takes the ids of their owner, and puts both directories at
+/// their numbers.
 fn enter(overlay: &OverlayCheck<'_>) -> Result<(), c_int> {
     let namespace = overlay.user_namespace.as_raw_fd();
     // SAFETY: numbers and strings that outlive the calls.
     unsafe {
         check(libc::setns(namespace, libc::CLONE_NEWUSER))?;
         if overlay.mounts.is_some() {
-            // Root outside is nobody inside until it says who it is there.
+            // Root outside has no id inside until it sets one.
             check_long(libc::syscall(libc::SYS_setgroups, 0_usize, 0_usize))?;
             check_long(libc::syscall(libc::SYS_setresgid, 0, 0, 0))?;
             check_long(libc::syscall(libc::SYS_setresuid, 0, 0, 0))?;
@@ -156,7 +157,8 @@ fn enter(overlay: &OverlayCheck<'_>) -> Result<(), c_int> {
     Ok(())
 }
 
-/// In the child: overlays take only what is mounted in their own namespace.
+/// In the child: attaches the mounts, because overlays accept only what is mounted in their own
+/// namespace.
 fn attach(mounts: [BorrowedFd<'_>; 2]) -> Result<[&'static CStr; 2], c_int> {
     let targets = [c"/tmp/lower", c"/tmp/sides"];
     // SAFETY: strings and numbers that outlive the calls.
@@ -213,11 +215,11 @@ fn mount_overlay() -> Result<(), c_int> {
     Ok(())
 }
 
-/// A child that does this and ends with its result.
+/// Forks a child that runs `work` and exits with its result.
 ///
 /// # Safety
-/// `work` must make system calls on prepared values only: other threads may have held any
-/// lock when the child was made.
+/// `work` must make system calls on prepared values only: other threads may have held any lock when
+/// the child was forked.
 unsafe fn fork(work: impl FnOnce() -> c_int) -> io::Result<c_int> {
     // SAFETY: the child runs `work`, fit for it by the caller's promise, and ends.
     unsafe {
@@ -229,7 +231,7 @@ unsafe fn fork(work: impl FnOnce() -> c_int) -> io::Result<c_int> {
     }
 }
 
-/// Waits for a child; what it ended with is an errno.
+/// Waits for a child; its exit status is an errno.
 fn reap(child: c_int) -> io::Result<()> {
     let mut status = 0;
     // SAFETY: the out-pointer is valid; the child is ours.

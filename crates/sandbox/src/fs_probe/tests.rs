@@ -1,5 +1,5 @@
-//! On the machine at hand, whatever it can do: answers come with reasons, and the things a
-//! test can know must be right.
+//! Probes the machine at hand, whatever it supports: failures have reasons, and the results a test
+//! can know must be right.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! The builder's side: what only it can do, in the order in which the init needs it.
+//! The builder's side of a jail: what only the builder can do, in the order in which the init needs
+//! it.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -25,7 +26,7 @@ use crate::spawn::{CloneArgs, signals};
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-/// How long a drop waits for what was killed, in seconds; it takes milliseconds.
+/// How long a drop waits for killed processes, in seconds; it takes milliseconds.
 const KILL_WAIT_S: i64 = 2;
 /// Namespaces of every jail.
 const NAMESPACES: i32 = libc::CLONE_NEWUSER
@@ -35,26 +36,25 @@ const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// Directories of an overlay: siblings, made by the caller, empty at first.
+/// The directories of an overlay: siblings, created by the caller, initially empty.
 #[derive(Debug, Clone, Copy)]
 pub struct OverlayDirs<'a> {
-    /// Where writes go.
+    /// The upper layer.
     pub upper: &'a Path,
-    /// The kernel's own, beside it.
+    /// The work directory of overlayfs, on the same file system.
     pub work: &'a Path,
 }
 
-/// What a jail is built with beside its plan.
+/// What a jail is built from beside its plan.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JailOptions<'a> {
-    /// A directory of the unified hierarchy for the init to be spawned in.
+    /// A directory of the unified hierarchy to spawn the init into.
     pub cgroup: Option<BorrowedFd<'a>>,
-    /// Where writes to the workspace go; needed where the plan has an overlay.
+    /// The overlay's directories; required where the plan has an overlay.
     pub overlay: Option<OverlayDirs<'a>>,
-    /// The command's terminal (its slave), to have a name inside.
+    /// The slave side of the command's terminal, which is named inside.
     pub terminal: Option<BorrowedFd<'a>>,
-    /// Whether the jail ends when the thread that builds it does. It ends with the process
-    /// in any case.
+    /// Whether the jail ends with the thread that builds it. It ends with the process in any case.
     pub dies_with_parent: bool,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct LayerSource<'a> {
     pub(super) work: &'a CStr,
 }
 
-/// A living jail. Dropped, everything in it is killed.
+/// A running jail. Dropping it kills everything in it.
 #[derive(Debug)]
 pub struct Jail {
     pid: i32,
@@ -77,7 +77,7 @@ pub struct Jail {
 }
 
 impl Jail {
-    /// Builds it: when this returns, commands can enter.
+    /// Builds the jail: when this returns, commands can enter.
     ///
     /// # Errors
     /// The step that failed; nothing is left then.
@@ -138,40 +138,41 @@ impl Jail {
         }
     }
 
-    /// The init's pid, as its builder sees it.
+    /// The init's pid, in the builder's pid namespace.
     #[must_use]
     pub const fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// The init: readable when the jail is empty and gone.
+    /// A pidfd of the init, readable when the jail is empty and has ended.
     #[must_use]
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// The ids that commands have on the host: user, group.
+    /// The user and group ids that commands have on the host.
     #[must_use]
     pub const fn host_ids(&self) -> (u32, u32) {
         self.ids.host
     }
 
-    /// Inside ids to become at entering; none where they are the caller's.
+    /// The inside ids to take when entering; none where they are the caller's.
     pub(crate) fn inside_ids(&self) -> Option<(u32, u32)> {
         self.ids.is_spare().then_some(self.ids.inside)
     }
 
-    /// The namespaces to enter, as setns(2) wants them.
+    /// The namespaces to enter, as flags of setns(2).
     pub(crate) const fn namespaces(&self) -> i32 {
         self.namespaces
     }
 
-    /// From now on the jail ends with its last process.
+    /// Notifies the init that the leader has ended: from now on the jail ends with its last
+    /// process.
     pub fn notify_leader_exited(&mut self) {
         let _gone_already = rustix::io::write(&self.control, &[LEADER_EXITED]);
     }
 
-    /// Ends everything in it.
+    /// Kills everything in it.
     pub fn kill(&self) {
         let _gone_already = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
@@ -180,8 +181,8 @@ impl Jail {
 impl Drop for Jail {
     fn drop(&mut self) {
         self.kill();
-        // It ends when everything inside is reaped, and the leader is the builder's to reap: one
-        // that has not done so must not wait here for itself.
+        // It ends when everything inside is reaped, and the leader is the builder's to reap: a
+        // builder that has not done so must not wait here for itself.
         let mut gone = [PollFd::new(&self.pidfd, PollFlags::IN)];
         let timeout = Timespec {
             tv_sec: KILL_WAIT_S,
@@ -207,7 +208,7 @@ fn clone_init(
     let arguments = CloneArgs {
         flags: u64::from(namespaces.cast_unsigned()) | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | into,
         pidfd: ptr::from_mut(&mut pidfd) as u64,
-        // No signal at its end: whoever waits for commands does not see it.
+        // No exit signal: callers that wait for commands do not see the init.
         cgroup: cgroup.map_or(0, |it| it.as_raw_fd().unsigned_abs().into()),
         ..CloneArgs::default()
     };
@@ -250,11 +251,12 @@ fn describe_failure(failed: InitFailure, plan: &JailPlan, sources: &BindSources)
     }
 }
 
-/// Sources of a plan and those of this build, with what the builder takes of them itself.
+/// The sources of a plan and those of this build, with the mounts the builder clones itself.
 struct BindSources {
     all: Vec<BindSource>,
-    /// Where the caller is root: its paths, because an init without the host's capabilities
-    /// could not reach into other users' directories, and because only root may map ids.
+    /// Where the caller is root: the mounts of its paths, because an init without the host's
+    /// capabilities could not reach into other users' directories, and because only root may map
+    /// ids.
     trees: Vec<Option<OwnedFd>>,
     terminal: Option<usize>,
     layers: Option<(usize, CString, CString)>,
@@ -341,7 +343,7 @@ impl BindSources {
         Ok(())
     }
 
-    /// Shows what is held under the ids of the init's namespace.
+    /// Maps cloned mounts to the ids of the init's namespace.
     fn map_ids(&self, pid: i32) -> Result<(), JailError> {
         if self.trees.iter().all(Option::is_none) {
             return Ok(());
@@ -368,7 +370,7 @@ impl BindSources {
         Ok(())
     }
 
-    /// What the init needs of our descriptors, in ascending order.
+    /// The descriptors the init inherits, in ascending order.
     fn keep_fds(&self, control: &OwnedFd) -> Vec<RawFd> {
         let tree_fds = self.trees.iter().flatten().map(AsRawFd::as_raw_fd);
         let mut keep: Vec<RawFd> = tree_fds.chain([control.as_raw_fd()]).collect();
@@ -382,7 +384,7 @@ fn source_error(step: &'static str, errno: Errno, source: &BindSource) -> JailEr
     JailError::on(step, errno, std::ffi::OsString::from_vec(path))
 }
 
-/// Where a terminal stands in /dev/pts; a terminal without a name there gets none inside.
+/// The path of a terminal in /dev/pts; a terminal without a name there gets none inside.
 fn terminal_path(terminal: BorrowedFd<'_>) -> Option<PathBuf> {
     let path = std::fs::read_link(format!("/proc/self/fd/{}", terminal.as_raw_fd())).ok()?;
     path.starts_with("/dev/pts").then_some(path)

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-/// A jail that could not be built. Nothing of it is left.
+/// A jail that could not be built; nothing of it is left.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{step}{}: {}", at(.path.as_ref()), std::io::Error::from_raw_os_error(.errno.raw_os_error()))]
 pub struct JailError {
-    /// At which step.
+    /// The step that failed.
     pub step: &'static str,
-    /// Why.
+    /// The error number.
     pub errno: Errno,
-    /// On which path.
+    /// The path it concerns.
     pub path: Option<PathBuf>,
 }
 
@@ -40,8 +40,8 @@ impl JailError {
     }
 }
 
-/// What a person can do about namespaces that cannot be had, by what the kernel says of
-/// itself; none when nothing is known to be in the way.
+/// Advice for a user whose kernel refuses namespaces, from the kernel's own settings; none when
+/// nothing is known to be in the way.
 #[must_use]
 pub fn namespace_hint() -> Option<String> {
     let on = |name: &str, value: &str| {

@@ -1,4 +1,4 @@
-//! What of the host a plan depends on, looked at once and handed over as data.
+//! The facts about the host that a plan depends on, read once and passed on as data.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
@@ -15,8 +15,8 @@ pub(super) const SYSTEM_PATHS: &[&str] = &[
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
     "/snap",
 ];
-/// What programs ask of `/sys`: how many processors and nodes of memory there are, and how large
-/// pages are. The rest of it tells of the host's devices, networks and cgroups.
+/// What programs read of `/sys`: the number of processors and memory nodes, and the sizes of huge
+/// pages. The rest of it reveals the host's devices, networks and cgroups.
 pub(super) const SYS_PATHS: &[&str] = &[
     "/sys/devices/system/cpu",
     "/sys/devices/system/node",
@@ -46,45 +46,45 @@ pub(super) const DEVICES: &[&str] = &[
     "/dev/urandom",
     "/dev/tty",
 ];
-/// Who answers names.
+/// The resolver configuration.
 pub(super) const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// Where this is protected, that of submodules is, too.
+/// Where this is protected, the configuration of submodules is, too.
 const GIT_CONFIG: &str = ".git/config";
 
-/// What stands at a path.
+/// What exists at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HostEntry {
     Directory,
     File,
-    /// A symbolic link and what it says.
+    /// A symbolic link and its target.
     Link(PathBuf),
 }
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResolvedPath {
-    /// Without symbolic links.
+    /// The path without symbolic links.
     pub(super) path: PathBuf,
     /// Whether it is a directory.
     pub(super) directory: bool,
 }
 
-/// What of the host a plan depends on.
+/// The facts about the host that a plan depends on.
 #[derive(Debug, Clone, Default)]
 pub struct HostFacts {
     pub(super) entries: BTreeMap<PathBuf, HostEntry>,
     pub(super) resolved: BTreeMap<PathBuf, ResolvedPath>,
-    /// What a jail may have of quotas that the kernel counts per user.
+    /// The limits of a jail on what the kernel counts per user.
     pub(super) quotas: Vec<UserQuota>,
-    /// Where protected paths lead that symbolic links are on the way of; as named, as found.
+    /// Protected paths that contain symbolic links, with their targets.
     pub(super) protected: BTreeMap<PathBuf, PathBuf>,
     /// Repositories of submodules, below the workspace.
     pub(super) submodules: Vec<PathBuf>,
 }
 
 impl HostFacts {
-    /// Looks at the system's directories and at everything a confinement names.
+    /// Reads the system's directories and every path a sandbox names.
     #[must_use]
     pub fn read(spec: &SandboxSpec) -> Self {
         let mut host = Self {
@@ -146,12 +146,13 @@ impl HostFacts {
     }
 }
 
-/// Quotas of namespaces(7) that a jail gets a share of; their files stand in `/proc/sys/user`.
+/// Per-user limits of namespaces(7) that are divided among jails; their files are in
+/// `/proc/sys/user`.
 const QUOTAS: &[&str] = &["max_inotify_instances", "max_inotify_watches"];
-/// A jail has this part of what a user may have.
+/// The share of a jail in a user's limit: one part in this many.
 const QUOTA_SHARE: u64 = 4;
 
-/// What a jail may have at most.
+/// A limit of a jail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UserQuota {
     /// The file, relative to the root.
@@ -160,7 +161,7 @@ pub(super) struct UserQuota {
 }
 
 impl UserQuota {
-    /// None where the kernel has no such quota.
+    /// Reads a limit; none where the kernel does not have it.
     fn read(name: &str) -> Option<Self> {
         let file = format!("proc/sys/user/{name}");
         let text = fs::read_to_string(Path::new("/").join(&file)).ok()?;
@@ -172,7 +173,7 @@ impl UserQuota {
     }
 }
 
-/// Where a path leads whose last component may be missing.
+/// Resolves a path whose last component may be missing.
 fn resolve(path: &Path) -> Option<PathBuf> {
     if let Ok(real) = fs::canonicalize(path) {
         return Some(real);

@@ -1,9 +1,9 @@
-//! Ids of a jail: the caller's own, or for root a range that is nobody's.
+//! The ids of a jail: the caller's own, or for root a range no user has.
 //!
-//! Root never maps itself: whatever the walls are, a process with root's id on the host is
-//! root wherever a wall has a hole. Ranges are taken from ids that no distribution gives to
-//! users or containers, are locked while a jail lives, whichever engine it belongs to, and are
-//! free again when its builder ends, however it ends.
+//! Root never maps itself: whatever the isolation, a process with root's id on the host is root
+//! wherever the isolation has a hole. Ranges are taken from ids that no distribution gives to users
+//! or containers, are locked while a jail runs, whichever engine it belongs to, and are free again
+//! when its builder ends, however it ends.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::JailError;
 
-/// Ids in one range.
+/// The number of ids in one range.
 const RANGE_IDS: u32 = 65_536;
 /// The first id of range 0.
 const BASE_ID: u32 = 100_000;
@@ -22,33 +22,33 @@ const BASE_ID: u32 = 100_000;
 /// and users get by convention and what some file systems take for negative.
 const FIRST_RANGE: u32 = 28_672;
 const LAST_RANGE: u32 = 32_765;
-/// Which ranges are taken: one locked byte each.
+/// The lock file of ranges: one locked byte for each range in use.
 const LOCKS: &str = "/run/ostler-spare-ids";
-/// Ranges that administrators gave away.
+/// Files with ranges that administrators assigned (subuid(5), subgid(5)).
 const SUBID_FILES: [&str; 2] = ["/etc/subuid", "/etc/subgid"];
 
-/// A locked range; free when dropped.
+/// A locked range; released on drop.
 #[derive(Debug)]
 struct IdRange {
     first: u32,
     _lock: File,
 }
 
-/// Ids of a jail.
+/// The ids of a jail.
 #[derive(Debug)]
 pub(super) struct IdMap {
     range: Option<IdRange>,
-    /// What the init becomes first; for root, inside root.
+    /// The ids the init takes first; for root, root inside.
     pub(super) init: Option<(u32, u32)>,
-    /// What the command is inside.
+    /// The command's ids inside.
     pub(super) inside: (u32, u32),
-    /// What it is on the host.
+    /// The command's ids on the host.
     pub(super) host: (u32, u32),
 }
 
 impl IdMap {
-    /// For a command that works in `workspace`; for root it takes inside the id of whoever
-    /// owns that, so that it can write there without capabilities.
+    /// Chooses ids for a command that works in `workspace`; for root the inside ids are those of
+    /// the workspace's owner, so that the command can write there without capabilities.
     pub(super) fn choose(workspace: Option<&Path>) -> Result<Self, JailError> {
         let own = (
             rustix::process::geteuid().as_raw(),
@@ -81,7 +81,7 @@ impl IdMap {
         self.range.is_some()
     }
 
-    /// Tells the kernel.
+    /// Writes the id maps of a process.
     pub(super) fn write(&self, pid: i32) -> Result<(), JailError> {
         let write_file = |name: &str, text: String| {
             let path = format!("/proc/{pid}/{name}");
@@ -118,7 +118,7 @@ impl IdRange {
             .map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
         let delegated = subid_ranges();
         let ranges = LAST_RANGE - FIRST_RANGE + 1;
-        // Each process begins elsewhere, so that they do not all try the same first.
+        // Each process begins at another range, so that they do not all try the same first.
         let start = std::process::id().wrapping_mul(31) % ranges;
         for step in 0..ranges {
             let range = FIRST_RANGE + (start + step) % ranges;
@@ -155,7 +155,7 @@ const fn overlaps(range: (u32, u32), first: u32) -> bool {
     range.0 < first + RANGE_IDS && first < range.0.saturating_add(range.1)
 }
 
-/// Locks one byte for as long as the file's description lives; false where another has it.
+/// Locks one byte for as long as the open file description lives; false where another holds it.
 #[expect(
     unsafe_code,
     reason = "fcntl(2) with a lock of an open file description"

@@ -1,4 +1,4 @@
-//! The init's life: system calls on data prepared before, because it may be a copy of a
+//! The init of a jail: makes system calls on data prepared before, because it may be a copy of a
 //! process that has threads.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -13,32 +13,32 @@ use super::mount_op::{BindSource, MountOp};
 use super::sys;
 use crate::spawn::signals;
 
-/// What the builder says when maps are written; then what it says when the leader ended.
+/// The builder's message that the id maps are written, and its message that the leader ended.
 pub(super) const START: u8 = b'G';
 pub(super) const LEADER_EXITED: u8 = b'L';
 /// Its name in `ps` and `top`.
 const NAME: &std::ffi::CStr = c"ostler-init";
 
-/// Everything an init needs, prepared by its builder.
+/// What an init needs, prepared by its builder.
 pub(super) struct InitTask<'a> {
     pub(super) control: BorrowedFd<'a>,
     pub(super) ops: &'a [MountOp],
     pub(super) sources: &'a [BindSource],
-    /// Trees the builder took itself; the same order as `sources`.
+    /// Mounts the builder cloned itself; in the order of `sources`.
     pub(super) trees: &'a [Option<OwnedFd>],
     /// Descriptors to keep, in ascending order.
     pub(super) keep_fds: &'a [RawFd],
-    /// Inside ids to become, where they are not the caller's.
+    /// The inside ids to take, where they are not the caller's.
     pub(super) become_ids: Option<(u32, u32)>,
     /// The command's inside ids.
     pub(super) command_ids: (u32, u32),
-    /// Which sources are the terminal and the overlay's layers.
+    /// The indices of the terminal and the overlay's layers among the sources.
     pub(super) terminal: Option<usize>,
     pub(super) layers: Option<super::build::LayerSource<'a>>,
     pub(super) dies_with_parent: bool,
 }
 
-/// Never returns.
+/// Runs the init; never returns.
 pub(super) fn run(task: &InitTask<'_>) -> ! {
     let _named = rustix::thread::set_name(NAME);
     rustix::process::umask(rustix::fs::Mode::empty());
@@ -75,8 +75,8 @@ fn build_root(task: &InitTask<'_>) -> Result<(), InitFailure> {
         .map_err(|errno| InitFailure::new(InitStage::Capabilities, 0, errno))
 }
 
-/// From here on nothing of the caller's identity is left where it was root's. What ends this
-/// process with its builder is set last: changing ids forgets it.
+/// Takes the inside ids: nothing of the caller's identity is left where it was root's. The
+/// parent-death signal is set last, because changing ids clears it.
 fn switch_ids(task: &InitTask<'_>) -> Result<(), Errno> {
     if let Some((uid, gid)) = task.become_ids {
         let (uid, gid) = (
@@ -96,8 +96,8 @@ fn switch_ids(task: &InitTask<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// None can be used any more. They stay permitted, because that is what keeps a command with
-/// the same ids from tracing this process or reading its memory (capabilities(7), ptrace(2)).
+/// Clears the effective capabilities. They stay permitted, because that is what keeps a command
+/// with the same ids from tracing this process or reading its memory (capabilities(7), ptrace(2)).
 fn clear_effective_capabilities() -> Result<(), Errno> {
     rustix::thread::set_no_new_privs(true)?;
     let permitted = rustix::thread::capabilities(None)?.permitted;
@@ -111,7 +111,7 @@ fn clear_effective_capabilities() -> Result<(), Errno> {
     )
 }
 
-/// Reaps orphans until the builder is gone, or has said that the leader ended and nothing is
+/// Reaps orphans until the builder is gone, or has announced that the leader ended and nothing is
 /// left.
 fn reap_until_empty(control: BorrowedFd<'_>) -> ! {
     let Ok(children) = signals::sigchld_fd() else {

@@ -1,20 +1,20 @@
-//! The jail: the namespaces and the view that a command of level high lives in.
+//! The jail: the namespaces and the file system view of a command of level high.
 //!
-//! The order is the design:
+//! It is built in this order:
 //!
-//! 1. [`HostFacts`] is what of the machine a plan depends on, looked at once.
-//! 2. [`JailPlan::compile`] turns a confinement and those facts into a list of plain steps;
-//!    it is pure, and no decision is left for later.
-//! 3. [`Jail::build`] makes the *init*, pid 1 of new namespaces, gives it ids that are
-//!    the caller's own or, for root, nobody's, and lets it carry the steps out.
-//! 4. The init is system calls on prepared data only: it opens sources while it still has
-//!    the caller's id, becomes inside ids, builds a new root in one tmpfs, seals it read-only,
-//!    puts what is writable on top, pivots, lets go of the old root, puts its
-//!    capabilities away, and from then on only waits: for its orphans, and for the end of whoever built it.
+//! 1. [`HostFacts`] are the facts about the machine that a plan depends on, read once.
+//! 2. [`JailPlan::compile`] turns a sandbox specification and those facts into a list of plain
+//!    operations; it is pure, and no decision is left for later.
+//! 3. [`Jail::build`] creates the *init*, pid 1 of new namespaces, gives it ids that are the
+//!    caller's own or, for root, no user's, and lets it execute the operations.
+//! 4. The init makes system calls on prepared data only: it opens sources while it still has the
+//!    caller's id, takes the inside ids, builds a new root in one tmpfs, seals it read-only, mounts
+//!    what is writable on top, pivots (pivot_root(2)), detaches the old root, drops its
+//!    capabilities, and from then on only waits: for its orphans, and for the end of its builder.
 //! 5. A command enters by [`crate::spawn`] and [`crate::Restrictions`].
 //!
-//! Whoever kills the init ends everything inside; the init ends by itself when its builder
-//! does, because its end of their socket is then closed.
+//! Killing the init kills everything inside; the init ends by itself when its builder does, because
+//! the builder's end of their socket is then closed.
 
 mod build;
 mod error;

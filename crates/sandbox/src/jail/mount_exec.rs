@@ -1,5 +1,5 @@
-//! Steps, carried out by descriptor: no path is ever looked up from outside the new root, so
-//! no symbolic link under anybody's control leads out of it.
+//! Executes the mount operations by descriptor: no path is ever looked up from outside the new
+//! root, so no symbolic link under a command's control leads out of it.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,19 +15,19 @@ use super::mount_op::{BindSource, MountAccess, MountOp};
 use super::plan::{EMPTY_DIRECTORY, EMPTY_FILE, SLOTS_MAX};
 use super::sys::{self, ATTR_NO_DEVICES, ATTR_NO_SETUID, ATTR_READ_ONLY};
 
-/// Trees one plan can take, with room for the terminal and the overlay's layers.
+/// The most mounts one plan may clone, with room for the terminal and the overlay's layers.
 pub(super) const SOURCES_MAX: usize = 640;
-/// What everything private may hold together: in memory, so it counts against a memory limit.
+/// The size of the private tmpfs in bytes: it is memory, so it counts against a memory limit.
 const TMPFS_BYTES: &CStr = c"2147483648";
-/// And how many files.
+/// The most files of the private tmpfs.
 const TMPFS_INODES: &CStr = c"1048576";
-/// Where the overlay's layers stand while it is mounted.
+/// Where the overlay's layers are attached while it is mounted.
 const LOWER: &CStr = c".lower";
 const UPPER_LAYERS: &CStr = c".layers";
-/// Bytes of `/proc/self/fd/N/NAME`.
+/// The longest `/proc/self/fd/N/NAME`, in bytes.
 const OPTION_BYTES: usize = 300;
 
-/// Where the work stopped.
+/// The stage at which the init failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum InitStage {
@@ -39,7 +39,7 @@ pub(super) enum InitStage {
     Capabilities,
 }
 
-/// Stage, index within it, errno: what an init can say.
+/// What an init can report: stage, index within it, errno.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InitFailure {
     stage: i32,
@@ -66,7 +66,7 @@ impl InitFailure {
         bytes
     }
 
-    /// None where the bytes say success.
+    /// Decodes a report; none for success.
     pub(super) fn from_bytes(bytes: [u8; 12]) -> Option<Self> {
         let number = |at: usize| {
             let mut four = [0; 4];
@@ -95,7 +95,7 @@ impl InitFailure {
     }
 }
 
-/// A tree of the host, without symbolic links on the way; detached, for nobody yet.
+/// A detached clone of a host mount, looked up without symbolic links.
 pub(super) fn clone_tree(path: &CStr, recursive: bool) -> Result<OwnedFd, Errno> {
     let path_fd = rustix::fs::openat2(
         CWD,
@@ -117,7 +117,7 @@ fn open_tree_clone(path_fd: BorrowedFd<'_>, recursive: bool) -> Result<OwnedFd, 
     rustix::mount::open_tree(path_fd, c"", flags)
 }
 
-/// Attributes of how a source is shown.
+/// The mount attributes of an access mode.
 pub(super) const fn attributes(access: MountAccess) -> u64 {
     match access {
         MountAccess::Read => ATTR_READ_ONLY | ATTR_NO_SETUID | ATTR_NO_DEVICES,
@@ -126,7 +126,7 @@ pub(super) const fn attributes(access: MountAccess) -> u64 {
     }
 }
 
-/// The view in the making.
+/// The file system view under construction.
 pub(super) struct MountExecutor<'a> {
     task: &'a InitTask<'a>,
     trees: [Option<OwnedFd>; SOURCES_MAX],
@@ -148,7 +148,7 @@ impl<'a> MountExecutor<'a> {
         }
     }
 
-    /// Takes what the builder did not, with the ids that the caller has.
+    /// Clones the sources the builder did not clone, with the caller's ids.
     pub(super) fn clone_sources(&mut self) -> Result<(), InitFailure> {
         for (index, source) in self.task.sources.iter().enumerate() {
             if self.builder_tree(index).is_some() {
@@ -168,7 +168,7 @@ impl<'a> MountExecutor<'a> {
         task.trees.get(index)?.as_ref().map(AsFd::as_fd)
     }
 
-    /// One tmpfs for everything that is ours, on top of the old root.
+    /// Mounts one tmpfs for everything private, on top of the old root.
     pub(super) fn create_root(&mut self) -> Result<(), InitFailure> {
         let failed = |errno| InitFailure::new(InitStage::Root, 0, errno);
         sys::make_all_private().map_err(failed)?;
@@ -286,7 +286,7 @@ impl<'a> MountExecutor<'a> {
         Ok(())
     }
 
-    /// The file belongs to the namespace of whoever opens it: the jail's own.
+    /// The file applies to the user namespace of the process that opens it: the jail's own.
     fn quota(&self, at: &CStr, limit: &[u8]) -> Result<(), Errno> {
         let file = rustix::fs::openat2(
             self.root()?,
@@ -298,13 +298,14 @@ impl<'a> MountExecutor<'a> {
         rustix::io::write(&file, limit).map(drop)
     }
 
-    /// What was not there, or turned into a link meanwhile, protects nothing and is no failure.
+    /// A path that was missing, or replaced by a link meanwhile, needs no protection and is no
+    /// failure.
     fn protect(&self, at: &CStr, read_only: bool, create: bool) -> Result<(), Errno> {
         let path_fd = match self.open_path(at) {
             Err(Errno::NOENT) if create => {
                 match self.create_directory(at) {
                     Ok(()) => {}
-                    // A parent that is missing, no directory, a link, or read-only.
+                    // The parent is missing, not a directory, a link, or read-only.
                     Err(
                         Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ROFS | Errno::ACCESS,
                     ) => return Ok(()),
@@ -317,8 +318,8 @@ impl<'a> MountExecutor<'a> {
         };
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&path_fd)?.st_mode);
         if kind == FileType::Symlink {
-            // A link fenced with itself cannot be replaced; a kernel that refuses leaves what it
-            // leads to protected all the same.
+            // A link that is a mount point cannot be replaced; where a kernel refuses that, its
+            // target is protected all the same.
             let _refused = open_tree_clone(path_fd.as_fd(), false)
                 .and_then(|link| move_onto(link.as_fd(), path_fd.as_fd()));
             return Ok(());
@@ -331,7 +332,7 @@ impl<'a> MountExecutor<'a> {
         Ok(())
     }
 
-    /// Makes the last component in its parent, which must be a directory reached without links.
+    /// Creates the last component in its parent, which must be a directory reached without links.
     fn create_directory(&self, at: &CStr) -> Result<(), Errno> {
         let bytes = at.to_bytes_with_nul();
         let cut = bytes
@@ -371,7 +372,7 @@ impl<'a> MountExecutor<'a> {
         )
     }
 
-    /// Mounts the overlay, detached, of layers that stand in the new root only meanwhile.
+    /// Mounts the overlay, detached, from layers that are attached in the new root only meanwhile.
     fn mount_overlay(&mut self, lower: usize) -> Result<(), Errno> {
         let Some(layers) = self.task.layers else {
             return Err(Errno::INVAL);
@@ -415,7 +416,7 @@ impl<'a> MountExecutor<'a> {
         self.bind(overlay.as_fd(), at)
     }
 
-    /// The new root becomes the root, the old one goes.
+    /// Makes the new root the root and detaches the old one.
     pub(super) fn pivot(&mut self) -> Result<(), InitFailure> {
         let pivot = || {
             rustix::process::fchdir(self.root()?)?;
@@ -451,7 +452,7 @@ fn create_tmpfs() -> Result<OwnedFd, Errno> {
     rustix::mount::fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// Shows nothing that may not be traced: not even the init.
+/// Mounts /proc so that it hides processes that may not be traced, including the init.
 fn create_proc() -> Result<OwnedFd, Errno> {
     let context = rustix::mount::fsopen(c"proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
     let context = context.as_fd();
@@ -473,7 +474,7 @@ fn create_devpts() -> Result<OwnedFd, Errno> {
     rustix::mount::fsmount(context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// A path that leads through a descriptor of ours, so that nothing in its name matters.
+/// A path through one of our descriptors, so that its real name does not matter.
 fn proc_fd_path<'b>(
     space: &'b mut [u8; OPTION_BYTES],
     path_fd: BorrowedFd<'_>,

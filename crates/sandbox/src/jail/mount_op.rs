@@ -1,76 +1,76 @@
-//! What an init does, as data: no step asks anything that was not known before.
+//! What an init does, as data: no operation needs a decision at run time.
 
 use std::ffi::{CStr, CString};
 
-/// A host tree to be taken while the caller's ids still hold.
+/// A host path to be cloned while the caller's ids still hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BindSource {
     /// Absolute; no component may be a symbolic link.
     pub(super) path: CString,
     /// What the command may do with it.
     pub(super) access: MountAccess,
-    /// Whether its absence is a failure.
+    /// Whether a missing path is a failure.
     pub(super) required: bool,
     /// Whether a root caller shows it under the jail's ids (an idmapped mount).
     pub(super) idmapped: bool,
 }
 
-/// How a mount is shown.
+/// The access a mount gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MountAccess {
-    /// Read-only, no devices, nothing setuid.
+    /// Read-only, without devices and setuid.
     Read,
-    /// Writable, no devices, nothing setuid.
+    /// Writable, without devices and setuid.
     Write,
-    /// A device.
+    /// A device node.
     Device,
 }
 
-/// One step; paths are relative to the new root.
+/// One operation; paths are relative to the new root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MountOp {
-    /// Make a directory; the command's own where `own` says so.
+    /// Create a directory; owned by the command where `own` is set.
     Directory { at: CString, mode: u32, own: bool },
-    /// Make a symbolic link.
+    /// Create a symbolic link.
     Link { at: CString, to: CString },
-    /// Make a file.
+    /// Create a file.
     File {
         at: CString,
         bytes: Vec<u8>,
         mode: u32,
     },
-    /// Put a taken source there. Before the seal, it is sealed like everything else.
+    /// Attach a cloned source. Before the seal, it is sealed like everything else.
     Bind { source: usize, at: CString },
-    /// Make the overlay from this source and the layers given at the build.
+    /// Mount the overlay from this source and the layers given to the build.
     MountOverlay { lower: usize },
-    /// Put the overlay there.
+    /// Attach the overlay.
     BindOverlay { at: CString },
-    /// Put the command's terminal there, where it has one.
+    /// Attach the command's terminal, where it has one.
     Console { at: CString },
-    /// Keep a directory of the new root writable through the seal.
+    /// Clone a directory of the new root, so that it stays writable after the seal.
     SaveDirectory { slot: usize, at: CString },
-    /// Everything so far becomes read-only, without devices, without setuid.
+    /// Make everything so far read-only, without devices and setuid.
     Seal,
-    /// Put a held directory back over itself.
+    /// Attach a saved directory over itself.
     RestoreDirectory { slot: usize, at: CString },
-    /// A fresh /proc.
+    /// Mount a new /proc.
     Proc { at: CString },
-    /// No more than this of what the kernel counts per user, through the fresh /proc.
+    /// Limit what the kernel counts per user, through the new /proc.
     Quota { at: CString, limit: Vec<u8> },
-    /// Terminals of its own.
+    /// Mount a new devpts.
     Devpts { at: CString },
-    /// Make it a mount point, so that nobody renames it away; `read_only` read-only, and where
-    /// `create` says so it is made when it is missing.
+    /// Make the path a mount point, so that it cannot be renamed away; read-only with `read_only`,
+    /// and created where it is missing with `create`.
     Protect {
         at: CString,
         read_only: bool,
         create: bool,
     },
-    /// Cover it with nothing.
+    /// Cover the path with an empty file or directory.
     Mask { at: CString },
-    /// Show one path of the new root at another.
+    /// Attach one path of the new root at another.
     BindWithin { from: CString, at: CString },
-    /// Loopback up.
+    /// Bring up the loopback interface.
     Loopback,
 }
 
@@ -93,7 +93,7 @@ impl MountOp {
         }
     }
 
-    /// The path it is about.
+    /// The path it concerns.
     pub(super) fn path(&self) -> Option<&CStr> {
         match self {
             Self::Directory { at, .. }

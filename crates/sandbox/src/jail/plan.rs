@@ -1,4 +1,4 @@
-//! From a confinement to steps: a pure function.
+//! Compiles a sandbox specification into mount operations: a pure function.
 
 mod masks;
 
@@ -16,16 +16,16 @@ use super::host_facts::{
 use super::mount_op::{BindSource, MountAccess, MountOp};
 use super::paths::{c_path, is_plain, relative_to_root};
 
-/// Where names are answered inside when only listed hosts may be reached: the egress proxy's.
+/// The name server inside when only listed hosts may be reached: the egress proxy.
 pub const EGRESS_PROXY_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-/// Directories that are the command's own and empty, with their modes.
+/// Directories that are private to the command and empty, with their modes.
 const PRIVATE_DIRS: &[(&str, u32)] = &[
     ("/tmp", 0o1777),
     ("/var/tmp", 0o1777),
     ("/dev/shm", 0o1777),
     ("/run", 0o755),
 ];
-/// Names that lead into /proc.
+/// Symbolic links into /proc.
 const PROC_LINKS: &[(&str, &str)] = &[
     ("/dev/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0"),
@@ -33,42 +33,43 @@ const PROC_LINKS: &[(&str, &str)] = &[
     ("/dev/stderr", "/proc/self/fd/2"),
     ("/dev/ptmx", "pts/ptmx"),
 ];
-/// What covers hidden directories and files.
+/// The directory that covers hidden directories; hidden files are covered likewise.
 pub(super) const EMPTY_DIRECTORY: &std::ffi::CStr = c"dev/.empty-directory";
 pub(super) const EMPTY_FILE: &std::ffi::CStr = c"dev/.empty-file";
-/// What covers the hidden directory that the scripts of a shell lie in: nothing but the way to
-/// them.
+/// The directory that covers a hidden directory containing a shell's scripts: it holds only the
+/// path to them.
 const AROUND_SCRIPTS: &str = "/dev/.around-scripts";
-/// Where a replaced resolver configuration lies.
+/// The path of a replaced resolver configuration.
 const OWN_RESOLVER: &str = "/dev/.resolv.conf";
-/// Where a home lies that would be within a tree of the host.
+/// The path of a private home that would otherwise lie within a host mount.
 const OWN_HOME: &str = "/dev/.home";
 /// The terminal's name where ttyname(3) finds it.
 const CONSOLE: &str = "/dev/console";
-/// Private directories a view can have: those above and the home.
+/// The most private directories of a view: those above and the home.
 pub(super) const SLOTS_MAX: usize = 8;
 
-/// A confinement, compiled: what an init does, in order.
+/// A compiled sandbox specification: what an init does, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JailPlan {
     pub(super) sources: Vec<BindSource>,
     pub(super) ops: Vec<MountOp>,
-    /// Whether it has a network of its own.
+    /// Whether it has its own network namespace.
     pub(super) own_network: bool,
     /// Whether writes go to an overlay.
     pub(super) overlay: bool,
-    /// Whether its paths are shown under the jail's ids where the caller is root.
+    /// Whether its paths are mapped to the jail's ids where the caller is root.
     pub(super) idmapped: bool,
-    /// Whose ids the command takes where the caller is root.
+    /// The directory whose owner's ids the command takes where the caller is root.
     pub(super) workspace: Option<PathBuf>,
 }
 
 impl JailPlan {
-    /// Compiles. Paths that do not exist are left out, but the workspace must.
+    /// Compiles a specification. Paths that do not exist are left out, except that the workspace
+    /// must exist.
     ///
     /// # Errors
-    /// A path that cannot be shown: not absolute, with `..`, or hidden although the workspace
-    /// lies in it.
+    /// A path that cannot be shown: not absolute, with `..`, or hidden although the workspace is
+    /// below it.
     pub fn compile(spec: &SandboxSpec, host: &HostFacts) -> Result<Self, JailError> {
         let mut builder = JailPlanBuilder::new(host, spec);
         builder.add_skeleton()?;
@@ -83,7 +84,7 @@ impl JailPlan {
     }
 }
 
-/// A plan in the making: what is made before the seal, what is put on top after it.
+/// A plan under construction: operations before the seal, and those after it.
 struct JailPlanBuilder<'a> {
     host: &'a HostFacts,
     spec: &'a SandboxSpec,
@@ -91,7 +92,7 @@ struct JailPlanBuilder<'a> {
     before_seal: Vec<MountOp>,
     after_seal: Vec<MountOp>,
     created: BTreeSet<PathBuf>,
-    /// Trees of the host that stand where they stand there.
+    /// Host paths that are mounted at the same path inside.
     bind_mounted: Vec<PathBuf>,
     links: Vec<PathBuf>,
     slots: usize,
@@ -118,7 +119,7 @@ impl<'a> JailPlanBuilder<'a> {
         self.spec.without.contains(&capability)
     }
 
-    /// Directories above and at `path`, where nothing of the host stands already.
+    /// Creates directories above and at `path`, where no host path is mounted already.
     fn add_directories(&mut self, path: &Path, mode: u32, own: bool) -> Result<(), JailError> {
         if self.is_covered(path) || self.created.contains(path) {
             return Ok(());
@@ -190,9 +191,9 @@ impl<'a> JailPlanBuilder<'a> {
         Ok(())
     }
 
-    /// A directory of the command's own, writable after the seal.
+    /// A directory private to the command, writable after the seal.
     fn add_private_dir(&mut self, path: &Path, mode: u32) -> Result<(), JailError> {
-        // Over a tree of the host, what is held must be a directory of ours all the same.
+        // Over a host mount, the saved directory must be a private one all the same.
         let own = if self.is_covered(path) {
             Path::new(OWN_HOME)
         } else {
@@ -245,7 +246,7 @@ impl<'a> JailPlanBuilder<'a> {
         self.add_directories(path, 0o755, false)?;
         let source = self.add_source(path, MountAccess::Read, false, false)?;
         let at = relative_to_root(path)?;
-        // What lies in private directories is put there after they are.
+        // Paths within private directories are attached after them.
         let ops = if self.is_private(path) {
             &mut self.after_seal
         } else {
@@ -312,7 +313,7 @@ impl<'a> JailPlanBuilder<'a> {
         Ok(())
     }
 
-    /// Home, workspace, and what `read` and `write` name; what contains comes first.
+    /// Home, workspace, and the paths that `read` and `write` name, containing paths first.
     fn add_visible_paths(&mut self) -> Result<(), JailError> {
         let spec = self.spec;
         let mut paths: Vec<(&Path, PathRole)> = Vec::new();
@@ -338,7 +339,7 @@ impl<'a> JailPlanBuilder<'a> {
         let Some(resolved) = self.host.resolved.get(named) else {
             return match role {
                 PathRole::Workspace => Err(JailError::on("workspace", Errno::NOENT, named)),
-                // A home that is not there is empty all the same.
+                // A home that does not exist is an empty directory inside.
                 PathRole::Home => self.add_home(named),
                 PathRole::Write | PathRole::Read => Ok(()),
             };
@@ -379,7 +380,7 @@ impl<'a> JailPlanBuilder<'a> {
         self.add_alias(named, &path)
     }
 
-    /// A name that reaches its path through symbolic links does so inside too.
+    /// Recreates inside the symbolic links through which a name reaches its path.
     fn add_alias(&mut self, named: &Path, path: &Path) -> Result<(), JailError> {
         let reached = self.links.iter().any(|link| named.starts_with(link));
         if named == path || reached || self.is_covered(named) {
@@ -388,7 +389,8 @@ impl<'a> JailPlanBuilder<'a> {
         self.add_link(named, path)
     }
 
-    /// Names: the host's configuration where it lies elsewhere, the egress proxy's for allow lists.
+    /// The resolver: the host's configuration where it is outside the shown paths, the egress
+    /// proxy's for allow lists.
     fn add_resolver(&mut self) -> Result<(), JailError> {
         let real = self.host.resolved.get(Path::new(RESOLV_CONF));
         let real = real.map(|it| it.path.clone());
@@ -447,7 +449,7 @@ impl<'a> JailPlanBuilder<'a> {
     }
 }
 
-/// Why a path is shown, in the order in which one takes precedence at the same path.
+/// Why a path is shown, in order of precedence at the same path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PathRole {
     Home,

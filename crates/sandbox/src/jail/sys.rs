@@ -1,5 +1,5 @@
-//! System calls that the library we use has no words for. All are fit for a child that shares
-//! nothing but prepared data: no allocation, no locks.
+//! System calls without a wrapper in rustix. All are safe in a child that shares only prepared
+//! data: no allocation, no locks.
 
 use std::ffi::CStr;
 use std::mem::size_of;

@@ -1,4 +1,4 @@
-//! What is protected and what is hidden within what is shown: the last steps, on top of all.
+//! Protected and hidden paths within what is shown: the last operations, on top of all others.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::jail::JailError;
 use crate::jail::mount_op::{MountAccess, MountOp};
 use crate::jail::paths::{is_plain, relative_to_root};
 
-/// What of a submodule's repository is protected, where it is there. Its configuration is
-/// written by `git submodule update`, with what it says already.
+/// What is protected in a submodule's repository, where it exists. Its configuration is not, since
+/// `git submodule update` writes it.
 const GIT_PROTECTED: [&str; 2] = ["hooks", "config.worktree"];
 
 impl JailPlanBuilder<'_> {
-    /// Each directory on the way becomes a mount point, so that none can be renamed away.
+    /// Makes each parent directory a mount point, so that none can be renamed away.
     pub(super) fn protect_paths(&mut self) -> Result<(), JailError> {
         let Some(workspace) = self.workspace.clone() else {
             return Ok(());
@@ -26,7 +26,7 @@ impl JailPlanBuilder<'_> {
             let path = workspace.join(named);
             let create = self.is_created(path.strip_prefix(&workspace).unwrap_or(named));
             self.protect_path(&workspace, &path, create, &mut protected)?;
-            // And what it leads to, where that lies inside.
+            // The target as well, where it lies inside.
             if let Some(real) = self.host.protected.get(named)
                 && *real != path
                 && real.starts_with(&workspace)
@@ -73,7 +73,7 @@ impl JailPlanBuilder<'_> {
         Ok(())
     }
 
-    /// Hooks that are missing could be made; an overlay's commit refuses them anyway.
+    /// Missing hooks could be created; an overlay's commit refuses them anyway.
     fn is_created(&self, below: &Path) -> bool {
         below == Path::new(".git/hooks") && !self.spec.overlay
     }
@@ -115,14 +115,14 @@ impl JailPlanBuilder<'_> {
         Ok(())
     }
 
-    /// Where the scripts of a shell lie, where they are there.
+    /// The path of a shell's scripts, where they exist.
     fn scripts_path(&self) -> Option<PathBuf> {
         let named = self.spec.scripts.as_ref()?;
         let resolved = self.host.resolved.get(named.as_path());
         resolved.filter(|it| it.directory).map(|it| it.path.clone())
     }
 
-    /// Shown after everything that hides: what is around them stays hidden.
+    /// Attached after everything that hides: what is around the scripts stays hidden.
     pub(super) fn add_scripts(&mut self) -> Result<(), JailError> {
         let named = self.spec.scripts.as_ref().map(ByteString::as_path);
         let (Some(named), Some(path)) = (named, self.scripts_path()) else {
