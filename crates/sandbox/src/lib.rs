@@ -1,8 +1,8 @@
-//! Confinement, limits and accounting of process trees: jails (namespaces and a view of their
-//! own), walls (capabilities, Landlock, seccomp), overlays, cgroups of either version, and
-//! setrlimit(2). Must never know of async runtimes or journals.
+//! Isolation, limits and accounting of process trees: jails (namespaces and a file system view),
+//! restrictions (capabilities, Landlock, seccomp), overlays, cgroups of either version, and
+//! setrlimit(2). Does not depend on an async runtime and knows nothing of journals.
 //!
-//! [`Sandbox`] is all of it for one command; [`probe`] tells what works on this machine.
+//! [`Sandbox`] combines all of it for one command; [`probe`] finds out what this machine supports.
 
 pub mod autorun;
 pub mod cgroup;

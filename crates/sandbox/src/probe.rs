@@ -1,4 +1,4 @@
-//! What this machine and user can enforce, each missing piece with its reason.
+//! Probes what this machine and user can enforce; each missing feature has its reason.
 
 mod full_sandbox;
 
@@ -11,9 +11,9 @@ use ostler_model::{Capability, CapabilitySet, LimitBackend, MissingCapability};
 use crate::cgroup::root::CgroupVersion;
 use crate::cgroup::{CgroupLayout, CgroupRoot, CgroupRootError, Controller};
 
-/// Finds out by doing it: makes our cgroups, and moves this process into them (`adopt`) or a
-/// child that ends at once. The subtree is for slots; the abilities say what it is good for.
-/// [`Capability::Durable`] is the caller's to add.
+/// Probes by doing it: creates our cgroups, and moves this process into them (`adopt`) or a child
+/// that exits at once. The root is for slots; the capabilities state what works. The caller adds
+/// [`Capability::Durable`].
 #[must_use]
 pub fn probe(adopt: bool) -> (CgroupRoot, CapabilitySet) {
     let layout = CgroupLayout::read();
@@ -56,7 +56,7 @@ pub fn probe(adopt: bool) -> (CgroupRoot, CapabilitySet) {
     capabilities.backend = backend(&root);
     let no_freezer = "neither the unified hierarchy nor a freezer of version 1 is ours to write";
     capabilities.record(Capability::Freezer, root.has_freezer(), no_freezer);
-    // By accounting: a look at the workspace needs nothing.
+    // Enforced by accounting: measuring a workspace needs no feature.
     capabilities.record(Capability::DiskLimit, true, "");
     full_sandbox::probe_sandbox(&mut capabilities);
     (root, capabilities)
@@ -100,8 +100,8 @@ fn enter(leaf: &Path, adopt: bool) -> io::Result<()> {
     enter_by_child(&procs)
 }
 
-/// A child that moves itself and ends: the kernel checks the same permissions as for a
-/// command, and this process stays where it is.
+/// Moves a child that exits: the kernel checks the same permissions as for a command, and this
+/// process stays where it is.
 fn enter_by_child(procs: &fs::File) -> io::Result<()> {
     use std::os::fd::AsRawFd;
     let descriptor = procs.as_raw_fd();

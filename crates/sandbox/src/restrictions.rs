@@ -1,6 +1,6 @@
-//! The walls around one command, raised between clone and exec, in the order that lets each be
-//! raised: capabilities, no_new_privs, Landlock while descriptors can still be opened, and as
-//! the very last thing before exec the filter that would refuse some of the others.
+//! The restrictions of one command, applied between clone and exec in the order in which each is
+//! possible: capabilities, no_new_privs, Landlock while descriptors can still be opened, and last
+//! before exec the seccomp filter, which would refuse some of the others.
 
 use ostler_model::{Capability, SandboxSpec};
 use rustix::io::Errno;
@@ -8,7 +8,7 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
 use crate::{landlock, seccomp};
 
-/// What is raised, ready: nothing is decided or allocated between clone and exec.
+/// Prepared restrictions: nothing is decided or allocated between clone and exec.
 #[derive(Debug, Clone)]
 pub struct Restrictions {
     drop_capabilities: bool,
@@ -18,7 +18,7 @@ pub struct Restrictions {
 }
 
 impl Restrictions {
-    /// For commands of this confinement; what its `without` names is left out.
+    /// The restrictions of a specification, except those its `without` names.
     #[must_use]
     pub fn new(spec: &SandboxSpec) -> Self {
         let is_required = |ability| !spec.without.contains(&ability);
@@ -32,15 +32,15 @@ impl Restrictions {
         }
     }
 
-    /// Whether a confinement has its commands in a jail; without namespaces or a root of their
-    /// own there is nothing to enter.
+    /// Whether a specification needs a jail; without namespaces and a root of its own there is
+    /// nothing to enter.
     #[must_use]
     pub fn needs_jail(spec: &SandboxSpec) -> bool {
         let without = &spec.without;
         !without.contains(&Capability::Namespaces) && !without.contains(&Capability::OwnRoot)
     }
 
-    /// Everything but the filter. System calls on memory prepared before.
+    /// Applies everything but the filter. Makes system calls on memory prepared before.
     pub(crate) fn apply(&self) -> Result<(), Errno> {
         if self.drop_capabilities {
             drop_capabilities()?;
@@ -48,8 +48,8 @@ impl Restrictions {
         if self.no_new_privileges {
             rustix::thread::set_no_new_privs(true)?;
         }
-        // A session keyring may come with the caller; what it holds is not the command's. Where
-        // the quota of keyrings is used up, the filter refuses their use all the same.
+        // A session keyring may be inherited from the caller; its contents are not for the command.
+        // Where the quota of keyrings is exhausted, the filter refuses their use all the same.
         join_session_keyring();
         match &self.landlock {
             Some(rules) => rules.install(),
@@ -57,7 +57,7 @@ impl Restrictions {
         }
     }
 
-    /// The filter: nothing but exec comes after.
+    /// Installs the filter: only exec may follow.
     pub(crate) fn apply_seccomp(&self) -> Result<(), Errno> {
         match &self.seccomp {
             Some(program) => program.install(),
@@ -66,7 +66,8 @@ impl Restrictions {
     }
 }
 
-/// None is held, none can come back: not by an inside root's exec, not from a file.
+/// Drops all capabilities so that none can be regained: not by an inside root's exec, not from a
+/// file.
 fn drop_capabilities() -> Result<(), Errno> {
     let none = CapabilitySet::empty();
     let bits = CapabilitiesSecureBits::NO_ROOT
@@ -95,7 +96,7 @@ fn drop_bounding_set() -> Result<(), Errno> {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         match rustix::thread::remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
-            // Beyond the last one that this kernel knows.
+            // Beyond the last capability that this kernel knows.
             Err(Errno::INVAL) => return Ok(()),
             Err(errno) => return Err(errno),
         }

@@ -1,5 +1,5 @@
-//! Limits per process by setrlimit(2). Only ever lowered: raising needs privileges that even
-//! root may lack.
+//! Per-process limits by setrlimit(2). Only ever lowered: raising needs privileges that even root
+//! may lack.
 
 use ostler_model::Limits;
 
@@ -15,18 +15,18 @@ pub fn child_limits(limits: &Limits) -> Vec<(i32, u64)> {
     open_files.into_iter().chain(file_bytes).collect()
 }
 
-/// Signals that wait, and with them POSIX timers, of one jail.
+/// The most queued signals, and with them POSIX timers, of one jail.
 const PENDING_SIGNALS: u64 = 1_024;
-/// Bytes of POSIX message queues of one jail: two with the usual attributes.
+/// The most bytes of POSIX message queues of one jail: two with the default attributes.
 const MESSAGE_QUEUE_BYTES: u64 = 204_800;
-/// Bytes that each process of a jail may lock into memory, and that all of them may lock of
-/// shared memory.
+/// The most bytes that each process of a jail may lock into memory, and that all of them may lock
+/// of shared memory.
 const LOCKED_BYTES: u64 = 8 << 20;
 
-/// The same for a command of a jail, with its share of what the kernel counts per user. It counts
-/// per user and user namespace too (since Linux 5.14), and the namespace is the jail's own: what
-/// the host's user has does not count here. So can processes be counted, where no cgroup
-/// does (`cgroup_counts_pids`).
+/// The same for a command of a jail, with its share of what the kernel counts per user. The kernel
+/// counts per user and user namespace (since Linux 5.14), and the namespace is the jail's own: the
+/// host user's use does not count here. Processes are limited in the same way where no cgroup
+/// counts them (`cgroup_counts_pids`).
 #[must_use]
 pub fn jail_limits(limits: &Limits, cgroup_counts_pids: bool) -> Vec<(i32, u64)> {
     const INIT: u64 = 1;

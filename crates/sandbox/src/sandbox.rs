@@ -1,5 +1,5 @@
-//! The sandbox alone: one command in a jail of its own, for whoever embeds this crate, for
-//! `doctor`, and for measurements. The process place uses the same parts with its own pipes,
+//! The sandbox alone: one command in a jail of its own, for programs that embed this crate, for
+//! `doctor`, and for measurements. The local backend uses the same parts with its own pipes,
 //! journals and cgroups.
 
 use std::ffi::CString;
@@ -19,34 +19,34 @@ use rustix::process::Signal;
 use crate::spawn::{self, CArray, Pages, STACK_BYTES, SpawnSpec, SpawnStep, SpawnStepError, wait};
 use crate::{HostFacts, Jail, JailError, JailOptions, JailPlan, OverlayDirs, Restrictions, rlimit};
 
-/// A confinement and limits, for any number of commands.
+/// A sandbox specification and limits, for any number of commands.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
     spec: SandboxSpec,
     limits: Limits,
 }
 
-/// What runs in it.
+/// A command to run.
 #[derive(Debug, Clone, Copy)]
 pub struct SandboxCommand<'a> {
-    /// An absolute path, as the command's view has it, and its arguments, the zeroth included.
+    /// The program's absolute path, inside the command's view.
     pub program: &'a Path,
-    /// The argument vector.
+    /// The argument vector, including the zeroth argument.
     pub argv: &'a [CString],
-    /// The whole environment, `NAME=read_value`.
+    /// The whole environment, `NAME=value`.
     pub env: &'a [CString],
     /// The directory to start in, without symbolic links.
     pub cwd: &'a Path,
     /// Standard streams.
     pub stdio: SandboxStdio<'a>,
-    /// Directories of the overlay, where the confinement has one.
+    /// The overlay's directories, where the specification has an overlay.
     pub overlay: Option<OverlayDirs<'a>>,
 }
 
 /// Standard streams of a command.
 #[derive(Debug, Clone, Copy)]
 pub enum SandboxStdio<'a> {
-    /// Nothing to read; output and errors into one pipe, which [`SandboxChild::output`] is.
+    /// Empty input; output and errors go into one pipe, [`SandboxChild::output`].
     Pipe,
     /// A terminal's slave for all three.
     Terminal(BorrowedFd<'a>),
@@ -63,13 +63,13 @@ pub enum SandboxError {
     Spawn {
         /// The step that failed.
         step: SpawnStep,
-        /// Why.
+        /// The error number.
         errno: Errno,
     },
-    /// A pipe or memory could not be had.
+    /// No pipe or memory was available.
     #[error("{0}")]
     Resources(Errno),
-    /// A path holds a null byte.
+    /// A path contains a null byte.
     #[error("a path holds a null byte: {0}")]
     Path(PathBuf),
 }
@@ -89,7 +89,7 @@ impl From<Errno> for SandboxError {
     }
 }
 
-/// A running command. Dropped, it is killed with everything it started.
+/// A running command. Dropping it kills it with everything it started.
 #[derive(Debug)]
 pub struct SandboxChild {
     pid: i32,
@@ -101,7 +101,7 @@ pub struct SandboxChild {
 }
 
 impl Sandbox {
-    /// With this confinement; of the limits, those per process.
+    /// A sandbox of this specification; of the limits, only those per process apply.
     #[must_use]
     pub const fn new(spec: SandboxSpec, limits: Limits) -> Self {
         Self { spec, limits }
@@ -110,7 +110,7 @@ impl Sandbox {
     /// Builds a jail and runs a command in it.
     ///
     /// # Errors
-    /// What failed; then nothing runs and nothing is left.
+    /// The step that failed; then nothing runs and nothing is left.
     pub fn spawn(&self, command: &SandboxCommand<'_>) -> Result<SandboxChild, SandboxError> {
         let jail = self.build_jail(command)?;
         let streams = SandboxStreams::open(&command.stdio)?;
@@ -171,13 +171,13 @@ impl Sandbox {
 }
 
 impl SandboxChild {
-    /// Its pid, as this process sees it.
+    /// Its pid, in this process's pid namespace.
     #[must_use]
     pub const fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// The jail it lives in; none where the confinement does without.
+    /// The jail it runs in; none where the specification needs none.
     #[must_use]
     pub const fn jail(&self) -> Option<&Jail> {
         self.jail.as_ref()
@@ -186,7 +186,7 @@ impl SandboxChild {
     /// Waits until it has ended; what it left behind ends with this value, or by itself.
     ///
     /// # Errors
-    /// When somebody else has reaped it.
+    /// When another wait has reaped it.
     pub fn wait(&mut self) -> io::Result<(WaitStatus, Usage)> {
         if let Some(exit_status) = self.exit_status {
             return Ok(exit_status);
@@ -230,7 +230,7 @@ impl Drop for SandboxChild {
     }
 }
 
-/// The command's ends and ours.
+/// The child's ends and ours.
 struct SandboxStreams {
     child: [OwnedFd; 3],
     output: Option<OwnedFd>,
@@ -263,7 +263,7 @@ impl SandboxStreams {
         }
     }
 
-    /// A stream can be opened by name inside only by whoever owns it.
+    /// Changes the owner: a stream can be opened by name inside only by its owner.
     fn chown_to(&self, (uid, gid): (u32, u32)) -> Result<(), Errno> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
@@ -275,7 +275,7 @@ impl SandboxStreams {
     }
 }
 
-/// A copy with a number that the child's dup2 cannot overwrite.
+/// A duplicate under a number that the child's dup2(2) cannot overwrite.
 fn dup_above_stdio(descriptor: &impl AsFd) -> Result<OwnedFd, Errno> {
     rustix::io::fcntl_dupfd_cloexec(descriptor, 3)
 }

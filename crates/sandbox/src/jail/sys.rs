@@ -52,7 +52,7 @@ fn mount_setattr(
     }
 }
 
-/// Sets attributes of a mount and all below it; `ids` shows it under a user namespace's ids.
+/// Sets attributes of a mount and all below it; `ids` maps it to a user namespace's ids.
 pub(crate) fn set_attributes(
     mount: BorrowedFd<'_>,
     attributes: u64,
@@ -72,7 +72,7 @@ pub(crate) fn set_attributes(
     )
 }
 
-/// Nothing that happens to mounts elsewhere happens here any more.
+/// Makes all mounts private: mounts made elsewhere do not propagate here any more.
 pub(crate) fn make_all_private() -> Result<(), Errno> {
     let attributes = MountAttributes {
         propagation: MS_PRIVATE,
@@ -81,7 +81,7 @@ pub(crate) fn make_all_private() -> Result<(), Errno> {
     mount_setattr(libc::AT_FDCWD, c"/", AT_RECURSIVE, &attributes)
 }
 
-/// Closes every descriptor but these, which are in ascending order.
+/// Closes every descriptor except these, which are in ascending order.
 pub(crate) fn close_fds_except(keep: &[RawFd]) {
     let mut first = 0_u32;
     for descriptor in keep {
@@ -100,7 +100,7 @@ fn close_range(first: u32, last: u32) {
     unsafe { libc::syscall(libc::SYS_close_range, first, last, 0_u32) };
 }
 
-/// A clone3(2) that copies memory, like fork(2): none in the child, its pid in the parent.
+/// A clone3(2) that copies memory, like fork(2): returns none in the child, its pid in the parent.
 ///
 /// # Safety
 /// Unless the process has one thread, the child may only make system calls on prepared data.
@@ -121,7 +121,7 @@ pub(crate) unsafe fn clone3_fork(arguments: &CloneArgs) -> Result<Option<i32>, E
     }
 }
 
-/// Waits until a child has ended that sends no signal for it.
+/// Waits until a child has ended that sends no exit signal.
 pub(crate) fn wait_child(pid: i32) {
     let mut status = 0;
     // SAFETY: the out-pointer is valid.
@@ -132,7 +132,7 @@ pub(crate) fn wait_child(pid: i32) {
     }
 }
 
-/// Reaps what has ended; whether any child lives.
+/// Reaps ended children; true while any child runs.
 pub(crate) fn reap_orphans() -> bool {
     let mut status = 0;
     loop {
@@ -147,13 +147,13 @@ pub(crate) fn reap_orphans() -> bool {
     }
 }
 
-/// Ends this process at once.
+/// Exits this process at once.
 pub(crate) fn exit_now(status: i32) -> ! {
     // SAFETY: _exit never returns and touches no memory.
     unsafe { libc::_exit(status) }
 }
 
-/// `struct ifreq`, as far as flags need it.
+/// `struct ifreq`, as far as interface flags need it.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; libc::IFNAMSIZ],
@@ -161,7 +161,7 @@ struct InterfaceRequest {
     rest: [u8; 22],
 }
 
-/// Brings loopback up; its addresses come by themselves.
+/// Brings the loopback interface up; the kernel adds its addresses.
 pub(crate) fn bring_up_loopback() -> Result<(), Errno> {
     // SAFETY: socket(2) returns a fresh descriptor or -1.
     let socket = unsafe {

@@ -1,4 +1,4 @@
-//! Plans are pure: what a confinement becomes, without a kernel.
+//! Plans are pure: what a specification compiles to, without a kernel.
 
 use std::path::PathBuf;
 
@@ -180,7 +180,7 @@ fn names_are_asked_of_the_gate_wherever_the_host_keeps_its_resolver() {
     assert_eq!(about(&plan, "etc/resolv.conf"), ["replaced file"]);
 }
 
-/// Where the scripts of a shell are shown, and what covers what is around them.
+/// Where the scripts of a shell are attached, and what covers their surroundings.
 fn around_scripts(plan: &JailPlan) -> (Option<usize>, Option<usize>, bool) {
     let over = |step: &MountOp| {
         matches!(step, MountOp::BindWithin { from, at } if from.as_c_str() == c"dev/.around-scripts"
@@ -213,7 +213,7 @@ fn the_scripts_of_a_shell_show_through_what_hides_them_and_nothing_else_does() {
     assert!(position(&plan, way) < seal);
     let source = plan.sources.last().expect("one");
     assert_eq!(source.access, MountAccess::Read);
-    // Where nothing shows the state directory, only they are there.
+    // Where nothing shows the state directory, it holds the scripts alone.
     confinement.read.clear();
     confinement.hide.clear();
     let plan = JailPlan::compile(&confinement, &host).expect("compiled");

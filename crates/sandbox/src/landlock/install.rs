@@ -1,4 +1,4 @@
-//! On the calling thread, and on everything it will ever start.
+//! Installs a ruleset on the calling thread and on everything it starts later.
 
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
@@ -39,7 +39,7 @@ struct NetPortAttr {
     port: u64,
 }
 
-/// The version of this kernel's interface; 0 where there is none.
+/// The version of this kernel's interface; 0 where Landlock is not available.
 #[must_use]
 pub fn abi() -> u32 {
     supported().unwrap_or(0)
@@ -48,8 +48,7 @@ pub fn abi() -> u32 {
 /// The version of this kernel's interface.
 ///
 /// # Errors
-/// `ENOSYS` where the kernel is built without it, `EOPNOTSUPP` where it was not switched on at
-/// boot.
+/// `ENOSYS` where the kernel is built without it, `EOPNOTSUPP` where it was not enabled at boot.
 pub fn supported() -> Result<u32, Errno> {
     // SAFETY: with this flag the kernel reads nothing and answers a number.
     let version = unsafe {
@@ -63,7 +62,7 @@ pub fn supported() -> Result<u32, Errno> {
     u32::try_from(version).map_err(|_| last_error())
 }
 
-/// Why Landlock cannot be a wall here; none where it can.
+/// Why Landlock is not available here; none where it is.
 #[must_use]
 pub fn unavailable_reason() -> Option<String> {
     match supported() {
@@ -83,9 +82,9 @@ pub fn unavailable_reason() -> Option<String> {
 }
 
 impl LandlockRuleset {
-    /// Restricts the calling thread; there is no way back. It must have no_new_privs already
-    /// and see the command's view; paths are opened now, those that are not there are passed
-    /// over. System calls on memory prepared before: fit for the time between clone and exec.
+    /// Restricts the calling thread; this cannot be undone. It must have no_new_privs already and
+    /// see the command's view; paths are opened now, missing ones are skipped. Makes system calls
+    /// on memory prepared before: safe between clone and exec.
     ///
     /// # Errors
     /// The first call that failed; the thread is then not restricted.
@@ -129,10 +128,10 @@ impl LandlockRuleset {
     }
 }
 
-/// Makes a ruleset with one rule on an open directory, and forgets it.
+/// Creates a ruleset with one rule on an open directory, and discards it.
 ///
 /// # Errors
-/// What the kernel says of such a rule: some file systems cannot be named by one.
+/// As landlock_add_rule(2): some file systems are not supported.
 pub fn try_rule(directory: BorrowedFd<'_>, abi: u32) -> Result<(), Errno> {
     let rules = LandlockRuleset::new(&SandboxSpec::default(), abi);
     let ruleset = ScopedFd(rules.create()?);
@@ -146,7 +145,7 @@ pub fn try_rule(directory: BorrowedFd<'_>, abi: u32) -> Result<(), Errno> {
 fn add_path(ruleset: &ScopedFd, rule: &PathRule) -> Result<(), Errno> {
     let path = match open(&rule.path) {
         Ok(path) => path,
-        // What is not there, or not for this user, needs no permission.
+        // A path that is missing, or closed to this user, needs no rule.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => return Ok(()),
         Err(errno) => return Err(errno),
     };
@@ -188,7 +187,7 @@ fn add(ruleset: &ScopedFd, kind: c_long, attributes: *const u8) -> Result<(), Er
     Ok(())
 }
 
-/// Closed at the end of its scope: the descriptor alone, no memory.
+/// A descriptor closed at the end of its scope, without allocation.
 struct ScopedFd(c_int);
 
 impl Drop for ScopedFd {

@@ -1,6 +1,6 @@
-//! The second wall: landlock(7) with the same allow list as the view, so that a hole in the
-//! mounts is still shut. `rights` is what each version of the interface knows, `rules`
-//! which path gets which rights (pure), `install` puts them on the calling thread.
+//! The second layer of isolation: landlock(7) with the same allow list as the file system view, so
+//! that a hole in the mounts stays closed. `rights` lists what each version of the interface
+//! supports, `rules` assigns rights to paths (pure), `install` restricts the calling thread.
 
 #[expect(unsafe_code, reason = "landlock(7) between clone and exec")]
 mod install;

@@ -8,11 +8,11 @@ pub const WRITE_FILE: u64 = 1 << 1;
 pub const READ_FILE: u64 = 1 << 2;
 /// Listing a directory.
 pub const READ_DIR: u64 = 1 << 3;
-/// Removing, making and, from version 2 on, moving entries of directories.
+/// Removing, creating and, from version 2 on, moving entries of directories.
 const ENTRIES: u64 = 0x1FF0;
 /// Moving and linking between directories (version 2).
 pub const REFER: u64 = 1 << 13;
-/// Cutting files off (version 3).
+/// Truncating files (version 3).
 pub const TRUNCATE: u64 = 1 << 14;
 /// ioctl(2) on devices (version 5).
 pub const IOCTL_DEV: u64 = 1 << 15;
@@ -27,19 +27,19 @@ pub const SCOPE_ABSTRACT_UNIX: u64 = 1;
 /// Signals to processes outside (version 6).
 pub const SCOPE_SIGNAL: u64 = 1 << 1;
 
-/// The first version under which ordinary programs work: before it, nothing may be renamed
-/// from one directory to another.
+/// The first version under which ordinary programs work: before it, nothing may be renamed from one
+/// directory to another.
 pub const ABI_MIN: u32 = 2;
-/// The newest version of which we know what it restricts; 7 added only what is logged.
+/// The newest version whose restrictions are known here; 7 added only logging.
 pub const ABI_MAX: u32 = 7;
 
-/// Reading and running whatever is below.
+/// Reading and executing everything below.
 pub const READ: u64 = EXECUTE | READ_FILE | READ_DIR;
-/// Using what is there, devices included, without making or removing anything.
+/// Using existing files, devices included, without creating or removing any.
 pub const USE: u64 = READ | WRITE_FILE | TRUNCATE | IOCTL_DEV;
-/// Everything.
+/// All rights on files.
 pub const ALL: u64 = READ | WRITE_FILE | ENTRIES | REFER | TRUNCATE | IOCTL_DEV;
-/// What can be given on something that is not a directory.
+/// The rights that apply to files other than directories.
 pub const FILE_RIGHTS: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 /// Rights on files that a version restricts.
@@ -60,7 +60,7 @@ pub const fn net(abi: u32) -> u64 {
     if abi >= 4 { BIND_TCP | CONNECT_TCP } else { 0 }
 }
 
-/// What a version keeps inside.
+/// The scopes a version restricts.
 #[must_use]
 pub const fn scopes(abi: u32) -> u64 {
     if abi >= 6 {
@@ -70,7 +70,8 @@ pub const fn scopes(abi: u32) -> u64 {
     }
 }
 
-/// What a version lacks that the newest one we know restricts, in words; empty when nothing.
+/// The restrictions a version lacks compared with the newest one known here, as text; empty when
+/// none.
 #[must_use]
 pub fn missing_rights(abi: u32) -> Vec<&'static str> {
     let parts = [

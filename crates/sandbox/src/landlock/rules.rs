@@ -1,4 +1,4 @@
-//! Which path gets which rights at which version: a pure function of the confinement.
+//! Assigns Landlock rights to paths for each version: a pure function of the sandbox specification.
 
 use std::ffi::CString;
 
@@ -7,26 +7,26 @@ use ostler_model::{ByteString, Capability};
 
 use super::rights;
 
-/// System directories that are read and run from, as the view shows them.
+/// System directories that may be read and executed, as the view shows them.
 pub const SYSTEM: &[&str] = &[
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
     "/snap", "/sys", "/var",
 ];
-/// What the kernel makes: values may be written, where the mounts let them.
+/// Kernel file systems: values may be written, where the mounts allow it.
 const KERNEL_DIRS: &[&str] = &["/proc", "/dev"];
-/// Private to the command.
+/// Directories private to the command.
 const PRIVATE_DIRS: &[&str] = &["/tmp", "/var/tmp", "/dev/shm", "/run"];
 
-/// A path and what is allowed on it and everything below.
+/// A path and the rights on it and everything below.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathRule {
-    /// As the command sees it; where nothing is there, the rule means nothing.
+    /// The path inside the view; a missing one makes the rule void.
     pub path: CString,
     /// Bits of [`rights`].
     pub allowed: u64,
 }
 
-/// A TCP port and what is allowed with it.
+/// A TCP port and the rights on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PortRule {
     /// The port.
@@ -47,8 +47,8 @@ pub struct LandlockRuleset {
 }
 
 impl LandlockRuleset {
-    /// For commands of this confinement, by a kernel of this version ([`super::abi`]); what a
-    /// version does not know is left out ([`rights::missing_rights`] names it).
+    /// The ruleset of this specification for a kernel of this version ([`super::abi`]); rights a
+    /// version does not support are left out ([`rights::missing_rights`] names them).
     #[must_use]
     pub fn new(spec: &SandboxSpec, abi: u32) -> Self {
         let abi = abi.min(rights::ABI_MAX);
@@ -65,19 +65,19 @@ impl LandlockRuleset {
         }
     }
 
-    /// The version they are for.
+    /// The version it was made for.
     #[must_use]
     pub const fn abi(&self) -> u32 {
         self.abi
     }
 
-    /// What is allowed where.
+    /// The rules on paths.
     #[must_use]
     pub fn paths(&self) -> &[PathRule] {
         &self.paths
     }
 
-    /// What these rules allow on a path, for what they handle: the union over its ancestors.
+    /// The rights these rules give on a path: the union over its ancestors.
     #[must_use]
     pub fn allowed(&self, path: &std::path::Path) -> u64 {
         use std::os::unix::ffi::OsStrExt;
@@ -96,7 +96,7 @@ fn path_rules(spec: &SandboxSpec, handled: u64) -> Vec<PathRule> {
         };
         paths.iter().map(rule)
     };
-    // Directories on the way to what is shown can be listed: the view has nothing else there.
+    // Directories above what is shown can be listed: the view has nothing else there.
     let fixed = fixed(&["/"], rights::READ_DIR)
         .chain(fixed(SYSTEM, rights::READ))
         .chain(fixed(KERNEL_DIRS, rights::USE))
@@ -121,8 +121,8 @@ fn path_rule(path: &ByteString, allowed: u64) -> Option<PathRule> {
     Some(PathRule { path, allowed })
 }
 
-/// Whether TCP is walled off here, and what is let through: only where the network should be
-/// and there is no namespace to do it.
+/// Whether TCP is restricted here, and the ports that are allowed: only where the network is to be
+/// isolated without a network namespace.
 fn network_rules(spec: &SandboxSpec) -> (bool, Vec<PortRule>) {
     let hosts: &[HostRule] = match &spec.network {
         NetworkAccess::Full => return (false, Vec::new()),

@@ -1,4 +1,4 @@
-//! Rules are right at every version, and the kernel at hand takes them.
+//! Rules are right at every version, and this kernel accepts them.
 
 use std::path::Path;
 
@@ -74,7 +74,7 @@ fn ports_are_ruled_only_without_a_namespace() {
 }
 
 proptest! {
-    /// A newer kernel never allows what an older one restricted, and no rule gives what is
+    /// A newer version never allows what an older one restricted, and no rule gives a right that is
     /// not handled: the kernel would refuse the whole ruleset.
     #[test]
     fn newer_versions_only_restrict_more(abi in 0_u32..12, path in "(/[a-z]{1,6}){1,4}") {

@@ -1,4 +1,4 @@
-//! [`Baseline`]: what the command saw at its start.
+//! [`Baseline`]: the workspace as the command saw it at its start.
 
 use std::io;
 use std::path::Path;
@@ -11,12 +11,11 @@ use super::openat2::{BeneathRoot, StatEntry, is_absent, join};
 use super::staging::is_marked;
 use super::store::OVERLAY_ENTRIES_MAX;
 
-/// Every entry of a workspace, as it was. The children of a directory stand together, sorted
-/// by name.
+/// Every entry of a workspace. The children of a directory are adjacent and sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Baseline {
     nodes: Vec<BaselineNode>,
-    /// All names, one after the other.
+    /// All names, concatenated.
     names: Vec<u8>,
 }
 
@@ -27,12 +26,12 @@ struct BaselineNode {
     children: (u32, u32),
 }
 
-/// An entry of a baseline.
+/// The index of an entry in a baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeId(u32);
 
-/// The first of a directory and its empty files that has marks of an overlay: by them a mount
-/// takes a file for removed, and whoever could write here may have set them.
+/// The first of a directory and its empty files that has overlay attributes: because of them a
+/// mount treats a file as removed, and any process that could write here may have set them.
 fn find_marked(root: &BeneathRoot, directory: &[u8], listed: &[StatEntry]) -> Option<Vec<u8>> {
     let is_empty = |entry: &&StatEntry| {
         let stamp = EntryStamp::of(&entry.stat);
@@ -48,9 +47,9 @@ impl Baseline {
     /// The workspace itself.
     pub(super) const ROOT: NodeId = NodeId(0);
 
-    /// Looks at every entry of a directory. What vanishes meanwhile is left out; what cannot
-    /// be read, because the command cannot read it either, counts as empty, and so does what
-    /// is mounted below, because an overlay does not show it.
+    /// Records every entry of a directory. Entries that vanish meanwhile are left out; directories
+    /// that cannot be read count as empty, because the command cannot read them either, and so do
+    /// mounts below, because an overlay does not show them.
     pub(super) fn capture(workspace: &Path) -> Result<Self, OverlayError> {
         let failed = |path: &[u8], source| OverlayError::Io {
             what: "cannot read",
@@ -112,12 +111,12 @@ impl Baseline {
         at
     }
 
-    /// How many entries there are, the workspace itself not among them.
+    /// How many entries there are, without the workspace itself.
     pub(super) const fn len(&self) -> usize {
         self.nodes.len().saturating_sub(1)
     }
 
-    /// Whether every reference within it leads somewhere: it was read from a file.
+    /// Whether every reference within it is valid: it was read from a file.
     pub(super) fn is_valid(&self) -> bool {
         let count = self.nodes.len();
         let is_node_valid = |(at, node): (usize, &BaselineNode)| {
@@ -131,7 +130,7 @@ impl Baseline {
         count > 0 && self.nodes.iter().enumerate().all(is_node_valid)
     }
 
-    /// What an entry was.
+    /// The stamp of an entry.
     pub(super) fn stamp(&self, at: NodeId) -> &EntryStamp {
         &self.nodes[at.0 as usize].stamp
     }
@@ -146,7 +145,7 @@ impl Baseline {
         &self.names[start..start + len]
     }
 
-    /// What a directory held, sorted by name.
+    /// The entries of a directory, sorted by name.
     pub(super) fn children(&self, at: NodeId) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
         let (first, count) = self.nodes[at.0 as usize].children;
         (first..first + count).map(NodeId)
@@ -172,7 +171,7 @@ impl Baseline {
     }
 }
 
-/// A place in a table; [`OVERLAY_ENTRIES_MAX`] names of at most 255 bytes fit.
+/// An index as `u32`; [`OVERLAY_ENTRIES_MAX`] names of at most 255 bytes fit.
 fn index(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }

@@ -32,25 +32,26 @@ pub(super) struct Commit<'a> {
     pub(super) log: CommitLog,
 }
 
-/// A step, or what is left of it once all others were taken.
+/// A step of a commit.
 #[derive(Debug, Clone, Copy)]
 enum CommitStep {
     /// The whole step.
     Apply(usize),
-    /// The mode of a new directory: nothing could be put in one that is closed.
+    /// The final mode of a new directory, set after all others: no entry could be created in one
+    /// that is closed.
     SetMode(usize),
 }
 
-/// Why a step could not be taken.
+/// Why a step failed: the operation and its error.
 type StepError = (&'static str, io::Error);
 
 impl Commit<'_> {
-    /// Carries out every step that is not done yet.
+    /// Executes every step that is not done yet.
     pub(super) fn run(&mut self) -> Result<(), OverlayError> {
         self.run_steps(usize::MAX)
     }
 
-    /// Carries out so many steps.
+    /// Executes this many steps.
     pub(super) fn run_steps(&mut self, steps: usize) -> Result<(), OverlayError> {
         let edits = &self.intent.edits;
         for (done, commit_step) in commit_order(edits).into_iter().enumerate().take(steps) {
@@ -71,7 +72,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// The steps that are on the host, where a commit did not come to its end.
+    /// The steps that are on the host, where a commit did not complete.
     pub(super) fn completed_edits(&mut self) -> Vec<OverlayEdit> {
         let edits = self.intent.edits.iter().enumerate();
         let done = edits.filter(|(step, edit)| self.is_done(*step, edit).unwrap_or(false));
@@ -93,11 +94,11 @@ impl Commit<'_> {
         })
     }
 
-    /// Takes away what lies beside its place.
+    /// Removes staged files that were not moved into place.
     fn remove_temporaries(&mut self) {
         for (step, edit) in self.intent.edits.iter().enumerate() {
             if let Ok((dir, _)) = self.sides.host.parent(&edit.path) {
-                // What is not there needs no clearing; what cannot be removed harms nobody.
+                // A missing file needs no removal; one that cannot be removed does no harm.
                 drop(discard(dir, &self.intent.temporary_name(step)));
             }
         }
@@ -132,7 +133,7 @@ impl Commit<'_> {
         self.log.append(step_number(step), ino).map_err(write)?;
         let moved = move_into_place(dir, (&temporary, name), edit);
         if moved.is_err() {
-            // Told below; what lies beside is removed by the next try too.
+            // The error is reported below; the staged file is removed by the next attempt too.
             drop(discard(dir, &temporary));
         }
         moved.map_err(write)
@@ -190,13 +191,13 @@ impl Commit<'_> {
 }
 
 impl CommitIntent {
-    /// What a file is called until it is in its place.
+    /// The name of a staged file until it is moved into place.
     fn temporary_name(&self, step: usize) -> String {
         format!(".ostler-{:016x}-{step}", self.tag)
     }
 }
 
-/// Whether every directory that a commit writes to lets us write, before it begins.
+/// Checks before a commit that every directory it writes to is writable.
 pub(super) fn check_access(
     sides: &mut ThreeWay,
     edits: &[OverlayEdit],
@@ -213,7 +214,7 @@ pub(super) fn check_access(
             .baseline
             .find(parent)
             .map(|at| sides.baseline.stamp(at).kind);
-        // Another one is still to be made.
+        // Other directories are created by the commit.
         let stands = was == Some(EntryKind::Directory);
         let checked = || -> io::Result<()> {
             let (dir, _) = sides.host.parent(&edit.path)?;
@@ -237,7 +238,7 @@ pub(super) fn check_access(
     Ok(())
 }
 
-/// The order of steps; see the module.
+/// The order of steps; see the module documentation.
 fn commit_order(edits: &[OverlayEdit]) -> Vec<CommitStep> {
     let directory =
         |seen: &Option<EntryStamp>| seen.is_some_and(|it| it.kind == EntryKind::Directory);
@@ -278,13 +279,13 @@ fn is_below_any(path: &[u8], directories: &BTreeSet<&[u8]>) -> bool {
     false
 }
 
-/// Whether what stands there is what a step put there.
+/// Whether what is on the host is what a step put there.
 fn is_logged(log: &CommitLog, step: usize, now: Option<&EntryStamp>) -> bool {
     let logged = log.logged_inode(step_number(step));
     logged.is_some() && logged == now.map(|it| it.ino)
 }
 
-/// Moves what was made beside to its place.
+/// Moves a staged entry into place.
 fn move_into_place(
     dir: std::os::fd::BorrowedFd<'_>,
     (temporary, name): (&str, &std::ffi::OsStr),
@@ -326,7 +327,7 @@ fn move_into_place(
     Err(host_changed())
 }
 
-/// Removes what the command saw, where a file system cannot exchange two names.
+/// Removes the entry the command saw, where a file system cannot exchange two names.
 fn remove_expected(
     dir: std::os::fd::BorrowedFd<'_>,
     name: &std::ffi::OsStr,

@@ -1,4 +1,4 @@
-//! The difference between what the command saw and what it left behind.
+//! Computes the difference between what the command saw and what it left.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,46 +13,46 @@ use super::error::OverlayError;
 use super::openat2::{BeneathRoot, StatEntry, is_absent, join};
 use super::store::OVERLAY_ENTRIES_MAX;
 
-/// Bytes up to which two files of one size are compared; a larger one that was opened for
+/// Two files of one size are compared up to this many bytes; a larger one that was opened for
 /// writing counts as changed.
 const COMPARED_BYTES: u64 = 64 * 1024 * 1024;
-/// Bytes that are compared for one list; beyond that, too, what was opened for writing counts
-/// as changed.
+/// How many bytes are compared for one list; beyond that, too, a file that was opened for writing
+/// counts as changed.
 const COMPARED_SUM_BYTES: u64 = 1024 * 1024 * 1024;
-/// Bytes read at once.
+/// The size of a read, in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// The longest path that is looked at, in bytes: PATH_MAX without its end.
+/// The longest path that is processed, in bytes: PATH_MAX without the null byte.
 const PATH_BYTES: usize = 4_095;
-/// What says that nothing of the directory below shines through.
+/// The attributes that mark a directory as opaque: the lower directory is not merged into it.
 const OPAQUE_XATTRS: [&str; 2] = ["user.overlay.opaque", "trusted.overlay.opaque"];
 
-/// One step from what was to what is.
+/// One change of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OverlayEdit {
     /// Relative to the workspace.
     pub(super) path: Vec<u8>,
-    /// What the command saw there at its start.
+    /// The state the command saw at its start.
     pub(super) old: Option<EntryStamp>,
-    /// What it left in the upper layer.
+    /// The state it left in the upper layer.
     pub(super) new: Option<EntryStamp>,
     pub(super) action: EditAction,
 }
 
-/// What a step does.
+/// The effect of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EditAction {
-    /// The new one stands in the place of the old one, or of nothing.
+    /// The new entry takes the place of the old one, or of none.
     Replace,
-    /// A directory stays and has another mode.
+    /// A directory stays and changes its mode.
     Mode,
-    /// The old one goes.
+    /// The old entry is removed.
     Remove,
-    /// Something that is listed and never committed.
+    /// The change is listed and never committed.
     Skip,
 }
 
 impl OverlayEdit {
-    /// The same for people.
+    /// The change as it is reported.
     pub(super) fn change(&self) -> OverlayChange {
         let kind = match (&self.old, &self.new) {
             (_, None) => ChangeKind::Deleted,
@@ -70,7 +70,7 @@ impl OverlayEdit {
     }
 }
 
-/// The three states of a workspace: then, on the host now, and in the upper layer.
+/// The three states of a workspace: at the start, on the host now, and in the upper layer.
 #[derive(Debug)]
 pub(super) struct ThreeWay {
     pub(super) baseline: Baseline,
@@ -78,11 +78,11 @@ pub(super) struct ThreeWay {
     pub(super) upper: BeneathRoot,
     /// Whether directories that the command closed may be opened: it has ended.
     pub(super) may_unlock: bool,
-    /// Bytes compared so far.
+    /// How many bytes were compared so far.
     pub(super) compared: u64,
 }
 
-/// A directory of the upper layer that is still to be looked at.
+/// A directory of the upper layer that is still to be compared.
 struct PendingLayerDir {
     path: Vec<u8>,
     baseline_node: Option<NodeId>,
@@ -92,7 +92,7 @@ struct PendingLayerDir {
 }
 
 impl ThreeWay {
-    /// All differences, sorted so that a directory comes before what is in it.
+    /// All changes, sorted so that a directory comes before its entries.
     pub(super) fn find_edits(&mut self) -> Result<Vec<OverlayEdit>, OverlayError> {
         let mut edits = Vec::new();
         let mut visited = 0;
@@ -105,7 +105,7 @@ impl ThreeWay {
         while let Some(dir) = pending.pop() {
             let listed = match self.upper.list(&dir.path, OVERLAY_ENTRIES_MAX) {
                 Ok(listed) => listed,
-                // Closed by the command; what is in it is not known while it runs.
+                // Closed by the command; its entries are unknown while it runs.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => continue,
                 Err(error) if is_absent(&error) => continue,
                 Err(error) => return Err(unreadable(&dir.path, error)),
@@ -153,7 +153,7 @@ impl ThreeWay {
         Ok(())
     }
 
-    /// Compares one entry; answers a directory to go on with.
+    /// Compares one entry; returns a directory to continue with.
     fn compare(
         &mut self,
         path: Vec<u8>,
@@ -177,7 +177,7 @@ impl ThreeWay {
         if let (None, Some(replaced_node)) = (stays, baseline_node)
             && new.kind != EntryKind::Special
         {
-            // What was in a directory that is none any more.
+            // The entries of a directory that is not a directory any more.
             self.add_removed_below(&path, replaced_node, edits);
         }
         if new.kind == EntryKind::Directory {
@@ -227,8 +227,8 @@ impl ThreeWay {
         baseline_node.is_some_and(|at| self.baseline.stamp(at).dev != top)
     }
 
-    /// Opens a directory whose owner, we ourselves, may not read it. The mode it had is kept
-    /// by the edit that tells of it.
+    /// Opens a directory to its owner, this process. Its original mode is kept in the edit that
+    /// reports it.
     fn make_accessible(&self, path: &[u8], mode: u32) -> Result<(), OverlayError> {
         const OWNER: u32 = 0o700;
         if mode & OWNER == OWNER || !self.may_unlock || rustix::process::geteuid().is_root() {
@@ -238,7 +238,7 @@ impl ThreeWay {
             .map_err(|error| unreadable(path, error))
     }
 
-    /// What an opaque directory hides of what was there.
+    /// Adds the removal of earlier entries that an opaque directory hides.
     fn add_hidden(
         &self,
         path: &[u8],
@@ -255,7 +255,7 @@ impl ThreeWay {
         }
     }
 
-    /// An entry and all that was below it are gone.
+    /// Adds the removal of an entry and all below it.
     fn add_removed(&self, path: &[u8], baseline_node: NodeId, edits: &mut Vec<OverlayEdit>) {
         edits.push(OverlayEdit {
             path: path.to_vec(),
@@ -282,14 +282,14 @@ impl ThreeWay {
         }
     }
 
-    /// Whether a path holds what it held: its content, mode or target is no other. Its times
-    /// may be: a file that was only touched is none that changed.
+    /// Whether a path has the same content, mode or target as before. Times are ignored: a file
+    /// that was only touched has not changed.
     fn is_unchanged(&mut self, path: &[u8], old: &EntryStamp, new: &EntryStamp) -> bool {
         let like = (old.mode & MODE_BITS, old.size) == (new.mode & MODE_BITS, new.size);
         if !like && new.kind != EntryKind::Symlink {
             return false;
         }
-        // What the host has now is not what the command saw: there is nothing to compare with.
+        // The host's entry is not what the command saw: there is nothing to compare with.
         let now = self.host.stamp_at(path).ok().flatten();
         if !now.is_some_and(|now| now.has_same_content(old)) {
             return false;
@@ -347,13 +347,13 @@ impl ThreeWay {
     }
 }
 
-/// Where a symbolic link leads.
+/// The target of a symbolic link.
 pub(super) fn read_link(root: &mut BeneathRoot, path: &[u8]) -> io::Result<Vec<u8>> {
     let (dir, name) = root.parent(path)?;
     Ok(readlinkat(dir, name, Vec::new())?.into_bytes())
 }
 
-/// Whether this is how an overlay says that something is gone.
+/// Whether an overlay marks this name as deleted (a whiteout).
 fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
@@ -370,7 +370,7 @@ fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// The order of names: a directory, what is in it, then its next neighbour.
+/// Orders paths so that a directory precedes its entries, and those its next sibling.
 pub(super) fn compare_paths(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
     let names = |path| <[u8]>::split(path, |byte: &u8| *byte == b'/');
     names(a).cmp(names(b))

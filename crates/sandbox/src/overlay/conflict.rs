@@ -1,4 +1,4 @@
-//! What the host did meanwhile.
+//! Finds changes on the host that conflict with a commit.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,11 +11,11 @@ use super::entry_stamp::{EntryKind, EntryStamp};
 use super::openat2::{BeneathRoot, is_absent, join, split};
 use super::store::OVERLAY_ENTRIES_MAX;
 
-/// Conflicts that are told; more are as good a reason to look.
+/// The most conflicts that are reported.
 pub(super) const CONFLICTS_MAX: usize = 1_000;
 
-/// Everything on the host that is not what the command saw, of the paths that a commit would
-/// touch; sorted by path, at most [`CONFLICTS_MAX`].
+/// All paths a commit would touch whose state on the host is not what the command saw; sorted by
+/// path, at most [`CONFLICTS_MAX`].
 pub(super) fn find_conflicts(
     host: &mut BeneathRoot,
     baseline: &Baseline,
@@ -53,14 +53,14 @@ pub(super) fn find_conflicts(
     Ok(found)
 }
 
-/// Whether a directory goes with this edit.
+/// Whether this edit removes a directory.
 fn removes_directory(edit: &OverlayEdit) -> bool {
     let directory =
         |seen: &Option<EntryStamp>| seen.is_some_and(|it| it.kind == EntryKind::Directory);
     directory(&edit.old) && !directory(&edit.new)
 }
 
-/// The directories above must be those that the command saw.
+/// Parent directories must be those that the command saw.
 fn check_parents(
     host: &mut BeneathRoot,
     baseline: &Baseline,
@@ -70,7 +70,7 @@ fn check_parents(
 ) -> io::Result<()> {
     let mut parent = split(path).0;
     while !parent.is_empty() && checked.insert(parent.to_vec()) {
-        // A directory of the command's own has a conflict of its own.
+        // A directory the command created has a conflict of its own.
         let was = baseline.find(parent).map(|at| *baseline.stamp(at));
         if let Some(was) = was.filter(|it| it.kind == EntryKind::Directory) {
             match host.stamp_at(parent)? {
@@ -86,7 +86,7 @@ fn check_parents(
     Ok(())
 }
 
-/// Nothing may have come into a directory that goes.
+/// No entry may have been added to a directory that is removed.
 fn check_new_entries(
     host: &BeneathRoot,
     baseline: &Baseline,

@@ -1,4 +1,4 @@
-//! Changes as text, in the form that git(1) writes and applies.
+//! Writes changes as a unified diff, in the form that git(1) writes and applies.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,24 +12,25 @@ use super::compare::{EditAction, OverlayEdit, ThreeWay, read_link};
 use super::entry_stamp::{EntryKind, EntryStamp};
 use super::openat2::BeneathRoot;
 
-/// Bytes of the largest file that is shown.
+/// The largest file that is shown, in bytes.
 pub(super) const DIFF_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// A file with a NUL byte within so many bytes is no text, as git has it.
+/// A file with a NUL byte within this many bytes is binary, as in git.
 const TEXT_CHECKED_BYTES: usize = 8_000;
-/// For how long all files of one answer look for the shortest way; after that any will do.
+/// How long all files of one response are searched for the shortest edit script, in milliseconds;
+/// after that any will do.
 const SEARCH_MS: u64 = 2_000;
-/// Lines shown around a change.
+/// Lines of context around a change.
 const CONTEXT_LINES: usize = 3;
 
 /// One side of a file.
 enum DiffSide {
     Nothing,
     Bytes(Vec<u8>),
-    /// Not read: too large, no file, or closed to us.
+    /// Not read: too large, not a file, or not readable.
     Unread,
 }
 
-/// The diff of some edits, at most about `limit_bytes`, and whether more was to be said.
+/// The diff of some edits, at most about `limit_bytes`, and whether it was truncated.
 pub(super) fn write_diff(
     sides: &mut ThreeWay,
     edits: &[OverlayEdit],
@@ -48,7 +49,7 @@ pub(super) fn write_diff(
     (text, false)
 }
 
-/// Whether a path is one of those, or below one; none means all.
+/// Whether a path is one of those, or below one; an empty list selects all.
 fn is_selected(path: &[u8], paths: &[ByteString]) -> bool {
     paths.is_empty()
         || paths.iter().any(|selected| {
@@ -60,7 +61,7 @@ fn is_selected(path: &[u8], paths: &[ByteString]) -> bool {
         })
 }
 
-/// Cuts at the end of a line.
+/// Truncates at the end of a line.
 fn truncate_at_line(text: &mut String, limit_bytes: usize) {
     let mut end = limit_bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -210,7 +211,7 @@ fn write_line(text: &mut String, prefix: char, line: &[u8]) {
     }
 }
 
-/// Lines as a hunk names them: from 1; the one before where there are none.
+/// A range of lines as a hunk header writes it: from 1; the preceding line where it is empty.
 fn hunk_range(lines: std::ops::Range<usize>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),

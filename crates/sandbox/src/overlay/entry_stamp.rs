@@ -1,13 +1,13 @@
-//! [`EntryStamp`]: what tells one state of a file from another.
+//! [`EntryStamp`]: distinguishes one state of a file from another.
 
 use ostler_model::{ConflictReason, FileKind};
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 
-/// Bits of a mode that are ever put on the host: setuid and setgid are not among them.
+/// Mode bits that are ever set on the host: setuid and setgid are not among them.
 pub(super) const MODE_BITS: u32 = 0o1777;
 
-/// What tells one state of a file from another.
+/// The state of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct EntryStamp {
     pub(super) kind: EntryKind,
@@ -15,7 +15,7 @@ pub(super) struct EntryStamp {
     pub(super) mode: u32,
     pub(super) ino: u64,
     pub(super) dev: u64,
-    /// Bytes; 0 for what is no regular file or link.
+    /// The size in bytes; 0 for anything but regular files and links.
     pub(super) size: u64,
     /// Nanoseconds since 1970.
     pub(super) mtime_ns: i64,
@@ -23,7 +23,7 @@ pub(super) struct EntryStamp {
     pub(super) ctime_ns: i64,
 }
 
-/// What a path is, without the difference that [`FileKind`] makes nothing of.
+/// The kind of an entry, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum EntryKind {
     File,
@@ -63,7 +63,7 @@ impl EntryStamp {
         }
     }
 
-    /// Bytes of a regular file, 0 of anything else.
+    /// The bytes of a regular file, 0 of anything else.
     pub(super) const fn bytes(&self) -> u64 {
         match self.kind {
             EntryKind::File => self.size,
@@ -71,7 +71,7 @@ impl EntryStamp {
         }
     }
 
-    /// What of `before` is not so any more `now`.
+    /// How `now` differs from `before`, if it does.
     pub(super) fn conflict(before: Option<&Self>, now: Option<&Self>) -> Option<ConflictReason> {
         let (then, now) = match (before, now) {
             (None, None) => return None,
@@ -83,7 +83,7 @@ impl EntryStamp {
             return Some(ConflictReason::Replaced);
         }
         let same = match then.kind {
-            // Names come and go in a directory; each has a conflict of its own.
+            // Entries of a directory change; each has a conflict of its own.
             EntryKind::Directory => then.mode == now.mode,
             EntryKind::File | EntryKind::Symlink | EntryKind::Special => {
                 then.has_same_content(now) && then.ctime_ns == now.ctime_ns
@@ -92,14 +92,14 @@ impl EntryStamp {
         (!same).then_some(ConflictReason::Modified)
     }
 
-    /// Whether it is the same file with the same bytes; its names may be others.
+    /// Whether it is the same file with the same bytes; its names may differ.
     pub(super) fn has_same_content(&self, now: &Self) -> bool {
         (self.kind, self.ino, self.dev) == (now.kind, now.ino, now.dev)
             && (self.size, self.mtime_ns) == (now.size, now.mtime_ns)
     }
 }
 
-/// What a stat(2) is of.
+/// The kind a stat(2) reports.
 pub(super) fn entry_kind(stat: &Stat) -> EntryKind {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => EntryKind::File,
@@ -113,7 +113,7 @@ pub(super) fn entry_kind(stat: &Stat) -> EntryKind {
     }
 }
 
-/// A time in nanoseconds, as near as an `i64` comes (1677 to 2262).
+/// A time in nanoseconds, saturating at the range of an `i64` (1677 to 2262).
 const fn nanos(seconds: i64, nanoseconds: i64) -> i64 {
     seconds
         .saturating_mul(1_000_000_000)

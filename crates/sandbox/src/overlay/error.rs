@@ -4,66 +4,66 @@ use std::io;
 
 use ostler_model::ByteString;
 
-/// An overlay that cannot be made, read or decided about.
+/// An overlay that cannot be created, read, committed or discarded.
 #[derive(Debug, thiserror::Error)]
 pub enum OverlayError {
-    /// The execution has none.
+    /// The execution has no overlay.
     #[error("there is no overlay")]
     None,
-    /// It was committed or discarded before.
+    /// The changes were already committed or discarded.
     #[error("the changes were {} already", if *committed { "committed" } else { "discarded" })]
     Decided {
-        /// Whether they are on the host.
+        /// Whether the changes are on the host.
         committed: bool,
     },
-    /// More entries than are looked at.
+    /// More entries than the limit.
     #[error("{what} has more than {limit} entries")]
     TooMany {
         /// `the workspace` or `the overlay`.
         what: &'static str,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
-    /// The command changed what is protected; nothing was committed.
+    /// The command changed a protected path; nothing was committed.
     #[error("{path} is protected")]
     Protected {
-        /// Relative to the workspace.
+        /// The path, relative to the workspace.
         path: ByteString,
     },
-    /// The workspace has attributes that the overlay would obey.
+    /// The workspace has overlay attributes, which the kernel would obey.
     #[error("{path} has attributes user.overlay.*, which hide files from an overlay")]
     Marked {
-        /// Relative to the workspace; empty for itself.
+        /// The path, relative to the workspace; empty for the workspace itself.
         path: ByteString,
     },
-    /// A record of ours makes no sense.
+    /// One of our records is damaged.
     #[error("the record {name} is damaged")]
     Damaged {
-        /// Which file.
+        /// The name of the file.
         name: &'static str,
     },
-    /// A commit stopped on its way; what is on the host is told by the next list.
+    /// A commit was interrupted; the next list reports what is on the host.
     #[error("{what} {path}: {source} ({done} of {of} changes are on the host)")]
     Interrupted {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On what, relative to the workspace.
+        /// The path it was applied to, relative to the workspace.
         path: ByteString,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
         /// How many changes are on the host.
         done: usize,
-        /// Of how many.
+        /// How many changes there are.
         of: usize,
     },
     /// A file could not be read or written; the host is unchanged.
     #[error("{what} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On what.
+        /// The path it was applied to.
         path: ByteString,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

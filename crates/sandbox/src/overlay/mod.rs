@@ -1,11 +1,11 @@
-//! The transactional workspace: what a command wrote to an overlay, shown, committed to the
-//! host or forgotten.
+//! The transactional workspace: lists, shows, commits or discards what a command wrote to an
+//! overlay.
 //!
-//! `store` is the face: one directory per execution with the layers and what is known of them.
-//! `baseline` is what the command saw at its start, `staging` what it left behind, `compare` the
-//! difference of the two, `conflict` what the host did meanwhile, `commit` the way to the host
-//! with its `records` on disk, `diff` the difference as text, `openat2` the only way in which
-//! paths are followed, `remove` the end of a layer.
+//! `store` is the interface: one directory per execution with the layers and their records.
+//! `baseline` is the workspace at the start, `staging` copies entries out of the upper layer,
+//! `compare` computes the changes, `conflict` finds changes of the host, `commit` writes to the
+//! host with its `records` on disk, `diff` shows changes as text, `openat2` is the only way in
+//! which paths are followed, `remove` deletes a layer.
 
 mod baseline;
 mod commit;

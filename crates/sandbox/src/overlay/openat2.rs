@@ -1,5 +1,5 @@
-//! The only way in which paths are followed here: from a directory's descriptor downwards,
-//! through no symbolic link and across no mount.
+//! The only way in which paths are followed here: with openat2(2) from a directory's descriptor
+//! downwards, through no symbolic link and across no mount.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,14 +12,14 @@ use rustix::io::Errno;
 
 use super::entry_stamp::EntryStamp;
 
-/// How often a walk is tried again that a rename elsewhere made uncertain.
+/// How often a lookup is retried that a concurrent rename made uncertain (`EAGAIN`).
 const TRIES: usize = 32;
 
 /// A directory, and everything below it.
 #[derive(Debug)]
 pub(crate) struct BeneathRoot {
     fd: OwnedFd,
-    /// The parent that was used last: names come sorted.
+    /// The last parent opened: names come sorted.
     last_parent: Option<(Vec<u8>, OwnedFd)>,
 }
 
@@ -53,13 +53,13 @@ impl BeneathRoot {
         Ok(rustix::fs::fstat(&self.fd)?)
     }
 
-    /// Opens what is at a relative path; the empty path is the directory itself.
+    /// Opens a relative path; the empty path is the directory itself.
     pub(crate) fn open_at(&self, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         open_at(self.fd.as_fd(), path, flags, BENEATH)
     }
 
-    /// The directory a path is in, to be named in further calls, and its last name.
+    /// The parent directory of a path, and its last name.
     pub(crate) fn parent<'a, 'b>(
         &'a mut self,
         path: &'b [u8],
@@ -80,7 +80,7 @@ impl BeneathRoot {
         Ok((fd, OsStr::from_bytes(name)))
     }
 
-    /// What is there; none where nothing is.
+    /// The status of a path; none where it does not exist.
     pub(crate) fn stat_at(&mut self, path: &[u8]) -> io::Result<Option<Stat>> {
         if path.is_empty() {
             return self.stat().map(Some);
@@ -100,8 +100,8 @@ impl BeneathRoot {
         Ok(self.stat_at(path)?.map(|stat| EntryStamp::of(&stat)))
     }
 
-    /// What a directory holds, at most `limit` entries and one more, sorted by name. What
-    /// vanishes meanwhile is left out.
+    /// The entries of a directory, at most `limit` and one more, sorted by name. Entries that
+    /// vanish meanwhile are left out.
     pub(crate) fn list(&self, path: &[u8], limit: usize) -> io::Result<Vec<StatEntry>> {
         let fd = self.open_at(path, DIR)?;
         let mut entries = Vec::new();
@@ -142,7 +142,7 @@ fn open_at(
     flags: OFlags,
     resolve: ResolveFlags,
 ) -> io::Result<OwnedFd> {
-    // Neither a FIFO nor a device makes an open wait.
+    // Opening a FIFO or a device must not block.
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let flags = if flags.contains(OFlags::PATH) {
         flags
@@ -166,7 +166,7 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// A path below another.
+/// Joins two relative paths.
 pub(crate) fn join(parent: &[u8], name: &[u8]) -> Vec<u8> {
     if parent.is_empty() {
         return name.to_vec();
@@ -174,7 +174,7 @@ pub(crate) fn join(parent: &[u8], name: &[u8]) -> Vec<u8> {
     [parent, b"/", name].concat()
 }
 
-/// Whether nothing is at a path, as far as a walk that follows nothing can tell.
+/// Whether an error means that the path does not exist, as far as a lookup without links can tell.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     let number = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(

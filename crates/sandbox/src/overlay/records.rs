@@ -1,4 +1,4 @@
-//! What is kept of an overlay beside its layers: one version byte, a checksum, then the record.
+//! The records kept of an overlay beside its layers: a version byte, a checksum, then the record.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,22 +13,22 @@ use super::baseline::Baseline;
 use super::compare::OverlayEdit;
 use super::error::OverlayError;
 
-/// What the command saw, and where.
+/// The state of the workspace at the start.
 pub(super) const BASELINE: &str = "baseline";
 /// A commit that was begun.
 pub(super) const INTENT: &str = "intent";
-/// How far it came.
+/// The progress of that commit.
 pub(super) const LOG: &str = "intent.log";
-/// What was decided.
+/// The decision to commit or discard.
 pub(super) const DECISION: &str = "fate";
-/// Held while something is decided.
+/// The lock file held during an operation.
 pub(super) const LOCK: &str = "lock";
 
 /// The version byte of the records.
 const VERSION: u8 = 1;
-/// Version byte and checksum.
+/// The bytes of version and checksum.
 const HEADER_BYTES: usize = 5;
-/// One entry of the log: which step, which inode.
+/// One entry of the log: step and inode.
 const ENTRY_BYTES: usize = 12;
 
 /// The record [`BASELINE`].
@@ -44,12 +44,12 @@ pub(super) struct BaselineRecord {
 /// The record [`INTENT`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CommitIntent {
-    /// Part of the names of files that are still to be moved to their place.
+    /// Part of the names of staged files.
     pub(super) tag: u64,
     pub(super) edits: Vec<OverlayEdit>,
 }
 
-/// The record [`DECISION`]: as JSON within, because changes are written for people elsewhere.
+/// The record [`DECISION`]: contains JSON, the form in which changes are reported elsewhere.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct OverlayDecision {
     pub(super) changes: OverlayChanges,
@@ -91,7 +91,7 @@ pub(super) fn load<T: DeserializeOwned>(
     postcard::from_bytes(body).map(Some).map_err(|_| damaged())
 }
 
-/// Writes a record, whole or not at all.
+/// Writes a record atomically.
 pub(super) fn save<T: Serialize>(
     dir: &Path,
     name: &'static str,
@@ -110,7 +110,8 @@ pub(super) fn save<T: Serialize>(
     written.map_err(|source| io_error("cannot write", &path, source))
 }
 
-/// How far a commit came: each step is noted with the inode that is about to stand there.
+/// The progress of a commit: each step is logged with the inode that is about to be moved into
+/// place.
 #[derive(Debug)]
 pub(super) struct CommitLog {
     file: File,
@@ -129,7 +130,7 @@ impl CommitLog {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let whole = bytes.len() - bytes.len() % ENTRY_BYTES;
-        // A torn end is one that was never acted on.
+        // A torn last entry was never acted on.
         file.set_len(whole as u64)?;
         let noted = bytes[..whole]
             .chunks_exact(ENTRY_BYTES)
@@ -142,7 +143,7 @@ impl CommitLog {
         })
     }
 
-    /// Whether an earlier process began.
+    /// Whether an earlier process began it.
     pub(super) const fn is_resumed(&self) -> bool {
         self.resumed
     }
@@ -168,7 +169,7 @@ fn parse_entry(bytes: &[u8]) -> (u32, u64) {
     (u32::from_le_bytes(step), u64::from_le_bytes(ino))
 }
 
-/// A failure at a path of ours.
+/// An error at one of our paths.
 pub(super) fn io_error(what: &'static str, path: &Path, source: io::Error) -> OverlayError {
     OverlayError::Io {
         what,

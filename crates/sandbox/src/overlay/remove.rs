@@ -1,6 +1,6 @@
-//! The end of a layer. The command chose its depth, its names and its modes, so that it is
-//! taken apart without recursion and with few descriptors: a directory that is not empty is
-//! moved up and waits its turn.
+//! Deletes a layer. The command chose its depth, its names and its modes, so it is deleted without
+//! recursion and with few descriptors: a directory that is not empty is moved to the top and
+//! deleted later.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -9,15 +9,15 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-/// What directories are called that wait.
+/// The prefix of directories moved to the top.
 const PENDING_PREFIX: &str = "gone.";
 const OPEN_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Removes directories of `store` with everything in them; ones that are not there are gone.
-/// What an earlier call left behind goes with them.
+/// Deletes directories of `store` with everything in them; missing ones are no error. What an
+/// interrupted call left behind is deleted too.
 pub(super) fn remove_layers(store: &Path, names: &[&str]) -> io::Result<()> {
     let store = rustix::fs::open(store, OPEN_FLAGS, Mode::empty())?;
     let mut queue = RemovalQueue { store, next: 0 };
@@ -31,7 +31,7 @@ pub(super) fn remove_layers(store: &Path, names: &[&str]) -> io::Result<()> {
 
 struct RemovalQueue {
     store: OwnedFd,
-    /// The number of the next one that waits.
+    /// The number of the next moved directory.
     next: u64,
 }
 
@@ -71,7 +71,7 @@ impl RemovalQueue {
         }
         match unlinkat(&self.store, name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
-            // A directory may show an entry late when others vanish below a reader.
+            // A directory may list an entry late when others are removed during the reading.
             Err(Errno::NOTEMPTY) => {
                 pending.push(name.to_owned());
                 Ok(())
@@ -80,7 +80,8 @@ impl RemovalQueue {
         }
     }
 
-    /// Removes an entry; a directory that is not empty is moved up and named.
+    /// Removes an entry; a directory that is not empty is moved to the top and its new name
+    /// returned.
     fn remove_entry(&mut self, dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Option<String>> {
         match unlinkat(dir, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => return Ok(None),
@@ -100,7 +101,7 @@ impl RemovalQueue {
     }
 }
 
-/// Opens a directory that its owner, we ourselves, closed. No link is followed.
+/// Opens a directory to its owner, this process. No link is followed.
 fn make_accessible(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = openat(dir, name, flags, Mode::empty())?;

@@ -1,5 +1,5 @@
-//! What is taken out of the upper layer. The command wrote it and is not trusted: only regular
-//! files, directories and links leave it, without privileges and without the kernel's marks.
+//! Copies entries out of the upper layer. The command wrote it and is not trusted: only regular
+//! files, directories and links are copied, without privileges and without overlay attributes.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -16,21 +16,21 @@ use super::compare::read_link;
 use super::entry_stamp::{EntryKind, EntryStamp, MODE_BITS, entry_kind};
 use super::openat2::BeneathRoot;
 
-/// The kernel's marks.
+/// The prefix of overlay attributes.
 const OVERLAY_XATTR_PREFIX: &[u8] = b"user.overlay.";
-/// Attributes that a user gives a file; nothing else is copied.
+/// The prefix of user attributes (xattr(7)); no others are copied.
 const USER_XATTR_PREFIX: &[u8] = b"user.";
-/// What would give privileges.
+/// The attribute of file capabilities.
 const CAPABILITY: &[u8] = b"security.capability";
-/// Bytes of the longest list of attributes and the longest value (xattr(7)).
+/// The longest attribute list and the longest value, in bytes (xattr(7)).
 const ATTRIBUTE_BYTES: usize = 64 * 1024;
-/// Bytes that hold the list of most files.
+/// A buffer that holds the attribute list of most files, in bytes.
 const FEW_ATTRIBUTES_BYTES: usize = 512;
-/// What a directory is made with until everything is in it.
+/// The mode of a new directory until everything is in it.
 const STAGING_MODE: u32 = 0o700;
 
-/// Makes a twin of what is at `path` of the upper layer, as `name` in `dir` of the host, and
-/// answers its inode. On one mount it is the very same file, so that nothing is copied.
+/// Creates a copy of `path` of the upper layer as `name` in `dir` of the host, and returns its
+/// inode. On one mount it is a hard link, so that nothing is copied.
 pub(super) fn stage(
     upper: &mut BeneathRoot,
     (path, new): (&[u8], &EntryStamp),
@@ -67,7 +67,7 @@ fn stage_link(
     copy_owner(upper, path, dir, name)
 }
 
-/// Gives a new name the owner that its twin in the upper layer has.
+/// Gives a new name the owner that its original in the upper layer has.
 fn copy_owner(
     upper: &mut BeneathRoot,
     path: &[u8],
@@ -103,10 +103,10 @@ fn stage_file(
     strip_attributes(&fd)?;
     let (parent, last) = upper.parent(path)?;
     match linkat(parent, last, dir, name, AtFlags::empty()) {
-        // Whoever stands there now is not the one that was stripped.
+        // The name may refer to another file than the one that was stripped.
         Ok(()) if is_same_file(dir, name, &fd)? => Ok(()),
         Ok(()) => Err(Errno::STALE.into()),
-        // Another mount or file system, too many links, or links are not to be had.
+        // Another mount or file system, too many links, or hard links are not supported.
         Err(Errno::XDEV | Errno::MLINK | Errno::PERM | Errno::NOTSUP) => {
             copy_file(File::from(fd), mode, dir, name)
         }
@@ -119,7 +119,7 @@ fn is_same_file(dir: BorrowedFd<'_>, name: &str, fd: &OwnedFd) -> io::Result<boo
     Ok((there.st_ino, there.st_dev) == (here.st_ino, here.st_dev))
 }
 
-/// Opens a regular file, also one that its owner, we ourselves, may not read.
+/// Opens a regular file, also one that its owner, this process, may not read.
 fn open_file(upper: &BeneathRoot, path: &[u8], new: &EntryStamp) -> io::Result<OwnedFd> {
     const READ: u32 = 0o400;
     let fd = match upper.open_at(path, OFlags::RDONLY) {
@@ -138,7 +138,7 @@ fn open_file(upper: &BeneathRoot, path: &[u8], new: &EntryStamp) -> io::Result<O
     }
 }
 
-/// Another mode for what is at a path of the layer; a link is not followed.
+/// Changes the mode of a path of the layer; a link is not followed.
 pub(super) fn chmod(root: &BeneathRoot, path: &[u8], mode: u32) -> io::Result<()> {
     let fd = root.open_at(path, OFlags::PATH)?;
     if entry_kind(&fstat(&fd)?) == EntryKind::Symlink {
@@ -148,12 +148,12 @@ pub(super) fn chmod(root: &BeneathRoot, path: &[u8], mode: u32) -> io::Result<()
     Ok(rustix::fs::chmod(path, Mode::from_raw_mode(mode))?)
 }
 
-/// Takes off what must not reach the host.
+/// Removes attributes that must not reach the host.
 fn strip_attributes(fd: &OwnedFd) -> io::Result<()> {
     for name in list_attributes(fd)? {
         if name.starts_with(OVERLAY_XATTR_PREFIX) || name == CAPABILITY {
             match fremovexattr(fd, name.as_slice()) {
-                // A mark that cannot be taken off means nothing outside of an overlay.
+                // An attribute that cannot be removed means nothing outside of an overlay.
                 Ok(()) | Err(Errno::NODATA) => {}
                 Err(Errno::ACCESS | Errno::PERM) if name != CAPABILITY => {}
                 Err(error) => return Err(error.into()),
@@ -163,7 +163,7 @@ fn strip_attributes(fd: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether what is at a path has the kernel's marks; what cannot be read has none.
+/// Whether a path has overlay attributes; one that cannot be read has none.
 pub(super) fn is_marked(root: &BeneathRoot, path: &[u8]) -> bool {
     let opened = root.open_at(path, OFlags::RDONLY);
     let names = opened.and_then(list_attributes).unwrap_or_default();
@@ -189,7 +189,7 @@ fn list_attributes(fd: impl AsFd) -> io::Result<Vec<Vec<u8>>> {
         .collect())
 }
 
-/// A copy with bytes, holes, owner, attributes, mode and times.
+/// Copies bytes, holes, owner, attributes, mode and times.
 fn copy_file(mut from: File, mode: Mode, dir: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut to = File::from(openat(dir, name, flags, Mode::from_raw_mode(0o600))?);
@@ -215,7 +215,7 @@ fn copy_file(mut from: File, mode: Mode, dir: BorrowedFd<'_>, name: &str) -> io:
     Ok(())
 }
 
-/// Data where there is some; holes stay holes.
+/// Copies data; holes stay holes.
 fn copy_data(from: &mut File, to: &mut File) -> io::Result<()> {
     let len = from.metadata()?.len();
     ftruncate(&*to, len)?;
@@ -239,7 +239,7 @@ fn copy_data(from: &mut File, to: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-/// Attributes of users; the target may not have any.
+/// Copies user attributes; the target may not support any.
 fn copy_attributes(from: &File, to: &File) -> io::Result<()> {
     let mut value = Vec::new();
     for name in list_attributes(from)? {

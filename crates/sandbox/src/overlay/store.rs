@@ -1,4 +1,4 @@
-//! [`OverlayStore`]: the layers of one execution and what is known of them.
+//! [`OverlayStore`]: the layers of one execution and their records.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -25,15 +25,15 @@ use super::records::{
 use super::{conflict, diff, remove};
 use crate::autorun;
 
-/// Entries a workspace may have to be put under an overlay, and a layer to be looked at.
+/// The most entries of a workspace under an overlay, and of a layer.
 pub const OVERLAY_ENTRIES_MAX: usize = 500_000;
-/// Changes that are still listed after the decision.
+/// The most changes that are listed after the decision.
 pub const DECIDED_LISTED_MAX: usize = 10_000;
 
 const UPPER: &str = "upper";
 const WORK: &str = "work";
 
-/// What an overlay is made for.
+/// What an overlay is created from.
 #[derive(Debug, Clone, Copy)]
 pub struct OverlayConfig<'a> {
     /// The directory below the overlay, absolute and without symbolic links.
@@ -42,18 +42,17 @@ pub struct OverlayConfig<'a> {
     pub protect: &'a [ByteString],
 }
 
-/// The directories to mount: lower is the workspace.
+/// The directories to mount; the lower one is the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverlayLayers {
-    /// What the command writes.
+    /// The upper layer, which the command writes to.
     pub upper: PathBuf,
-    /// The kernel's own, on the same file system.
+    /// The work directory of overlayfs, on the same file system.
     pub work: PathBuf,
 }
 
-/// Makes the layers in `store` (the directory `check_overlay` of an execution, made where it is
-/// missing) and writes down what the command will see. What is there from an earlier attempt
-/// stays as it is.
+/// Creates the layers in `store` (the directory `overlay` of an execution, created where it is
+/// missing) and records what the command will see. Layers of an earlier attempt are kept.
 ///
 /// # Errors
 /// [`OverlayError::TooMany`] for a workspace with more than [`OVERLAY_ENTRIES_MAX`] entries,
@@ -92,8 +91,7 @@ fn make_private_dir(path: &Path) -> Result<(), OverlayError> {
         .map_err(|source| io_error("cannot make", path, source))
 }
 
-/// The upper layer's directory is the one that the command sees: its owner and mode are those
-/// of the workspace.
+/// Gives the upper layer's directory, which the command sees, owner and mode of the workspace.
 fn copy_owner_and_mode(upper: &Path, workspace: &Path) -> io::Result<()> {
     let stat = BeneathRoot::open(workspace)?.stat()?;
     if rustix::process::geteuid().is_root() {
@@ -116,23 +114,23 @@ fn relative(path: &ByteString, workspace: &Path) -> Vec<u8> {
 #[derive(Debug)]
 pub struct OverlayStore {
     dir: PathBuf,
-    /// Decisions and looks come one after the other, from whatever process.
+    /// Serializes operations, across processes.
     _lock: File,
 }
 
-/// What came of a commit.
+/// The result of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitOutcome {
     /// The changes are on the host.
     Committed(OverlayChanges),
-    /// What is run or obeyed unasked is among them; nothing is committed.
+    /// The changes include files that run automatically; nothing is committed.
     Autorun(AutorunReport),
     /// The host changed meanwhile; nothing is committed.
     Conflicts(Vec<OverlayConflict>),
 }
 
 impl OverlayStore {
-    /// Opens the directory that [`prepare`] made, and waits until nobody else works with it.
+    /// Opens the directory that [`prepare`] created, and waits until no other operation uses it.
     ///
     /// # Errors
     /// [`OverlayError::None`] where there is none.
@@ -149,12 +147,12 @@ impl OverlayStore {
         })
     }
 
-    /// What the command changed, at most `limit` of them sorted by path (0 counts them and
-    /// judges nothing), and what became of it. Also after the decision; a commit that was begun and not finished is carried on
-    /// with first.
+    /// The changes of the command, at most `limit` of them sorted by path (0 only counts them), and
+    /// whether they were committed or discarded. Works after the decision too; a commit that was
+    /// interrupted is resumed first.
     ///
     /// # Errors
-    /// When the layers cannot be read, or the commit cannot go on.
+    /// When the layers cannot be read, or the commit cannot be resumed.
     pub fn changes(&self, limit: usize) -> Result<OverlayChanges, OverlayError> {
         self.resume_commit()?;
         if let Some(decision) = OverlayDecision::load(&self.dir)? {
@@ -171,7 +169,7 @@ impl OverlayStore {
         Ok(changes)
     }
 
-    /// What of these edits is run or obeyed unasked.
+    /// Automatically run files among these edits.
     fn autorun(&self, record: &BaselineRecord, edits: &[OverlayEdit]) -> AutorunReport {
         let workspace = Path::new(std::ffi::OsStr::from_bytes(&record.workspace));
         let paths = edits.iter().filter(|edit| edit.new.is_some());
@@ -185,7 +183,7 @@ impl OverlayStore {
     }
 
     /// The changes below `paths` (all where empty) as a unified diff of at most `limit_bytes`,
-    /// whether more was to be said, and what of all changes is run or obeyed unasked.
+    /// whether it was truncated, and the automatically run files among all changes.
     ///
     /// # Errors
     /// As [`OverlayStore::changes`]; [`OverlayError::Decided`].
@@ -203,8 +201,9 @@ impl OverlayStore {
         Ok((text, truncated, autorun))
     }
 
-    /// Puts the changes on the host, or tells what changed there meanwhile, or what of them is
-    /// run or obeyed unasked unless that is allowed. The command must have ended.
+    /// Writes the changes to the host; or returns the conflicting changes of the host, or the
+    /// automatically run files among the changes unless they are allowed. The command must have
+    /// ended.
     ///
     /// # Errors
     /// [`OverlayError::Decided`], [`OverlayError::Protected`], [`OverlayError::Interrupted`].
@@ -238,8 +237,8 @@ impl OverlayStore {
         Ok(CommitOutcome::Committed(changes))
     }
 
-    /// Forgets the changes. A commit that was begun and cannot go on ends here: what is on
-    /// the host stays, is listed, and the rest is forgotten.
+    /// Discards the changes. A commit that was interrupted and cannot be resumed ends here: what is
+    /// on the host stays and is listed, and the rest is discarded.
     ///
     /// # Errors
     /// [`OverlayError::Decided`], [`OverlayError::Io`].
@@ -281,7 +280,8 @@ impl OverlayStore {
         let sides = ThreeWay {
             baseline: then,
             host: open(workspace)?,
-            // Our own directory may be reached by a link; what is below it is not followed.
+            // The state directory may be reached through a link; paths below it are not followed
+            // through links.
             upper: open(&fs::canonicalize(&upper).unwrap_or(upper))?,
             may_unlock,
             compared: 0,
@@ -289,7 +289,7 @@ impl OverlayStore {
         Ok((sides, record))
     }
 
-    /// Goes on with a commit that was begun; none where there was none.
+    /// Resumes an interrupted commit; none where there was none.
     fn resume_commit(&self) -> Result<Option<OverlayChanges>, OverlayError> {
         if OverlayDecision::load(&self.dir)?.is_some() {
             self.remove_records()?;
@@ -315,7 +315,7 @@ impl OverlayStore {
         Ok(changes)
     }
 
-    /// Ends a commit where it stands.
+    /// Ends a commit in its present state.
     fn finish_interrupted(&self) -> Result<(), OverlayError> {
         let Some(intent) = load::<CommitIntent>(&self.dir, INTENT)? else {
             return Ok(());
@@ -341,7 +341,7 @@ impl OverlayStore {
         self.remove_records()
     }
 
-    /// Removes what a decision makes useless.
+    /// Removes records that are obsolete after the decision.
     fn remove_records(&self) -> Result<(), OverlayError> {
         for name in [INTENT, LOG, BASELINE] {
             match fs::remove_file(self.dir.join(name)) {
@@ -355,8 +355,8 @@ impl OverlayStore {
     }
 }
 
-/// The edits of a workspace, without what the walls themselves made: directories at protected
-/// paths, to be mounted on.
+/// The edits of a workspace, except those the jail itself made: directories created at protected
+/// paths to mount on.
 pub(super) fn collect_edits(
     sides: &mut ThreeWay,
     record: &BaselineRecord,
@@ -413,7 +413,7 @@ fn summarize(edits: &[OverlayEdit], limit: usize, fate: OverlayOutcome) -> Overl
     }
 }
 
-/// Something that no other commit is called.
+/// A tag that no other commit has.
 fn random_tag() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())

@@ -1,5 +1,5 @@
-//! What of level high works here: the whole recipe, once, in a jail that is thrown away. Asking
-//! settings would not do: some kernels grant namespaces and then refuse what is done in them.
+//! Probes level high as a whole: spawns once into a temporary jail. Reading settings would not be
+//! enough: some kernels grant namespaces and then refuse what is done in them.
 
 use std::ffi::CString;
 use std::os::fd::AsFd;
@@ -12,15 +12,15 @@ use crate::jail::namespace_hint;
 use crate::spawn::{self, CArray, Pages, STACK_BYTES, SpawnSpec, SpawnStep, SpawnStepError};
 use crate::{HostFacts, Jail, JailError, JailOptions, JailPlan, Restrictions, landlock, seccomp};
 
-/// Where nothing is: a spawn that fails only at exec has raised everything.
+/// A path without a file: a spawn that fails only at exec has applied every restriction.
 const MISSING_PROGRAM: &std::ffi::CStr = c"/nothing-is-here";
 
-/// Notes every wall, each missing one with the step at which it fails and a remedy.
+/// Records every isolation feature, each missing one with the step at which it fails and advice.
 pub(super) fn probe_sandbox(capabilities: &mut CapabilitySet) {
     capabilities.root = rustix::process::geteuid().is_root();
     let mut without = Vec::new();
     let mut jail = try_build(&without);
-    // Without what is told apart, the rest may work.
+    // Without the features that can be probed separately, the rest may work.
     for _ in [Capability::NetworkNamespace, Capability::FreshProc] {
         let Err(error) = &jail else { break };
         let Some(ability) = separable_capability(error, &without) else {
@@ -43,11 +43,11 @@ pub(super) fn probe_sandbox(capabilities: &mut CapabilitySet) {
     record_restrictions(capabilities, jail.ok(), &without);
 }
 
-/// What a failure may be about alone.
+/// The one capability a failure may be due to.
 fn separable_capability(error: &JailError, without: &[Capability]) -> Option<Capability> {
     let capability = match error.step {
         "namespaces" | "loopback" => Capability::NetworkNamespace,
-        // Quotas are set through it.
+        // Limits are set through it.
         "fresh /proc" | "quota of the kernel" => Capability::FreshProc,
         _ => return None,
     };
@@ -67,7 +67,7 @@ fn try_build(without: &[Capability]) -> Result<Jail, JailError> {
     Jail::build(&plan, JailOptions::default())
 }
 
-/// A failure for people: the step, the kernel's reason, what to do.
+/// A failure as text: the step, the kernel's error, what to do.
 fn describe(error: &JailError) -> String {
     match namespace_hint() {
         Some(remedy) => format!("{error}; {remedy}"),
@@ -104,7 +104,7 @@ fn record_jail(
     record(capabilities, Capability::NetworkNamespace, &namespaces);
     record(capabilities, Capability::OwnRoot, &root);
     record(capabilities, Capability::FreshProc, &root);
-    // Whether a file system can be shown so, or lie under an overlay, its survey tells.
+    // Whether a given file system supports these is probed by `fs_probe`.
     record(capabilities, Capability::Overlay, &root);
     if capabilities.root {
         record(capabilities, Capability::SpareIds, &spare);
@@ -112,7 +112,7 @@ fn record_jail(
     }
 }
 
-/// Raises them on a command that then does not exist.
+/// Applies the restrictions to a command that does not exist.
 fn record_restrictions(
     capabilities: &mut CapabilitySet,
     jail: Option<Jail>,

@@ -1,26 +1,26 @@
-//! A writer of classic BPF with forward labels, as far as a seccomp(2) filter needs it.
+//! An assembler of classic BPF with forward labels, as far as a seccomp(2) filter needs it.
 
 use libc::sock_filter;
 
 use super::rules::SeccompAction;
 
-/// A place to jump to, further down.
+/// A jump target, further down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BpfLabel(usize);
 
-/// What is compared with the accumulator.
+/// A comparison with the accumulator.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum JumpTest {
     /// Equal to this.
     Equals(u32),
-    /// At least this, without sign.
+    /// At least this, unsigned.
     AtLeast(u32),
     /// Any of these bits set.
     HasAny(u32),
 }
 
-/// Where `seccomp_data` holds what; arguments are 64 bits, little-endian on every machine we
-/// are built for.
+/// Offsets in `struct seccomp_data`; arguments are 64 bits, little-endian on every supported
+/// architecture.
 const OFFSET_NUMBER: u32 = 0;
 const OFFSET_ARCHITECTURE: u32 = 4;
 const OFFSET_ARGUMENTS: u32 = 16;
@@ -36,27 +36,27 @@ enum BpfLine {
     },
 }
 
-/// A program being written.
+/// A program under construction.
 #[derive(Debug, Default)]
 pub(super) struct BpfBuilder {
     lines: Vec<BpfLine>,
-    /// Line numbers by label; none until the label was placed.
+    /// Instruction numbers by label; none until the label is bound.
     label_positions: Vec<Option<usize>>,
 }
 
 impl BpfBuilder {
-    /// A label, to be placed later.
+    /// A label, to be bound later.
     pub(super) fn label(&mut self) -> BpfLabel {
         self.label_positions.push(None);
         BpfLabel(self.label_positions.len() - 1)
     }
 
-    /// Puts a label before the next instruction.
+    /// Binds a label to the next instruction.
     pub(super) fn bind_label(&mut self, label: BpfLabel) {
         self.label_positions[label.0] = Some(self.lines.len());
     }
 
-    /// Loads the system call's number.
+    /// Loads the system call number.
     pub(super) fn load_number(&mut self) {
         self.load(OFFSET_NUMBER);
     }
@@ -66,37 +66,37 @@ impl BpfBuilder {
         self.load(OFFSET_ARCHITECTURE);
     }
 
-    /// Loads the low half of an argument: all that the kernel looks at where the argument is
-    /// an `int`, a mode or a set of flags, whatever the high half says.
+    /// Loads the low half of an argument: all that the kernel reads where the argument is an `int`,
+    /// a mode or a set of flags, whatever the high half is.
     pub(super) fn load_argument(&mut self, index: u8) {
         self.load(OFFSET_ARGUMENTS + u32::from(index) * ARGUMENT_BYTES);
     }
 
-    /// Keeps these bits of the accumulator.
+    /// Masks the accumulator.
     pub(super) fn and(&mut self, bits: u32) {
         self.emit(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, bits);
     }
 
-    /// Goes to one of two places.
+    /// Jumps to one of two labels.
     pub(super) fn jump(&mut self, test: JumpTest, yes: BpfLabel, no: BpfLabel) {
         self.lines.push(BpfLine::Jump { test, yes, no });
     }
 
-    /// Goes somewhere when the test holds, else on.
+    /// Jumps when the test holds, else falls through.
     pub(super) fn jump_if(&mut self, test: JumpTest, yes: BpfLabel) {
         let next = self.label();
         self.jump(test, yes, next);
         self.bind_label(next);
     }
 
-    /// Goes somewhere unless the test holds, else on.
+    /// Jumps unless the test holds, else falls through.
     pub(super) fn jump_unless(&mut self, test: JumpTest, no: BpfLabel) {
         let next = self.label();
         self.jump(test, next, no);
         self.bind_label(next);
     }
 
-    /// Ends with a verdict.
+    /// Returns an action.
     pub(super) fn ret(&mut self, action: SeccompAction) {
         self.emit(libc::BPF_RET | libc::BPF_K, action.return_value());
     }
@@ -110,8 +110,8 @@ impl BpfBuilder {
             .push(BpfLine::Instruction(instruction(code, (0, 0), k)));
     }
 
-    /// The program. Panics when a label was never placed or lies more than 255 instructions
-    /// away: both are mistakes of [`super::program`], which a test builds in every variant.
+    /// The program. Panics when a label was never bound or is more than 255 instructions away: both
+    /// are mistakes of [`super::filter`], which a test builds in every variant.
     pub(super) fn assemble(self) -> Vec<sock_filter> {
         let Self {
             lines,

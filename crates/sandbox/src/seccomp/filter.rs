@@ -1,4 +1,4 @@
-//! The table of [`super::rules`] as a filter.
+//! Compiles the table of [`super::rules`] to a filter.
 
 use libc::sock_filter;
 use ostler_model::sandbox_spec::SandboxSpec;
@@ -22,14 +22,14 @@ impl std::fmt::Debug for SeccompFilter {
 }
 
 impl SeccompFilter {
-    /// As seccomp(2) takes them.
+    /// The instructions, as seccomp(2) takes them.
     #[must_use]
     pub fn instructions(&self) -> &[sock_filter] {
         &self.instructions
     }
 }
 
-/// The filter for commands of this confinement.
+/// The filter for commands of this specification.
 #[must_use]
 pub fn build_filter(spec: &SandboxSpec) -> SeccompFilter {
     SeccompFilter {
@@ -37,7 +37,7 @@ pub fn build_filter(spec: &SandboxSpec) -> SeccompFilter {
     }
 }
 
-/// Where a filter ends.
+/// The labels of a filter's return instructions.
 #[derive(Clone, Copy)]
 struct ReturnLabels {
     allow: BpfLabel,
@@ -76,7 +76,7 @@ pub(super) fn assemble(sockets: AllowedSockets) -> Vec<sock_filter> {
     bpf.assemble()
 }
 
-/// One call: with its number in the accumulator, which stays there when it is another call.
+/// Writes the rule of one call. The accumulator holds its number, and still does at the next rule.
 fn write_rule(
     bpf: &mut BpfBuilder,
     labels: ReturnLabels,
@@ -124,7 +124,7 @@ fn write_rule(
     bpf.bind_label(another);
 }
 
-/// Goes to the first place with one of these values in the accumulator, else to the second.
+/// Jumps to `yes` with one of these values in the accumulator, else to `no`.
 fn jump_one_of(bpf: &mut BpfBuilder, values: &[u32], (yes, no): (BpfLabel, BpfLabel)) {
     let Some((last, before)) = values.split_last() else {
         return;

@@ -1,4 +1,4 @@
-//! On the calling thread, and on everything it will ever start.
+//! Installs a filter on the calling thread and on everything it starts later.
 
 use libc::{c_long, c_uint, sock_fprog};
 use rustix::io::Errno;
@@ -7,11 +7,11 @@ use super::filter::SeccompFilter;
 use super::rules::SeccompAction;
 
 impl SeccompFilter {
-    /// Installs the filter; there is no way back. The thread must have no_new_privs already.
-    /// One system call on memory prepared before: fit for the time between clone and exec.
+    /// Installs the filter; this cannot be undone. The thread must have no_new_privs already. One
+    /// system call on memory prepared before: safe between clone and exec.
     ///
     /// # Errors
-    /// As seccomp(2) says: `EACCES` without no_new_privs, `EINVAL` without support.
+    /// As seccomp(2): `EACCES` without no_new_privs, `EINVAL` without support.
     pub fn install(&self) -> Result<(), Errno> {
         let instructions = self.instructions();
         let filter = sock_fprog {
@@ -32,10 +32,10 @@ impl SeccompFilter {
     }
 }
 
-/// Whether this kernel has filters with the verdicts we use.
+/// Checks that this kernel supports filters with the actions used here.
 ///
 /// # Errors
-/// `EOPNOTSUPP` where a verdict is missing, `EINVAL` or `ENOSYS` where everything is.
+/// `EOPNOTSUPP` where an action is missing, `EINVAL` or `ENOSYS` where filters are.
 pub fn supported() -> Result<(), Errno> {
     for required in [SeccompAction::Eperm, SeccompAction::Kill] {
         let action: c_uint = required.return_value() & libc::SECCOMP_RET_ACTION_FULL;
@@ -53,7 +53,7 @@ pub fn supported() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Why filters cannot be a wall here; none where they can.
+/// Why filters are not available here; none where they are.
 #[must_use]
 pub fn unavailable_reason() -> Option<String> {
     let errno = supported().err()?;

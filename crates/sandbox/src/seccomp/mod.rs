@@ -1,10 +1,10 @@
-//! The third wall: a seccomp(2) filter that lets ordinary programs do everything and refuses
-//! what only escapes need. `rules` is the table and what it means in plain Rust,
-//! `bpf` writes classic BPF, `filter` turns the one into the other, `install`
-//! puts it on the calling thread.
+//! The third layer of isolation: a seccomp(2) filter that lets ordinary programs do everything and
+//! refuses what only escapes need. `rules` is the table and its meaning in plain Rust, `bpf`
+//! assembles classic BPF, `filter` compiles the one into the other, `install` puts it on the
+//! calling thread.
 //!
-//! The kernel remembers by itself which calls a filter allows whatever their arguments (since
-//! 5.11), so that only calls that the table names pay for it.
+//! The kernel caches which calls a filter allows whatever their arguments (since 5.11), so that
+//! only calls that the table names have a cost.
 
 mod bpf;
 mod filter;

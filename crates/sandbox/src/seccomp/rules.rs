@@ -1,23 +1,23 @@
-//! Which system calls are refused, and what that means in plain Rust.
+//! The system calls that are refused, and the meaning of each rule in plain Rust.
 
 use ostler_model::Capability;
 use ostler_model::sandbox_spec::{NetworkAccess, SandboxSpec};
 
-/// What becomes of a system call.
+/// The filter's action on a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeccompAction {
-    /// It goes on to the kernel.
+    /// The kernel executes it.
     Allow,
-    /// `EPERM`.
+    /// It fails with `EPERM`.
     Eperm,
-    /// `ENOSYS`: callers have another way, for which arguments can be judged.
+    /// It fails with `ENOSYS`: callers fall back to a call whose arguments can be checked.
     Enosys,
-    /// The process ends with `SIGSYS`.
+    /// The process is killed with `SIGSYS`.
     Kill,
 }
 
 impl SeccompAction {
-    /// As a filter returns it.
+    /// The return value of a filter.
     pub(super) const fn return_value(self) -> u32 {
         match self {
             Self::Allow => libc::SECCOMP_RET_ALLOW,
@@ -28,18 +28,18 @@ impl SeccompAction {
     }
 }
 
-/// Which sockets may be made.
+/// The sockets that may be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedSockets {
     /// Unix, TCP, UDP and ICMP echo, and netlink's route family.
     Internet,
-    /// The same without the internet: the network should be walled off, and there is no
-    /// namespace to do it.
+    /// The same without the internet families: the network is to be isolated without a network
+    /// namespace.
     Local,
 }
 
 impl AllowedSockets {
-    /// What a confinement leaves.
+    /// The sockets a specification allows.
     #[must_use]
     pub fn of(spec: &SandboxSpec) -> Self {
         let restricted = spec.network != NetworkAccess::Full;
@@ -51,21 +51,21 @@ impl AllowedSockets {
     }
 }
 
-/// How one system call is judged. `arg` and the like are indices of arguments.
+/// The rule on one system call. `arg` and the like are indices of arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SyscallRule {
     /// Always refused.
     Eperm,
-    /// Not there.
+    /// Always fails with `ENOSYS`.
     Enosys,
     /// Refused when any of these bits is set.
     ForbiddenBits { arg: u8, forbidden: u32 },
-    /// Refused with these bits in the mode, when the flags make a file: else the kernel
-    /// does not look at the mode.
+    /// Refused with these bits in the mode, when the flags create a file: otherwise the kernel
+    /// ignores the mode.
     ForbiddenMode { flags: u8, mode: u8 },
     /// Refused with these values.
     ForbiddenValues { arg: u8, forbidden: &'static [u32] },
-    /// Refused but with these values.
+    /// Refused except with these values.
     AllowedValues { arg: u8, allowed: &'static [u32] },
     /// socket(2): by family, kind and protocol.
     Socket,
@@ -80,13 +80,14 @@ pub(super) const ARCHITECTURE: u32 = 0xC000_00B7;
 
 /// Numbers from here on are calls of x32, another ABI of the same architecture.
 pub(super) const X32: u32 = 0x4000_0000;
-/// What a tracer writes to skip a call: no call of any ABI.
+/// The number a tracer writes to skip a call: no call of any ABI.
 pub(super) const SKIPPED: u32 = u32::MAX;
 
-/// A file with one of these gives its owner's rights to whoever runs it. The root user's
-/// workspace keeps its owner on the host: such a file made there would be the host's root.
+/// A file with one of these bits gives its owner's rights to any user that executes it. The root
+/// user's workspace keeps its owner on the host: such a file created there would run as the host's
+/// root.
 pub(super) const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
-/// `O_CREAT`, and what is peculiar to `O_TMPFILE` (its other half is `O_DIRECTORY`).
+/// `O_CREAT`, and the bit specific to `O_TMPFILE` (its other half is `O_DIRECTORY`).
 pub(super) const CREATE_FLAGS: u32 = 0o100 | 0o20_000_000;
 
 /// Refused for process 1, which the first argument names.
@@ -105,10 +106,10 @@ const NAMESPACES: u32 = 0x7E02_0000;
 /// The time namespace, which only unshare(2) takes: for clone(2) the bit is part of a signal.
 const TIME_NAMESPACE: u32 = 0x80;
 
-/// Requests for a terminal: writing into another's (`TIOCSTI`), what the console makes of the same
-/// (`TIOCLINUX`), and other line disciplines (`TIOCSETD`), which load modules of the kernel.
+/// Terminal requests: pushing input into another terminal (`TIOCSTI`), the console's equivalent
+/// (`TIOCLINUX`), and other line disciplines (`TIOCSETD`), which load kernel modules.
 const TERMINAL_REQUESTS: &[u32] = &[0x5412, 0x541C, 0x5423];
-/// Linux, Linux without address randomisation (`setarch -R`), and asking.
+/// Linux, Linux without address randomisation (`setarch -R`), and the query.
 const PERSONALITIES: &[u32] = &[0, 0x0004_0000, u32::MAX];
 
 /// The kind in socket(2)'s second argument; the rest are flags.
@@ -119,12 +120,12 @@ pub(super) const SOCKET_TYPES: [u32; 2] = [1, 2];
 pub(super) const UNIX: u32 = 1;
 /// `AF_INET` and `AF_INET6`.
 pub(super) const INTERNET: [u32; 2] = [2, 10];
-/// `AF_NETLINK`, of which `NETLINK_ROUTE` is let through: the C library lists addresses by it.
+/// `AF_NETLINK`, of which `NETLINK_ROUTE` is allowed: the C library lists addresses with it.
 pub(super) const NETLINK: (u32, u32) = (16, 0);
-/// By default, ICMP, TCP, UDP, ICMPv6, MPTCP: echo requests without raw sockets have ICMP.
+/// Default, ICMP, TCP, UDP, ICMPv6, MPTCP: unprivileged echo requests use ICMP.
 pub(super) const PROTOCOLS: [u32; 6] = [0, 1, 6, 17, 58, 262];
 
-/// Calls with a rule: those that are made often and judged by arguments first.
+/// The calls with a rule, frequent ones with argument checks first.
 pub(super) fn table() -> impl Iterator<Item = (u32, SyscallRule)> {
     let argument_rules = JUDGED.iter().chain(JUDGED_OLD).copied();
     let forbidden = REFUSED.iter().chain(REFUSED_OLD);
@@ -152,7 +153,7 @@ const JUDGED: &[(i64, SyscallRule)] = &[
             forbidden: NAMESPACES,
         },
     ),
-    // The first process of a jail is its init: nobody inside sets its limits or its share.
+    // The first process of a jail is its init: nothing inside may set its limits or its priority.
     (libc::SYS_prlimit64, INIT_FIRST_ARGUMENT),
     (libc::SYS_sched_setaffinity, INIT_FIRST_ARGUMENT),
     (libc::SYS_sched_setparam, INIT_FIRST_ARGUMENT),
@@ -160,7 +161,7 @@ const JUDGED: &[(i64, SyscallRule)] = &[
     (libc::SYS_sched_setattr, INIT_FIRST_ARGUMENT),
     (libc::SYS_setpriority, INIT_SECOND_ARGUMENT),
     (libc::SYS_ioprio_set, INIT_SECOND_ARGUMENT),
-    // Their flags lie behind a pointer: programs fall back to clone and openat.
+    // Their flags are behind a pointer: programs fall back to clone and openat.
     (libc::SYS_clone3, SyscallRule::Enosys),
     (libc::SYS_openat2, SyscallRule::Enosys),
     (libc::SYS_socket, SyscallRule::Socket),
@@ -261,7 +262,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_pidfd_getfd,
     libc::SYS_move_pages,
     libc::SYS_migrate_pages,
-    // ways around the other walls, or into the kernel
+    // ways around the other restrictions, or into the kernel
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -322,7 +323,7 @@ const REFUSED_OLD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_OLD: &[i64] = &[];
 
-/// What the filter does with a system call, without the filter: its specification.
+/// What the filter does with a system call, computed without the filter: its specification.
 #[must_use]
 pub fn expected_action(
     architecture: u32,

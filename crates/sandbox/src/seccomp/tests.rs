@@ -1,4 +1,4 @@
-//! The filter says what the plain function says; the function says what we mean.
+//! The filter agrees with the plain function; the function agrees with the intended rules.
 
 use libc::sock_filter;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::filter::assemble;
 use super::rules::{ARCHITECTURE, AllowedSockets, SeccompAction, expected_action, table};
 
-/// A machine for classic BPF, as far as filters use it.
+/// An interpreter of classic BPF, as far as filters use it.
 fn run(program: &[sock_filter], architecture: u32, number: u32, arguments: &[u64; 6]) -> u32 {
     let mut data = Vec::from(number.to_le_bytes());
     data.extend(architecture.to_le_bytes());
@@ -48,7 +48,7 @@ fn number() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// Values on both sides of what rules look for, with whatever in the high half.
+/// Values on both sides of what rules check, with any high half.
 fn argument() -> impl Strategy<Value = u64> {
     let near: Vec<u32> = vec![
         0,

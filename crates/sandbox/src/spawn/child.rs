@@ -1,9 +1,9 @@
-//! Between clone and exec: system calls on data prepared before, in the caller's memory.
+//! The child between clone and exec: system calls on data prepared before, in the caller's memory.
 //!
-//! Neither allocation nor locks nor unwinding: the calling thread is suspended, the others of
-//! its process are not. The order matters: cgroups while the caller's ids still hold, the
-//! jail's ids before the working directory that only they may enter, walls after everything
-//! that they would refuse, the filter last.
+//! Neither allocation nor locks nor unwinding: the calling thread is suspended, the others of its
+//! process are not. The order matters: cgroups while the caller's ids still hold, the jail's ids
+//! before the working directory that only they may enter, restrictions after everything that they
+//! would refuse, the filter last.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::os::fd::AsRawFd;
@@ -16,10 +16,11 @@ use super::clone3::{ChildContext, ExpectedFile, SpawnSpec, SpawnStep, clone3};
 use super::signals;
 use crate::{Jail, Restrictions};
 
-/// Thousandths of memory by which commands in jails seem larger than they are.
+/// The share of memory, in thousandths, that is added to the out-of-memory score of commands in
+/// jails.
 const OOM_SCORE_ADJ: &CStr = c"100";
 
-/// The child's life before exec: system calls only.
+/// Runs the child before exec: system calls only.
 pub(super) extern "C" fn child_main(data: *const c_void) -> ! {
     // SAFETY: `spawn` passes a `ChildContext` that lives while its thread is suspended.
     let shared = unsafe { &*data.cast::<ChildContext<'_>>() };
@@ -34,7 +35,7 @@ fn report_failure(shared: &ChildContext<'_>, step: SpawnStep, errno: i32) -> ! {
     unsafe { libc::_exit(127) }
 }
 
-/// The life of the one that enters a jail for the command to be spawned there.
+/// Runs the intermediate child that enters a jail so that the command is spawned there.
 pub(super) extern "C" fn enter_jail_main(data: *const c_void) -> ! {
     // SAFETY: `spawn` passes a `ChildContext` that lives while its thread is suspended.
     let shared = unsafe { &*data.cast::<ChildContext<'_>>() };
@@ -94,7 +95,7 @@ fn prepare_and_exec(shared: &ChildContext<'_>) -> SpawnStep {
         if !set_jail_ids(spec.jail) {
             return SpawnStep::SetIds;
         }
-        // After the ids: changing them forgets it.
+        // After the ids: changing them clears it.
         if spec.dies_with_parent {
             let signal: libc::c_ulong = 9;
             libc::prctl(libc::PR_SET_PDEATHSIG, signal);
@@ -126,10 +127,10 @@ fn prepare_and_exec(shared: &ChildContext<'_>) -> SpawnStep {
     SpawnStep::Exec
 }
 
-/// Becomes the program; returns where it cannot, with errno.
+/// Executes the program; returns only on failure, with errno set.
 ///
 /// # Safety
-/// The launch's pointers must live until exec.
+/// The specification's pointers must live until exec.
 unsafe fn exec_program(spec: &SpawnSpec<'_>) {
     let (argv, env) = (spec.argv.pointers.as_ptr(), spec.env.pointers.as_ptr());
     let program = spec.program.as_ptr();
@@ -145,7 +146,7 @@ unsafe fn exec_program(spec: &SpawnSpec<'_>) {
         let mut magic = [0_u8; 2];
         let read = libc::pread(file, magic.as_mut_ptr().cast(), magic.len(), 0);
         if read == 2 && magic == *b"#!" {
-            // Its interpreter is told the path, and opens that.
+            // Its interpreter is given the path, and opens that.
             libc::execve(program, argv, env);
             return;
         }
@@ -155,11 +156,11 @@ unsafe fn exec_program(spec: &SpawnSpec<'_>) {
     }
 }
 
-/// The program's file, where it is what it must be: while the descriptor is open, nobody comes
-/// to write to it unnoticed.
+/// Opens the program's file, if it is the expected one: while the descriptor is open, no process
+/// writes to it unnoticed.
 ///
 /// # Safety
-/// None but that the child is alone in what it may do: system calls only.
+/// Makes system calls only; the child must be the only user of its errno.
 unsafe fn open_expected(program: &CStr, expected: &ExpectedFile) -> Option<c_int> {
     // SAFETY: system calls on a path that lives until exec and on this stack.
     unsafe {
@@ -171,7 +172,7 @@ unsafe fn open_expected(program: &CStr, expected: &ExpectedFile) -> Option<c_int
         if file < 0 {
             return None;
         }
-        // Not granted to those who do not own the file, who can then only look.
+        // Not granted to processes that do not own the file; they only compare it.
         let leased = libc::fcntl(file, libc::F_SETLEASE, libc::F_RDLCK);
         if leased < 0 && signals::last_errno() == Errno::AGAIN {
             *libc::__errno_location() = libc::ETXTBSY;
@@ -199,8 +200,8 @@ fn is_expected(expected: &ExpectedFile, now: &libc::stat) -> bool {
         && (now.st_ctime, now.st_ctime_nsec) == expected.ctime
 }
 
-/// Where memory runs out, a command goes before its jail's init, whose end would take
-/// everything along. Where there is no /proc, the kernel chooses.
+/// When memory is exhausted, a command is killed before its jail's init, whose end would kill
+/// everything inside. Without /proc, the kernel chooses.
 fn raise_oom_score() {
     // SAFETY: system calls on constants; the descriptor is this function's own.
     unsafe {
@@ -219,8 +220,8 @@ fn raise_oom_score() {
     }
 }
 
-/// Takes the jail's ids, of which the caller's groups are none; a caller that keeps its own
-/// keeps its groups too, for lack of permission.
+/// Takes the jail's ids and drops the caller's groups; a caller that keeps its own ids keeps its
+/// groups too, for lack of permission.
 fn set_jail_ids(jail: Option<&Jail>) -> bool {
     let Some((uid, gid)) = jail.and_then(Jail::inside_ids) else {
         return true;
@@ -234,7 +235,7 @@ fn set_jail_ids(jail: Option<&Jail>) -> bool {
     }
 }
 
-/// Whether walls stand; where not, errno says why.
+/// Whether a restriction was applied; if not, errno says why.
 fn applied_or_set_errno(result: Option<Result<(), Errno>>) -> bool {
     match result {
         None | Some(Ok(())) => true,
@@ -246,7 +247,7 @@ fn applied_or_set_errno(result: Option<Result<(), Errno>>) -> bool {
     }
 }
 
-/// Sets a soft limit, as far as the hard one lets it.
+/// Sets a soft limit, up to the hard one.
 fn set_soft_limit(resource: c_int, limit: u64) -> bool {
     change_limit(resource, |now| now.rlim_cur = now.rlim_max.min(limit))
 }
@@ -276,8 +277,8 @@ fn change_limit(resource: c_int, set: impl FnOnce(&mut libc::rlimit)) -> bool {
     }
 }
 
-/// CLONE_CLEAR_SIGHAND left ignored signals ignored; those get their default back, and the
-/// mask is emptied.
+/// Resets ignored signals, which CLONE_CLEAR_SIGHAND leaves ignored, to their default action, and
+/// empties the mask.
 fn reset_signals(numbers: &[c_int]) {
     for &number in numbers {
         signals::set_action(number, false);

@@ -18,7 +18,7 @@ use super::memory::Pages;
 use super::{signals, wait};
 use crate::{Jail, Restrictions};
 
-/// Bytes of the child's stack; what it really touches is one or two pages.
+/// The size of the child's stack in bytes; it touches one or two pages of it.
 pub const STACK_BYTES: usize = 64 * 1024;
 
 const CLONE_VM: u64 = 0x100;
@@ -54,7 +54,7 @@ pub struct CArray {
 }
 
 impl CArray {
-    /// Keeps the strings alive beside pointers to them.
+    /// Keeps the strings together with pointers to them.
     pub fn new(owned: Vec<CString>) -> Self {
         let strings = owned.iter().map(|string| string.as_ptr());
         let pointers = strings.chain(std::iter::once(ptr::null())).collect();
@@ -65,63 +65,62 @@ impl CArray {
     }
 }
 
-/// What a program's file must be for it to be executed; otherwise the step is [`SpawnStep::Exec`] and
-/// the error `ESTALE`. It is compared through the descriptor that is executed, while a lease
-/// keeps writers away where the file system grants one.
+/// The expected identity of a program's file; a difference fails at the step [`SpawnStep::Exec`]
+/// with `ESTALE`. It is compared through the descriptor that is executed, while a lease keeps
+/// writers away where the file system grants one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedFile {
-    /// Its file system and its number there, where both are known.
+    /// Its device and inode number, where both are known.
     pub dev_ino: Option<(u64, u64)>,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// When it was written last, in seconds and nanoseconds.
+    /// Its modification time, in seconds and nanoseconds.
     pub mtime: (i64, i64),
-    /// When it was written or its inode changed last.
+    /// Its change time, in seconds and nanoseconds.
     pub ctime: (i64, i64),
 }
 
-/// What a child becomes.
+/// What a child is spawned with.
 #[derive(Debug)]
 pub struct SpawnSpec<'a> {
     /// The file to execute.
     pub program: &'a CStr,
-    /// What that file must be.
+    /// The expected identity of that file.
     pub expected: Option<&'a ExpectedFile>,
-    /// Its arguments, the zeroth included.
+    /// Its arguments, including the zeroth.
     pub argv: &'a CArray,
-    /// Its whole environment, `NAME=read_value`.
+    /// Its whole environment, `NAME=value`.
     pub env: &'a CArray,
     /// The directory it starts in.
     pub cwd: &'a CStr,
-    /// Descriptors for 0, 1 and 2; each is 3 or more itself.
+    /// The child's descriptors 0, 1 and 2; each of these numbers is 3 or more.
     pub stdio: [BorrowedFd<'a>; 3],
-    /// Whether 0 is a terminal to be controlled by a session of the child's own.
+    /// Whether descriptor 0 is a terminal that becomes the controlling terminal of a new session.
     pub terminal: bool,
-    /// `cgroup.open_procs` files to enter before exec.
+    /// `cgroup.procs` files to join before exec.
     pub cgroup_procs: &'a [BorrowedFd<'a>],
-    /// A directory of the unified hierarchy to be spawned in.
+    /// A directory of the unified hierarchy to spawn into.
     pub cgroup: Option<BorrowedFd<'a>>,
-    /// Whether it is killed when the thread that gives spawn ends (prctl(2),
-    /// `PR_SET_PDEATHSIG`).
+    /// Whether it is killed when the thread that spawns it ends (prctl(2), `PR_SET_PDEATHSIG`).
     pub dies_with_parent: bool,
-    /// Signals that may be ignored here and must not be there.
+    /// Signals that may be ignored in this process and must not be in the child.
     pub reset_signals: &'a [c_int],
-    /// The soft limit on open files it gets, where ours is another one.
+    /// The child's soft limit on open files, where it differs from ours.
     pub soft_open_files: Option<u64>,
     /// Limits to lower.
     pub rlimits: &'a [(c_int, u64)],
-    /// The jail to be spawned in.
+    /// The jail to spawn into.
     pub jail: Option<&'a Jail>,
-    /// The walls to raise before exec.
+    /// The restrictions to apply before exec.
     pub restrictions: Option<&'a Restrictions>,
 }
 
 /// A child that runs its program.
 #[derive(Debug)]
 pub struct SpawnedChild {
-    /// Its pid, as its parent sees it.
+    /// Its pid, in the parent's pid namespace.
     pub pid: i32,
-    /// A descriptor of it.
+    /// Its pidfd.
     pub pidfd: OwnedFd,
 }
 
@@ -133,7 +132,7 @@ pub enum SpawnStep {
     Clone,
     /// setpgid(2) or setsid(2).
     Group,
-    /// Entering a cgroup.
+    /// Joining a cgroup.
     Cgroup,
     /// dup2(2) of standard streams.
     Stdio,
@@ -141,7 +140,7 @@ pub enum SpawnStep {
     Terminal,
     /// Entering the jail.
     EnterJail,
-    /// Becoming the jail's ids.
+    /// Taking the jail's ids.
     SetIds,
     /// chdir(2).
     Chdir,
@@ -189,31 +188,31 @@ impl SpawnStep {
 /// A spawn that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpawnStepError {
-    /// Where.
+    /// The step that failed.
     pub step: SpawnStep,
-    /// Why.
+    /// The error number.
     pub errno: Errno,
 }
 
-/// What parent and child share: the launch, resolved to plain numbers, and where the child
-/// tells why it could not.
+/// What parent and child share: the specification, resolved to plain numbers, and where the child
+/// reports its failure.
 pub(super) struct ChildContext<'a> {
     pub(super) spec: &'a SpawnSpec<'a>,
     pub(super) stdio: [RawFd; 3],
-    /// How the command itself is cloned by the one that enters its jail.
+    /// The arguments with which the intermediate child clones the command.
     pub(super) command_clone: CloneArgs,
-    /// The command's pid, as the one that entered its jail was told.
+    /// The command's pid, as the intermediate child received it.
     pub(super) pid: AtomicI32,
     pub(super) step: AtomicI32,
     pub(super) errno: AtomicI32,
 }
 
-/// Gives spawn. Returns when the program runs or could not be run.
+/// Spawns a child. Returns when the program runs or could not be run.
 ///
-/// Into a jail it takes two clones: the first enters the jail's namespaces, which changes
-/// nothing but the pid namespace of its children; the second is the command, made with
-/// `CLONE_PARENT`, so that the caller is its parent all the same. They share the caller's
-/// memory one after the other, each on its own half of the stack.
+/// Into a jail it takes two clones: the first enters the jail's namespaces, which changes nothing
+/// but the pid namespace of its children; the second is the command, created with `CLONE_PARENT`,
+/// so that the caller is its parent all the same. They share the caller's memory one after the
+/// other, each on its own half of the stack.
 ///
 /// # Errors
 /// The step that failed; the child is reaped then.
@@ -228,7 +227,7 @@ pub fn spawn(spec: &SpawnSpec<'_>, stack: &mut Pages) -> Result<SpawnedChild, Sp
         spec,
         stdio: spec.stdio.map(|descriptor| descriptor.as_raw_fd()),
         command_clone: CloneArgs {
-            // Its end is told as that of the one that clones it is.
+            // Its exit signal is that of the process that clones it.
             flags: common | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | CLONE_PARENT,
             pidfd: ptr::from_mut(&mut pidfd) as u64,
             stack: bottom,
@@ -257,7 +256,7 @@ pub fn spawn(spec: &SpawnSpec<'_>, stack: &mut Pages) -> Result<SpawnedChild, Sp
     let result = unsafe {
         let data = ptr::from_ref(&shared).cast();
         if spec.jail.is_some() {
-            // The command's descriptor is to be ours.
+            // The pidfd of the command is the one to return.
             let outer = CloneArgs {
                 flags: first_clone.flags | CLONE_FILES,
                 ..first_clone

@@ -1,4 +1,4 @@
-//! Memory that goes back to the kernel, and memory files.
+//! Pages that can be released to the kernel, and memory files.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -9,7 +9,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Zeroed pages, private to this process, touched only where they are used.
+/// Zeroed pages, private to this process, resident only where they are used.
 #[derive(Debug)]
 pub struct Pages {
     start: *mut u8,
@@ -45,13 +45,13 @@ impl Pages {
         unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
     }
 
-    /// One past the last byte; where a stack begins.
+    /// One past the last byte, where a downward-growing stack begins.
     pub fn top(&mut self) -> *mut u8 {
         // SAFETY: one past the end of the mapping is a valid address to compute.
         unsafe { self.start.add(self.len) }
     }
 
-    /// Gives touched pages back; they read as zeroes afterwards.
+    /// Releases touched pages; they read as zeroes afterwards.
     pub fn release_pages(&mut self) {
         // SAFETY: the range is ours, and no reference into it is alive (`&mut self`).
         let _advised = unsafe { madvise(self.start.cast(), self.len, Advice::LinuxDontNeed) };
@@ -73,7 +73,7 @@ pub fn memfd_with(name: &str, bytes: &[u8]) -> std::io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Everything in a memory file.
+/// Reads a whole memory file of at most `limit` bytes.
 pub fn read_memfd(file: OwnedFd, limit: u64) -> std::io::Result<Vec<u8>> {
     let mut file = File::from(file);
     file.rewind()?;

@@ -1,6 +1,6 @@
-//! How a process comes to be: one clone3(2), the steps of the child before exec(2), and what
-//! they need of memory, signals and waiting. Used by the process place for every command, and
-//! by [`crate::Sandbox`], so that there is one way only.
+//! Spawning a process: one clone3(2), the steps of the child before exec(2), and the memory, signal
+//! and wait functions they need. Used by the local backend for every command, and by
+//! [`crate::Sandbox`], so that there is one way only.
 
 #[expect(unsafe_code, reason = "the child before exec")]
 mod child;

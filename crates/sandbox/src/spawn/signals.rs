@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::io::Errno;
 
-/// Signals that zygote and shims do not listen to: a terminal's and a broken pipe's.
+/// Signals that zygote and shims ignore: a terminal's and a broken pipe's.
 pub const IGNORED: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE];
 
 fn empty_set() -> libc::sigset_t {
@@ -17,7 +17,7 @@ fn empty_set() -> libc::sigset_t {
     }
 }
 
-/// Blocks every signal in this thread and returns the mask that was.
+/// Blocks every signal in this thread and returns the previous mask.
 pub fn block_all() -> libc::sigset_t {
     let mut all = empty_set();
     let mut old = empty_set();
@@ -57,8 +57,8 @@ const LAST_SIGNAL: libc::c_int = 64;
 /// Every signal; those that cannot be set are refused by the kernel.
 pub const ALL: std::ops::RangeInclusive<libc::c_int> = 1..=LAST_SIGNAL;
 
-/// Gives a signal its default action, or has it ignored. One system call: also fit for a child
-/// that shares its parent's memory.
+/// Gives a signal its default action, or ignores it. One system call: also safe in a child that
+/// shares its parent's memory.
 pub fn set_action(number: libc::c_int, ignored: bool) {
     let handler = if ignored {
         libc::SIG_IGN
@@ -81,8 +81,8 @@ pub fn set_action(number: libc::c_int, ignored: bool) {
     }
 }
 
-/// Gives every signal its default action, but the [`IGNORED`] ones; empties the mask. For a
-/// process that has just begun and must not inherit its starter's habits.
+/// Gives every signal its default action, except the [`IGNORED`] ones, and empties the mask. For a
+/// process that has just started and must not inherit its parent's dispositions.
 pub fn reset_dispositions() {
     for number in ALL {
         set_action(number, IGNORED.contains(&number));
@@ -90,7 +90,7 @@ pub fn reset_dispositions() {
     set_mask(&empty_set());
 }
 
-/// Blocks SIGCHLD and returns a non-blocking descriptor that becomes readable with it.
+/// Blocks SIGCHLD and returns a non-blocking descriptor that becomes readable when it is pending.
 pub fn sigchld_fd() -> Result<OwnedFd, Errno> {
     let mut set = empty_set();
     // SAFETY: the set is initialised; signalfd returns a fresh descriptor or -1.
@@ -105,7 +105,7 @@ pub fn sigchld_fd() -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Empties a descriptor of [`sigchld_fd`].
+/// Drains a descriptor of [`sigchld_fd`].
 pub fn drain_signalfd(descriptor: BorrowedFd<'_>) {
     let mut space = [0_u8; 4 * size_of::<libc::signalfd_siginfo>()];
     // SAFETY: the buffer is valid for its length.
@@ -118,8 +118,8 @@ pub fn drain_signalfd(descriptor: BorrowedFd<'_>) {
     };
 }
 
-/// Sends `signal` to one process (positive) or one group (negative). Zero asks whether it is
-/// there.
+/// Sends `signal` to one process (positive) or one group (negative). Signal 0 only checks that it
+/// exists.
 pub fn kill(target: i32, signal: i32) -> Result<(), Errno> {
     // SAFETY: kill(2) touches no memory of ours.
     if unsafe { libc::kill(target, signal) } == 0 {

@@ -1,4 +1,4 @@
-//! Waiting for children, with what they used.
+//! Waiting for children, with their resource usage.
 
 use std::mem::MaybeUninit;
 
@@ -15,16 +15,16 @@ pub struct Reaped {
     pub pid: i32,
     /// How it ended.
     pub status: WaitStatus,
-    /// What it used, its reaped descendants included.
+    /// Its resource usage, including its reaped descendants.
     pub usage: Usage,
 }
 
-/// What a wait found.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy)]
 pub enum ReapOutcome {
     /// A child ended.
     Reaped(Reaped),
-    /// Children live.
+    /// Children are running.
     Running,
     /// There are no children.
     NoChildren,
@@ -89,7 +89,7 @@ fn micros(time: &libc::timeval) -> u64 {
     seconds * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or(0)
 }
 
-/// Adds what a reaped process used to a sum.
+/// Adds the usage of a reaped process to a sum.
 pub fn add_usage(sum: &mut Usage, more: Usage) {
     sum.user_us += more.user_us;
     sum.system_us += more.system_us;

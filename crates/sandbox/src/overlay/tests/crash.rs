@@ -1,4 +1,4 @@
-//! A commit that a killed process left half way.
+//! Commits interrupted by a killed process.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ const WORK: &str = "for i in 1 2 3; do echo new$i >d/$i; done; rm d/4; rm -r gon
     mkdir to_dir; echo i>to_dir/i; rm -r to_file; echo w>to_file; ln -sfn other link; \
     mkdir -p n/m; echo q>n/m/q; chmod 555 n/m; chmod 700 d";
 
-/// Takes so many steps of a commit, and the last of them only to its half where `torn`.
+/// Executes this many steps of a commit, the last one only partly where `torn`.
 fn half_way(stage: &OverlayFixture, steps: usize) {
     let store = stage.store();
     let (mut sides, head) = store.open_sides(true).expect("sides");

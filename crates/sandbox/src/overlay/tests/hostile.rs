@@ -1,4 +1,4 @@
-//! Upper layers made to hurt.
+//! Hostile upper layers.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -82,7 +82,7 @@ fn closed_directories_and_files_are_committed_closed() {
     assert_eq!(mode("shut/in"), 0);
     super::stage::shell(&stage.at("host"), "chmod 700 shut/in");
     assert_eq!(mode("shut/in/s"), 0);
-    // Whoever cleans up the stage must be let in.
+    // The clean-up of the fixture needs access.
     super::stage::shell(&stage.at("."), "chmod -R u+rwx seen");
 }
 
@@ -135,7 +135,7 @@ fn a_workspace_with_marks_of_an_overlay_gets_none() {
         fs::write(scratch.path().join("d/empty"), "").expect("written");
         let mark = |name: &str| setxattr(scratch.path().join(on), name, b"x", XattrFlags::empty());
         if mark("user.harmless").is_err() {
-            // A file system without attributes of users.
+            // A file system without user attributes.
             return;
         }
         assert!(Baseline::capture(scratch.path()).is_ok(), "{on}");

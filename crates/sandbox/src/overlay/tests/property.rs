@@ -46,7 +46,7 @@ fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op(), 0..most)
 }
 
-/// Steps that cannot be taken are not.
+/// Steps that are impossible are skipped.
 fn script(ops: &[Op]) -> String {
     let mut script = String::from("exec 2>/dev/null\n");
     for op in ops {

@@ -18,13 +18,13 @@ pub(super) struct OverlayFixture {
 }
 
 impl OverlayFixture {
-    /// The workspace is elsewhere.
+    /// Uses another directory as the workspace.
     pub(super) fn with_host(mut self, host: &Path) -> Self {
         self.host = Some(host.to_owned());
         self
     }
 
-    /// An empty workspace, then what a script makes in it.
+    /// Creates an empty workspace, then runs a script in it.
     pub(super) fn new(script: &str) -> Self {
         Self::within(&std::env::temp_dir(), script)
     }
@@ -74,12 +74,12 @@ impl OverlayFixture {
         prepare(&self.store_dir(), &wanted).expect("layers")
     }
 
-    /// Something happens on the host.
+    /// Runs a script on the host.
     pub(super) fn on_host(&self, script: &str) {
         shell(&self.at("host"), script);
     }
 
-    /// The command: a script in the overlay. What it saw at its end is in `seen`.
+    /// Runs a script in the overlay, as the command. The tree it saw at its end is in `seen`.
     pub(super) fn command(&self, script: &str) {
         let layers = self.prepare();
         let (host, mnt, seen) = (self.at("host"), self.at("mnt"), self.at("seen"));
