@@ -1,4 +1,4 @@
-//! Descriptors in the async runtime.
+//! Registration of descriptors with the async runtime.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! [`LocalBackend`].
+//! [`LocalBackend`]: implements [`Backend`](crate::Backend) on this machine.
 
 use std::fmt;
 use std::io;
@@ -31,46 +31,46 @@ use super::sockets;
 use crate::proto::{INLINE_PLAN_BYTES, ShimRequest, WirePlan, encode};
 use crate::sys::memory;
 
-/// How a directory is called that is being removed.
+/// The name prefix of a directory that is being removed.
 const GONE_PREFIX: &str = ".gone-";
-/// Shims that are tried for one plan; one may have been killed while it was idle.
+/// How many shims are tried for one plan; one may have been killed while it was idle.
 const SHIMS_TRIED: usize = 8;
 
 /// What forks the shims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ZygoteConfig {
-    /// This executable, started with the single argument `__keeper`; executions outlive us.
+    /// This executable, started with the single argument `__keeper`; executions outlive the daemon.
     Executable(PathBuf),
-    /// Threads of this process. Executions end with it, and the abilities say so.
+    /// Threads of this process. Executions end with it, and the capabilities say so.
     InProcess,
 }
 
-/// This machine.
+/// The backend of this machine.
 pub struct LocalBackend {
     shims: Arc<ShimManager>,
     capabilities: CapabilitySet,
-    /// What file systems can do, asked once each.
+    /// Probes of file systems, cached.
     fs_probe: Arc<FsProbe>,
     _stop: DropGuard,
 }
 
-/// A place that could not be opened.
+/// Why the backend could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendOpenError {
-    /// The state directory cannot be made or opened.
+    /// The state directory cannot be created or opened.
     #[error("the state directory {path} cannot be used: {source}")]
     StateDirectory {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// The zygote cannot be started.
     #[error("the keeper {path} cannot be started: {source}")]
     Zygote {
-        /// Which executable.
+        /// The executable.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -84,8 +84,8 @@ impl fmt::Debug for LocalBackend {
 }
 
 impl LocalBackend {
-    /// Opens this machine with `state_dir/executions` as the place of journals; the directory
-    /// is made with mode 0700 where it is missing. Must be called within a tokio runtime.
+    /// Opens the backend with `state_dir/executions` as the directory of executions, which is
+    /// created with mode 0700 where it is missing. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// When the directory cannot be used or the zygote not be started.
@@ -164,7 +164,8 @@ impl LocalBackend {
 }
 
 impl LocalBackend {
-    /// What a workspace holds whose growth is limited; without that the limit cannot be kept.
+    /// Records the size of a workspace whose growth is limited; without that the limit cannot be
+    /// enforced.
     async fn record_disk_baseline(
         &self,
         id: ExecutionId,
@@ -195,9 +196,9 @@ fn open_executions(path: &Path) -> io::Result<OwnedFd> {
     Ok(executions)
 }
 
-/// Removes directories that shims of an earlier daemon prepared and did not come to use. Where
-/// such a shim lives, it makes another one. Renamed first: half of one is never renamed to an
-/// execution.
+/// Removes directories that shims of an earlier daemon prepared and did not use. A shim that still
+/// runs creates another one. They are renamed first, so that a half-removed one is never renamed to
+/// an execution.
 fn remove_prepared(executions: &Path) {
     for entry in std::fs::read_dir(executions)
         .into_iter()
@@ -220,7 +221,8 @@ fn remove_prepared(executions: &Path) {
     }
 }
 
-/// What a zygote adds: what outlives the daemon, commands and egress proxies.
+/// Adds the capabilities that need a zygote: processes, commands and egress proxies that outlive
+/// the daemon.
 fn with_zygote(mut capabilities: CapabilitySet) -> CapabilitySet {
     capabilities.present.push(Capability::Durable);
     let is_network = |it: &&MissingCapability| it.ability == Capability::NetworkNamespace;
@@ -268,7 +270,7 @@ fn without_zygote(mut capabilities: CapabilitySet) -> CapabilitySet {
 
 type StartMessage = (Vec<u8>, Option<OwnedFd>);
 
-/// The plan as one packet, or as a memory file where it is larger.
+/// Encodes a plan as one packet, or as a memory file where it is larger.
 fn start_message(plan: LaunchPlan) -> Result<StartMessage, SpawnError> {
     let failed = |error: &dyn fmt::Display| SpawnError::Zygote(error.to_string());
     let message = ShimRequest::Start(Box::new(WirePlan::from(plan)));
@@ -300,7 +302,7 @@ impl Backend for LocalBackend {
         Box::pin(self.start(plan))
     }
 
-    /// Not for executions that this backend started itself.
+    /// Must not be called for executions that this backend started itself.
     fn recover(&self, id: ExecutionId) -> BoxFuture<'_, RecoveryOutcome> {
         Box::pin(recovery::recover(Arc::clone(&self.shims), id))
     }
@@ -333,7 +335,7 @@ impl Backend for LocalBackend {
         let (fs_probe, spec) = (Arc::clone(&self.fs_probe), spec.clone());
         Box::pin(async move {
             let missing = self.shims.blocking(move || Some(fs_probe.missing(&spec)));
-            // Cut short, it has shown nothing.
+            // A cancelled probe has shown nothing.
             missing.await.unwrap_or_else(|| {
                 vec![MissingCapability {
                     ability: Capability::OwnRoot,

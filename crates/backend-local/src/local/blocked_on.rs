@@ -1,24 +1,24 @@
-//! What a blocked thread waits for, by proc(5): the system call it sleeps in, the descriptors
-//! it was called with, and how long it would wait for them.
+//! Finds out what a blocked thread waits for, from proc(5): the system call it sleeps in, the
+//! descriptors it was called with, and its timeout.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Reads of one descriptor, the first argument.
+/// Calls that read one descriptor, the first argument.
 const READS: &[libc::c_long] = &[libc::SYS_read, libc::SYS_readv];
-/// poll(2) and its kind.
+/// poll(2) and its variants.
 #[cfg(target_arch = "x86_64")]
 const POLLS: &[libc::c_long] = &[libc::SYS_poll, libc::SYS_ppoll];
 #[cfg(not(target_arch = "x86_64"))]
 const POLLS: &[libc::c_long] = &[libc::SYS_ppoll];
-/// select(2) and its kind.
+/// select(2) and its variants.
 #[cfg(target_arch = "x86_64")]
 const SELECTS: &[libc::c_long] = &[libc::SYS_select, libc::SYS_pselect6];
 #[cfg(not(target_arch = "x86_64"))]
 const SELECTS: &[libc::c_long] = &[libc::SYS_pselect6];
-/// epoll_wait(2) and its kind.
+/// epoll_wait(2) and its variants.
 #[cfg(target_arch = "x86_64")]
 const EPOLLS: &[libc::c_long] = &[
     libc::SYS_epoll_wait,
@@ -27,13 +27,13 @@ const EPOLLS: &[libc::c_long] = &[
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const EPOLLS: &[libc::c_long] = &[libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
-/// Calls of these families whose time limit is a pointer, null for none.
+/// Calls of these families whose timeout is a pointer, null for none.
 const POINTER_TIMEOUT: &[libc::c_long] = &[libc::SYS_ppoll, libc::SYS_epoll_pwait2];
-/// Descriptors of one call that are looked at.
+/// How many descriptors of one call are inspected.
 const DESCRIPTORS_MAX: usize = 1_024;
-/// `struct pollfd`.
+/// The size of `struct pollfd`.
 const POLLFD_BYTES: usize = 8;
-/// Where the kernel lets readers sleep: pipes, terminals, poll, select, epoll.
+/// Kernel functions in which readers sleep (`wchan`): pipes, terminals, poll, select, epoll.
 const INPUT_WCHANS: &[&str] = &[
     "pipe_read",
     "n_tty_read",
@@ -53,20 +53,20 @@ pub(super) enum BlockedOn {
     Any {
         /// The descriptors.
         descriptors: Vec<u32>,
-        /// Whether it waits for them without a time limit.
+        /// Whether it waits without a timeout.
         no_timeout: bool,
     },
-    /// Perhaps input; from what may not be looked at.
+    /// Perhaps input, from descriptors that may not be inspected.
     Unknown,
 }
 
-/// What a thread waits for, none where it runs or waits for no input. `thread` is its
-/// directory in proc(5).
+/// What a thread waits for; none where it runs or waits for no input. `thread` is its directory in
+/// proc(5).
 pub(super) fn inspect_thread(pid: i32, thread: &Path) -> Option<BlockedOn> {
     match fs::read_to_string(thread.join("syscall")) {
         Ok(text) => decode(pid, &text),
-        // Where system calls are shown to nobody but a parent (Yama, after a restart of ours),
-        // there is where it sleeps.
+        // Where system calls are visible to a parent only (Yama, after a restart of the daemon),
+        // there is still the function it sleeps in.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let wchan = fs::read_to_string(thread.join("wchan")).unwrap_or_default();
             let may_read = INPUT_WCHANS.iter().any(|known| wchan.contains(known));
@@ -113,12 +113,12 @@ fn blocked_in(text: &str) -> Option<(libc::c_long, [u64; 6])> {
     Some((call, arguments))
 }
 
-/// A limit is a null pointer, or a negative number of milliseconds.
+/// Whether a timeout argument means none: a null pointer, or a negative number of milliseconds.
 fn has_no_timeout(call: libc::c_long, limit: u64) -> bool {
     if POINTER_TIMEOUT.contains(&call) {
         limit == 0
     } else {
-        // An `int` in a register: its upper half says nothing.
+        // An `int` in a register: its upper half is undefined.
         (limit & 0xffff_ffff) >= 0x8000_0000
     }
 }
@@ -161,7 +161,8 @@ fn epoll_descriptors(pid: i32, [descriptor, ..]: [u64; 6]) -> Option<Vec<u32>> {
     )
 }
 
-/// `tfd:        0 events:       19 data: ...`, where input is among the events.
+/// Parses `tfd:        0 events:       19 data: ...`; returns the descriptor where input is among
+/// the events.
 fn parse_epoll_line(line: &str) -> Option<u32> {
     let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
     let descriptor = words.next()?.parse().ok()?;

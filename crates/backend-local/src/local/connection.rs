@@ -1,4 +1,4 @@
-//! The daemon's line to one shim: orders go out, reports come in.
+//! The daemon's connection to one shim: sends commands and receives events.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,19 +20,19 @@ use crate::proto::{ProtocolError, ShimEvent, ShimRequest, decode, encode};
 use crate::sys::async_fd;
 use crate::sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
 
-/// Reports that may wait for an engine; then the shim waits with the next ones.
+/// How many events are queued for an engine; then the shim blocks with the next ones.
 pub(super) const EVENTS_MAX: usize = 64;
 
-/// The attempt a shim carries out.
+/// The attempt a shim runs.
 #[derive(Debug)]
 pub(super) struct ActiveAttempt {
     pub(super) id: ExecutionId,
     pub(super) attempt: u32,
-    /// None once its end was told: its shim leaves, and what it could not end is swept then.
+    /// None once its end was reported: its shim exits, and what it could not kill is swept then.
     pub(super) events: Option<mpsc::Sender<ProcessEvent>>,
 }
 
-/// One shim, idle or at work.
+/// One shim, idle or running an attempt.
 #[derive(Debug)]
 pub(super) struct ShimConnection {
     socket: AsyncFd<OwnedFd>,
@@ -41,16 +41,16 @@ pub(super) struct ShimConnection {
     active: Mutex<Option<ActiveAttempt>>,
 }
 
-/// What a packet meant for the connection.
+/// The result of receiving a packet.
 #[derive(Debug)]
 pub(super) enum ReceiveOutcome {
-    /// Passed on, or of no interest.
+    /// Forwarded, or ignored.
     Handled,
-    /// The first words of a shim found by its control socket.
+    /// The first message of a shim found by its control socket.
     Hello(Box<ShimEvent>),
-    /// The shim may take the next plan; whose attempt ended.
+    /// The shim accepts the next plan; with the execution whose attempt ended.
     Idle(Option<ExecutionId>),
-    /// The shim is gone.
+    /// The shim has exited.
     Closed,
 }
 
@@ -68,17 +68,17 @@ impl ShimConnection {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes this attempt the one whose reports come in.
+    /// Makes this attempt the one whose events are received.
     pub(super) fn start_attempt(&self, attempt: ActiveAttempt) {
         *self.active() = Some(attempt);
     }
 
-    /// Forgets the attempt, and returns it.
+    /// Removes the attempt and returns it.
     pub(super) fn take_attempt(&self) -> Option<ActiveAttempt> {
         self.active().take()
     }
 
-    /// Nothing is to be told of the attempt after this.
+    /// Removes the channel: nothing more is reported of the attempt.
     fn take_events(&self) -> Option<mpsc::Sender<ProcessEvent>> {
         self.active().as_mut().and_then(|it| it.events.take())
     }
@@ -90,12 +90,12 @@ impl ShimConnection {
             .is_some_and(|now| now.id == id && now.attempt == attempt && now.events.is_some())
     }
 
-    /// Closes both directions: the shim sees its daemon's end, and so does our reader.
+    /// Closes both directions: the shim and our reader both notice a hang-up.
     pub(super) fn shutdown(&self) {
         let _gone = rustix::net::shutdown(self.socket.get_ref(), rustix::net::Shutdown::Both);
     }
 
-    /// Sends one packet, waiting for room.
+    /// Sends one packet, waiting until the socket has room for it.
     pub(super) async fn send(
         &self,
         bytes: &[u8],
@@ -110,16 +110,16 @@ impl ShimConnection {
         }
     }
 
-    /// Until the shim has taken something; rare, so that it may cost a registration.
+    /// Waits until the shim has read something; rare, so that it may cost a registration.
     async fn wait_writable(&self) -> io::Result<()> {
         let clone = || self.socket.get_ref().try_clone();
         let clone_fd = open_files::with_emergency_fds(clone, open_files::is_exhausted_io)?;
         let again = async_fd::register(clone_fd, Interest::WRITABLE)?;
-        // Registered with what is so already: what was taken meanwhile is not missed.
+        // Registration reports the present state: a read in between is not missed.
         again.writable().await.map(|_guard| ())
     }
 
-    /// Takes in one packet.
+    /// Receives one packet.
     pub(super) async fn receive(&self) -> ReceiveOutcome {
         let mut buffer = [0_u8; SMALL_PACKET_BYTES];
         let packet = loop {
@@ -195,16 +195,16 @@ impl ShimConnection {
     }
 }
 
-/// Bytes of the largest message a shim sends.
+/// The size of the largest message a shim sends, in bytes.
 const SMALL_PACKET_BYTES: usize = 8 * 1024;
 
-/// Orders for one attempt.
+/// Sends commands to one attempt.
 #[derive(Debug)]
 pub(super) struct AttemptControl {
     pub(super) connection: Arc<ShimConnection>,
     pub(super) id: ExecutionId,
     pub(super) attempt: u32,
-    /// Whether it has an input.
+    /// Whether it has standard input.
     pub(super) has_input: bool,
     /// Whether it has a terminal.
     pub(super) has_terminal: bool,

@@ -1,5 +1,5 @@
-//! What a workspace has grown by: allocated bytes now against those before the start, kept in
-//! the execution's directory so that a later daemon can go on counting.
+//! Measures the growth of a workspace: allocated bytes now against those before the start, which
+//! are stored in the execution's directory so that a later daemon can continue.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,33 +15,33 @@ use serde::{Deserialize, Serialize};
 
 /// Entries a workspace may have for its growth to be limited; a walk of them takes seconds.
 pub(super) const DISK_ENTRIES_MAX: u64 = 1_000_000;
-/// Directories of one walk that wait to be walked.
+/// The most directories queued in one walk.
 const PENDING_MAX: usize = 1_000_000;
-/// Bytes of one block of `st_blocks` (stat(2)).
+/// The unit of `st_blocks` (stat(2)), in bytes.
 const BLOCK_BYTES: u64 = 512;
-/// Descriptors of an execution's processes that are looked at.
+/// The most descriptors of an execution's processes that are inspected.
 const DESCRIPTORS_MAX: usize = 100_000;
 /// The type of an overlay in statfs(2).
 const OVERLAY_TYPE: rustix::fs::FsWord = 0x794c_7630;
-/// The file in the execution's directory.
+/// The file name in the execution's directory.
 const BASE_FILE: &str = "disk.json";
 /// The format's version.
 const BASE_VERSION: u8 = 1;
-/// What was written to an overlay, in the execution's directory.
+/// The upper layer of an overlay, in the execution's directory.
 const OVERLAY_UPPER: &str = "overlay/upper";
 
-/// What was there before the first attempt.
+/// The state before the first attempt.
 #[derive(Debug, Serialize, Deserialize)]
 struct DiskBaseline {
     version: u8,
     /// The directory that is measured; relative to the execution's, or absolute.
     path: ByteString,
-    /// What it held.
+    /// Its allocated bytes.
     bytes: u64,
 }
 
-/// Takes down what the workspace of a plan holds, where its growth is limited. Blocks for as
-/// long as a walk takes. A later attempt keeps what the first one found.
+/// Records the size of a plan's workspace, where its growth is limited. Blocks for the length of a
+/// walk. A later attempt keeps the baseline of the first one.
 pub(super) fn record_baseline(execution: &Path, workspace: &QuotaTarget) -> io::Result<()> {
     let file = execution.join(BASE_FILE);
     if file.exists() {
@@ -63,17 +63,17 @@ pub(super) fn record_baseline(execution: &Path, workspace: &QuotaTarget) -> io::
     fs::write(file, serde_json::to_vec(&baseline)?)
 }
 
-/// Whose growth is limited.
+/// The directory whose growth is limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum QuotaTarget {
     /// A directory of the host.
     Direct(PathBuf),
-    /// What is written goes to the execution's overlay.
+    /// The upper layer of the execution's overlay.
     Overlay,
 }
 
 impl QuotaTarget {
-    /// Of a plan; none where nothing is limited or a private directory is worked in.
+    /// The target of a plan; none where nothing is limited or it runs in a private directory.
     pub(super) fn from_plan(plan: &LaunchPlan) -> Option<Self> {
         plan.limits.disk_bytes?;
         let Some(sandbox) = &plan.sandbox else {
@@ -87,8 +87,8 @@ impl QuotaTarget {
     }
 }
 
-/// Bytes the workspace has grown by, with what the members hold open of it that has no name any
-/// more; none where nothing was taken down or nobody can tell.
+/// How many bytes the workspace has grown by, including deleted files that members have open; none
+/// where there is no baseline or it cannot be measured.
 pub(super) fn growth(execution: &Path, members: &[i32]) -> Option<u64> {
     let baseline: DiskBaseline =
         serde_json::from_slice(&fs::read(execution.join(BASE_FILE)).ok()?).ok()?;
@@ -101,22 +101,22 @@ pub(super) fn growth(execution: &Path, members: &[i32]) -> Option<u64> {
             let unlinked = scope.map_or(0, |scope| unlinked_bytes(members, scope));
             Some(now.saturating_add(unlinked).saturating_sub(baseline.bytes))
         }
-        // More than can be counted was not there before.
+        // More entries than can be counted were not there before.
         Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => Some(u64::MAX),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(0),
         Err(_) => None,
     }
 }
 
-/// Allocated bytes of everything below a directory on its own file system, what has several
-/// names counted once; symbolic links are not followed.
+/// Allocated bytes of everything below a directory on its own file system, hard links counted once;
+/// symbolic links are not followed.
 fn disk_usage(root: &Path) -> io::Result<u64> {
     let mut walk = DiskWalk::default();
     let top = open(root)?;
     let device = rustix::fs::fstat(&top)?.st_dev;
     walk.add_directory(root, top, device)?;
     while let Some(path) = walk.pending.pop() {
-        // What is gone meanwhile holds nothing.
+        // A directory removed meanwhile has no size.
         if let Ok(directory) = open(&path) {
             walk.add_directory(&path, directory, device)?;
         }
@@ -124,12 +124,12 @@ fn disk_usage(root: &Path) -> io::Result<u64> {
     Ok(walk.bytes)
 }
 
-/// On which file systems nameless files count.
+/// The file systems on which deleted files count.
 #[derive(Debug, Clone, Copy)]
 enum FileSystemScope {
-    /// The workspace's own.
+    /// The workspace's own device.
     Device(u64),
-    /// The overlay's, which has devices of its own.
+    /// The overlay, which has device numbers of its own.
     Overlay,
 }
 
@@ -151,8 +151,8 @@ impl FileSystemScope {
     }
 }
 
-/// Allocated bytes of files that were removed, or never had a name, and that a process has open:
-/// they are in no directory, and take room until they are closed.
+/// Allocated bytes of files without a name that a process has open: they are in no directory, and
+/// are allocated until they are closed.
 fn unlinked_bytes(members: &[i32], scope: FileSystemScope) -> u64 {
     let mut counted = HashSet::new();
     let mut bytes = 0_u64;

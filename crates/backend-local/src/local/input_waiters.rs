@@ -1,7 +1,7 @@
-//! Who of a tree waits for the execution's input, by proc(5).
+//! Finds the process of a tree that waits for the execution's input, from proc(5).
 //!
-//! Only the execution's own input counts: the terminal, or the pipe its shim writes to. A
-//! `cat` behind another command's pipe waits for that command, not for anybody's answer.
+//! Only the execution's own input counts: the terminal, or the pipe its shim writes to. A `cat`
+//! behind another command's pipe waits for that command, not for anybody's answer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,14 +16,14 @@ use rustix::termios::LocalModes;
 use super::blocked_on::{self, BlockedOn};
 use crate::sys::proc::Stat;
 
-/// Threads of one process that are looked at.
+/// How many threads of one process are inspected.
 const THREADS_MAX: usize = 256;
-/// The device number of `/dev/tty`, whatever terminal that is.
+/// The device number of `/dev/tty`, whatever terminal it refers to.
 const DEV_TTY: (u32, u32) = (5, 0);
-/// Standard input.
+/// The descriptor of standard input.
 const STDIN: u32 = 0;
 
-/// What an execution's input is.
+/// The kind of an execution's input.
 enum InputChannel {
     /// The terminal with this device number.
     Terminal((u32, u32)),
@@ -31,15 +31,17 @@ enum InputChannel {
     Pipes(Vec<PathBuf>),
 }
 
-/// The process of a tree, its leader first, that waits for input; else the one that would get
-/// it. None of an empty tree.
+/// The process of a tree, its leader first, that waits for input; else the one that would receive
+/// it. None for an empty tree.
 pub(super) fn inspect(shim: &ShimIdentity, stats: &[(i32, Stat)]) -> Option<ForegroundProcess> {
     let (leader, stat) = stats.first()?;
     let foreground_pids = foreground_group(stats, stat.terminal);
-    // A command in pipes may stand under our own terminal, which it never has in front.
+    // A command on pipes may have the daemon's terminal as its own, where it is never in the
+    // foreground.
     if stat.terminal != 0 && !foreground_pids.is_empty() {
         let outer = inspect_terminal(stat.terminal, &foreground_pids);
-        // Who hands keys on to a terminal of its own (sudo, script) waits for both sides.
+        // A program that forwards keys to a terminal of its own (sudo, script) waits for both
+        // sides.
         let inner = || inspect_inner_terminals(stats, stat.terminal);
         return Some(if outer.reads.is_none() && outer.polls {
             inner().unwrap_or(outer)
@@ -63,7 +65,8 @@ fn inspect_terminal(terminal: i32, foreground_pids: &[i32]) -> ForegroundProcess
     waiter
 }
 
-/// Who of the tree is in front of another terminal than the leader's and reads from it.
+/// The process of the tree in the foreground of another terminal than the leader's that reads from
+/// it.
 fn inspect_inner_terminals(stats: &[(i32, Stat)], outer: i32) -> Option<ForegroundProcess> {
     let inner: BTreeSet<i32> = stats.iter().map(|(_, it)| it.terminal).collect();
     let others = inner.into_iter().filter(|it| *it != 0 && *it != outer);
@@ -110,7 +113,7 @@ fn inspect_process(pid: i32, channel: &InputChannel) -> ForegroundProcess {
             }) => {
                 let is_input = |it: &&u32| channel.is_input(pid, **it);
                 let inputs = on.iter().filter(is_input).count();
-                // Who waits for nothing else reads it next.
+                // A thread that waits for nothing else reads it next.
                 let only = forever && inputs > 0 && inputs == on.len();
                 waiter.reads = on.first().copied().filter(|_| only);
                 waiter.polls |= inputs > 0;
@@ -138,8 +141,8 @@ impl InputChannel {
     }
 }
 
-/// The pipes whose other ends the shim holds. Where it cannot be looked at, what the leader
-/// has as its standard input.
+/// The pipes whose other ends the shim holds. Where it cannot be inspected, the leader's standard
+/// input.
 fn input_pipes(shim: &ShimIdentity, leader: i32) -> Vec<PathBuf> {
     let descriptors = fs::read_dir(format!("/proc/{}/fd", shim.shim_pid));
     let descriptors = descriptors.into_iter().flatten().flatten();
@@ -156,7 +159,7 @@ fn is_pipe(link: &Path) -> bool {
     link.as_os_str().as_encoded_bytes().starts_with(b"pipe:[")
 }
 
-/// Major and minor number of a terminal as proc(5)'s `stat` spells it.
+/// Major and minor number of a terminal from the encoding in proc(5)'s `stat`.
 const fn device_numbers(terminal: i32) -> (u32, u32) {
     let bits = terminal.cast_unsigned();
     (
@@ -165,9 +168,8 @@ const fn device_numbers(terminal: i32) -> (u32, u32) {
     )
 }
 
-/// How a terminal treats what is typed, asked through a descriptor of somebody in front of it:
-/// the one that is read, else a standard one. What was opened as `/dev/tty` would be another
-/// terminal here.
+/// The modes of a terminal, read through a descriptor of a foreground process: the one that is
+/// read, else a standard one. What was opened as `/dev/tty` would be another terminal here.
 fn terminal_modes(
     waiter: &ForegroundProcess,
     foreground_pids: &[i32],

@@ -1,11 +1,11 @@
-//! This machine as a place: [`LocalBackend`] finds a shim for each plan and passes on what it
-//! tells.
+//! The backend of this machine: [`LocalBackend`] acquires a shim for each plan and forwards its
+//! events.
 //!
-//! `backend` is the public face, `shim_manager` where shims come from, `pool` those that wait for
-//! plans, `zygote_client` the line to the zygote and `connection` to a shim, `recovery` the
-//! way back to what an earlier engine started, `sweep` the end of what has nobody else,
-//! `snapshot` a look at what runs, `tree_members` who that is, `sockets` what listens, `disk_quota` at what a workspace has grown by, `overlay` what was
-//! written to an overlay.
+//! `backend` implements the interface; `shim_manager` creates and watches shims, `pool` holds the
+//! idle ones, `zygote_client` talks to the zygote and `connection` to a shim; `recovery` finds
+//! executions of an earlier engine, `sweep` kills what no shim or zygote can; `snapshot` inspects a
+//! running tree, `tree_members` finds its processes, `sockets` its listeners, `disk_quota` measures
+//! the growth of its workspace, `overlay` handles requests about its overlay.
 
 mod backend;
 mod blocked_on;

@@ -1,4 +1,4 @@
-//! Orders about what an execution wrote to its overlay, on threads that may block.
+//! Handles overlay requests, on threads that may block.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -14,7 +14,7 @@ use super::shim_manager::ShimManager;
 /// The directory of an overlay within that of its execution.
 const OVERLAY: &str = "overlay";
 
-/// Carries out one order. The work goes on when the asker is gone.
+/// Handles one request. The work continues when the caller is gone.
 pub(super) async fn handle(
     shims: Arc<ShimManager>,
     id: ExecutionId,
@@ -24,7 +24,7 @@ pub(super) async fn handle(
     let response = shims
         .blocking(move || Some(handle_blocking(&shared, id, &request)))
         .await;
-    // Cut short only when the runtime ends.
+    // Cancelled only when the runtime ends.
     response.unwrap_or(Err(OverlayRequestError::None(id)))
 }
 

@@ -1,4 +1,4 @@
-//! Shims that wait for plans. The newest used is warm and taken first.
+//! The pool of idle shims. The most recently used one has warm caches and is taken first.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 
 use super::connection::ShimConnection;
 
-/// Shims kept ready however quiet it is.
+/// The least number of shims kept ready.
 pub(super) const IDLE_MIN: usize = 4;
 
-/// The idle ones, and who waits for one.
+/// The idle shims, and the callers that wait for one.
 #[derive(Debug, Default)]
 pub(super) struct ShimPool {
     state: Mutex<PoolState>,
@@ -19,26 +19,26 @@ pub(super) struct ShimPool {
 
 #[derive(Debug, Default)]
 struct PoolState {
-    /// The one that waits longest first.
+    /// The least recently used first.
     idle: Vec<Arc<ShimConnection>>,
     waiters: VecDeque<oneshot::Sender<ShimResult>>,
     in_use: usize,
     /// The most in use at once since the last trimming.
     high_water: usize,
-    /// Whether somebody will come to trim.
+    /// Whether a trimming is scheduled.
     trimming: bool,
 }
 
-/// What asking for a shim came to.
+/// The result of a request for a shim.
 #[derive(Debug)]
 pub(super) enum Checkout {
-    /// Here is one.
+    /// An idle shim.
     Ready(Arc<ShimConnection>),
-    /// One will come.
+    /// A shim to be delivered later.
     Waiting(oneshot::Receiver<ShimResult>),
 }
 
-/// What comes to somebody who waits.
+/// What a waiting caller receives.
 pub(super) type ShimResult = Result<Arc<ShimConnection>, SpawnError>;
 
 impl ShimPool {
@@ -58,13 +58,13 @@ impl ShimPool {
         Checkout::Waiting(receiver)
     }
 
-    /// Counts a shim that was found at work.
+    /// Counts a recovered shim as in use.
     pub(super) fn mark_in_use(&self) {
         self.lock().mark_in_use();
     }
 
-    /// A shim that can take a plan: to who waits longest, else to the idle ones. Whether
-    /// there are now more of those than are kept, and somebody must come to trim.
+    /// Adds a shim that accepts a plan: it goes to the caller that waits longest, else to the idle
+    /// ones. True if there are now too many idle ones and a trimming must be scheduled.
     pub(super) fn offer(&self, shim: Arc<ShimConnection>) -> bool {
         let mut state = self.lock();
         let mut shim = shim;
@@ -84,31 +84,31 @@ impl ShimPool {
         must_trim
     }
 
-    /// A shim's plan is over, whatever becomes of the shim.
+    /// Counts a shim as no longer in use, whether or not it is reused.
     pub(super) fn release(&self) {
         let mut state = self.lock();
         state.in_use = state.in_use.saturating_sub(1);
     }
 
-    /// A shim is gone; it may have been idle.
+    /// Removes a shim that exited; it may have been idle.
     pub(super) fn remove(&self, shim: &Arc<ShimConnection>) {
         self.lock().idle.retain(|idle| !Arc::ptr_eq(idle, shim));
     }
 
-    /// Nobody can come for the one who waits longest.
+    /// Fails the caller that waits longest: no shim can be created.
     pub(super) fn fail_waiter(&self, error: SpawnError) {
         let waiter = self.lock().waiters.pop_front();
-        // Who gave up waiting needs no reason.
+        // A caller that gave up needs no error.
         drop(waiter.map(|waiting| waiting.send(Err(error))));
     }
 
-    /// Shims at work.
+    /// How many shims are in use.
     pub(super) fn in_use(&self) -> usize {
         self.lock().in_use
     }
 
-    /// Takes out what was not needed since the last time, the coldest first. Whether there are
-    /// still more than are kept.
+    /// Removes idle shims that were not needed since the last trimming, the least recently used
+    /// first. True if there are still more than are kept.
     pub(super) fn take_surplus(&self) -> (Vec<Arc<ShimConnection>>, bool) {
         let mut state = self.lock();
         let keep = IDLE_MIN.max(state.high_water.saturating_sub(state.in_use));
@@ -119,7 +119,7 @@ impl ShimPool {
         (cold, state.trimming)
     }
 
-    /// Takes out all of them.
+    /// Removes all idle shims.
     pub(super) fn drain_idle(&self) -> Vec<Arc<ShimConnection>> {
         std::mem::take(&mut self.lock().idle)
     }

@@ -1,12 +1,12 @@
-//! What became of executions whose daemon is gone:
+//! Recovers executions whose daemon is gone:
 //!
-//! | found | means |
+//! | found | outcome |
 //! |---|---|
 //! | an exit record of the newest attempt | it ended, as recorded |
 //! | `ctl.sock` answers | it runs, and reports here from now on |
-//! | neither, members of its tree alive | its shim was killed; they are ended |
+//! | neither, members of its tree alive | its shim was killed; they are killed |
 //! | another boot of the machine | lost with it |
-//! | nothing | nobody can say |
+//! | nothing | lost, how it ended is unknown |
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -36,27 +36,27 @@ use crate::proto::ShimEvent;
 use crate::shim::daemon_connection::{self, CONTROL_SOCKET};
 use crate::sys::{async_fd, proc};
 
-/// How long a living shim may take to open its control socket, or to say its first words, in
-/// milliseconds; one that takes longer is stuck, and is ended with its tree.
+/// How long a running shim may take to open its control socket, or to send its first message, in
+/// milliseconds; one that takes longer is stuck, and is killed with its tree.
 const HELLO_TIMEOUT_MS: u64 = 2_000;
-/// Descriptors that recovery leaves: a daemon that could not listen and answer would be of no
+/// Descriptors that recovery leaves free: a daemon that could not accept connections would be of no
 /// use.
 const SERVE_FDS_MIN: u64 = 6;
-/// How long recovery waits until idle shims have given theirs up, in milliseconds.
+/// How long recovery waits until idle shims have released their descriptors, in milliseconds.
 const RELEASE_TIMEOUT_MS: u64 = 1_000;
 /// A file that recovery reads.
 enum StoredFile<T> {
-    /// As it was written.
+    /// The content as it was written.
     Complete(T),
-    /// It was never written.
+    /// The file was never written.
     Missing,
-    /// It is there and makes no sense.
+    /// The file cannot be parsed.
     Damaged,
-    /// No descriptor was left to read it by.
+    /// No descriptor was left to read it.
     NoDescriptor,
 }
 
-/// The record of this attempt or a later one, once its shim is gone and its tree ended.
+/// The record of this attempt or a later one, once its shim has exited and its tree ended.
 pub(super) async fn recover_exit_record(
     shims: &Arc<ShimManager>,
     attempt_info: &ActiveAttempt,
@@ -80,8 +80,8 @@ pub(super) async fn recover_exit_record(
     }
 }
 
-/// The newest attempt of an execution and the shim that carries it out, as its `spec.json`
-/// says; none where that cannot be read.
+/// The newest attempt of an execution and the shim that runs it, from its `spec.json`; none where
+/// that cannot be read.
 pub(super) fn read_shim(shims: &ShimManager, id: ExecutionId) -> Option<(u32, ShimIdentity)> {
     let dir = open_directory(shims, id).ok()?;
     match read_spec_header(dir.as_fd()) {
@@ -90,7 +90,7 @@ pub(super) fn read_shim(shims: &ShimManager, id: ExecutionId) -> Option<(u32, Sh
     }
 }
 
-/// The attempt whose exit record is there.
+/// The attempt of the exit record, if there is one.
 pub(super) fn recorded_attempt(shims: &ShimManager, id: ExecutionId) -> Option<u32> {
     let dir = open_directory(shims, id).ok()?;
     match read_exit_record(dir.as_fd()) {
@@ -99,7 +99,7 @@ pub(super) fn recorded_attempt(shims: &ShimManager, id: ExecutionId) -> Option<u
     }
 }
 
-/// Finds out. Where descriptors ran out, once more when nobody else is being called.
+/// Recovers an execution. Where no descriptor was left, retries once when no other recovery runs.
 pub(super) async fn recover(shims: Arc<ShimManager>, id: ExecutionId) -> RecoveryOutcome {
     // The semaphore is never closed.
     let permit = shims.reconnect_permits.acquire().await;
@@ -149,7 +149,7 @@ async fn recover_once(shims: &Arc<ShimManager>, id: ExecutionId) -> RecoveryOutc
     if let Some(outcome) = reconnect(shims, id, dir.as_fd(), &header.boot).await {
         return outcome;
     }
-    // It may have ended while it was being called.
+    // It may have ended while we connected.
     if let Some(outcome) = recorded_exit(shims, id, dir.as_fd(), &header).await {
         return outcome;
     }
@@ -157,7 +157,8 @@ async fn recover_once(shims: &Arc<ShimManager>, id: ExecutionId) -> RecoveryOutc
     sweep_lost(shims, id, Some(header), LostReason::NoRecord).await
 }
 
-/// The directory of an execution; what is known of one must not depend on how many others run.
+/// Opens the directory of an execution, with emergency descriptors: what is known of one execution
+/// must not depend on how many others run.
 fn open_directory(shims: &ShimManager, id: ExecutionId) -> Result<OwnedFd, Errno> {
     let open = || execution_dir::open_directory(shims.executions().as_fd(), id);
     open_files::with_emergency_fds(open, |errno| open_files::is_exhausted(*errno))
@@ -179,7 +180,8 @@ async fn recorded_exit(
     }
 }
 
-/// Ends what is left of it; members that were found say more than `reason`.
+/// Kills what is left of a lost execution; members that were found are a better reason than
+/// `reason`.
 async fn sweep_lost(
     shims: &Arc<ShimManager>,
     id: ExecutionId,
@@ -231,11 +233,11 @@ fn read_stored<T>(read: impl FnMut() -> Result<Option<T>, ReadFileError>) -> Sto
     }
 }
 
-/// What a shim may do while it is being called.
+/// Watches a shim while we connect to it.
 struct ShimWatch {
-    /// Its directory changes: the control socket or the exit record appears.
+    /// Readable when its directory changes: the control socket or the exit record appears.
     directory: AsyncFd<OwnedFd>,
-    /// It ends.
+    /// Readable when it ends.
     shim: AsyncFd<OwnedFd>,
 }
 
@@ -252,7 +254,7 @@ impl ShimWatch {
         })
     }
 
-    /// Waits for the next sign; false when none can follow.
+    /// Waits for the next change; false when none can follow.
     async fn changed(&self, deadline: Instant) -> bool {
         tokio::select! {
             changed = self.directory.readable() => {
@@ -269,7 +271,8 @@ impl ShimWatch {
     }
 }
 
-/// Calls the shim, as long as it lives and has not answered. None when it does not.
+/// Connects to the shim, retrying as long as it runs and has not answered. None when it has exited
+/// or is stuck.
 async fn reconnect(
     shims: &Arc<ShimManager>,
     id: ExecutionId,
@@ -279,7 +282,7 @@ async fn reconnect(
     let pid = i32::try_from(boot.shim_pid).ok()?;
     let deadline = Instant::now() + Duration::from_millis(HELLO_TIMEOUT_MS);
     let not_reached = || Some(RecoveryOutcome::Unreachable(shims.no_open_files()));
-    // Most have opened it by now, and need not be watched.
+    // Most have opened the socket by now, and need not be watched.
     if let Ok(socket) = connect_control(dir) {
         if !ensure_descriptors(shims).await {
             return not_reached();
@@ -294,7 +297,7 @@ async fn reconnect(
         Err(_) => return None,
     };
     loop {
-        // The descriptor was opened by pid: whose it is shows the start time, now.
+        // The pidfd was opened by pid: the start time now tells whether it is the same process.
         match proc::try_is_same(pid, boot.shim_start) {
             Ok(true) => {}
             Ok(false) => return None,
@@ -389,8 +392,8 @@ async fn handshake(
     })
 }
 
-/// A shim that lives but does not answer is stuck. One that was a thread of an engine has
-/// that engine's pid, and is left alone.
+/// Kills a shim that runs but does not answer. One that was a thread of an engine has that engine's
+/// pid, and is not killed.
 fn kill_stuck_shim(boot: &ShimIdentity) {
     let Ok(pid) = i32::try_from(boot.shim_pid) else {
         return;

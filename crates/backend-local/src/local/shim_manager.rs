@@ -1,4 +1,4 @@
-//! Where shims come from and go to: the zygote, or threads of this process.
+//! Creates, connects and retires shims, with a zygote or as threads of this process.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -27,23 +27,23 @@ use crate::proto::ZygoteEvent;
 use crate::shim::{ShimInfo, ShimMode, ShimSetup, serve};
 use crate::sys::{proc, seqpacket};
 
-/// How long a zygote may be silent while it owes a shim, in milliseconds; then it is replaced.
+/// How long a zygote may be silent while a shim is requested, in milliseconds; then it is replaced.
 const ZYGOTE_RESPONSE_MS: u64 = 100;
-/// How long a zygote may take to begin, in milliseconds: an exec of our own executable.
+/// How long a zygote may take to start, in milliseconds: an exec of our own executable.
 const ZYGOTE_START_MS: u64 = 5_000;
 /// How long a zygote may take to sweep the tree of a killed shim, in milliseconds.
 const SWEEP_WAIT_MS: u64 = 5_000;
-/// Shims called at once, at most.
+/// How many shims are reconnected at once, at most.
 const RECONNECTS_MAX: usize = 16;
-/// Zygotes that are tried for one plan.
+/// How many zygotes are tried for one plan.
 const ZYGOTE_ATTEMPTS: usize = 3;
-/// How long after a burst unused shims are let go, in milliseconds.
+/// How long after a burst unused shims are retired, in milliseconds.
 const TRIM_MS: u64 = 5_000;
 
-/// Tells the shims apart that are threads of this process, of whichever place.
+/// Distinguishes the shims that are threads of this process, of any backend.
 static NEXT_THREAD_SERIAL: AtomicU32 = AtomicU32::new(1);
 
-/// Who makes shims.
+/// Where shims come from.
 #[derive(Debug)]
 pub(super) enum ShimSource {
     /// A zygote, which is replaced when it dies.
@@ -51,7 +51,7 @@ pub(super) enum ShimSource {
         executable: PathBuf,
         link: tokio::sync::Mutex<Option<Arc<ZygoteClient>>>,
     },
-    /// This process, on threads.
+    /// Threads of this process.
     Threads {
         cgroup_root: CgroupRoot,
         boot_id: String,
@@ -74,28 +74,29 @@ impl ShimSource {
     }
 }
 
-/// Every shim of one place.
+/// Every shim of one backend.
 #[derive(Debug)]
 pub(super) struct ShimManager {
     executions: OwnedFd,
     source: ShimSource,
     pool: ShimPool,
-    /// What executions were found to be that are looked at, until they end.
+    /// Information on inspected executions, until they end.
     trees: Mutex<HashMap<ExecutionId, Arc<TreeInfo>>>,
-    /// What listens on the host.
+    /// The listening sockets of the host.
     pub(super) tables: ListenTables,
     /// Shims the zygote has reaped, until their connections have noticed.
     reaped: Mutex<HashSet<u32>>,
     reaped_notify: Notify,
-    /// Who asks shims that were left running: each takes several descriptors for a moment.
+    /// Limits concurrent reconnections to running shims: each takes several descriptors for a
+    /// moment.
     pub(super) reconnect_permits: Semaphore,
-    /// How many of them there may be.
+    /// The number of these permits.
     pub(super) reconnects_max: usize,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-/// Starts an executable as the zygote and hears what can be enforced here.
+/// Starts an executable as the zygote and receives what can be enforced here.
 pub(super) async fn start_zygote(
     executable: &Path,
     executions: &OwnedFd,
@@ -140,23 +141,23 @@ impl ShimManager {
         &self.executions
     }
 
-    /// The directory of one, as a path that this process can follow.
+    /// The directory of one execution, as a path that this process can open.
     pub(super) fn execution_dir(&self, id: ExecutionId) -> PathBuf {
         let executions = self.executions.as_raw_fd();
         PathBuf::from(format!("/proc/self/fd/{executions}/{id}"))
     }
 
-    /// What is known of executions that are looked at.
+    /// Information on inspected executions.
     pub(super) fn trees(&self) -> MutexGuard<'_, HashMap<ExecutionId, Arc<TreeInfo>>> {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancelled when the place closes or is dropped.
+    /// Cancelled when the backend closes or is dropped.
     pub(super) fn stop_token(&self) -> CancellationToken {
         self.stop.clone()
     }
 
-    /// Asks for the shims that are kept ready.
+    /// Requests the shims that are kept ready.
     pub(super) async fn warm_up(self: &Arc<Self>) {
         self.shut_idle_under_pressure();
         let ShimSource::Zygote { link, .. } = &self.source else {
@@ -169,7 +170,7 @@ impl ShimManager {
         }
     }
 
-    /// Lets go of everything; what runs goes on without us.
+    /// Releases everything; running executions continue.
     pub(super) async fn close(&self) {
         self.stop.cancel();
         self.shut_idle();
@@ -177,7 +178,8 @@ impl ShimManager {
         self.tasks.wait().await;
     }
 
-    /// Work that blocks, off the runtime's own threads. The default where it was cut short.
+    /// Runs blocking work off the runtime's own threads. Returns the default where it was
+    /// cancelled.
     pub(super) async fn blocking<T: Default + Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -205,14 +207,14 @@ impl ShimManager {
         Err(zygote_error("no shim came"))
     }
 
-    /// Takes back a shim that did not take its plan: it is gone.
+    /// Removes a shim that did not accept its plan: it has exited.
     pub(super) fn discard(&self, shim: &ShimConnection) {
         if shim.take_attempt().is_some() {
             self.pool.release();
         }
     }
 
-    /// A shim that was found at work reports here from now on.
+    /// Registers a shim that recovery found running.
     pub(super) fn adopt(self: &Arc<Self>, shim: &Arc<ShimConnection>) {
         self.pool.mark_in_use();
         self.spawn_shim_reader(Arc::clone(shim), None);
@@ -221,7 +223,7 @@ impl ShimManager {
         }
     }
 
-    /// A descriptor is worth more elsewhere than with a shim that waits for a plan.
+    /// Retires idle shims: their descriptors are needed elsewhere.
     pub(super) fn shut_idle(&self) {
         for shim in self.pool.drain_idle() {
             shim.shutdown();
@@ -241,7 +243,7 @@ impl ShimManager {
         });
     }
 
-    /// Asks for one shim; a dead zygote is replaced first.
+    /// Requests one shim; a dead zygote is replaced first.
     async fn request_shim(self: &Arc<Self>) -> Result<Option<Arc<ZygoteClient>>, SpawnError> {
         let failed = |error: io::Error| zygote_error(&error.to_string());
         let (executable, link) = match &self.source {
@@ -271,7 +273,7 @@ impl ShimManager {
         Ok(Some(zygote))
     }
 
-    /// A zygote that does not answer may be stopped or stuck: away with it.
+    /// Discards a zygote that does not answer: it may be stopped or stuck.
     async fn drop_zygote(&self, zygote: Option<Arc<ZygoteClient>>) {
         let (ShimSource::Zygote { link, .. }, Some(zygote)) = (&self.source, zygote) else {
             return;
@@ -287,7 +289,7 @@ impl ShimManager {
         }
     }
 
-    /// Without a zygote: a shim on a thread of this process.
+    /// Starts a shim on a thread of this process.
     fn start_thread(self: &Arc<Self>) -> io::Result<()> {
         let ShimSource::Threads {
             cgroup_root,
@@ -316,7 +318,7 @@ impl ShimManager {
         self.reaped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes on what a zygote says, until it is gone.
+    /// Handles the messages of a zygote until it exits.
     fn spawn_zygote_reader(self: &Arc<Self>, link: &Arc<ZygoteClient>) {
         let (shims, link) = (Arc::clone(self), Arc::clone(link));
         self.tasks.spawn(async move {
@@ -364,7 +366,7 @@ impl ShimManager {
         }
     }
 
-    /// Why no further execution can be begun or asked for.
+    /// The error when no further execution can be started or recovered.
     pub(super) fn no_open_files(&self) -> SpawnError {
         let limit = open_files::limit();
         SpawnError::OpenFiles {
@@ -374,13 +376,13 @@ impl ShimManager {
         }
     }
 
-    /// A new shim: its reader runs as long as it lives.
+    /// Registers a new shim and starts its reader, which runs until the shim exits.
     fn register(self: &Arc<Self>, shim: Arc<ShimConnection>, zygote: Option<Arc<ZygoteClient>>) {
         self.spawn_shim_reader(Arc::clone(&shim), zygote);
         self.offer(shim);
     }
 
-    /// Passes on what a shim says, until it is gone.
+    /// Forwards the messages of a shim until it exits.
     fn spawn_shim_reader(
         self: &Arc<Self>,
         shim: Arc<ShimConnection>,
@@ -419,7 +421,7 @@ impl ShimManager {
         }
     }
 
-    /// Lets shims go that were not needed for a while; ends when only the warm ones are left.
+    /// Retires shims that were not needed for a while; ends when only the minimum is left.
     async fn trim_pool(&self) {
         loop {
             let due = Instant::now() + Duration::from_millis(TRIM_MS);
@@ -437,7 +439,7 @@ impl ShimManager {
         }
     }
 
-    /// A shim is gone: its tree is swept, and whoever waits for its reports is told.
+    /// Handles the loss of a shim: its tree is swept, and the receiver of its events is notified.
     async fn on_shim_lost(
         self: &Arc<Self>,
         shim: &Arc<ShimConnection>,
@@ -483,7 +485,7 @@ impl ShimManager {
     }
 }
 
-/// How many shims are called at once where so many files may be open.
+/// How many shims may be reconnected at once under this limit on open files.
 fn reconnects_max(limit: u64) -> usize {
     const EACH: u64 = 4;
     let at_once = usize::try_from(limit / 8 / EACH).unwrap_or(RECONNECTS_MAX);
@@ -501,8 +503,8 @@ fn zygote_error(reason: &str) -> SpawnError {
     SpawnError::Zygote(reason.to_owned())
 }
 
-/// Waits for a shim as long as the zygote is not silent for too long. None when it is; an
-/// error when nobody can come.
+/// Waits for a shim as long as the zygote is not silent for too long. None when it is; an error
+/// when no shim can be created.
 async fn wait_for_shim(
     waiting: &mut oneshot::Receiver<ShimResult>,
     zygote: Option<&ZygoteClient>,

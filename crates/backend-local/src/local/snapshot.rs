@@ -1,4 +1,4 @@
-//! A look at a running tree: its members, what they use, what they listen on and wait for.
+//! Inspects a running tree: its members, what they use, what they listen on and wait for.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::tree_members::{self, LiveProcess};
 use super::{disk_quota, input_waiters};
 use crate::sys::proc::{self, Stat};
 
-/// Looks at the tree of an execution. The walk runs beside the runtime.
+/// Inspects the tree of an execution. The walk runs on a blocking thread.
 pub(super) async fn capture(
     shims: Arc<ShimManager>,
     id: ExecutionId,

@@ -1,5 +1,5 @@
-//! Ends what a killed shim left when no zygote was there to do it: members are found by the
-//! shim's cgroups, by the mark in their environment and by their process groups.
+//! Kills what a killed shim left when no zygote was there to do it: members are found by the shim's
+//! cgroups, by the marker in their environment and by their process groups.
 
 use std::collections::BTreeSet;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -16,10 +16,10 @@ use crate::sys::proc;
 
 /// How long all rounds together may take, in milliseconds.
 const END_MS: u64 = 5_000;
-/// How long one round waits for those it killed, in milliseconds.
+/// How long one round waits for the processes it killed, in milliseconds.
 const ROUND_MS: i64 = 500;
 
-/// Ends every member, and returns how many there were. Blocks until they are gone.
+/// Kills every member, and returns how many there were. Blocks until they are gone.
 pub(super) fn kill_members(
     executions: BorrowedFd<'_>,
     id: ExecutionId,
@@ -31,7 +31,7 @@ pub(super) fn kill_members(
     let mut killed: BTreeSet<i32> = BTreeSet::new();
     loop {
         let members = find_members(&marker, shim.map(|shim| (owner, shim)));
-        // Those that are dying already were found alive: ending their slot came first.
+        // Processes that are already dying were found alive: killing their slot came first.
         killed.extend(&members);
         let dying: Vec<OwnedFd> = members.into_iter().filter_map(kill).collect();
         if dying.is_empty() || Instant::now() >= deadline {
@@ -41,9 +41,9 @@ pub(super) fn kill_members(
     }
 }
 
-/// Whoever carries the mark, is in the process group of one who does, or is in the shim's
-/// slot. The slot may still hold the dying shim, and a child between clone and exec: both are
-/// in the group of all shims, so groups are only taken from those who carry the mark.
+/// Processes that carry the marker, are in the process group of one that does, or are in the shim's
+/// slot. The slot may still hold the dying shim, and a child between clone and exec: both are in
+/// the group of all shims, so groups are only taken from processes that carry the marker.
 fn find_members(marker: &[u8], shim: Option<(SlotOwner, &ShimIdentity)>) -> BTreeSet<i32> {
     let mut found: BTreeSet<i32> = proc::members(marker, None).into_iter().collect();
     let own_group = proc::stat(own_pid()).map_or(0, |stat| stat.group);
@@ -78,7 +78,7 @@ fn is_alive(pid: i32) -> bool {
     proc::stat(pid).is_some_and(|stat| stat.is_alive())
 }
 
-/// Kills one process; its descriptor to wait by, where it was there.
+/// Kills one process and returns its pidfd to wait for, where it existed.
 fn kill(pid: i32) -> Option<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     pidfd_send_signal(&pidfd, rustix::process::Signal::KILL).ok()?;

@@ -1,5 +1,5 @@
-//! Who belongs to an execution. What its directory says is read again only when it has changed:
-//! services are looked at all the time.
+//! Finds the processes of an execution. Its directory is read again only when it has changed, since
+//! services are inspected all the time.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -19,10 +19,10 @@ use crate::shim::marker;
 use crate::sys::proc::{self, Stat};
 use crate::sys::process_name;
 
-/// Executions of which something is remembered.
+/// How many executions are cached.
 const TREES_MAX: usize = 1_024;
 
-/// What is known of an execution that was looked at.
+/// Cached information on an execution.
 #[derive(Debug)]
 pub(super) struct TreeInfo {
     stamp: StatStamp,
@@ -33,11 +33,11 @@ pub(super) struct TreeInfo {
     /// The newest exit record that was read, with its attempt.
     exit_record: Mutex<Option<(StatStamp, u32)>>,
     pub(super) netns_diags: NetnsDiagCache,
-    /// What its members were found to listen on.
+    /// The listening sockets its members were found to have.
     pub(super) socket_cache: SocketScanCache,
 }
 
-/// Tells a file from what it was before.
+/// Distinguishes one state of a file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StatStamp {
     inode: u64,
@@ -45,7 +45,7 @@ struct StatStamp {
     changed: (i64, u64),
 }
 
-/// One living process.
+/// One live process.
 #[derive(Debug, Clone)]
 pub(super) struct LiveProcess {
     pub(super) pid: i32,
@@ -79,7 +79,7 @@ impl StatStamp {
     }
 }
 
-/// What its directory says; none where nothing is known of it here.
+/// The information in its directory; none where the execution is not known here.
 pub(super) fn tree_info(shims: &ShimManager, id: ExecutionId) -> Option<Arc<TreeInfo>> {
     let stamp = StatStamp::from_file(shims, id, SPEC_FILE).ok()?;
     if let Some(tree) = shims.trees().get(&id)
@@ -114,11 +114,11 @@ pub(super) fn tree_info(shims: &ShimManager, id: ExecutionId) -> Option<Arc<Tree
     Some(tree)
 }
 
-/// The living, the leader first.
+/// Live processes, the leader first.
 ///
-/// Under a shim that is every descendant but helpers of ours, as long as its exit record is not
-/// written: a shim takes the next plan only after that. Environments need not be read, and may
-/// say anything: servers write over them.
+/// Under a shim these are all descendants except helpers, as long as its exit record is not
+/// written: a shim takes the next plan only after that. Environments are not read, since servers
+/// may overwrite them.
 pub(super) fn live_members(
     shims: &ShimManager,
     tree: &TreeInfo,
@@ -126,7 +126,7 @@ pub(super) fn live_members(
 ) -> Vec<LiveProcess> {
     let mut members = if is_shim_alive(&tree.shim) {
         let members = shim_descendants(tree);
-        // Asked last: whoever was found before belongs to it only if it was not over.
+        // Checked last: the processes found before belong to it only if it had not ended.
         if has_exited(shims, tree, id) {
             Vec::new()
         } else {
@@ -141,7 +141,7 @@ pub(super) fn live_members(
     members
 }
 
-/// The execution that a living shim carries out, as far as it was looked at.
+/// The execution that a running shim runs, as far as it was inspected.
 pub(super) fn execution_of_shim(shims: &ShimManager, shim: i32) -> Option<ExecutionId> {
     let is_of_shim = |known: &TreeInfo| known.shim.shim_pid == shim.unsigned_abs();
     let candidates: Vec<_> = shims
@@ -183,8 +183,8 @@ fn has_exited(shims: &ShimManager, tree: &TreeInfo, id: ExecutionId) -> bool {
     attempt >= tree.attempt
 }
 
-/// By the shim's cgroup, which lists everybody at once, and its children: who left the cgroup
-/// and was orphaned is among those.
+/// From the shim's cgroup, which lists all processes at once, and from its children, which include
+/// orphans that left the cgroup.
 fn shim_descendants(tree: &TreeInfo) -> Vec<LiveProcess> {
     let shim = i32::try_from(tree.shim.shim_pid).unwrap_or(0);
     let mut pids = tree
@@ -218,8 +218,8 @@ fn shim_descendants(tree: &TreeInfo) -> Vec<LiveProcess> {
     members
 }
 
-/// Children of a shim that are ours: the init and the egress proxy of a jail, and who has not
-/// become the command yet. Anybody can call themselves so, and is then not seen.
+/// Whether a child of a shim is a helper: the init and the egress proxy of a jail, and a child that
+/// has not executed the command yet. Any process can take such a name, and is then not listed.
 fn is_helper(child: &LiveProcess) -> bool {
     let roles = [process_name::INIT, process_name::EGRESS, process_name::SHIM];
     roles

@@ -1,4 +1,4 @@
-//! The daemon's line to its zygote.
+//! The daemon's connection to its zygote.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,24 +24,24 @@ use crate::zygote::ZYGOTE_ARGUMENT;
 const REQUEST_TIMEOUT_MS: u64 = 100;
 /// How long a zygote may take to end by itself, in milliseconds.
 const SHUTDOWN_TIMEOUT_MS: u64 = 1_000;
-/// Bytes of the largest message a zygote sends.
+/// The size of the largest message a zygote sends, in bytes.
 const MESSAGE_BYTES: usize = 8 * 1024;
 
-/// One zygote, from its start to its death.
+/// One zygote process.
 #[derive(Debug)]
 pub(super) struct ZygoteClient {
     socket: AsyncFd<OwnedFd>,
     child: Mutex<Child>,
-    /// When it last said something.
+    /// When it last sent a message.
     last_message: Mutex<Instant>,
     /// Cancelled once it is dead.
     pub(super) dead: CancellationToken,
 }
 
 impl ZygoteClient {
-    /// Starts an executable as the zygote: its descriptor 0 is the socket, its descriptor 1
-    /// the directory of executions. Nothing of our environment goes along. It has the limit on
-    /// open files that commands get back by the time it is asked for a shim.
+    /// Starts an executable as the zygote: its descriptor 0 is the socket, its descriptor 1 the
+    /// directory of executions. It inherits nothing of our environment. Its limit on open files is
+    /// restored to the original by the time a shim is requested.
     pub(super) fn start(executable: &Path, executions: BorrowedFd<'_>) -> io::Result<Self> {
         let (ours, theirs) = seqpacket::pair()?;
         let child = Command::new(executable)
@@ -61,7 +61,7 @@ impl ZygoteClient {
         })
     }
 
-    /// Asks for shims; false when the zygote takes no requests within [`REQUEST_TIMEOUT_MS`].
+    /// Requests shims; false when the zygote accepts no request within [`REQUEST_TIMEOUT_MS`].
     pub(super) async fn request_shims(&self, count: u32) -> bool {
         let Ok(bytes) = encode(&ZygoteRequest::Fork { count }) else {
             return false;
@@ -84,7 +84,7 @@ impl ZygoteClient {
             .unwrap_or(false)
     }
 
-    /// How long it has been silent.
+    /// How long ago it last sent a message.
     pub(super) fn silence(&self) -> Duration {
         self.last_message
             .lock()
@@ -92,7 +92,7 @@ impl ZygoteClient {
             .elapsed()
     }
 
-    /// Takes in one message; none when the zygote is gone.
+    /// Receives one message; none when the zygote is gone.
     pub(super) async fn receive(&self) -> Option<(ZygoteEvent, Option<OwnedFd>)> {
         let mut buffer = vec![0; MESSAGE_BYTES];
         loop {
@@ -117,16 +117,16 @@ impl ZygoteClient {
 
     /// Kills it; a zygote that does not answer may be stopped, and would never end.
     pub(super) fn kill(&self) {
-        // Not reaped yet, so its pid is its own.
+        // Not reaped yet, so its pid is not reused.
         let _gone = self.child().kill();
     }
 
-    /// Lets it end by itself.
+    /// Closes the connection, after which it exits.
     pub(super) fn shutdown(&self) {
         let _gone = rustix::net::shutdown(self.socket.get_ref(), rustix::net::Shutdown::Both);
     }
 
-    /// Waits for its end, which is forced where it does not come by itself, and reaps it.
+    /// Waits for its exit, kills it after a timeout, and reaps it.
     pub(super) async fn wait_exit(&self) {
         let limit = Duration::from_millis(SHUTDOWN_TIMEOUT_MS);
         match self.exit_fd() {
@@ -136,14 +136,14 @@ impl ZygoteClient {
                     let _ended = end.readable().await;
                 }
             }
-            // Without a descriptor to wait by.
+            // No descriptor is left to wait on.
             Err(_) => self.kill(),
         }
         let _status = self.child().wait();
         self.dead.cancel();
     }
 
-    /// A descriptor that is readable once it has ended; opened for that only.
+    /// A pidfd that is readable once it has ended; opened for that only.
     fn exit_fd(&self) -> io::Result<AsyncFd<OwnedFd>> {
         let pid = Pid::from_child(&self.child());
         async_fd::register(pidfd_open(pid, PidfdFlags::empty())?, Interest::READABLE)

@@ -1,12 +1,12 @@
-//! Which numbers of descriptors are in use.
+//! Finds descriptor numbers that are not in use.
 
 use std::ops::Range;
 
-/// Numbers that one poll(2) looks at.
+/// How many numbers one poll(2) checks.
 pub(crate) const SCAN_FDS: i32 = 128;
 const SCAN_LEN: usize = SCAN_FDS.unsigned_abs() as usize;
 
-/// How many of these numbers, the first [`SCAN_FDS`] at most, no open descriptor has.
+/// How many of these numbers, the first [`SCAN_FDS`] at most, are not open.
 pub(crate) fn count_unused(numbers: Range<i32>) -> u64 {
     let empty = libc::pollfd {
         fd: -1,

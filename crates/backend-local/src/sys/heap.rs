@@ -1,16 +1,15 @@
-//! The process's own memory: its heap, and its program's pages.
+//! The resident memory of the process: its heap, and its program's pages.
 
-/// Free bytes at the end of an arena beyond which they go back to the system at once.
+/// Free bytes at the end of an arena beyond which they are returned to the system at once.
 #[cfg(target_env = "gnu")]
 const TRIM_BYTES: libc::c_int = 8 * 1024 * 1024;
-/// Allocations of this size are mapped apart, and unmapped when they are freed.
+/// Allocations of this size are mapped separately, and unmapped when they are freed.
 #[cfg(target_env = "gnu")]
 const MMAP_BYTES: libc::c_int = 1024 * 1024;
 
-/// Lets arenas keep what they free, until [`trim_heap`]. By default the C library gives the end
-/// of an arena back as soon as 128 KiB of it are free, so that a server pays for system calls,
-/// page faults and zeroing with each request (mallopt(3)). To be called before other threads
-/// run.
+/// Makes arenas keep what is freed, until [`trim_heap`]. By default the C library returns the end
+/// of an arena as soon as 128 KiB of it are free, so that a server pays for system calls, page
+/// faults and zeroing with each request (mallopt(3)). To be called before other threads run.
 pub fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     {
@@ -22,9 +21,9 @@ pub fn keep_freed_memory() {
     }
 }
 
-/// Gives free memory of the heap back to the system. The C library keeps it otherwise: much was
-/// allocated in between, by many threads, and what is still in use keeps the ends of their
-/// arenas in place. Takes milliseconds.
+/// Returns free memory of the heap to the system. The C library keeps it otherwise: much was
+/// allocated in between, by many threads, and what is still in use keeps the ends of their arenas
+/// in place. Takes milliseconds.
 pub fn trim_heap() {
     #[cfg(target_env = "gnu")]
     {
@@ -34,8 +33,8 @@ pub fn trim_heap() {
     }
 }
 
-/// Lets go of the pages of our own program that are mapped now. What only the start needed is not
-/// resident any more; what is called again is mapped again, from the page cache.
+/// Unmaps the pages of our own program. What only the start needed is not resident any more; what
+/// is called again is mapped again, from the page cache.
 pub fn unmap_program() {
     if let Some((begin, bytes)) = program_text() {
         let begin = std::ptr::with_exposed_provenance_mut(begin);
@@ -46,7 +45,7 @@ pub fn unmap_program() {
     }
 }
 
-/// The executable mapping this function is in: where it begins, and its bytes.
+/// The executable mapping that contains this function: its address and size in bytes.
 fn program_text() -> Option<(usize, usize)> {
     let own = program_text as fn() -> Option<(usize, usize)> as usize;
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;

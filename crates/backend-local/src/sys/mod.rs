@@ -1,5 +1,4 @@
-//! The kernel's calls in the shapes this crate needs them: what is unsafe is here, or in
-//! [`ostler_sandbox::spawn`].
+//! Wrappers of system calls for this crate; unsafe code is here, or in [`ostler_sandbox::spawn`].
 
 pub(crate) use ostler_egress::async_fd;
 pub(crate) use ostler_sandbox::spawn::{

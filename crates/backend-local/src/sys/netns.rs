@@ -11,13 +11,12 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::signals::last_errno;
 
-/// The network namespace a process is in, by the inode that names it; none where it may not be
-/// looked at.
+/// The network namespace of a process, by its inode; none where it may not be inspected.
 pub(crate) fn netns_of(pid: i32) -> Option<u64> {
     namespace_inode(&format!("/proc/{pid}/ns/net"))
 }
 
-/// The one this process is in, which it never leaves.
+/// The namespace of this process, which it never leaves.
 pub(crate) fn own_netns() -> Option<u64> {
     static READ: OnceLock<Option<u64>> = OnceLock::new();
     *READ.get_or_init(|| namespace_inode("/proc/self/ns/net"))
@@ -27,7 +26,7 @@ fn namespace_inode(link: &str) -> Option<u64> {
     Some(fs::metadata(link).ok()?.ino())
 }
 
-/// What socket(2) takes.
+/// The arguments of socket(2).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SocketKind {
     pub(crate) family: AddressFamily,
@@ -35,12 +34,12 @@ pub(crate) struct SocketKind {
     pub(crate) protocol: Option<Protocol>,
 }
 
-/// A socket in the network namespace of a process, which may also be in another user namespace.
-/// It stays there wherever it is used from. Made by a child that shares our descriptors: to
-/// enter a user namespace a process must have a single thread, and this one must not enter any.
+/// Creates a socket in the network namespace of a process, which may also be in another user
+/// namespace. It stays there wherever it is used. Created by a child that shares our descriptors:
+/// to enter a user namespace a process must have a single thread, and this one must not enter any.
 ///
 /// # Errors
-/// The process is gone, or its namespaces may not be entered (setns(2)).
+/// When the process is gone, or its namespaces may not be entered (setns(2)).
 pub(crate) fn socket_in_netns(pid: i32, socket_kind: &SocketKind) -> Result<OwnedFd, Errno> {
     let process = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
     let pidfd = pidfd_open(process, PidfdFlags::empty())?;
@@ -50,7 +49,7 @@ pub(crate) fn socket_in_netns(pid: i32, socket_kind: &SocketKind) -> Result<Owne
     } else {
         libc::CLONE_NEWNET | libc::CLONE_NEWUSER
     };
-    // A number for the child to put its socket at.
+    // A descriptor number that the child replaces with its socket.
     let flags = SocketFlags::CLOEXEC;
     let target_fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     let task = SocketTask {
@@ -71,7 +70,7 @@ pub(crate) fn socket_in_netns(pid: i32, socket_kind: &SocketKind) -> Result<Owne
     }
 }
 
-/// What the child is to do, in numbers.
+/// The arguments of the child, in numbers.
 #[derive(Debug)]
 struct SocketTask {
     pidfd: i32,
@@ -80,9 +79,9 @@ struct SocketTask {
     target_fd: i32,
 }
 
-/// Has a child run the errand; what it left with: an error number or 0.
+/// Runs the task in a child and returns its exit status: an error number or 0.
 fn run_in_child(task: &SocketTask) -> Result<i32, Errno> {
-    // No signal at its end: nobody but us waits for it.
+    // No exit signal: nothing else waits for it.
     let flags = libc::CLONE_FILES;
     // SAFETY: without CLONE_VM the child has a copy of this thread's memory and stack; it makes
     // system calls on numbers only and leaves, whatever locks other threads held.

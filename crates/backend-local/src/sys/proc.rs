@@ -1,4 +1,4 @@
-//! What proc(5) tells of processes.
+//! Reads information on processes from proc(5).
 
 use std::fs;
 use std::io::{self, Read};
@@ -7,23 +7,23 @@ use std::sync::OnceLock;
 use super::process_name;
 use crate::open_files;
 
-/// Most directory rounds of one walk; a tree that outgrows it is walked again by the caller.
+/// The most processes of one walk; the caller repeats the walk for a larger tree.
 const WALK_MAX: usize = 65_536;
 /// The name some runtimes give their first thread, and with it their process.
 const ANONYMOUS: &str = "MainThread";
-/// Characters of a name, as many as the kernel keeps bytes of it.
+/// The length to which the kernel truncates a name, in bytes.
 const NAME_CHARS: usize = 15;
-/// Bytes of an environment that are searched for a variable.
+/// How many bytes of an environment are searched.
 const ENVIRON_BYTES: u64 = 2 * 1024 * 1024;
 
-/// This boot of the machine.
+/// The id of this boot of the machine.
 pub(crate) fn boot_id() -> String {
     static READ: OnceLock<String> = OnceLock::new();
     let read = || fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     READ.get_or_init(|| read().trim().to_owned()).clone()
 }
 
-/// What `/proc/<pid>/stat` tells.
+/// The fields of `/proc/<pid>/stat` used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) state: u8,
@@ -41,7 +41,7 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// Whether it still runs code: neither zombie nor dead.
+    /// Whether it is neither zombie nor dead.
     pub(crate) const fn is_alive(&self) -> bool {
         !matches!(self.state, b'Z' | b'X')
     }
@@ -52,7 +52,7 @@ impl Stat {
     }
 }
 
-/// Reads one process; none when it is not there.
+/// Reads the fields of one process; none when it does not exist.
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
@@ -66,9 +66,9 @@ pub(crate) fn named_stat(pid: i32) -> Option<(Stat, String)> {
     Some((stat, name))
 }
 
-/// What people call a process: its name, but where that is a runtime's own word for its first
-/// thread (Node.js from 24 on) the base name of its program; without what some add in
-/// parentheses, which is cut off anywhere.
+/// The name of a process for display: its name, or, where that is a runtime's name for its first
+/// thread (Node.js from 24 on), the base name of its program; without a suffix in parentheses,
+/// which may be cut off anywhere.
 pub(crate) fn display_name(pid: i32, mut name: String) -> String {
     if name != ANONYMOUS {
         let added = name.find(" (").filter(|at| *at > 0);
@@ -79,7 +79,7 @@ pub(crate) fn display_name(pid: i32, mut name: String) -> String {
     let program = arguments.split(|byte| *byte == 0).next();
     let base = program.and_then(|it| it.rsplit(|byte| *byte == b'/').next());
     let base = String::from_utf8_lossy(base.unwrap_or_default()).into_owned();
-    // What was written over is a title with blanks, not a path.
+    // The overwritten arguments are a title with spaces, not a path.
     match base.split_ascii_whitespace().next() {
         Some(word) => word.chars().take(NAME_CHARS).collect(),
         None => name,
@@ -87,12 +87,12 @@ pub(crate) fn display_name(pid: i32, mut name: String) -> String {
 }
 
 fn parse_stat(bytes: &[u8]) -> Option<Stat> {
-    // The name stands in parentheses and may hold anything, parentheses too.
+    // The name is in parentheses and may contain anything, parentheses too.
     let after = bytes.iter().rposition(|&byte| byte == b')')? + 1;
     let text = std::str::from_utf8(bytes.get(after..)?).ok()?;
     let mut fields = text.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
-    // Field 4 of proc(5), whose numbers are used from here on, stands in place 0.
+    // Index 0 is field 4 of proc(5)'s `stat`.
     let numbers: Vec<i64> = fields
         .map_while(|field| field.parse().ok())
         .take(21)
@@ -111,7 +111,7 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     })
 }
 
-/// The start time of a process, 0 when it is not there.
+/// The start time of a process, 0 when it does not exist.
 pub(crate) fn start_time(pid: i32) -> u64 {
     stat(pid).map_or(0, |stat| stat.start)
 }
@@ -121,10 +121,10 @@ pub(crate) fn is_same(pid: i32, start: u64) -> bool {
     stat(pid).is_some_and(|stat| stat.start == start && stat.is_alive())
 }
 
-/// The same.
+/// As [`is_same`].
 ///
 /// # Errors
-/// When no descriptor is left to look by.
+/// When no descriptor is left to read by.
 pub(crate) fn try_is_same(pid: i32, start: u64) -> io::Result<bool> {
     match fs::read(format!("/proc/{pid}/stat")) {
         Ok(bytes) => {
@@ -136,7 +136,7 @@ pub(crate) fn try_is_same(pid: i32, start: u64) -> io::Result<bool> {
     }
 }
 
-/// Whether the process goes by the name of a zygote or a shim.
+/// Whether the process has the name of a zygote or a shim.
 pub(crate) fn has_role(pid: i32) -> bool {
     let name = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     [process_name::ZYGOTE, process_name::SHIM]
@@ -144,7 +144,7 @@ pub(crate) fn has_role(pid: i32) -> bool {
         .any(|role| name.trim_ascii_end() == role.to_bytes())
 }
 
-/// Every process there is.
+/// All processes.
 pub(crate) fn all() -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -155,7 +155,7 @@ pub(crate) fn all() -> Vec<i32> {
         .collect()
 }
 
-/// Direct children, dead or alive.
+/// Direct children, zombies included.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
     try_children(pid).unwrap_or_else(|| {
         let is_child = |child: &i32| stat(*child).is_some_and(|stat| stat.parent == pid);
@@ -176,8 +176,8 @@ fn try_children(pid: i32) -> Option<Vec<i32>> {
     Some(found)
 }
 
-/// Children and theirs, whether dead or alive, the root not among them. Without the kernel's
-/// lists of children, by the parents of all processes.
+/// All descendants, zombies included, without the root. Without the kernel's lists of children, by
+/// the parents of all processes.
 pub(crate) fn descendants(root: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let Some(children) = try_children(root) else {
@@ -213,7 +213,7 @@ fn descendants_by_parents(root: i32) -> Vec<i32> {
     found
 }
 
-/// Whether the environment a process was started with holds `environ_variable` (`NAME=value`).
+/// Whether the environment a process was started with contains `variable` (`NAME=value`).
 fn has_variable(pid: i32, variable: &[u8]) -> bool {
     environment(pid)
         .split(|&byte| byte == 0)
@@ -230,7 +230,7 @@ pub(crate) fn environ_variable(pid: i32, name: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Empty where it may not be read.
+/// The environment a process was started with; empty where it may not be read.
 fn environment(pid: i32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let file = fs::File::open(format!("/proc/{pid}/environ"));
@@ -240,7 +240,8 @@ fn environment(pid: i32) -> Vec<u8> {
     }
 }
 
-/// Living processes whose first environment holds `environ_variable`, or that are in process `group`.
+/// Live processes whose initial environment contains `variable`, or that are in process group
+/// `group`.
 pub(crate) fn members(variable: &[u8], group: Option<i32>) -> Vec<i32> {
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     let belongs = |pid: &i32| {

@@ -1,4 +1,4 @@
-//! Clocks.
+//! Reading the clocks.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ pub(crate) fn timestamp(ns: i64) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(ns)).unwrap_or_default()
 }
 
-/// One moment on both clocks: the wall's for people, the monotonic one to measure by.
+/// One moment on both clocks: the wall clock for display, the monotonic one to measure durations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClockReading {
     wall_ns: i64,
@@ -33,12 +33,12 @@ impl ClockReading {
         }
     }
 
-    /// For people.
+    /// The wall clock time.
     pub(crate) fn timestamp(&self) -> Timestamp {
         timestamp(self.wall_ns)
     }
 
-    /// Milliseconds since an earlier one.
+    /// Milliseconds since an earlier reading, on the monotonic clock.
     pub(crate) fn ms_since(&self, earlier: &Self) -> u64 {
         let passed = self.monotonic.saturating_duration_since(earlier.monotonic);
         u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)

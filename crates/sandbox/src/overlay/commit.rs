@@ -1,15 +1,15 @@
-//! The way of changes to the host. Each step stands on the host whole or not at all, and never
-//! in the place of anything the command did not see:
+//! Writes the changes of an overlay to the host. Each step is applied to the host atomically, and
+//! never replaces anything the command did not see:
 //!
-//! 1. what was in directories that become something else goes,
-//! 2. what is new or changed is made beside its place, noted, and exchanged with what stands
-//!    there; what came out of the exchange must be what the command saw, or it is put back,
-//! 3. what is gone goes, directories after what was in them,
+//! 1. entries of directories that become something else are removed,
+//! 2. new and changed entries are staged beside their final path, logged, and exchanged with what
+//!    is there; what the exchange returns must be what the command saw, or it is put back,
+//! 3. deleted entries are removed, directories after their entries,
 //! 4. directories get their modes, the deepest first.
 //!
-//! A step that was carried out is known by its inode, so that a commit can go on where a killed
-//! process left it. Nothing is flushed to the disk, as with every other writer of files: after
-//! a loss of power the host has what its file system kept.
+//! A step that was executed is recognised by its inode, so that a commit can be resumed where a
+//! killed process left it. Nothing is flushed to the disk, as with most other programs that write
+//! files: after a power loss the host has what its file system kept.
 
 use std::collections::BTreeSet;
 use std::io;

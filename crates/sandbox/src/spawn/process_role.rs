@@ -18,12 +18,12 @@ pub fn become_subreaper() {
     let _set = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// Which side of a fork this is.
+/// The side of a fork.
 #[derive(Debug)]
 pub enum Forked {
     /// The new process.
     Child,
-    /// The old one, with the new one's pid.
+    /// The parent, with the child's pid.
     Parent(i32),
 }
 

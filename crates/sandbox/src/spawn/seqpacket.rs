@@ -56,7 +56,7 @@ pub fn send(
     retry_on_intr(|| sendmsg(socket, &parts, &mut ancillary, flags)).map(|_| ())
 }
 
-/// What one receive brought.
+/// The result of one receive.
 #[derive(Debug)]
 pub struct Packet {
     /// Bytes of the message at the start of the buffer; 0 is the peer's end.

@@ -19,7 +19,7 @@ use crate::local::tree_members::{self, TreeInfo};
 use crate::sys::async_fd;
 use crate::sys::netns::{self, SocketKind};
 
-/// How long a connection may take, in milliseconds: nothing here is further than loopback.
+/// How long a connection may take, in milliseconds: every destination is on loopback.
 pub(in crate::local) const CONNECT_MS: u64 = 2_000;
 
 /// A connected non-blocking stream socket.
@@ -47,7 +47,7 @@ pub(in crate::local) async fn connect(
     Ok(socket)
 }
 
-/// A stream socket where the tree listens.
+/// A stream socket in the namespace where the tree listens.
 fn open_socket(
     shims: &ShimManager,
     id: ExecutionId,
@@ -71,7 +71,7 @@ fn open_socket(
     }
 }
 
-/// The namespace to dial in where it is not ours: the one in which a member listens on that
+/// The namespace to connect in where it is not ours: the one in which a member listens on that
 /// port, else the leader's.
 fn foreign_netns(
     shims: &ShimManager,

@@ -8,9 +8,9 @@ use ostler_model::ByteString;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 
-/// Bytes of the answers read at once; the kernel fills no more into one.
+/// How many bytes of replies are read at once; the kernel puts no more into one message.
 const ANSWER_BYTES: usize = 32 * 1024;
-/// Sockets of one kind that are looked at.
+/// How many sockets of one kind are read.
 const ROWS_MAX: usize = 1_000_000;
 /// The bit of `TCP_LISTEN`, for unix sockets too.
 const LISTENING: u32 = 1 << 10;
@@ -28,13 +28,13 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// `struct inet_diag_sockid`.
 const SOCKID_BYTES: usize = 48;
-/// Where `struct inet_diag_msg` has its source port, source address, the length of the queue of
-/// connections, and inode.
+/// Offsets in `struct inet_diag_msg`: source port, source address, length of the accept queue, and
+/// inode.
 const INET_PORT: usize = 4;
 const INET_SOURCE: usize = 8;
 const INET_QUEUE: usize = 56;
 const INET_INODE: usize = 68;
-/// Where `struct unix_diag_msg` has its inode, and where it ends.
+/// Offsets in `struct unix_diag_msg`: its inode, and its end.
 const UNIX_INODE: usize = 4;
 const UNIX_BYTES: usize = 16;
 
@@ -43,7 +43,7 @@ const UNIX_BYTES: usize = 16;
 pub(super) struct TcpRow {
     pub(super) inode: u64,
     pub(super) address: SocketAddr,
-    /// Connections that wait to be accepted.
+    /// How many connections wait to be accepted.
     pub(super) accept_queue: u32,
 }
 
@@ -60,19 +60,19 @@ pub(super) fn socket_params() -> (AddressFamily, SocketType, Option<rustix::net:
     (AddressFamily::NETLINK, SocketType::DGRAM, protocol)
 }
 
-/// A line to the kernel about the namespace its socket was made in.
+/// A sock_diag socket of the network namespace it was opened in.
 #[derive(Debug)]
 pub(super) struct SockDiag(OwnedFd);
 
 impl SockDiag {
-    /// About the calling thread's own namespace.
+    /// Opens one in the calling thread's namespace.
     pub(super) fn open() -> Result<Self, Errno> {
         let (family, kind, protocol) = socket_params();
         let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, protocol)?;
         Ok(Self(socket))
     }
 
-    /// Over a socket of this [`socket_params`].
+    /// Wraps a socket created with [`socket_params`].
     pub(super) const fn from_socket(socket: OwnedFd) -> Self {
         Self(socket)
     }
@@ -99,7 +99,7 @@ impl SockDiag {
         Ok(rows)
     }
 
-    /// Asks, and hands over the messages of the answer until one is refused.
+    /// Sends a request and passes on the messages of the reply until one is refused.
     fn dump(&self, body: &[u8], mut on_message: impl FnMut(&[u8]) -> bool) -> Result<(), Errno> {
         rustix::net::send(&self.0, &request(body), SendFlags::empty())?;
         let mut buffer = vec![0; ANSWER_BYTES];
@@ -178,7 +178,7 @@ fn tcp_row(body: &[u8]) -> Option<TcpRow> {
         let [a, b, c, d, ..] = source;
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     } else {
-        // An IPv4 address in the clothes of IPv6 is told as what people call it.
+        // An IPv4-mapped IPv6 address is reported as IPv4.
         IpAddr::V6(Ipv6Addr::from(source)).to_canonical()
     };
     Some(TcpRow {

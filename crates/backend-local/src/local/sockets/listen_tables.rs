@@ -1,5 +1,5 @@
-//! What listens in a network namespace, asked for once where several services look at the same
-//! time.
+//! Listening sockets of a network namespace, cached where several services are inspected at the
+//! same time.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,30 +12,31 @@ use rustix::io::Errno;
 use super::diag::{self, SockDiag, TcpRow, UnixRow};
 use crate::sys::netns::{self, SocketKind};
 
-/// How old what is shared may be, in milliseconds.
+/// How old a shared result may be, in milliseconds.
 const FRESH_MS: u64 = 10;
-/// The same at most, where asking takes long: it is asked for at most a tenth of the time.
+/// The greatest such age where reading is slow, in milliseconds: at most a tenth of the time is
+/// spent reading.
 const FRESH_MAX_MS: u64 = 250;
-/// How much longer it is shared than asking took.
+/// How many times longer a result is shared than its reading took.
 const FRESH_TIMES: u32 = 10;
-/// Namespaces of one execution that are remembered; the others are entered each time.
+/// How many namespaces of one execution are cached; others are entered each time.
 const NETNS_MAX: usize = 8;
 /// State `TCP_LISTEN` in `/proc/<pid>/net/tcp`.
 const LISTENING: &str = "0A";
 
-/// The listening sockets of our own network namespace, shared by whoever looks.
+/// The listening sockets of our own network namespace, shared by all readers.
 #[derive(Debug, Default)]
 pub(in crate::local) struct ListenTables(Mutex<SharedTable>);
 
 #[derive(Debug, Default)]
 struct SharedTable {
     diag: Option<SockDiag>,
-    /// With the moment until which they are shared.
+    /// The rows and the time until which they are shared.
     tcp: Option<(Instant, Arc<[TcpRow]>)>,
 }
 
-/// Lines to the kernel about the network namespaces of one execution that are not ours. Each
-/// keeps its namespace alive: they go with what is known of the execution.
+/// Sock_diag sockets of the foreign network namespaces of one execution. Each keeps its namespace
+/// alive: they are dropped with the information on the execution.
 #[derive(Debug, Default)]
 pub(in crate::local) struct NetnsDiagCache(Mutex<HashMap<u64, Arc<SockDiag>>>);
 
@@ -47,7 +48,7 @@ pub(super) struct NetworkNamespace {
 }
 
 impl NetworkNamespace {
-    /// The one a process is in.
+    /// The namespace of a process.
     pub(super) fn of(pid: i32) -> Option<Self> {
         let inode = netns::netns_of(pid)?;
         Some(Self { inode, pid })
@@ -60,8 +61,7 @@ impl NetworkNamespace {
 }
 
 impl ListenTables {
-    /// What listens by TCP in a network namespace; by proc(5) where the kernel does not tell
-    /// otherwise.
+    /// TCP listeners of a network namespace; from proc(5) where sock_diag is not available.
     pub(super) fn tcp(
         &self,
         network: NetworkNamespace,
@@ -75,7 +75,7 @@ impl ListenTables {
         rows.unwrap_or_else(|_refused| rows_from_proc(&network.pid.to_string()).into())
     }
 
-    /// What listens on named unix sockets there; nothing where the kernel does not tell.
+    /// Listeners on named unix sockets there; nothing where sock_diag is not available.
     pub(super) fn unix(
         &self,
         network: NetworkNamespace,
@@ -89,7 +89,7 @@ impl ListenTables {
         rows.unwrap_or_default()
     }
 
-    /// What listens by TCP in our own namespace, asked for now.
+    /// TCP listeners of our own namespace, read now.
     pub(super) fn own_tcp_uncached(&self) -> Arc<[TcpRow]> {
         self.lock().tcp = None;
         self.own_tcp()
@@ -100,9 +100,9 @@ impl ListenTables {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is shared of the same, or why the kernel does not tell.
+    /// The shared rows of the same, or why sock_diag is not available.
     pub(super) fn own_tcp(&self) -> Result<Arc<[TcpRow]>, Errno> {
-        // Held while asking: who comes meanwhile waits for this answer and shares it.
+        // Held while reading: a concurrent caller waits for this result and shares it.
         let mut shared = self.lock();
         if let Some((until, rows)) = &shared.tcp
             && Instant::now() < *until
@@ -113,7 +113,7 @@ impl ListenTables {
         let diag = shared.diag.take().map_or_else(SockDiag::open, Ok)?;
         let requested_at = Instant::now();
         let rows: Arc<[TcpRow]> = diag.tcp()?.into();
-        // Only one that answered to the end is asked again.
+        // Only a socket whose reply was complete is used again.
         shared.diag = Some(diag);
         let fresh = (requested_at.elapsed() * FRESH_TIMES).clamp(
             Duration::from_millis(FRESH_MS),
@@ -163,7 +163,7 @@ impl NetnsDiagCache {
     }
 }
 
-/// What listens in the network namespace of a process, by proc(5).
+/// TCP listeners in the network namespace of a process, from proc(5).
 fn rows_from_proc(pid: &str) -> Vec<TcpRow> {
     let tables = ["tcp", "tcp6"]
         .map(|table| fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default());
@@ -203,7 +203,7 @@ fn parse_ip(hex: &str) -> Option<IpAddr> {
         Ok(four) => Some(IpAddr::V4(Ipv4Addr::from(four))),
         Err(_) => {
             let sixteen = <[u8; 16]>::try_from(bytes.as_slice()).ok()?;
-            // As in the answers of the kernel.
+            // As in the replies of sock_diag.
             Some(IpAddr::V6(Ipv6Addr::from(sixteen)).to_canonical())
         }
     }

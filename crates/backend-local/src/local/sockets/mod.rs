@@ -1,4 +1,4 @@
-//! Listening sockets: what the kernel tells of them, whose they are, how they are dialled.
+//! Listening sockets: reading them from the kernel, finding their owners, connecting to them.
 
 mod connect;
 mod diag;

@@ -1,4 +1,4 @@
-//! Who holds ports of the host, whosever they are.
+//! Finds the processes that listen on ports of the host, of any user.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,18 +12,18 @@ use crate::local::tree_members;
 use crate::shim::EXECUTION_VARIABLE;
 use crate::sys::proc;
 
-/// Characters of a command line that are told.
+/// How many characters of a command line are reported.
 const COMMAND_CHARS: usize = 200;
-/// Bytes of a command line that are read for them.
+/// How many bytes of a command line are read for them.
 const COMMAND_BYTES: u64 = 4 * 1024;
-/// Ancestors that are asked whose a process is.
+/// How many ancestors are searched for the execution a process belongs to.
 const ANCESTORS_MAX: usize = 16;
 
-/// A listening socket with one who holds it.
+/// A listening socket with a process that holds it.
 type PortRow<'a> = (&'a TcpRow, Option<i32>);
 
-/// The holders of these ports, by port. Processes of other users cannot be looked at but by
-/// root: their sockets have no pid.
+/// The holders of these ports, by port. Only root can inspect processes of other users: their
+/// sockets have no pid.
 pub(in crate::local) fn port_holders(shims: &ShimManager, ports: &[u16]) -> Vec<PortHolder> {
     let rows = shims.tables.own_tcp_uncached();
     let port_rows = matching_rows(&rows, ports);
@@ -31,7 +31,7 @@ pub(in crate::local) fn port_holders(shims: &ShimManager, ports: &[u16]) -> Vec<
     port_rows.into_iter().map(describe).collect()
 }
 
-/// By port; a port that one process listens on several times is told once.
+/// Sorted by port; a port that one process listens on several times is reported once.
 fn matching_rows<'a>(rows: &'a [TcpRow], ports: &[u16]) -> Vec<PortRow<'a>> {
     let mut rows_owned: Vec<PortRow<'_>> = rows
         .iter()
@@ -51,7 +51,7 @@ fn find_owners(rows: &mut [PortRow<'_>]) {
         return;
     }
     let mut pids = proc::all();
-    // Of those who share a socket, who opened it is usually the oldest.
+    // Of the processes that share a socket, the oldest has usually opened it.
     pids.sort_unstable();
     for pid in pids {
         if missing == 0 {
@@ -84,7 +84,7 @@ fn describe_holder(
     }
 }
 
-/// The arguments of a process, with blanks between them.
+/// The arguments of a process, separated by spaces.
 fn command_line(pid: i32) -> String {
     use std::io::Read;
     let mut bytes = Vec::new();
@@ -99,7 +99,7 @@ fn command_line(pid: i32) -> String {
     escape(words.join(" ").trim_end())
 }
 
-/// On one line, without control characters, and not too long.
+/// Makes a text one line, without control characters, and limits its length.
 fn escape(text: &str) -> String {
     let visible = |it: char| -> Box<dyn Iterator<Item = char>> {
         if it.is_control() {
@@ -111,8 +111,8 @@ fn escape(text: &str) -> String {
     text.chars().flat_map(visible).take(COMMAND_CHARS).collect()
 }
 
-/// The execution a process belongs to. Servers that write their state over their environment
-/// have ancestors that do not, and a shim above all of them.
+/// The execution a process belongs to. Servers that overwrite their environment with a title have
+/// ancestors that do not, and a shim above all of them.
 fn execution_of(
     pid: i32,
     execution_of_shim: impl Fn(i32) -> Option<ExecutionId>,

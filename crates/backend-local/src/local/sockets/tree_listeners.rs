@@ -1,4 +1,4 @@
-//! Whose of the listening sockets are: by the descriptors of the members of a tree.
+//! Finds the listening sockets of a tree by the descriptors of its members.
 
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
@@ -14,11 +14,11 @@ use super::listen_tables::{ListenTables, NetnsDiagCache, NetworkNamespace};
 
 /// Bytes of a link's target that names a socket: `socket:[` and an inode.
 const LINK_BYTES: usize = 64;
-/// How long the descriptors of members that do not change need not be walked again, in
-/// milliseconds: a socket could be handed to them from outside of the tree.
+/// How long the descriptors of unchanged members are not scanned again, in milliseconds: a socket
+/// could be passed to them from outside the tree.
 const CACHE_MS: u64 = 30_000;
 
-/// Where to look, and for what.
+/// The tree and the tables to search.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::local) struct SocketQuery<'a> {
     pub(in crate::local) tables: &'a ListenTables,
@@ -29,15 +29,15 @@ pub(in crate::local) struct SocketQuery<'a> {
     pub(in crate::local) request: SnapshotRequest,
 }
 
-/// What listens.
+/// The result.
 #[derive(Debug, Default)]
 pub(in crate::local) struct ListeningSockets {
     pub(in crate::local) listeners: Vec<TcpListenerInfo>,
     pub(in crate::local) unix: Vec<UnixListenerInfo>,
 }
 
-/// What the last walk through the descriptors of a tree found, where all of it was in our own
-/// network namespace.
+/// The result of the last scan of a tree's descriptors, where all members were in our own network
+/// namespace.
 #[derive(Debug, Default)]
 pub(in crate::local) struct SocketScanCache(Mutex<Option<SocketScan>>);
 
@@ -47,7 +47,7 @@ struct SocketScan {
     members: Vec<(i32, u64)>,
     /// Listening sockets of the tree.
     owners: Vec<(u64, ProcessFd)>,
-    /// Those of others, by inode.
+    /// Listening sockets of other processes, by inode.
     foreign: HashSet<u64>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct ProcessFd {
 }
 
 impl ProcessFd {
-    /// Whether it is this socket now.
+    /// Whether it refers to this socket now.
     fn is(self, socket: u64) -> bool {
         let link = format!("/proc/{}/fd/{}", self.pid, self.number);
         let mut target = [MaybeUninit::uninit(); LINK_BYTES];
@@ -68,7 +68,7 @@ impl ProcessFd {
     }
 }
 
-/// The sockets that processes in one network namespace hold, with one who holds each.
+/// The sockets that processes in one network namespace hold, with one holder each.
 #[derive(Debug)]
 pub(super) struct NetnsSockets {
     pub(super) network: NetworkNamespace,
@@ -76,7 +76,7 @@ pub(super) struct NetnsSockets {
 }
 
 impl NetnsSockets {
-    /// Of these processes, by namespace: theirs may differ.
+    /// Groups these processes by namespace, which may differ.
     pub(super) fn group_by_netns(pids: impl Iterator<Item = i32>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for pid in pids {
@@ -96,21 +96,21 @@ impl NetnsSockets {
             }
         }
         for group in &mut groups {
-            // Stable: of those who share a socket, the first one asked about stays.
+            // A stable sort: of the processes that share a socket, the first one stays.
             group.sockets.sort_by_key(|(inode, _)| *inode);
             group.sockets.dedup_by_key(|(inode, _)| *inode);
         }
         groups
     }
 
-    /// Who holds a socket.
+    /// The holder of a socket.
     pub(super) fn owner(&self, inode: u64) -> Option<ProcessFd> {
         let at = self.sockets.binary_search_by_key(&inode, |(it, _)| *it);
         at.ok().map(|at| self.sockets[at].1)
     }
 }
 
-/// Looks at them.
+/// Finds the listeners.
 pub(in crate::local) fn find_listeners(query: &SocketQuery<'_>) -> ListeningSockets {
     let mut listening = ListeningSockets::default();
     let pids = || query.members.iter().map(|(pid, _)| *pid);
@@ -146,8 +146,8 @@ fn listener(row: &TcpRow, fd: ProcessFd) -> TcpListenerInfo {
     }
 }
 
-/// What is known already, where nothing can have changed but that sockets were closed: the same
-/// processes, every listening socket of the host known as theirs or somebody else's.
+/// The cached result, valid where nothing but closing can have happened: the same processes, and
+/// every listening socket of the host known as theirs or another's.
 fn cached_listeners(query: &SocketQuery<'_>) -> Option<Vec<TcpListenerInfo>> {
     let cache = query.cache.0.lock();
     let cache = cache.unwrap_or_else(PoisonError::into_inner);
@@ -176,8 +176,8 @@ fn all_in_own_netns(members: &[(i32, u64)]) -> bool {
     networks.all(|network| network.is_some_and(NetworkNamespace::is_own))
 }
 
-/// By a walk through every descriptor. The sockets are asked for before it: whoever listens was
-/// open then, and is found unless it was closed.
+/// Scans every descriptor. The sockets are read before that: a listener was open then, and is found
+/// unless it was closed.
 fn scan_listeners(query: &SocketQuery<'_>) -> Vec<TcpListenerInfo> {
     let scanned_at = Instant::now();
     let host = query.tables.own_tcp().ok();
@@ -212,7 +212,7 @@ fn scan_listeners(query: &SocketQuery<'_>) -> Vec<TcpListenerInfo> {
 }
 
 /// Inodes of the sockets a process holds, with a descriptor of each; none where it may not be
-/// looked at.
+/// inspected.
 pub(super) fn sockets_of(pid: i32) -> Vec<(u64, ProcessFd)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let path = format!("/proc/{pid}/fd");
