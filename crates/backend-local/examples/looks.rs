@@ -1,8 +1,8 @@
-//! What one look at the listening sockets of a tree costs, for `cargo xtask bench services`.
+//! Measures one inspection of the listening sockets of a tree, for `cargo xtask bench services`.
 //!
-//! `looks STATE_DIR` reads one order per line, `WHAT SOCKETS COUNT`, and answers each with a line
-//! of durations in nanoseconds, that many sockets listening on the host meanwhile: `snapshot` by
-//! the place, `text` by reading the kernel's tables of TCP as text.
+//! `looks STATE_DIR` reads one request per line, `WHAT SOCKETS COUNT`, and answers each with a line
+//! of durations in nanoseconds, with that many other sockets listening on the host: `snapshot`
+//! through the backend, `text` by reading the kernel's TCP tables as text.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -21,13 +21,14 @@ use tokio::runtime::Runtime;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What looks share what they read from the kernel for; one that is to be measured comes later.
+/// Inspections share what they read for up to this time, in milliseconds; a measured one starts
+/// later.
 const APART_MS: u64 = 12;
-/// How the tree's program is called.
+/// The argument that makes this program the inspected tree.
 const LISTEN_ARGUMENT: &str = "listen";
-/// Looks until its socket must be seen.
+/// How often an inspection may miss a new socket.
 const LOOKS: u32 = 1_000;
-/// Sockets on one address; the next ones take another.
+/// Sockets per address; further ones use the next address.
 const PER_ADDRESS: usize = 1_000;
 
 fn main() -> Outcome<()> {
@@ -39,7 +40,7 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// The tree that is looked at.
+/// The inspected tree.
 fn listen() -> Outcome<()> {
     let _listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     loop {
@@ -47,7 +48,7 @@ fn listen() -> Outcome<()> {
     }
 }
 
-/// A tree that is looked at, and the sockets of others.
+/// The inspected tree, and the sockets of others.
 struct Scene {
     runtime: Runtime,
     place: LocalBackend,
@@ -166,7 +167,7 @@ impl Scene {
     }
 }
 
-/// Until what an earlier look read is too old to be shared.
+/// Waits until an earlier result is too old to be shared.
 fn apart() {
     thread::park_timeout(Duration::from_millis(APART_MS));
 }

@@ -1,7 +1,8 @@
-//! What a durable, journalled command costs over the floor: posix_spawn(3), one pipe, read to
+//! Measures a durable, journalled command against the baseline: posix_spawn(3), one pipe, read to
 //! the end, waitpid(2), in a small process of its own. Rounds of both are interleaved.
 //!
-//! `spawn_bench [STATE_DIR] [ROUNDS] [COMMANDS_PER_ROUND] [PAUSE_MS]`: a pause stands before each of ours.
+//! `spawn_bench [STATE_DIR] [ROUNDS] [COMMANDS_PER_ROUND] [PAUSE_MS]`: a pause precedes each of our
+//! commands.
 #![expect(unsafe_code, reason = "the floor is the C library's own spawn")]
 #![expect(clippy::print_stdout, reason = "a report for people")]
 
@@ -208,7 +209,7 @@ fn private_kib(pid: &str) -> u64 {
         .sum()
 }
 
-/// The floor's process: for each line `LANES COUNT`, one line of microseconds.
+/// The baseline's process: for each line `LANES COUNT`, one line of microseconds.
 struct Floor {
     child: Child,
     input: ChildStdin,

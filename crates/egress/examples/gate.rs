@@ -25,7 +25,7 @@ const BYTES: u64 = 2 << 30;
 const CONNECTIONS: u32 = 3_000;
 const STARTS: usize = 20;
 const PIECE_BYTES: usize = 256 * 1024;
-/// The word that makes this program the client, inside.
+/// The argument that makes this program the client, inside.
 const CLIENT: &str = "client";
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ fn main() {
     }
 }
 
-/// Sends so many bytes as it is asked for, as fast as they are taken.
+/// Serves as many bytes as a client requests, as fast as it reads them.
 fn sink_and_source() -> u16 {
     serve(|mut stream| {
         let piece = vec![7; PIECE_BYTES];
@@ -60,7 +60,7 @@ fn sink_and_source() -> u16 {
     })
 }
 
-/// One byte for one byte.
+/// Replies to one byte with one byte.
 fn call() -> u16 {
     serve(|mut stream| {
         let mut byte = [0];
@@ -154,7 +154,7 @@ fn measure() {
             .output();
         output.expect("nsenter runs").stdout
     };
-    // One question, so that the name has its address.
+    // One query, so that the name is assigned its address.
     inside("python3", &["-c", ASK]);
     let own = std::env::current_exe().expect("a path");
     let (to_bytes, to_calls) = (format!("{FAKE}:{bytes}"), format!("{FAKE}:{calls}"));

@@ -1,4 +1,4 @@
-//! What was found in a command line.
+//! The result of analysing a command line.
 
 use crate::word::{ANYTHING, CommandWord, texts};
 
@@ -7,9 +7,9 @@ use crate::word::{ANYTHING, CommandWord, texts};
 pub(crate) struct Invocation {
     /// Program and arguments.
     pub(crate) words: Vec<CommandWord>,
-    /// Whether it is certain to be what runs; a guess only counts for deny rules.
+    /// Whether it certainly runs; a guess counts for deny rules only.
     pub(crate) certain: bool,
-    /// Whether it only runs what it is given, which is judged by itself.
+    /// Whether it does nothing but run another command, which is evaluated by itself.
     pub(crate) transparent: bool,
 }
 
@@ -31,25 +31,25 @@ impl Invocation {
     }
 }
 
-/// Something that was not understood: never allowed.
+/// A part that was not understood: never allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unresolved {
-    /// What, in words.
+    /// The reason as text.
     pub(crate) reason: String,
-    /// Where.
+    /// The words concerned.
     pub(crate) words: Vec<String>,
 }
 
 /// A file a shell opens for a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Redirect {
-    /// Which.
+    /// The file name.
     pub(crate) target: CommandWord,
     /// Whether it is written.
     pub(crate) writes: bool,
 }
 
-/// A variable that is set, and to what.
+/// A variable that is set, and what is known of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VariableAssignment {
     /// Its name.
@@ -58,21 +58,21 @@ pub(crate) struct VariableAssignment {
     pub(crate) value: ValueClass,
 }
 
-/// What is known of the value a variable gets; the later, the less.
+/// What is known of the value a variable gets; a later variant means less is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ValueClass {
-    /// It keeps the one it has, or none.
+    /// It keeps its value, or stays unset.
     Unchanged,
     /// A whole number.
     Number,
-    /// One word that is no option and that nothing evaluates.
+    /// One word that is not an option and that nothing evaluates.
     Plain,
     /// Anything.
     Unknown,
 }
 
 impl ValueClass {
-    /// Of a value that is known letter by letter.
+    /// Classifies a literal value.
     pub(crate) fn of(text: &str) -> Self {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+=,-".contains(c);
         if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) {
@@ -85,18 +85,18 @@ impl ValueClass {
     }
 }
 
-/// A place where the value of a variable decides what runs.
+/// A use of a variable whose value decides what runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct VariableUse {
     /// The variable, or [`ANYTHING`].
     pub(crate) name: String,
-    /// The most that is harmless there.
+    /// The most permissive class that is harmless there.
     pub(crate) max_harmless: ValueClass,
     /// What it is used for.
     pub(crate) purpose: String,
 }
 
-/// All that was found.
+/// The result of an analysis.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Analysis {
     /// What would run.
@@ -107,7 +107,7 @@ pub(crate) struct Analysis {
     pub(crate) redirects: Vec<Redirect>,
     /// Variables set.
     pub(crate) variables: Vec<VariableAssignment>,
-    /// Variables whose values decide what runs.
+    /// Uses of variables whose values decide what runs.
     pub(crate) uses: Vec<VariableUse>,
 }
 
@@ -126,8 +126,8 @@ impl Analysis {
         self.uses.extend(uses);
     }
 
-    /// Doubts about every use of a variable whose value could be harmful, now that all that is
-    /// set is known.
+    /// Adds an unresolved part for every use of a variable whose value could be harmful, once all
+    /// assignments are known.
     pub(crate) fn resolve_uses(&mut self) {
         for one in std::mem::take(&mut self.uses) {
             if !self.is_harmless_use(&one) {
@@ -141,7 +141,8 @@ impl Analysis {
         }
     }
 
-    /// A number must be seen to be set; elsewhere what nobody here sets is the user's own.
+    /// A number must be set in the command line itself; elsewhere a variable that nothing sets has
+    /// the user's own value.
     fn is_harmless_use(&self, one: &VariableUse) -> bool {
         let same = self.variables.iter().filter(|it| it.name == one.name);
         let value = same
@@ -152,9 +153,9 @@ impl Analysis {
         one.name != ANYTHING && is_set && value <= one.max_harmless && !self.sets_by_name(&one.name)
     }
 
-    /// Whether a builtin sets it, or any that cannot be seen.
+    /// Whether a builtin sets it, or sets a variable whose name is unknown.
     fn sets_by_name(&self, name: &str) -> bool {
-        /// Builtins that take names of variables.
+        /// Builtins that take names of variables to set.
         const SETTERS: [&str; 8] = [
             "read",
             "getopts",
@@ -184,7 +185,7 @@ impl Analysis {
     }
 
     pub(crate) fn add_unresolved_text(&mut self, reason: impl Into<String>, text: &str) {
-        /// Characters of what was not understood that are told.
+        /// How many characters of a part that was not understood are reported.
         const TEXT_CHARS_MAX: usize = 120;
         self.unresolved.push(Unresolved {
             reason: reason.into(),

@@ -1,4 +1,4 @@
-//! Everything a command line would run.
+//! Finds every program a command line would run.
 
 use ostler_model::{ByteString, Command};
 
@@ -7,13 +7,13 @@ use crate::shell::read_script;
 use crate::word::{CommandWord, is_invisible};
 use crate::wrappers::expand;
 
-/// What a command would run.
+/// Analyses a command.
 pub(crate) fn analyze_command(command: &Command) -> Analysis {
     let words = match command {
         Command::Argv { program, args } => {
             std::iter::once(program).chain(args).map(to_word).collect()
         }
-        // The shell itself is one call like any other, and seen through like any other.
+        // The shell itself is an invocation like any other, and is expanded like any other.
         Command::Shell { shell, script } => {
             vec![to_word(shell), CommandWord::certain("-c"), to_word(script)]
         }
@@ -21,7 +21,7 @@ pub(crate) fn analyze_command(command: &Command) -> Analysis {
     analyze_invocations(vec![Invocation::new(words)])
 }
 
-/// What a script for a POSIX shell would run.
+/// Analyses a script for a POSIX shell.
 pub(crate) fn analyze_script(script: &str) -> Analysis {
     let mut analysis = Analysis::default();
     read_script(script, false, &mut analysis);
@@ -42,7 +42,8 @@ fn to_word(text: &ByteString) -> CommandWord {
     }
 }
 
-/// Programs that cannot be named with certainty, and words that look like others.
+/// Adds unresolved parts for programs whose names are not certain, and for words that look like
+/// others.
 fn check_programs(mut analysis: Analysis) -> Analysis {
     let mut unresolved = Analysis::default();
     for invocation in analysis.invocations.iter().filter(|call| call.certain) {
@@ -77,12 +78,12 @@ fn check_programs(mut analysis: Analysis) -> Analysis {
     analysis
 }
 
-/// Scripts were checked when they were read.
+/// The scripts of shells were checked when they were parsed.
 fn is_shell(program: &CommandWord) -> bool {
     program.text.ends_with("sh")
 }
 
-/// Letters of other alphabets that are drawn like Latin ones, and wide Latin.
+/// Letters of other alphabets that look like Latin ones, and full-width Latin.
 fn looks_latin(c: char) -> bool {
     matches!(c, '\u{370}'..='\u{52f}' | '\u{13a0}'..='\u{13ff}' | '\u{1d400}'..='\u{1d7ff}'
         | '\u{ff00}'..='\u{ffef}' | '\u{2100}'..='\u{218f}' | '\u{250}'..='\u{2af}' | '\u{2010}'..='\u{2015}')

@@ -1,5 +1,5 @@
-//! Which words of a command line may name a file whose content runs: programs, and what
-//! interpreters are given to run.
+//! Finds words of a command line that may name a file whose content runs: programs, and the files
+//! interpreters are given.
 
 use ostler_model::Command;
 
@@ -14,30 +14,31 @@ use crate::wrappers::{loads_files, runs_its_operand};
 pub struct FileWord {
     /// The word.
     pub text: String,
-    /// What it is to its program.
+    /// Its role for the program.
     pub role: FileRole,
 }
 
-/// What a word is to its program.
+/// The role of a word for its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileRole {
     /// The program: a name for the search path, or a path.
     Program,
     /// A file that a program runs or loads code from.
     Script,
-    /// An argument of the interpreter of this number: of these, the first that names a file is
+    /// An argument of the interpreter with this number: of these, the first that names a file is
     /// what it runs.
     Operand(usize),
-    /// Any other argument: run by a program that is not seen through, perhaps.
+    /// Any other argument: a program that is not analysed may run it.
     Argument,
 }
 
-/// The words, and the directories besides the working one that relative paths may begin at.
+/// The words, and the directories besides the working one against which relative paths may be
+/// resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileWords {
-    /// In their order.
+    /// The words, in order.
     pub words: Vec<FileWord>,
-    /// Where the command line goes.
+    /// The directories the command line changes to.
     pub directories: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Options in words, in all their spellings.
+//! Matches options in all their spellings.
 
 use crate::word::CommandWord;
 

@@ -1,9 +1,9 @@
-//! Which commands may run (B3): rules over the words a command line really runs, found by
-//! parsing, seen through wrappers. Pure: must never know of files, clocks, processes or
-//! async runtimes.
+//! Command policy: rules over the words a command line really runs, which are found by parsing it
+//! and following wrappers. Pure: knows nothing of files, clocks, processes or async runtimes.
 //!
-//! [`RuleSet::load`] takes the texts of rule files, [`RuleSet::evaluate`] a command. A policy
-//! is for consent: it says what a person wants to be asked about. The wall is the sandbox.
+//! [`RuleSet::load`] takes the texts of rule files, [`RuleSet::evaluate`] a command. A policy is
+//! for consent: it says what a person wants to be asked about. It is no isolation: that is what the
+//! sandbox is for.
 #![forbid(unsafe_code)]
 
 mod analysis;

@@ -1,4 +1,4 @@
-//! Reading files of rules, and what can be wrong with them.
+//! Loads and validates rule files.
 
 use std::path::PathBuf;
 
@@ -11,25 +11,25 @@ use crate::ruleset::RuleSet;
 use crate::source::{RuleSource, RuleTier};
 use crate::verdict::PolicyDecision;
 
-/// Files of rules that cannot be used; nothing runs under half a policy.
+/// Why rule files cannot be used; nothing runs under an incomplete policy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoadError {
-    /// No TOML, or a key that is none of ours.
+    /// Not valid TOML, or an unknown key.
     #[error("{file}: {message}")]
     Syntax {
         /// The source's name.
         file: String,
-        /// What the parser said, with its place.
+        /// The parser's message, with its position.
         message: String,
     },
-    /// A rule that cannot be.
+    /// An invalid rule.
     #[error("{file}: rule '{rule}': {problem}")]
     Rule {
         /// The source's name.
         file: String,
         /// The rule's id.
         rule: String,
-        /// What is wrong with it.
+        /// The problem as text.
         problem: String,
     },
     /// A self-test that fails.
@@ -44,17 +44,17 @@ pub enum LoadError {
         /// Whether it should have matched.
         wanted: bool,
     },
-    /// A workspace that would loosen.
+    /// A workspace file that would loosen the policy.
     #[error("{file}: a workspace may tighten and never loosen: {what}")]
     Loosens {
         /// The source's name.
         file: String,
-        /// What would.
+        /// The setting or rule that would.
         what: String,
     },
 }
 
-/// Directories whose programs are the system's.
+/// System directories of programs.
 const TRUSTED_DIRS: [&str; 6] = [
     "/usr/bin",
     "/bin",
@@ -63,14 +63,14 @@ const TRUSTED_DIRS: [&str; 6] = [
     "/usr/local/bin",
     "/usr/local/sbin",
 ];
-/// The working directory self-tests run in.
+/// The working directory of self-tests.
 const SELF_TEST_CWD: &str = "/workspace";
-/// Rules of all files together.
+/// The most rules of all files together.
 const RULES_MAX: usize = 10_000;
-/// Bytes of one file.
+/// The largest file, in bytes.
 const FILE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Reads every source, lowest tier first.
+/// Loads every source, lowest tier first.
 pub(crate) fn load(sources: &[RuleSource]) -> Result<RuleSet, LoadError> {
     let mut sources: Vec<&RuleSource> = sources.iter().collect();
     sources.sort_by_key(|source| source.tier);
@@ -89,7 +89,7 @@ pub(crate) fn load(sources: &[RuleSource]) -> Result<RuleSet, LoadError> {
     Ok(set)
 }
 
-/// `ruleset` with a workspace's rules; only those are tested again.
+/// Adds a workspace's rules to `set`; only those are tested again.
 pub(crate) fn load_workspace(set: &RuleSet, source: &RuleSource) -> Result<RuleSet, LoadError> {
     let mut extended = set.clone();
     let source = RuleSource {
@@ -191,7 +191,7 @@ fn disable_rules(set: &mut RuleSet, file: &RuleFile, source: &RuleSource) -> Res
     Ok(())
 }
 
-/// A rule of a higher tier with the id of a lower one's takes its place.
+/// Adds a rule, which replaces one of a lower tier with the same id.
 fn replace_rule(set: &mut RuleSet, text: &RuleText, source: &RuleSource) -> Result<(), LoadError> {
     let Some(at) = set.rules.iter().position(|rule| rule.text.id == text.id) else {
         return Ok(());

@@ -1,6 +1,6 @@
-//! Paths in words, without looking at a disk.
+//! Paths in words, without access to a file system.
 
-/// Whether `text` is like `pattern`, in which `*` stands for anything.
+/// Whether `text` matches `pattern`, in which `*` matches any text.
 pub(crate) fn matches_pattern(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
@@ -22,8 +22,8 @@ pub(crate) fn matches_pattern(text: &str, pattern: &str) -> bool {
     true
 }
 
-/// A word as it is, the value behind its `=`, the value joined to a short option, and each as
-/// a path without needless parts.
+/// A word itself, the value after its `=`, the value joined to a short option, and each as a
+/// normalized path.
 pub(crate) fn spellings(word: &str) -> Vec<String> {
     let mut texts = vec![word];
     texts.extend(word.split_once('=').map(|(_, value)| value));
@@ -39,7 +39,7 @@ pub(crate) fn spellings(word: &str) -> Vec<String> {
     all
 }
 
-/// A path without `.`, doubled slashes, and names undone by a `..` behind them.
+/// Normalizes a path: removes `.`, doubled slashes, and names cancelled by a following `..`.
 pub(crate) fn plain_path(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let absolute = path.starts_with('/');
@@ -84,7 +84,7 @@ fn is_outside(path: &str, cwd: &str) -> bool {
     !below || cwd == "/"
 }
 
-/// Whether a redirection may write there without a question: below `cwd`, and no hidden name.
+/// Whether a redirection may write there without approval: below `cwd`, and not a hidden name.
 pub(crate) fn is_harmless_target(path: &str, cwd: &str) -> bool {
     let plain = plain_path(path);
     let inner = if plain.starts_with('/') {
@@ -100,7 +100,7 @@ pub(crate) fn is_harmless_target(path: &str, cwd: &str) -> bool {
     !path.is_empty() && visible && !leads_outside(path, cwd)
 }
 
-/// Devices that keep and tell nothing.
+/// Devices that neither store nor reveal data.
 pub(crate) fn is_harmless_device(path: &str) -> bool {
     matches!(
         path,

@@ -1,4 +1,4 @@
-//! One rule, and what it is about.
+//! One rule and how it matches.
 
 use crate::analysis::{Invocation, Redirect};
 use crate::context::ProgramLookup;
@@ -17,22 +17,22 @@ pub(crate) struct PolicyRule {
     pub(crate) file: String,
 }
 
-/// What decides which program a word means, and where it runs.
+/// What decides which program a word refers to, and where it runs.
 pub(crate) struct MatchContext<'a> {
     pub(crate) cwd: &'a str,
     pub(crate) trusted: &'a [String],
     pub(crate) lookup: Option<&'a ProgramLookup<'a>>,
 }
 
-/// The program of a call.
+/// The program of an invocation.
 pub(crate) struct ResolvedProgram<'a> {
     /// As written.
     as_written: &'a str,
     /// Its bare name.
     name: &'a str,
-    /// Where it is, if that is known.
+    /// Its absolute path, if known.
     path: Option<String>,
-    /// Whether the bare name may be taken for the program.
+    /// Whether a bare name may refer to the program.
     pub(crate) trusted: bool,
 }
 
@@ -68,7 +68,7 @@ impl<'a> ResolvedProgram<'a> {
     }
 }
 
-/// Whether anybody who writes to the workspace could have put it there.
+/// Whether the file could have been put there by anybody who can write to the workspace.
 fn is_planted(path: &str, cwd: &str) -> bool {
     let below = |directory: &str| {
         let directory = directory.trim_end_matches('/');
@@ -86,8 +86,8 @@ fn is_planted(path: &str, cwd: &str) -> bool {
 }
 
 impl PolicyRule {
-    /// Whether it is about this call. An allow rule must know every word; a stricter one takes
-    /// a guess.
+    /// Whether it matches this invocation. An allow rule requires that every word is known; a
+    /// stricter one matches a guess.
     pub(crate) fn matches(
         &self,
         invocation: &Invocation,
@@ -109,7 +109,7 @@ impl PolicyRule {
             && self.matches_words(invocation, context)
     }
 
-    /// Whether it is about a file opened by a redirection.
+    /// Whether it matches a file opened by a redirection.
     pub(crate) fn matches_redirect(&self, redirect: &Redirect) -> bool {
         let (text, target) = (&self.text, &redirect.target);
         if text.writes && !redirect.writes {
@@ -200,7 +200,7 @@ impl PolicyRule {
         has_flags && has_word && leaves_cwd && few && exact
     }
 
-    /// What it is about, for people.
+    /// A description of what it matches.
     pub(crate) fn describe(&self) -> String {
         let mut parts: Vec<String> = self
             .text
@@ -233,7 +233,7 @@ impl PolicyRule {
     }
 }
 
-/// Whether it gives a file another name, which it may be run by.
+/// Whether the invocation gives a file another name, by which it may be run.
 fn is_rename(invocation: &Invocation) -> bool {
     let text = |at: usize| {
         invocation

@@ -1,22 +1,23 @@
-//! The shape of a file of rules.
+//! The format of a rule file.
 
 use serde::Deserialize;
 
 use crate::verdict::PolicyDecision;
 
-/// One file.
+/// A rule file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleFile {
-    /// What is said about commands no rule is about.
+    /// The decision on commands no rule matches.
     pub(crate) default: Option<PolicyDecision>,
-    /// Directories whose programs a bare name may mean, when a command names them by path.
+    /// Directories whose programs a rule with a bare name matches when a command names them by
+    /// path.
     #[serde(default)]
     pub(crate) trusted: Vec<String>,
-    /// Names of variables a command line may set; `*` at the end stands for anything.
+    /// Names of variables a command line may set; `*` at the end matches any text.
     #[serde(default)]
     pub(crate) variables: Vec<String>,
-    /// Ids of rules of lower tiers that are switched off.
+    /// Ids of rules of lower tiers that are disabled.
     #[serde(default)]
     pub(crate) disable: Vec<String>,
     /// The rules.
@@ -33,22 +34,22 @@ pub(crate) struct RuleText {
     pub(crate) prefix: Vec<PrefixToken>,
     pub(crate) decision: PolicyDecision,
     pub(crate) justification: String,
-    /// One of these options is among the words, in any spelling.
+    /// Matches if one of these options is among the words, in any spelling.
     #[serde(default)]
     pub(crate) flags: Vec<String>,
-    /// One of the words is like one of these; `*` stands for anything.
+    /// Matches if one of the words matches one of these; `*` matches any text.
     #[serde(default)]
     pub(crate) words: Vec<String>,
-    /// One of the words leads out of the working directory.
+    /// Matches if one of the words leads out of the working directory.
     #[serde(default)]
     pub(crate) outside: bool,
-    /// Only about files that are written: by a redirection, or under a new name by `git mv`.
+    /// Matches only files that are written: by a redirection, or under a new name by `git mv`.
     #[serde(default)]
     pub(crate) writes: bool,
-    /// Nothing stands behind the prefix.
+    /// Requires that nothing follows the prefix.
     #[serde(default)]
     pub(crate) exact: bool,
-    /// At most this many words behind the prefix that are no options.
+    /// The most words after the prefix that are not options.
     pub(crate) operands: Option<usize>,
     /// Allows any file names of the working directory in place of a word.
     #[serde(default)]
@@ -65,13 +66,13 @@ pub(crate) struct RuleText {
     pub(crate) not_match: Vec<String>,
 }
 
-/// One word of a prefix, or several in its place.
+/// One word of a prefix, or alternatives for it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum PrefixToken {
-    /// This one.
+    /// This word.
     One(String),
-    /// Any of these.
+    /// Any of these words.
     Any(Vec<String>),
 }
 

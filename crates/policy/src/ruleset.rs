@@ -1,4 +1,4 @@
-//! All rules in force, and what they say about a command.
+//! All rules in force, and their evaluation.
 
 use crate::analysis::{Analysis, Invocation, Redirect, ValueClass};
 use crate::analyze::analyze_command;
@@ -10,13 +10,13 @@ use crate::source::{RuleSource, RuleTier};
 use crate::verdict::{MatchedRule, PolicyDecision, PolicyVerdict};
 use crate::word::{base_name, texts};
 
-/// The rule named where no rule is about a command.
+/// The rule reported where no rule matches a command.
 pub(crate) const BY_DEFAULT: &str = "default";
-/// The rule named where a command line is not understood.
+/// The rule reported where a command line is not understood.
 const NOT_UNDERSTOOD: &str = "not-understood";
-/// The rule named for a variable that may change what runs.
+/// The rule reported for a variable that may change what runs.
 const VARIABLE: &str = "variable";
-/// The rule named for a file a redirection opens.
+/// The rule reported for a file a redirection opens.
 const REDIRECTION: &str = "redirection";
 
 /// All rules in force.
@@ -28,30 +28,30 @@ pub struct RuleSet {
     pub(crate) variables: Vec<String>,
 }
 
-/// One rule in force, for showing.
+/// A rule in force, for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleInfo {
     /// Its id.
     pub id: String,
-    /// Who wrote it.
+    /// Its tier.
     pub tier: RuleTier,
-    /// In which file.
+    /// Its file.
     pub file: String,
-    /// What it says.
+    /// Its decision.
     pub decision: PolicyDecision,
-    /// Why.
+    /// Its justification.
     pub reason: String,
-    /// The words it is about, in words.
+    /// A description of what it matches.
     pub about: String,
     /// How many self-tests it passed.
     pub self_tests: usize,
 }
 
 impl RuleSet {
-    /// Reads and checks rule files, in any order of tiers.
+    /// Loads and checks rule files, in any order of tiers.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its file.
+    /// The first problem, with its file.
     pub fn load(sources: &[RuleSource]) -> Result<Self, LoadError> {
         crate::load::load(sources)
     }
@@ -59,12 +59,12 @@ impl RuleSet {
     /// This policy with a workspace's rules on top.
     ///
     /// # Errors
-    /// What is wrong with them; among that, what would loosen.
+    /// The first problem, which may be that they loosen the policy.
     pub fn with_workspace(&self, source: &RuleSource) -> Result<Self, LoadError> {
         crate::load::load_workspace(self, source)
     }
 
-    /// What the policy says about a command; a deny carries the rule that decided.
+    /// Evaluates a command; a denial carries the rule that decided.
     #[must_use]
     pub fn evaluate(&self, command_context: &CommandContext<'_>) -> PolicyVerdict {
         let cwd = command_context.cwd.to_string_lossy();
@@ -97,7 +97,7 @@ impl RuleSet {
         self.rules.iter().map(info).collect()
     }
 
-    /// What is said about commands no rule is about.
+    /// The decision on commands no rule matches.
     #[must_use]
     pub const fn default_decision(&self) -> PolicyDecision {
         self.default
@@ -177,7 +177,7 @@ impl RuleSet {
     }
 
     fn is_allowed_variable(&self, name: &str) -> bool {
-        /// Names a shell gives a meaning to though they are short and in small letters.
+        /// Short lower-case names to which a shell gives a meaning.
         const SPECIAL: [&str; 5] = ["histchars", "path", "fpath", "cdpath", "prompt"];
         let plain = !name.is_empty()
             && name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -201,7 +201,7 @@ impl RuleSet {
         }
     }
 
-    /// Something nobody can allow: asked about at least.
+    /// A match that no rule can allow: at least ask.
     fn at_least_ask(&self, rule: &str, reason: String, words: Vec<String>) -> MatchedRule {
         MatchedRule {
             rule: rule.to_owned(),
@@ -212,7 +212,7 @@ impl RuleSet {
     }
 }
 
-/// Whether a script changes to a directory that is not below its own.
+/// Whether a script changes to a directory that is not below its working directory.
 fn leaves_cwd(invocation: &Invocation, context: &MatchContext<'_>) -> bool {
     let name = invocation
         .words
@@ -238,7 +238,7 @@ fn matched_rule(rule: &PolicyRule, words: Vec<String>) -> MatchedRule {
     }
 }
 
-/// The strictest decides; among those that say the same, the first.
+/// The strictest match decides; among equal ones, the first.
 fn strictest(mut matched: Vec<MatchedRule>) -> PolicyVerdict {
     matched.sort_by_key(|one| std::cmp::Reverse(one.decision));
     matched.dedup();

@@ -1,9 +1,9 @@
-//! Where rules come from.
+//! The sources of rules.
 
 use std::fmt;
 
-/// Who wrote a file of rules. A higher tier may switch off or replace rules of a lower one by
-/// id; among the rules that are left the strictest wins.
+/// The origin of a rule file. A higher tier may disable or replace rules of a lower one by id;
+/// among the remaining rules the strictest wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RuleTier {
     /// Shipped with the program.
@@ -38,21 +38,21 @@ impl fmt::Display for RuleTier {
 /// One file of rules, read by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleSource {
-    /// Who wrote it.
+    /// Its tier.
     pub tier: RuleTier,
-    /// What to call it in errors: a path.
+    /// Its name in errors: a path.
     pub name: String,
     /// Its text, TOML.
     pub text: String,
 }
 
-/// For coding agents: reading, building and testing in the workspace.
+/// The rules for coding agents: reading, building and testing in the workspace.
 const AGENT_RULES: &str = include_str!("../data/default.toml");
-/// The allow list of document 001 §2.2, and what its templates call.
+/// A fixed allow list of commands, and what their templates call.
 const CLAUDE_RULES: &str = include_str!("../data/claude.toml");
 
 impl RuleSource {
-    /// A file of rules.
+    /// A rule file.
     #[must_use]
     pub fn new(tier: RuleTier, name: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
@@ -62,9 +62,9 @@ impl RuleSource {
         }
     }
 
-    /// The shipped policy, for `policy.mode = default`: what coding agents do all day is
-    /// allowed, what changes the world outside the workspace is asked about. It contains the
-    /// policy of document 001.
+    /// The shipped policy, for `policy.mode = default`: the daily work of coding agents is allowed,
+    /// what changes anything outside the workspace must be approved. It includes the policy of
+    /// [`RuleSource::claude_only`].
     #[must_use]
     pub fn shipped() -> Vec<Self> {
         vec![
@@ -73,8 +73,8 @@ impl RuleSource {
         ]
     }
 
-    /// The policy of document 001 alone, for `policy.mode = claude`: its allowed commands, and
-    /// nothing else.
+    /// The fixed allow list alone, for `policy.mode = claude`: its allowed commands, and nothing
+    /// else.
     #[must_use]
     pub fn claude_only() -> Vec<Self> {
         let head = "default = \"deny\"\n";

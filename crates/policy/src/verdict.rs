@@ -1,44 +1,44 @@
-//! What the policy says about one command.
+//! The result of evaluating a policy for one command.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What may be done; the order is that of strictness, the strictest of all that apply wins.
+/// The decision on a command. Ordered by strictness: the strictest of all matching rules wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyDecision {
     /// It runs.
     Allow,
-    /// A person is asked first.
+    /// It runs after a person's approval.
     Ask,
     /// It does not run.
     Deny,
 }
 
-/// One rule that applied.
+/// A rule that matched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatchedRule {
     /// The rule's id.
     pub rule: String,
-    /// What it says.
+    /// Its decision.
     pub decision: PolicyDecision,
-    /// Why, for people.
+    /// Its justification.
     pub reason: String,
-    /// The words it applied to.
+    /// The words it matched.
     pub words: Vec<String>,
 }
 
-/// What the policy says about one command, and why.
+/// The decision on one command, and its reasons.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyVerdict {
-    /// The strictest of all.
+    /// The strictest decision.
     pub decision: PolicyDecision,
     /// The rule that decided; `default`, `not-understood` where none did.
     pub rule: String,
     /// Its justification.
     pub reason: String,
-    /// Every rule that applied, strictest first.
+    /// Every rule that matched, strictest first.
     pub fired: Vec<MatchedRule>,
 }
 

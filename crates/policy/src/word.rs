@@ -1,30 +1,30 @@
-//! One word of a command line, and how much is known of it.
+//! One word of a command line, and how certain its value is.
 
-/// How much is known of a word's value.
+/// How certain a word's value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Certainty {
-    /// All of it.
+    /// Known completely.
     Certain,
     /// File names below the working directory that cannot look like an option.
     Names,
     /// File names of the working directory; one could look like an option.
     AnyNames,
-    /// Less: variables, expansions, input of another command.
+    /// Less: it contains variables, expansions, or the output of another command.
     Opaque,
 }
 
-/// What of a word is not known, and what that makes possible.
+/// The unknown part of a word, and what that makes possible.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct UnknownPart {
-    /// The variables in it; [`ANYTHING`] stands for whatever else.
+    /// The variables in it; [`ANYTHING`] stands for any other source.
     pub(crate) variables: Vec<String>,
-    /// Whether it begins with something unknown, and so may be an option.
+    /// Whether it begins with an unknown part, and so may be an option.
     pub(crate) at_start: bool,
-    /// Whether a shell may make several words of it.
+    /// Whether a shell may split it into several words.
     pub(crate) may_split: bool,
 }
 
-/// In place of a variable's name: a value that comes from anywhere.
+/// In place of a variable's name: a value from any source.
 pub(crate) const ANYTHING: &str = "*";
 
 impl UnknownPart {
@@ -37,14 +37,14 @@ impl UnknownPart {
     }
 }
 
-/// One word, as far as it can be seen.
+/// One word, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandWord {
-    /// Its text; a best guess unless it is sure.
+    /// Its text; a best guess unless it is certain.
     pub(crate) text: String,
-    /// How much is known.
+    /// How certain it is.
     pub(crate) certainty: Certainty,
-    /// The rest.
+    /// Its unknown part.
     pub(crate) unknown: UnknownPart,
 }
 
@@ -70,7 +70,7 @@ impl CommandWord {
     }
 }
 
-/// The texts of words, for people.
+/// The texts of words, for messages.
 pub(crate) fn texts(words: &[CommandWord]) -> Vec<String> {
     words.iter().map(|word| word.text.clone()).collect()
 }
@@ -80,7 +80,7 @@ pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a character does not show, or changes how others show.
+/// Whether a character is invisible, or changes how others are displayed.
 pub(crate) fn is_invisible(c: char) -> bool {
     let control = c.is_control() && !matches!(c, '\n' | '\t');
     let blank = c.is_whitespace() && !matches!(c, ' ' | '\n' | '\t');

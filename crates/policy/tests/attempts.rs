@@ -1,4 +1,5 @@
-//! Attempts by class: none is allowed under a shipped policy, in whatever it is wrapped.
+//! Attempts to bypass the policy, by class: none is allowed under a shipped policy, in any
+//! wrapping.
 
 #[path = "corpus/judge.rs"]
 mod judge;
@@ -29,7 +30,7 @@ fn attempts() -> Vec<(String, String)> {
     all
 }
 
-/// Told by class, so that one glance says what is missed.
+/// Grouped by class, which shows at a glance what is missed.
 fn report(missed: &[(String, String)]) -> String {
     let mut told = format!("{} are allowed:\n", missed.len());
     for (class, line) in missed {
@@ -38,7 +39,7 @@ fn report(missed: &[(String, String)]) -> String {
     told
 }
 
-/// Daily work that the shipped policy allows, and must go on to allow.
+/// Everyday commands that the shipped policy allows, and must continue to allow.
 #[test]
 fn daily_work_is_allowed() {
     let set = shipped();
@@ -68,7 +69,7 @@ fn no_attempt_of_any_class_is_allowed() {
     }
 }
 
-/// What a command line can be put into without running anything else.
+/// Ways to wrap a command line without running anything else.
 const WRAPPINGS: [&str; 34] = [
     "{}",
     "ls; {}",
@@ -127,7 +128,7 @@ fn none_is_allowed_wrapped(class: &str) {
             continue;
         }
         for wrapping in WRAPPINGS {
-            // What only other shells than bash read in another way.
+            // Lines that only shells other than bash read differently.
             if class == "keywords" && wrapping.contains("bash") {
                 continue;
             }

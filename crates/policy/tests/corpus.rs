@@ -70,8 +70,8 @@ fn ordinary_commands_get_their_decision() {
     assert!(lines(ORDINARY).count() >= LEAST);
 }
 
-/// Between the words of one attempt and those of an ordinary command nothing leaks: put behind
-/// an allowed command, an attempt is still none.
+/// The words of an attempt and those of an ordinary command do not affect each other: after an
+/// allowed command, an attempt is still denied.
 #[test]
 fn an_attempt_behind_an_allowed_command_is_not_allowed() {
     let set = shipped();

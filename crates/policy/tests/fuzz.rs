@@ -1,4 +1,5 @@
-//! Whatever a script is, judging it ends with a decision, and what denies stays denied before it.
+//! Evaluation ends with a decision for any script, and appending a script to a denied one keeps it
+//! denied.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Files of rules: tiers, self-tests, pins, and properties of every policy.
+//! Rule files: tiers, self-tests, pins, and properties of every policy.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -224,7 +224,8 @@ proptest! {
         let set = load(&[(RuleTier::User, &tested("e", "echo", "allow"))]).unwrap();
         let spelled: Vec<String> =
             words.iter().map(|(word, way)| quoted(word.clone(), *way)).collect();
-        // To the grammar an escaped blank begins no word: it is not understood, and asks.
+        // To the grammar an escaped blank begins no word: it is not understood, and the decision is
+        // to ask.
         prop_assume!(!spelled.iter().any(|word| word.starts_with("\\ ")));
         let verdict = script(&set, &format!("echo {}", spelled.join(" ")));
         let mut wanted = vec!["echo".to_owned()];

@@ -1,10 +1,10 @@
-//! What a transactional workspace costs, for `cargo xtask bench isolation`.
+//! Measures a transactional workspace, for `cargo xtask bench isolation`.
 //!
-//! `commits DIRECTORY` reads one order per line, `WHAT FILES`, and answers each with a line of
-//! one duration in nanoseconds. The overlay's upper side is filled as a command would fill it,
-//! half with new files, half with changed ones: `prepare` writes down what is there before it,
-//! `changes` lists what is different, `commit` puts it on the host, and `copy` is the floor,
-//! every file copied beside its place and renamed.
+//! `commits DIRECTORY` reads one request per line, `WHAT FILES`, and answers each with a line of
+//! one duration in nanoseconds. The overlay's upper layer is filled as a command would fill it,
+//! half with new files, half with changed ones: `prepare` records the workspace before it,
+//! `changes` lists the changes, `commit` writes them to the host, and `copy` is the baseline, every
+//! file copied beside its path and renamed.
 
 use std::error::Error;
 use std::fs;
@@ -20,7 +20,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Files in one directory.
 const DIRECTORY_FILES: u32 = 100;
-/// What stands in a file before and after.
+/// The content of a file before and after.
 const BEFORE: &str = "before\n";
 const AFTER: &str = "after, and somewhat longer than it was before\n";
 

@@ -1,9 +1,9 @@
-//! What each level costs, for `cargo xtask bench isolation`.
+//! Measures each isolation level, for `cargo xtask bench isolation`.
 //!
-//! `starts WORKSPACE` reads one order per line, `WHAT COUNT`, and answers each with a line of
-//! durations in nanoseconds, from the wish for `true` to its end: `bare` by `posix_spawn`,
+//! `starts WORKSPACE` reads one request per line, `WHAT COUNT`, and answers each with a line of
+//! durations in nanoseconds, from the request for `true` to its end: `bare` by `posix_spawn`,
 //! `basic`, `medium` and `high` as the sandbox does it, everything a level needs included, and
-//! `bwrap` with the same walls as far as it has them.
+//! `bwrap` with the same isolation as far as it supports it.
 
 use std::error::Error;
 use std::ffi::{CStr, CString};
@@ -23,9 +23,9 @@ use rustix::event::{PollFd, PollFlags};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What is started.
+/// The measured program.
 const PROGRAM: &CStr = c"/bin/true";
-/// Processes that a command of level medium may have, by default.
+/// The default limit on processes of a command of level medium.
 const PIDS: u32 = 4_096;
 
 /// What every spawn needs.
@@ -36,7 +36,7 @@ struct Tools {
     null: File,
 }
 
-/// Everything that is kept from start to start, as a shim keeps it.
+/// What is kept from start to start, as a shim keeps it.
 struct Starter {
     tools: Tools,
     stack: Pages,
@@ -102,7 +102,8 @@ impl Starter {
         Ok(begin.elapsed())
     }
 
-    /// Nothing is kept from one to the next: the view is looked at, compiled and built anew.
+    /// Nothing is kept from one start to the next: the host's facts are read, and the plan is
+    /// compiled and built anew.
     fn high(&mut self) -> Outcome<()> {
         let plan = JailPlan::compile(&self.confinement, &HostFacts::read(&self.confinement))?;
         let at = JailOptions {

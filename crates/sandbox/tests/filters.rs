@@ -1,5 +1,5 @@
-//! The second and the third wall, raised for one thread each and witnessed from behind them:
-//! what must be refused is, what must go on does.
+//! Landlock and seccomp, each installed on one thread and tested from that thread: what must be
+//! refused is, and what must work does.
 #![expect(unsafe_code, reason = "system calls that no wrapper makes")]
 
 use std::fs::{self, File, OpenOptions};
@@ -16,8 +16,8 @@ use ostler_model::{ByteString, Capability};
 use ostler_sandbox::landlock::{self, LandlockRuleset};
 use ostler_sandbox::seccomp;
 
-/// Runs a check in a thread of its own, behind what `raise` puts up: both walls hold for the
-/// thread that raises them and for what it starts.
+/// Runs a check on a thread of its own after `raise` has restricted it: both apply to the thread
+/// that installs them and to what it starts.
 fn behind<T: Send + 'static>(
     raise: impl FnOnce() + Send + 'static,
     check: impl FnOnce() -> T + Send + 'static,
@@ -133,7 +133,7 @@ fn seccomp_is_not_in_the_way_of_ordinary_programs() {
         let address = listener.local_addr().expect("bound");
         std::net::TcpStream::connect(address).expect("connected");
         UnixStream::pair().expect("socketpair");
-        // NETLINK_ROUTE, as the C library asks for addresses.
+        // NETLINK_ROUTE, which the C library uses to list addresses.
         assert_eq!(errno(libc::SYS_socket, [16, 3, 0, 0]), 0);
     });
 }

@@ -1,5 +1,5 @@
-//! A [`Backend`] without processes, for unit tests of what stands above it: births, reports and
-//! deaths come when a test says so. It writes the files a shim would write.
+//! A [`Backend`] without processes, for unit tests of the layers above it: spawns, events and ends
+//! come when a test requests them. It writes the files a shim would write.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,29 +20,29 @@ use ostler_model::{
 };
 use tokio::sync::mpsc;
 
-/// Reports that wait for the engine.
+/// The capacity of the event channel.
 const EVENTS_MAX: usize = 64;
 const PID: u32 = 4_242;
 
-/// What becomes of a birth.
+/// How a spawn behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpawnBehavior {
     /// It ends at once with this status.
     Exit(WaitStatus),
-    /// It runs until somebody ends it: an order, or [`FakeBackend::end`].
+    /// It runs until it is ended by a command or by [`FakeBackend::end`].
     Run,
     /// Its program cannot be executed.
     SpawnFailed {
         /// The kernel's error number.
         errno: i32,
     },
-    /// Nobody gives birth.
+    /// The spawn is refused with this error.
     Refuse(SpawnError),
 }
 
 type Script = Box<dyn Fn(&LaunchPlan) -> SpawnBehavior + Send + Sync>;
 
-/// The scripted place.
+/// A backend controlled by a test.
 pub struct FakeBackend {
     executions: PathBuf,
     capabilities: CapabilitySet,
@@ -59,7 +59,7 @@ impl fmt::Debug for FakeBackend {
     }
 }
 
-/// One pretended tree.
+/// One simulated process tree.
 #[derive(Debug)]
 struct FakeTree {
     dir: PathBuf,
@@ -77,8 +77,8 @@ struct FakeTreeState {
 }
 
 impl FakeBackend {
-    /// A place over a state directory where every birth goes as `script` says. Abilities are
-    /// those of a durable place with cgroups.
+    /// A backend over a state directory in which every spawn behaves as `script` says. Its
+    /// capabilities are those of a durable backend with cgroups.
     pub fn new(
         state_dir: &Path,
         script: impl Fn(&LaunchPlan) -> SpawnBehavior + Send + Sync + 'static,
@@ -106,37 +106,37 @@ impl FakeBackend {
         }
     }
 
-    /// The same place with other abilities.
+    /// The same backend with other capabilities.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: CapabilitySet) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// The same place, whose programs take at most so many bytes of each input.
+    /// The same backend, whose programs accept at most this many bytes of each input.
     #[must_use]
     pub fn with_input_limit(mut self, bytes: u64) -> Self {
         self.input_limit = bytes;
         self
     }
 
-    /// What everybody who looks sees from now on.
+    /// Sets the result of every later snapshot.
     pub fn set_snapshot(&self, snapshot: TreeSnapshot) {
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
-    /// How many times somebody looked.
+    /// How many snapshots were taken.
     #[must_use]
     pub fn snapshot_count(&self) -> usize {
         self.snapshot_count.load(Ordering::Relaxed)
     }
 
-    /// Ends a running one by itself. False when it had ended before.
+    /// Ends a running execution as if by itself. False when it had ended before.
     pub fn end(&self, id: ExecutionId, status: WaitStatus) -> bool {
         self.tree(id).is_some_and(|it| it.exit(status, None))
     }
 
-    /// Its shim is killed: no record, no members.
+    /// Simulates a killed shim: no record, no members.
     pub fn kill_shim(&self, id: ExecutionId) -> bool {
         let tree = self.lock().remove(&id);
         tree.is_some_and(|puppet| {
@@ -148,14 +148,14 @@ impl FakeBackend {
         })
     }
 
-    /// Reports something about a running one.
+    /// Sends an event of a running execution.
     pub fn send_event(&self, id: ExecutionId, report: ProcessEvent) {
         if let Some(tree) = self.tree(id) {
             tree.lock().send_event(report);
         }
     }
 
-    /// The orders a tree was given so far.
+    /// The commands a tree has received so far.
     #[must_use]
     pub fn commands(&self, id: ExecutionId) -> Vec<ControlCommand> {
         self.tree(id)
@@ -163,7 +163,7 @@ impl FakeBackend {
             .unwrap_or_default()
     }
 
-    /// How many run.
+    /// How many executions run.
     #[must_use]
     pub fn running(&self) -> usize {
         let trees = self.lock();
@@ -308,7 +308,7 @@ impl FakeTree {
             autorun: Box::default(),
         };
         if let Ok(bytes) = serde_json::to_vec(&record) {
-            // A directory that was removed takes no record; the report still tells.
+            // A directory that was removed takes no record; the event is sent all the same.
             let _gone = std::fs::write(self.dir.join("exit"), bytes).is_err();
         }
         state.send_event(ProcessEvent::Exited(record));
@@ -320,13 +320,13 @@ impl FakeTree {
 impl FakeTreeState {
     fn send_event(&self, report: ProcessEvent) {
         if let Some(events) = &self.events {
-            // An engine that is gone hears nothing.
+            // An engine that is gone receives nothing.
             let _gone = events.try_send(report).is_err();
         }
     }
 }
 
-/// What the engine holds of a puppet.
+/// The control handle of a simulated tree.
 #[derive(Debug)]
 struct FakeControl(Arc<FakeTree>);
 
@@ -398,7 +398,7 @@ impl Backend for FakeBackend {
         Box::pin(std::future::ready(self.reattach(id)))
     }
 
-    /// A scripted tree has no processes but those a test [shows](FakeBackend::set_snapshot).
+    /// A simulated tree has no processes except those a test [sets](FakeBackend::set_snapshot).
     fn snapshot(
         &self,
         _id: ExecutionId,

@@ -1,4 +1,4 @@
-//! Leaders that end with 0 and leave a tree that is kept: launchers, daemons, wrappers.
+//! Leaders that exit with 0 and leave a tree that is kept: launchers, daemons, wrappers.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ pub(crate) const CASES: &[TestCase] = &[
     ("it_is_stopped_before_it_was_told", stopped_early),
 ];
 
-/// A daemon proper: two forks, a session of its own, none of its parent's descriptors but the
-/// output. Ends as its argument says when its standard input would.
+/// A classic daemon: two forks, a session of its own, none of its parent's descriptors but the
+/// output. Exits as its argument says when its standard input would.
 const DAEMON: &str = "import os,sys,time,signal\n\
     if os.fork(): os._exit(0)\n\
     os.setsid()\n\
@@ -152,7 +152,7 @@ fn crash_later() {
             "time.sleep(0.4); os.kill(os.getpid(), signal.SIGSEGV)",
             WaitStatus::Signal(ostler_model::Signal::try_from(11).expect("a signal")),
         ),
-        // Before anybody was told.
+        // Before the detachment was reported.
         ("sys.exit(5)", WaitStatus::Code(5)),
     ] {
         let record = world.run(daemon(body)).record;
@@ -286,7 +286,7 @@ fn signalled() {
     });
 }
 
-/// A daemon of ours with a tree that was detached, killed; who runs.
+/// Starts a daemon with a tree that detached, and kills the daemon; returns the running execution.
 fn start_orphan(world: &BackendFixture, script: &str) -> ExecutionId {
     let script = format!("{KEPT}{script}");
     let daemon = TestDaemon::start(world.state.path(), &[&script]);

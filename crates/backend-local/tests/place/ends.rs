@@ -1,4 +1,4 @@
-//! Commands that must be ended, and what they leave behind: nothing.
+//! Commands that must be killed, and that leave nothing behind.
 
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ fn signal_group() {
         wait_exit(birth).await
     });
     let done = FinishedRun { dir, record };
-    // The sleep in the same group dies of it; the shell reports its own trap.
+    // The sleep in the same group is killed by it; the shell reports its own trap.
     assert_eq!(done.code(), Some(5));
     assert!(done.out().contains("caught"));
 }

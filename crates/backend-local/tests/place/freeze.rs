@@ -1,4 +1,4 @@
-//! Standing still and going on.
+//! Freezing and thawing.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn freeze(birth: &mut SpawnHandle, wanted: bool) -> bool {
     .await
 }
 
-/// Counts up as long as it runs, a child of it too.
+/// Counts up as long as it runs, as does a child of it.
 const COUNTERS: &str = "(while :; do echo child; sleep 0.005; done) & \
     while :; do echo parent; sleep 0.005; done";
 
@@ -45,7 +45,7 @@ fn stands_still(world: &BackendFixture) {
         wait_output(&mut birth, &dir, "child").await;
         wait_output(&mut birth, &dir, "parent").await;
         assert!(freeze(&mut birth, true).await);
-        // What was printed before is on its way; after that nothing may come.
+        // Earlier output may still arrive; after that nothing may.
         let quiet = async {
             loop {
                 let report = birth.events.recv().await.expect("a report");
@@ -110,7 +110,7 @@ fn clocks() {
         assert_eq!(ladder, None);
         assert!(String::from_utf8_lossy(&output(&dir, StreamName::Stdout)).contains("done"));
     });
-    // And a clock that did not stand still runs out.
+    // A timeout that was not suspended still expires.
     let mut plan = sh("sleep 60");
     plan.timeouts.wall = Some(Duration::from_millis(50));
     plan.timeouts.grace = Duration::ZERO;
@@ -127,7 +127,7 @@ fn clocks() {
 
 fn stopped() {
     let world = BackendFixture::new();
-    // Says farewell, which a frozen one could not.
+    // Prints on SIGTERM, which a frozen process could not.
     let mut plan = sh("trap 'echo farewell; exit 3' TERM; echo up; while :; do sleep 0.01; done");
     plan.timeouts.grace = LONG;
     let dir = world.dir(plan.id);

@@ -49,7 +49,7 @@ pub(crate) const CASES: &[TestCase] = &[
     ("a_gate_lives_as_long_as_its_command", gate),
 ];
 
-/// A world with a workspace; none where there are no jails.
+/// A fixture with a workspace; none where jails are not available.
 pub(crate) struct Lab {
     pub(crate) world: BackendFixture,
     workspace: tempfile::TempDir,
@@ -105,7 +105,7 @@ impl Lab {
     }
 }
 
-/// Once with shims that are processes, once with threads.
+/// Runs a case once with shims that are processes, once with threads.
 fn each(case: impl Fn(&Lab)) {
     for keeper in [this_executable(), ZygoteConfig::InProcess] {
         if let Some(lab) = Lab::with(keeper) {
@@ -126,7 +126,7 @@ async fn stop(birth: &SpawnHandle) {
     sent.expect("it takes orders");
 }
 
-/// What runs on this machine by that name of an init.
+/// The inits among these processes and their descendants, by name.
 fn wardens(of: &[i32]) -> Vec<i32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("proc").flatten() {
@@ -244,7 +244,7 @@ fn failures() {
         };
         assert_eq!((step.as_str(), *errno), ("exec", Some(libc::ENOENT)));
         let mut plan = lab.sh("true");
-        // There outside and not inside.
+        // Exists outside and not inside.
         let elsewhere = lab.world.state.path().to_owned();
         plan.cwd = ByteString::from(elsewhere.as_path());
         let hidden = lab.run(plan);
@@ -419,7 +419,7 @@ fn adopted() {
     });
 }
 
-/// Gates among the children of a shim.
+/// The egress proxies among the children of a shim.
 fn gates(shim: i32) -> Vec<i32> {
     let path = format!("/proc/{shim}/task/{shim}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();

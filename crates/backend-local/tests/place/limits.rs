@@ -1,4 +1,4 @@
-//! Limits, where this host and user can have them.
+//! Limits, where this host and user support them.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn abilities() {
         assert!(!abilities.has(missing.ability));
         assert!(!missing.reason.is_empty());
     }
-    // What an ordinary user has no use for.
+    // Capabilities an ordinary user does not need.
     let roots = [Capability::SpareIds, Capability::MappedWorkspace];
     let asked = Capability::ALL.into_iter();
     for ability in asked.filter(|it| abilities.root || !roots.contains(it)) {
@@ -176,7 +176,7 @@ fn told_at_once() {
             });
             assert_eq!(hit.await, expected);
             let grace = Duration::ZERO;
-            // On version 2, memory has ended it as a whole.
+            // On version 2, the memory limit has killed it as a whole.
             let _ended = birth.control.send(ControlCommand::Stop { grace }).await;
         });
     }

@@ -1,4 +1,4 @@
-//! A look at what runs: members, listening sockets, who reads what.
+//! Inspecting running executions: members, listening sockets, input waiters.
 
 use ostler_backend::{Backend, ControlCommand, LaunchIo};
 use ostler_model::snapshot::ForegroundProcess;
@@ -28,7 +28,7 @@ const SERVER: &str = "import socket,sys\n\
     print('port',s.getsockname()[1],flush=True)\n\
     sys.stdin.read()";
 
-/// Right after a spawn was asked for its record is still on its way.
+/// Takes a snapshot. Right after a spawn its record may not be written yet.
 async fn look(world: &BackendFixture, id: ExecutionId) -> TreeSnapshot {
     loop {
         if let Ok(seen) = world.place.snapshot(id, ALL).await {
@@ -74,7 +74,7 @@ fn reader() {
     let id = plan.id;
     world.runtime.block_on(async {
         let birth = world.place.spawn(plan).await.expect("born");
-        // Nothing announces that it reads: look until it does.
+        // Nothing announces that it reads: poll until it does.
         let foreground = loop {
             let seen = look(&world, id).await.foreground;
             if let Some(seen) = seen.filter(|it| it.reads.is_some() && it.echo == Some(false)) {
@@ -106,7 +106,7 @@ fn own_input() {
         for plan in [wrapped, piped, several] {
             births.push(world.place.spawn(plan).await.expect("born"));
         }
-        // Nothing announces that they wait: look until they do.
+        // Nothing announces that they wait: poll until they do.
         let until = async |id, name: &str, good: fn(&ForegroundProcess) -> bool| loop {
             let seen = look(&world, id).await;
             let there = seen.members.iter().any(|it| it.name == name);

@@ -118,14 +118,14 @@ fn marks() {
             }
         };
         assert!(ends.is_sorted(), "{ends:?}");
-        // Every 5 ms, the first two, and four at once after the input.
+        // One notice every 5 ms, the first two, and four at once after the input.
         let most = begin.elapsed().as_millis() / 5 + 6;
         assert!(ends.len() as u128 <= most, "{} in {most}", ends.len());
         assert!(record.output_end > 0);
     });
 }
 
-/// A file system of one megabyte, while it lives.
+/// A file system of one megabyte, mounted while it lives.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {

@@ -1,4 +1,4 @@
-//! Starts that are held to the content of files.
+//! Starts that depend on the content of files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -41,7 +41,7 @@ fn put(directory: &TempDir, name: &str, text: &[u8]) -> String {
     path.to_str().expect("text").to_owned()
 }
 
-/// A plan whose program and first argument are pinned as they are now.
+/// A plan whose program and first argument are pinned to their present state.
 fn pinned(words: &[&str]) -> LaunchPlan {
     let mut plan = argv(words);
     let files = words
@@ -120,7 +120,7 @@ fn name_and_descriptors() {
     assert_eq!(ran.out(), format!("{program}\n"));
 }
 
-/// Its content is what was read; somebody has it open to change that.
+/// Its content is what was read, but a process has it open for writing.
 fn written_program() {
     let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let program = put(&directory, "script", b"#!/bin/sh\necho ran\n");

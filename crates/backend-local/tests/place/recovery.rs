@@ -1,4 +1,4 @@
-//! Deaths of those who watch: daemon, zygote, shim.
+//! Killed daemons, zygotes and shims.
 
 use ostler_backend::{Backend, ControlCommand, ProcessEvent, RecoveryOutcome};
 use ostler_backend_local::LocalBackend;

@@ -1,4 +1,4 @@
-//! Commands that end by themselves: what went in, what came out, what they saw.
+//! Commands that end by themselves: their input, output and environment.
 
 use ostler_backend::{Backend, ControlCommand, LaunchIo, LeaderOutcome};
 use ostler_model::ByteString;

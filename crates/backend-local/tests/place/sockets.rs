@@ -1,4 +1,4 @@
-//! What trees listen on, seen, dialled, and named as holders.
+//! Listening sockets of trees: found, connected to, and reported as holders.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -29,8 +29,8 @@ pub(crate) const CASES: &[TestCase] = &[
     ("holders_are_named_with_their_execution", holders),
 ];
 
-/// Opens what its arguments say, tells of it, answers every connection with one line, and goes
-/// when its input ends or is told to close a socket.
+/// Opens the sockets its arguments name, prints them, answers every connection with one line, and
+/// exits when its input ends; a line of input closes a socket.
 const SERVER: &str = "import socket,sys,threading\n\
     held=[]\n\
     def serve(s):\n\
@@ -81,7 +81,7 @@ async fn down(birth: SpawnHandle) {
     wait_exit(birth).await;
 }
 
-/// Where it says it listens.
+/// The addresses it printed.
 fn told(world: &BackendFixture, id: ExecutionId) -> Vec<SocketAddr> {
     let out = output(&world.dir(id), StreamName::Stdout);
     let out = String::from_utf8_lossy(&out).into_owned();
@@ -113,7 +113,7 @@ fn addresses(listeners: &[TcpListenerInfo]) -> Vec<SocketAddr> {
     listeners.iter().map(|it| it.address).collect()
 }
 
-/// Reads a greeting through what was dialled.
+/// Reads a greeting from a connection.
 fn greeting(socket: OwnedFd) -> String {
     let mut stream = TcpStream::from(socket);
     stream.set_nonblocking(false).expect("set");
@@ -164,7 +164,7 @@ fn unix_sockets() {
         let seen = world.place.snapshot(id, what).await.expect("known");
         assert!(seen.listeners.is_empty());
         let names = seen.unix.iter().map(|it| it.path.to_string_lossy());
-        // The kernel lists them in no order of ours.
+        // The kernel lists them in any order.
         let names: std::collections::BTreeSet<_> = names.collect();
         let wanted = [path, hidden.as_str()].map(std::borrow::Cow::from);
         assert_eq!(names, wanted.into());
@@ -259,7 +259,7 @@ fn dialled_inside() {
             let dialled = world.place.connect(id, unused).await;
             let kind = dialled.expect_err("nobody is there").kind();
             assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
-            // What the tree holds of the host's ports is nothing.
+            // The tree holds none of the host's ports.
             let held = world.place.port_holders(&[8080, 8081]).await;
             assert!(held.iter().all(|it| it.execution != Some(id)), "{held:?}");
             down(birth).await;

@@ -1,4 +1,4 @@
-//! What every case needs: a state directory, a place in it, plans, and their ends.
+//! Common fixtures: a state directory, a backend in it, plans, and their ends.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,13 +14,13 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-/// Longer than anything here may take; reached only by what hangs.
+/// A timeout longer than anything here may take; reached only by a hang.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// A case by name.
+/// A test case by name.
 pub(crate) type TestCase = (&'static str, fn());
 
-/// A runtime, a state directory and a place in it.
+/// A runtime, a state directory and a backend in it.
 pub(crate) struct BackendFixture {
     pub(crate) runtime: Runtime,
     pub(crate) state: TempDir,
@@ -188,7 +188,7 @@ pub(crate) async fn wait_exit(mut birth: SpawnHandle) -> ExitRecord {
     timeout(LONG, ended).await.expect("it ends")
 }
 
-/// Waits for the next report that `select` picks.
+/// Waits for the next event that `select` picks.
 pub(crate) async fn next_event<T>(
     birth: &mut SpawnHandle,
     select: impl Fn(&ProcessEvent) -> Option<T>,
@@ -204,7 +204,7 @@ pub(crate) async fn next_event<T>(
     timeout(LONG, found).await.expect("it is reported")
 }
 
-/// Waits until a report says that it runs; its pid.
+/// Waits until an event reports the start; returns its pid.
 pub(crate) async fn wait_started(birth: &mut SpawnHandle) -> u32 {
     next_event(birth, |report| match report {
         ProcessEvent::Started { pid, .. } => Some(*pid),
@@ -213,7 +213,7 @@ pub(crate) async fn wait_started(birth: &mut SpawnHandle) -> u32 {
     .await
 }
 
-/// Watches until the journal of `dir` holds `text` on standard output.
+/// Watches until the journal of `dir` has `text` on standard output.
 pub(crate) async fn wait_output(birth: &mut SpawnHandle, dir: &Path, text: &str) {
     birth
         .control
@@ -232,7 +232,7 @@ pub(crate) async fn wait_output(birth: &mut SpawnHandle, dir: &Path, text: &str)
     }
 }
 
-/// Living processes whose environment carries the execution's mark; zombies do not count.
+/// Live processes whose environment has the execution's marker; zombies do not count.
 pub(crate) fn members(id: ExecutionId) -> Vec<i32> {
     let mark = format!("OSTLER_EXECUTION={id}");
     let pids = std::fs::read_dir("/proc").expect("proc").flatten();
@@ -246,14 +246,14 @@ pub(crate) fn members(id: ExecutionId) -> Vec<i32> {
     .collect()
 }
 
-/// How long something took.
+/// The result of some work and how long it took.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let begin = Instant::now();
     let done = work();
     (done, begin.elapsed())
 }
 
-/// Whether a process is there and no zombie.
+/// Whether a process exists and is not a zombie.
 pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(')')
@@ -267,7 +267,7 @@ pub(crate) fn kill(pid: i32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).expect("it is there");
 }
 
-/// Blocks until something is so that nothing announces; gives up after [`LONG`].
+/// Blocks until a condition holds that nothing announces; fails after [`LONG`].
 pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + LONG;
     while !condition() {

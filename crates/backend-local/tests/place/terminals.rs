@@ -1,4 +1,4 @@
-//! Commands on terminals: hang-ups, ends, lines, sizes, many of them.
+//! Commands on terminals: hang-ups, ends, lines, sizes, many terminals.
 
 mod amounts;
 
@@ -45,7 +45,7 @@ pub(crate) const CASES: &[TestCase] = &[
 
 /// A grace that no case waits for.
 const GRACE: Duration = Duration::from_secs(20);
-/// What must come without any waiting for a grace, on a busy machine.
+/// The deadline, on a busy machine, of what must not wait for a grace.
 const SOON: Duration = Duration::from_secs(5);
 
 struct Session {
@@ -59,7 +59,7 @@ impl Session {
         let (id, dir) = (plan.id, world.dir(plan.id));
         let birth = world.place.spawn(plan).await.expect("born");
         let session = Self { id, dir, birth };
-        // What is short may have ended by now.
+        // A short command may have ended by now.
         if let Err(error) = session
             .birth
             .control
@@ -91,7 +91,7 @@ impl Session {
         }
     }
 
-    /// Types, and tells how much was taken.
+    /// Sends input and returns how many bytes were accepted.
     async fn types(&mut self, bytes: &[u8]) -> u64 {
         self.order(ControlCommand::Input(bytes.to_vec())).await;
         next_event(&mut self.birth, |report| match report {
@@ -146,7 +146,7 @@ fn bash() -> LaunchPlan {
     plan
 }
 
-/// The children of a process by proc(5), the dead ones among them.
+/// How many children of a process are zombies, from proc(5).
 fn zombies_of(pid: u32) -> usize {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let children = children.unwrap_or_default();
@@ -270,7 +270,7 @@ fn jobs() {
     });
 }
 
-/// Whether a process of this name is in front of its terminal.
+/// Whether a process of this name is in the foreground of its terminal.
 fn is_in_front(pid: i32, name: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let Some((before, after)) = stat.rsplit_once(')') else {
@@ -307,7 +307,7 @@ fn foreground_job() {
         let (done, took) = session.stopped(GRACE).await;
         assert!(took < SOON, "{took:?}");
         let text = String::from_utf8_lossy(&output(&done.dir, StreamName::Pty)).into_owned();
-        // The terminal is still there: even its last words are kept.
+        // The terminal is still there: even the last output is kept.
         assert!(text.contains("\njob was hung up"), "{text}");
     });
 }
@@ -338,7 +338,8 @@ fn opened_again() {
         world.runtime.block_on(async {
             let mut session = Session::begin(&world, on_terminal(sh(script))).await;
             session.shows("first").await;
-            // Nobody may hold it now: then nothing is taken, and it is typed again.
+            // No process may have it open now: then nothing is accepted, and the input is sent
+            // again.
             while session.types(b"hello\r").await == 0 {
                 tokio::task::yield_now().await;
             }
@@ -374,7 +375,7 @@ fn closed_is_quiet() {
         let done = session.ends().await;
         assert!(members(id).is_empty());
         assert_eq!(done.code(), Some(0));
-        // It slept for a second; one that polls what is hung up runs all the time.
+        // It slept for a second; a loop that polls a hung-up descriptor never sleeps.
         assert!(ticks() - before < 20, "{} ticks", ticks() - before);
     });
 }
@@ -387,7 +388,8 @@ fn sizes() {
         session.shows("here").await;
         let signal =
             |number| ControlCommand::Signal(ostler_model::Signal::try_from(number).expect("known"));
-        // What stops itself in a terminal goes on; what is ordered to stop stays so.
+        // A process that stops itself in a terminal is continued; one stopped by request stays
+        // stopped.
         session.order(signal(libc::SIGSTOP)).await;
         let leader = members(session.id)[0];
         let is_stopped = || {
@@ -414,7 +416,7 @@ fn sizes() {
     });
 }
 
-/// With a table of terminals of our own, as the kernel's is everybody's.
+/// In a devpts instance of our own, as the kernel's limit is shared by all users.
 fn exhausted() {
     if !rustix::process::geteuid().is_root() {
         return;
@@ -434,10 +436,10 @@ fn exhausted() {
     assert!(output.status.success(), "{told}");
 }
 
-/// The first argument of the role that asks for one terminal too many.
+/// The first argument of the role that opens one terminal too many.
 pub(crate) const THIRD_TERMINAL_ARGUMENT: &str = "__third_terminal";
 
-/// Two terminals are there, the third is not.
+/// Two terminals can be opened, the third cannot.
 pub(crate) fn third_terminal() -> std::process::ExitCode {
     let world = BackendFixture::new();
     world.runtime.block_on(async {

@@ -11,9 +11,9 @@ use ostler_model::{ExecutionId, OrphanPolicy};
 
 use crate::support::{next_event, sh, this_executable, wait_started};
 
-/// Before the state directory: without a zygote.
+/// Prefix of the state directory: without a zygote.
 pub(crate) const THREADS: &str = "threads:";
-/// Before a script: what it leaves behind is kept, and it is told of once that was.
+/// Prefix of a script: what it leaves behind is kept; its line is printed once it has detached.
 pub(crate) const KEPT: &str = "kept:";
 /// The first argument of the daemon role; then a state directory and scripts to run.
 pub(crate) const DAEMON_ARGUMENT: &str = "__daemon";
@@ -57,7 +57,7 @@ pub(crate) fn daemon_main(words: Vec<String>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A daemon under way.
+/// A running test daemon.
 pub(crate) struct TestDaemon {
     child: Child,
     pub(crate) runs: Vec<(ExecutionId, i32)>,

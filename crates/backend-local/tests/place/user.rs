@@ -1,4 +1,4 @@
-//! All of this again as an ordinary user without cgroup delegation.
+//! The same tests as an ordinary user without cgroup delegation.
 
 use std::process::Command;
 

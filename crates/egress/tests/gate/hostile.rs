@@ -1,4 +1,4 @@
-//! Programs inside that want out, or that want the egress proxy to fall.
+//! Programs inside that try to get out or to crash the egress proxy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ pub(crate) const CASES: &[ProxyTestCase] = &[
     ("the_antechamber_has_no_other_door", no_other_door),
 ];
 
-/// A server that counts who comes.
+/// A server that counts its connections.
 fn trap(address: impl Into<std::net::IpAddr>) -> (u16, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
@@ -90,7 +90,7 @@ fn rebinding() {
             "the first answer"
         );
     }
-    // Of several addresses only those are dialled that may be.
+    // Of several addresses only allowed ones are dialled.
     let url = format!("http://mixed.test:{port}/");
     assert_eq!(
         stdout_text(&cell.run("curl", &["-sS", &url])),
@@ -178,7 +178,7 @@ print(urllib.request.urlopen('http://web.test:{port}/').read().decode())"
 }
 
 fn many_connections() {
-    // Takes connections and says nothing, as long as the other side is there.
+    // Accepts connections and sends nothing, as long as the peer is there.
     let port = server(UPSTREAM, |mut stream| {
         drop(std::io::copy(&mut stream, &mut std::io::sink()));
     });
@@ -290,7 +290,7 @@ for at in ('198.18.0.1', '198.18.0.2', '198.19.0.1', '198.18.1.0'):
     let doors = "198.18.0.1 53\n198.18.0.1 8080\n198.18.0.2 53\n198.18.0.2 8080\n\
                  198.19.0.1 53\n198.19.0.1 8080\n198.18.1.0 53\n198.18.1.0 8080";
     assert_eq!(open, doors);
-    // Even an inside root who lays routes of its own gets no further than the proxy namespace.
+    // Root inside that adds routes of its own gets no further than the proxy namespace.
     let routes = "ip route add default via 198.19.0.1 && ip -6 route add default dev gate0";
     stdout_text(&cell.run("sh", &["-c", routes]));
     let program = format!(

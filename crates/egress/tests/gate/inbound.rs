@@ -21,7 +21,7 @@ pub(crate) const CASES: &[ProxyTestCase] = &[
     ("a_server_that_does_not_accept_blocks_nobody", stuck),
 ];
 
-/// An echo server inside; says its port.
+/// An echo server inside, and its port.
 struct Inside {
     child: Child,
     port: u16,
@@ -107,14 +107,14 @@ fn forwarded() {
         wait_outcome(&gate),
         ProxyOutcome::Refused(Errno::ADDRINUSE)
     ));
-    // Nobody inside: the connection ends.
+    // Without a listener inside the connection ends.
     gate.request_forward(0, 1).expect("asked");
     let ProxyOutcome::Forwarding(dead) = wait_outcome(&gate) else {
         panic!("not forwarding");
     };
     let mut stream = TcpStream::connect(("127.0.0.1", dead)).expect("open");
     assert!(!matches!(stream.read(&mut [0; 1]), Ok(1..)));
-    // Closed again; what is there goes on.
+    // Closed again; existing connections continue.
     gate.remove_forward(port).expect("asked");
     let limit = Instant::now() + PATIENCE;
     while TcpStream::connect(("127.0.0.1", port)).is_ok() {

@@ -1,6 +1,7 @@
-//! The egress proxy from outside: real programs in real network namespaces. This binary is also the
-//! egress proxy, with a resolver that knows names of this machine only, and each run of it is in a
-//! network namespace of its own, whose loopback is the world: hence a harness of its own.
+//! The egress proxy through its public interface: real programs in real network namespaces. This
+//! binary is also the egress proxy, with a resolver that knows names of this machine only, and each
+//! run is in a network namespace of its own, whose loopback is the outside network: hence a harness
+//! of its own.
 
 mod hostile;
 mod inbound;

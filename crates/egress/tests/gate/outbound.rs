@@ -1,4 +1,4 @@
-//! What is reached, and what is not.
+//! Which destinations are reached, and which are not.
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
@@ -82,7 +82,7 @@ fn other_port() {
     let cell = NetnsFixture::new();
     let rules = [format!("web.test:{port}"), "api.test:8081".to_owned()];
     let gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
-    // A port of no rule, and one of another name's.
+    // A port of no rule, and one of another name's rule.
     for port in [8080, 8081] {
         let url = format!("http://web.test:{port}/");
         let began = Instant::now();
@@ -134,7 +134,7 @@ fn literal() {
     ] {
         assert_eq!(stdout_text(&cell.run("curl", &["-sS", &url])), text);
     }
-    // The rule's port of the other family.
+    // The rule's port in the other address family.
     let output = cell.run("curl", &["-sS", &format!("http://{PRIVATE_V4}:{six}/")]);
     assert!(!output.status.success());
 }
@@ -380,7 +380,7 @@ fn quick() {
     let took = began.elapsed();
     gate.shutdown();
     assert!(took < Duration::from_secs(2), "{took:?}");
-    // Another one in the same jail finds the way clear.
+    // Other connections of the same jail are not blocked.
     for _ in 0..3 {
         cell.start_proxy(&["web.test"])
             .expect("another gate")

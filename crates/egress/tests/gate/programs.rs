@@ -1,4 +1,4 @@
-//! Real programs, none of which knows of the egress proxy.
+//! Real programs, none of which is configured for the egress proxy.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ server.serve_forever()";
     assert!(listed.contains(&head), "{listed}");
 }
 
-/// Asks the name server itself and connects, linked with nothing: no proxy, no library.
+/// Queries the name server itself and connects, statically linked: no proxy, no library.
 const STATIC_PROGRAM: &str = r#"
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-//! A world, a jail in it, and an egress proxy between them.
+//! An outside network, a jail in it, and an egress proxy between them.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -20,20 +20,20 @@ use tempfile::TempDir;
 
 pub(crate) type ProxyTestCase = (&'static str, fn());
 
-/// Set in the world, so that it is entered once.
+/// Set in the outside network namespace, so that it is entered once.
 pub(crate) const IN_NETNS: &str = "OSTLER_GATE_TEST_WORLD";
-/// Where names lead whose servers are to be reached: a corner of the loopback that the egress proxy
-/// of these tests lets through.
+/// The address of reachable servers: a part of the loopback that the egress proxy of these tests
+/// allows.
 pub(crate) const UPSTREAM: [u8; 4] = [127, 77, 0, 1];
-/// Addresses of the world that are let through by nothing but rules.
+/// Addresses outside that are allowed only by rules.
 pub(crate) const PRIVATE_V4: &str = "10.98.0.1";
 pub(crate) const PRIVATE_V6: &str = "fd99::1";
-/// One that is let through as if it were public.
+/// An address that is allowed as if it were public.
 pub(crate) const PUBLIC_V4: &str = "10.99.0.1";
-/// How long anything may take.
+/// The timeout of any step.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Becomes this program again in a network namespace of its own.
+/// Re-executes this program in a network namespace of its own.
 pub(crate) fn enter_netns() {
     if std::env::var_os(IN_NETNS).is_some() {
         return;
@@ -57,11 +57,11 @@ pub(crate) fn enter_netns() {
     panic!("unshare: {error}");
 }
 
-/// Names of the world.
+/// The resolver of the outside network.
 #[derive(Debug)]
 struct FakeResolver;
 
-/// Questions for `rebind.test` so far.
+/// How many queries for `rebind.test` were made so far.
 static REBOUND: AtomicUsize = AtomicUsize::new(0);
 
 impl Resolve for FakeResolver {
@@ -86,7 +86,7 @@ impl Resolve for FakeResolver {
     }
 }
 
-/// The world as the egress proxy sees it.
+/// The outside network as the egress proxy uses it.
 pub(crate) fn outside_network() -> Upstream {
     Upstream {
         resolver: Box::new(FakeResolver),
@@ -97,7 +97,7 @@ pub(crate) fn outside_network() -> Upstream {
     }
 }
 
-/// A network namespace with an init, as a command of level high has one. Ends with its value.
+/// A network namespace with an init, as a command of level high has one. Ends when dropped.
 pub(crate) struct NetnsFixture {
     init_process: Child,
     pub(crate) dir: TempDir,
@@ -186,12 +186,12 @@ impl NetnsFixture {
         command.output().expect("nsenter runs")
     }
 
-    /// Runs a Python program inside: what it prints, which must be all it says.
+    /// Runs a Python program inside and returns its output; standard error must be empty.
     pub(crate) fn python(&self, program: &str) -> String {
         stdout_text(&self.run("/usr/bin/python3", &["-c", program]))
     }
 
-    /// What the egress proxy wrote about one host, once it has written something.
+    /// The log entries about one host, once there are any.
     pub(crate) fn log_entries(&self, host: &str) -> Vec<serde_json::Value> {
         let limit = Instant::now() + PATIENCE;
         loop {
@@ -231,7 +231,7 @@ pub(crate) fn stdout_text(output: &Output) -> String {
     out.trim().to_owned()
 }
 
-/// A server whose connections are each given to `server` on a thread. Its port.
+/// A server that runs `server` on a thread for each connection; returns its port.
 pub(crate) fn server(
     address: impl Into<IpAddr>,
     serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static,
@@ -247,7 +247,7 @@ pub(crate) fn server(
     port
 }
 
-/// A web server that says one thing.
+/// A web server with one response.
 pub(crate) fn serve_http(address: impl Into<IpAddr>, text: &'static str) -> u16 {
     server(address, move |mut stream| {
         let mut request = Vec::new();
@@ -264,7 +264,7 @@ pub(crate) fn serve_http(address: impl Into<IpAddr>, text: &'static str) -> u16 
     })
 }
 
-/// A server that sends back what it gets.
+/// An echo server.
 pub(crate) fn serve_echo(address: impl Into<IpAddr>) -> u16 {
     server(address, |mut stream| {
         let mut back = stream.try_clone().expect("copied");
@@ -273,7 +273,7 @@ pub(crate) fn serve_echo(address: impl Into<IpAddr>) -> u16 {
     })
 }
 
-/// Waits for the egress proxy's next answer.
+/// Waits for the egress proxy's next response.
 pub(crate) fn wait_answer(gate: &EgressClient) -> EgressResponse {
     loop {
         assert!(readable(gate.as_fd()), "no answer");
@@ -283,14 +283,14 @@ pub(crate) fn wait_answer(gate: &EgressClient) -> EgressResponse {
     }
 }
 
-/// Waits until something is readable; false where it takes too long.
+/// Waits until a descriptor is readable; false after the timeout.
 pub(crate) fn readable(descriptor: std::os::fd::BorrowedFd<'_>) -> bool {
     let limit = Timespec::try_from(PATIENCE).expect("short");
     let mut polled = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
     poll(&mut polled, Some(&limit)).is_ok_and(|ready| ready > 0)
 }
 
-/// What the egress proxy answered, without serials.
+/// A response of the egress proxy, without serials.
 #[derive(Debug)]
 pub(crate) enum ProxyOutcome {
     Connected(TcpStream),
@@ -299,7 +299,7 @@ pub(crate) enum ProxyOutcome {
     Counted(ostler_egress::EgressCounts),
 }
 
-/// The same as [`wait_answer`], blocking sockets.
+/// As [`wait_answer`], with blocking sockets.
 pub(crate) fn wait_outcome(gate: &EgressClient) -> ProxyOutcome {
     match wait_answer(gate) {
         EgressResponse::Connected { socket, .. } => {

@@ -1,4 +1,4 @@
-//! All of this again as an ordinary user.
+//! The same tests as an ordinary user.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::support::ProxyTestCase;
 pub(crate) const CASES: &[ProxyTestCase] = &[("everything_as_an_ordinary_user", as_nobody)];
 
 fn as_nobody() {
-    // Root of a user namespace of its own is no root; the test as root does this one.
+    // Root of a user namespace of its own is not root; the test as root covers this one.
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let whole = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
     if !rustix::process::geteuid().is_root() || !whole {

@@ -1,10 +1,10 @@
-//! Arithmetic: a variable in it is evaluated, whatever its value contains.
+//! Arithmetic expressions: a variable in one is evaluated, whatever its value contains.
 
 use super::lex::is_name;
 use crate::word::CommandWord;
 
-/// The variables an expression evaluates; none where it may do more than count: an index, an
-/// expansion that is not plain, a name put together of pieces.
+/// The variables an expression evaluates; none where it may do more than compute: an index, an
+/// expansion that is not plain, a name composed of parts.
 pub(super) fn evaluated_variables(expression: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = expression;
@@ -32,7 +32,7 @@ pub(super) fn evaluated_variables(expression: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// A number or a name.
+/// Parses a number or a name.
 fn parse_operand(text: &str, names: &mut Vec<String>) -> Option<()> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let number = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit());
@@ -46,7 +46,7 @@ fn parse_operand(text: &str, names: &mut Vec<String>) -> Option<()> {
     Some(())
 }
 
-/// How long a plain expansion is: `$name`, `${name}`, or a number: `$#`, `$?`, `$$`, `$!`,
+/// The length of a plain expansion: `$name`, `${name}`, or a number: `$#`, `$?`, `$$`, `$!`,
 /// `${#name}`.
 fn parse_expansion(text: &str, names: &mut Vec<String>) -> Option<usize> {
     if ["$#", "$?", "$$", "$!"]
@@ -84,8 +84,7 @@ pub(super) fn test_operand_variables(source: &str, word: &CommandWord) -> Option
     evaluated_variables(bare.unwrap_or(source))
 }
 
-/// Whether a value is a number whatever the variables in it hold, and if so which of them it
-/// evaluates.
+/// Whether a value is a number whatever its variables hold; returns those it evaluates.
 pub(super) fn number_variables(source: &str) -> Option<Vec<String>> {
     let bare = source.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
     let text = bare.unwrap_or(source);

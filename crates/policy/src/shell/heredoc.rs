@@ -1,4 +1,4 @@
-//! Here-documents: where they end is checked, not believed.
+//! Here-documents: their end is verified independently of the grammar.
 
 use tree_sitter::Node;
 
@@ -75,7 +75,7 @@ impl AstVisitor<'_, '_> {
         false
     }
 
-    /// In an unquoted document variables are data; whatever else expands is not understood.
+    /// In an unquoted document variables are data; any other expansion is not understood.
     fn visit_expansions(&mut self, body: Node<'_>) {
         let text = self.text(body);
         let mut cursor = body.walk();

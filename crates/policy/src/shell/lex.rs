@@ -1,14 +1,14 @@
-//! The value of one word as POSIX shells and bash read it.
+//! Computes the value of one word as POSIX shells and bash read it.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use crate::word::{ANYTHING, Certainty, CommandWord, UnknownPart, is_invisible};
 
-/// Reads the text of one word.
+/// Lexes the text of one word.
 ///
 /// # Errors
-/// What in it cannot be part of one word, or is not understood.
+/// The part that cannot belong to one word, or is not understood.
 pub(super) fn lex_word(source: &str) -> Result<CommandWord, &'static str> {
     let mut lexer = Lexer {
         rest: source.chars().peekable(),
@@ -25,7 +25,7 @@ pub(super) fn lex_word(source: &str) -> Result<CommandWord, &'static str> {
     while let Some(c) = lexer.rest.next() {
         lexer.read_unquoted(c)?;
         if lexer.opaque && matches!(lexer.rest.peek(), Some('(' | '{' | '`')) {
-            // The structure tells what is inside.
+            // The syntax tree describes what is inside.
             break;
         }
     }
@@ -125,7 +125,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Something that is not known becomes part of the word.
+    /// Adds a part whose value is not known.
     fn add_expansion(&mut self, name: &str, bare: bool) {
         self.opaque = true;
         self.unknown.at_start |= self.text.is_empty();
@@ -188,7 +188,7 @@ impl Lexer<'_> {
         std::iter::from_fn(|| self.rest.next_if(is_part)).collect()
     }
 
-    /// `${read_parameter}` and `${#read_parameter}` end at the brace; of anything else the rest of the word is not
+    /// `${name}` and `${#name}` end at the brace; of anything else the rest of the word is not
     /// read.
     fn read_braced(&mut self, bare: bool) {
         self.rest.next();
@@ -206,7 +206,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `$'…'`: dash reads it in another way, so this is a guess.
+    /// `$'…'`: dash reads it differently, so the value is a guess.
     fn read_ansi_quoted(&mut self) -> Result<(), &'static str> {
         loop {
             match self.rest.next() {
@@ -293,7 +293,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Whether a shell takes it for the name of a variable.
+/// Whether a shell accepts it as the name of a variable.
 pub(super) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars
@@ -302,10 +302,10 @@ pub(super) fn is_name(text: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// What a pattern for file names can become.
+/// What is known of the result of a file name pattern.
 fn glob_certainty(pattern: &str) -> Certainty {
     let before = pattern.split(['*', '?', '[']).next().unwrap_or_default();
-    // Behind `--read_parameter=` it is that option's value, whatever it becomes.
+    // After `--name=` it is that option's value, whatever it expands to.
     let may_leave =
         pattern.starts_with(['/', '~']) || (pattern.starts_with('-') && !before.contains('='));
     let hidden = pattern

@@ -1,8 +1,8 @@
-//! What a shell script would run, as far as it is understood.
+//! Finds what a shell script would run, as far as it is understood.
 //!
-//! The grammar gives the structure, the lexer here the words; where the two do not fit, or a
-//! node is not on the list of what is understood, that is a doubt. The walk goes on into what
-//! it doubts, so that a deny rule sees what can be seen.
+//! The grammar (tree-sitter) gives the structure, the lexer here the words; where the two disagree,
+//! or a node is not on the list of understood kinds, the part is unresolved. The visitor continues
+//! into unresolved parts, so that a deny rule sees what can be seen.
 
 mod arithmetic;
 mod heredoc;

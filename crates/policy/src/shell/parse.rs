@@ -1,4 +1,4 @@
-//! From the text of a script to its tree.
+//! Parses the text of a script to its syntax tree.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -10,11 +10,11 @@ use super::visitor::AstVisitor;
 use crate::analysis::Analysis;
 use crate::word::is_invisible;
 
-/// How often the parser may report progress before it is stopped: error recovery on garbage
-/// is not linear. An ordinary script of the longest length stays far below.
+/// How often the parser may report progress before it is stopped: error recovery on garbage is not
+/// linear. An ordinary script of the longest length stays far below.
 const PARSE_STEPS: usize = 200_000;
 
-/// Adds what `script` would run, by bash or by whatever shell there is.
+/// Adds what `script` would run, by bash or by any shell.
 pub(crate) fn read_script(script: &str, bash: bool, analysis: &mut Analysis) {
     if script.len() > SCRIPT_BYTES {
         analysis.add_unresolved_text("a script of that length", script);
@@ -30,7 +30,8 @@ pub(crate) fn read_script(script: &str, bash: bool, analysis: &mut Analysis) {
     };
     let root = tree.root_node();
     if matches!(text, Cow::Owned(_)) && has_here_document(root) {
-        // Two characters that became the same one could end it too early, and hide what follows.
+        // A delimiter mapped to the same character could end a here-document too early, and hide
+        // what follows.
         analysis.add_unresolved_text(
             "a here-document, and a brace before such a character",
             script,
@@ -49,10 +50,10 @@ pub(crate) fn read_script(script: &str, bash: bool, analysis: &mut Analysis) {
     visitor.visit_statement(root);
 }
 
-/// What the parser is given: the script, but for characters beyond Latin-1 where the grammar's scanner
-/// looks for a digit, behind `{`, `{1` or `{1..`. It calls `isdigit` (3) with them, which is defined for
-/// bytes only and reads beyond its table. Each becomes as many `%` as it has bytes: to the grammar a
-/// character of a word like any other.
+/// The parser's input: the script with characters beyond Latin-1 replaced where the grammar's
+/// scanner looks for a digit, after `{`, `{1` or `{1..`. It passes them to isdigit(3), which is
+/// defined for bytes only and reads beyond its table. Each becomes as many `%` as it has bytes: to
+/// the grammar a character of a word like any other.
 fn scanner_safe(script: &str) -> Cow<'_, [u8]> {
     let digits = |from: usize| {
         let rest = &script[from..];

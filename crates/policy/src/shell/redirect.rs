@@ -1,4 +1,4 @@
-//! Files a shell opens.
+//! Redirections: files a shell opens.
 
 use std::ops::Range;
 
@@ -33,8 +33,8 @@ impl AstVisitor<'_, '_> {
             .filter_map(|it| self.read_word(it))
             .collect();
         if words.len() > 1 {
-            // The grammar takes words after a redirection for part of it; to a shell they are
-            // the command's.
+            // The grammar treats words after a redirection as part of it; to a shell they are the
+            // command's.
             self.add_unresolved("words after a redirection", node);
             self.analysis
                 .invocations

@@ -1,4 +1,4 @@
-//! `[ … ]` and `[[ … ]]`.
+//! Test commands: `[ … ]` and `[[ … ]]`.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::analysis::{Invocation, ValueClass};
 use crate::word::CommandWord;
 use crate::wrappers::analyze_test;
 
-/// Kinds of a test that only look.
+/// Node kinds of a test without side effects.
 const SIDE_EFFECT_FREE: [&str; 12] = [
     "word",
     "string",
@@ -25,7 +25,7 @@ const SIDE_EFFECT_FREE: [&str; 12] = [
     "variable_name",
     "special_variable_name",
 ];
-/// Of these, those that are made of words.
+/// Those of them that consist of words.
 const EXPRESSIONS: [&str; 2] = ["unary_expression", "binary_expression"];
 /// Operators of `[[` that evaluate arithmetic, and with it whatever an index contains.
 const ARITHMETIC_OPERATORS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
@@ -47,7 +47,7 @@ impl AstVisitor<'_, '_> {
             .push(Invocation::new(vec![CommandWord::certain("test")]));
     }
 
-    /// To `[` operators are words, and to the shell before it they end the command.
+    /// To `[` operators are words, but to a shell parsing the line they end the command.
     fn visit_single_bracket(&mut self, node: Node<'_>, pieces: &[Range<usize>]) {
         let ends = |it: &Range<usize>| matches!(self.slice(it.clone()), "&&" | "||" | "<" | ">");
         if pieces.iter().any(ends) || self.text(node).contains(['<', '>']) {
@@ -64,7 +64,7 @@ impl AstVisitor<'_, '_> {
 
     fn visit_double_bracket(&mut self, node: Node<'_>, pieces: &[Range<usize>]) {
         if self.text(node).contains("\\\n") || (!self.bash && self.would_split(pieces)) {
-            // Where `[[` is no keyword, its operators are those of the shell.
+            // Where `[[` is not a keyword, its operators are those of the shell.
             self.add_unresolved("a test that not every shell reads so", node);
         }
         for (at, piece) in pieces.iter().enumerate() {
@@ -83,7 +83,7 @@ impl AstVisitor<'_, '_> {
         }
     }
 
-    /// Whether a shell without `[[` would run or open something behind an operator.
+    /// Whether a shell without `[[` would run or open something after an operator.
     fn would_split(&self, pieces: &[Range<usize>]) -> bool {
         let text = |at: usize| pieces.get(at).map_or("", |it| self.slice(it.clone()));
         (0..pieces.len()).any(|at| match text(at) {
@@ -131,7 +131,7 @@ impl AstVisitor<'_, '_> {
     }
 }
 
-/// The words of a test, in their order.
+/// The words of a test, in order.
 fn collect_pieces(node: Node<'_>, pieces: &mut Vec<Range<usize>>) {
     let mut cursor = node.walk();
     for child in node.children(&mut cursor) {

@@ -1,4 +1,4 @@
-//! The walk over a script's tree, by an allow list of node kinds.
+//! Visits a script's syntax tree, by an allow list of node kinds.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use super::lex::{is_name, lex_word};
 use crate::analysis::{Analysis, Invocation, ValueClass};
 use crate::word::CommandWord;
 
-/// How deep a tree is followed.
+/// The greatest depth that is visited.
 const DEPTH_MAX: usize = 200;
 
-/// Kinds that hold statements, and nothing that needs another look.
+/// Node kinds that contain statements and need no check of their own.
 const STRUCTURE: [&str; 13] = [
     "program",
     "list",
@@ -28,7 +28,7 @@ const STRUCTURE: [&str; 13] = [
     "variable_assignments",
     "case_item",
 ];
-/// Kinds that are values, or parts of them.
+/// Node kinds that are values, or parts of them.
 const VALUES: [&str; 13] = [
     "word",
     "string",
@@ -54,7 +54,7 @@ pub(super) struct AstVisitor<'s, 'o> {
     pub(super) source: &'s str,
     pub(super) analysis: &'o mut Analysis,
     pub(super) depth: usize,
-    /// Whether the shell is known to be bash: to others `[[` and `((` are no keywords.
+    /// Whether the shell is known to be bash: in others `[[` and `((` are not keywords.
     pub(super) bash: bool,
 }
 
@@ -72,7 +72,7 @@ impl<'s> AstVisitor<'s, '_> {
         self.analysis.add_unresolved_text(reason, text);
     }
 
-    /// Whatever lies before and behind the tree must be blank.
+    /// Checks that the text before and after the tree is blank.
     pub(super) fn check_edges(&mut self, root: Node<'_>) {
         let before = self.slice(0..root.start_byte());
         let behind = self.slice(root.end_byte()..self.source.len());
@@ -128,7 +128,7 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    /// Every child; the text between them must be blank where that is understood.
+    /// Visits every child; the text between them must be blank where that is understood.
     pub(super) fn visit_children(&mut self, node: Node<'_>, understood: bool) {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
@@ -143,8 +143,8 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    /// Between neighbours there are only blanks; what the grammar skips besides is no blank to
-    /// a shell.
+    /// Checks that neighbours are separated by blanks only; other characters the grammar skips are
+    /// not blank to a shell.
     pub(super) fn check_gaps(&mut self, children: &[Node<'_>], newlines: bool) {
         for pair in children.windows(2) {
             let gap = self.slice(pair[0].end_byte()..pair[1].start_byte());
@@ -154,7 +154,7 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    /// Nor is there anything else before the first and behind the last of them.
+    /// Checks the same before the first and after the last of them.
     fn check_ends(&mut self, node: Node<'_>, children: &[Node<'_>]) {
         let (Some(first), Some(last)) = (children.first(), children.last()) else {
             return;
@@ -175,7 +175,7 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    /// A value: one word to the shell, and without anything that runs inside.
+    /// Visits a value: one word to the shell, and without anything that runs inside.
     pub(super) fn visit_value(&mut self, node: Node<'_>) {
         self.visit_inside(node);
         let _reported = self.read_word(node.byte_range()).is_none();
@@ -192,7 +192,7 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    /// Looks for what runs or has effects inside of a value.
+    /// Visits what runs or has side effects inside of a value.
     fn visit_inside(&mut self, node: Node<'_>) {
         self.depth += 1;
         let kind = node.kind();
@@ -251,7 +251,7 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    /// `(( … ))`: to a shell without it, two subshells and a command.
+    /// Visits `(( … ))`: to a shell without it, two subshells and a command.
     fn visit_compound(&mut self, node: Node<'_>) {
         if self.bash {
             self.visit_arithmetic(node, "((", "))");
@@ -261,7 +261,7 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    /// Arithmetic that only counts with variables that are numbers.
+    /// Visits arithmetic, which is allowed to compute with variables that are numbers.
     fn visit_arithmetic(&mut self, node: Node<'_>, before: &str, behind: &str) {
         let text = self.text(node).strip_prefix(before);
         let text = text.and_then(|rest| rest.strip_suffix(behind));
@@ -274,7 +274,7 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    /// `for ((…; …; …))`: a syntax error to a shell without it.
+    /// Visits `for ((…; …; …))`: a syntax error to a shell without it.
     fn visit_counted_loop(&mut self, node: Node<'_>) {
         let text = self.text(node);
         let body = node.child_by_field_name("body");
@@ -338,7 +338,7 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    /// What is known of a value as it is written.
+    /// Classifies a value as written.
     fn classify_value(&self, source: &str) -> ValueClass {
         if number_variables(source).is_some() {
             return ValueClass::Number;
@@ -368,7 +368,7 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    /// `export NAME=value` and its like: only plain names.
+    /// Visits `export NAME=value` and the like: only plain names are understood.
     fn visit_declaration(&mut self, node: Node<'_>) {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
@@ -392,7 +392,7 @@ impl<'s> AstVisitor<'s, '_> {
     }
 }
 
-/// Adjacent pieces are one word.
+/// Adds a piece; adjacent pieces are one word.
 pub(super) fn add_piece(pieces: &mut Vec<Range<usize>>, piece: Range<usize>) {
     match pieces.last_mut() {
         Some(last) if last.end == piece.start => last.end = piece.end,
@@ -407,7 +407,7 @@ fn is_blank(gap: &str, newlines: bool) -> bool {
         .all(|c| matches!(c, ' ' | '\t') || (newlines && c == '\n'))
 }
 
-/// `${name}` or `${#name}`, and nothing more.
+/// Whether a text is `${name}` or `${#name}`, and nothing more.
 pub(super) fn is_plain_expansion(text: &str) -> bool {
     text.strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'))

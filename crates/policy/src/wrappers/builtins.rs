@@ -1,10 +1,11 @@
-//! Programs whose options set variables or the machine: a word that is not known may be one.
+//! Builtins and programs whose options set variables or change the machine: an unknown word may be
+//! such an option.
 
 use super::InnerCommands;
 use crate::analysis::{ValueClass, VariableUse};
 use crate::word::CommandWord;
 
-/// Doubts about the words of such a program; none where `name` is another.
+/// Unresolved words of such a program; none where `name` is another.
 pub(super) fn analyze(name: &str, args: &[CommandWord]) -> Option<InnerCommands> {
     match name {
         "test" | "[" => Some(analyze_test(args)),
@@ -39,9 +40,9 @@ fn add_uses(
     }));
 }
 
-/// `-v NAME` and `-R NAME` evaluate an index in the name. Which words are operators follows
-/// from their places, so a word that is not known must neither become several nor stand before
-/// one that could be evaluated.
+/// Checks `test`: `-v NAME` and `-R NAME` evaluate an index in the name. Which words are operators
+/// follows from their positions, so an unknown word must neither split nor precede one that could
+/// be evaluated.
 pub(crate) fn analyze_test(words: &[CommandWord]) -> InnerCommands {
     let mut inner = InnerCommands::default();
     for word in words.iter().filter(|word| word.unknown.may_split) {
@@ -62,7 +63,7 @@ pub(crate) fn analyze_test(words: &[CommandWord]) -> InnerCommands {
     inner
 }
 
-/// `printf -v NAME` evaluates an index in the name; options end at the format.
+/// Checks `printf`: `-v NAME` evaluates an index in the name; options end at the format.
 fn analyze_printf(args: &[CommandWord]) -> InnerCommands {
     let mut inner = InnerCommands::default();
     for word in args {
@@ -79,7 +80,7 @@ fn analyze_printf(args: &[CommandWord]) -> InnerCommands {
     inner
 }
 
-/// Words that may be options, but for those behind an option that takes a value.
+/// Adds words that may be options, except those after an option that takes a value.
 fn analyze_options(
     args: &[CommandWord],
     rejected: &[&str],
@@ -98,7 +99,7 @@ fn analyze_options(
         }
         let hidden = !word.is_certain() && (word.unknown.may_split || !is_value);
         if hidden && word.text.starts_with('-') {
-            // What stands before it may be empty.
+            // The word before it may be empty.
             inner.unresolved.push(format!("'{}'", word.text));
         } else if hidden && (word.unknown.at_start || word.unknown.may_split) {
             add_uses(&mut inner, word, max_harmless, "options");

@@ -1,4 +1,4 @@
-//! Wrappers, shells, and what evaluates its words.
+//! Wrappers, shells, and builtins that evaluate their words.
 
 use super::InnerCommands;
 use super::git::is_inside;
@@ -7,7 +7,7 @@ use crate::analysis::{ValueClass, VariableAssignment};
 use crate::flags::is_flag;
 use crate::word::{CommandWord, texts};
 
-/// What a wrapper runs; none where `name` is no wrapper.
+/// What a wrapper runs; none where `name` is not a wrapper.
 pub(super) fn analyze(name: &str, args: &[CommandWord]) -> Option<InnerCommands> {
     let only_reports = |word: &CommandWord| matches!(word.text.as_str(), "-v" | "-V");
     if name == "command" && args.first().is_some_and(only_reports) {
@@ -94,7 +94,7 @@ fn analyze_wrapper(wrapper: &WrapperOptions, args: &[CommandWord]) -> InnerComma
     inner
 }
 
-/// What `env` changes besides setting variables.
+/// Checks what `env` changes besides setting variables.
 fn check_env_options(own: &[CommandWord], inner: &mut InnerCommands) {
     if own.iter().any(|word| !word.is_certain()) {
         let reason = "an option of 'env' that cannot be seen";
@@ -122,7 +122,7 @@ fn check_env_options(own: &[CommandWord], inner: &mut InnerCommands) {
     }
 }
 
-/// Of the words that `xargs -I` replaces parts of, nothing is known.
+/// Marks words in which `xargs -I` replaces parts as unknown.
 fn mark_replaced_opaque(own: &[CommandWord], command: &mut [CommandWord]) {
     for (at, word) in own.iter().enumerate() {
         let replaced = match word.text.strip_prefix("-I") {
@@ -136,7 +136,7 @@ fn mark_replaced_opaque(own: &[CommandWord], command: &mut [CommandWord]) {
     }
 }
 
-/// What remains behind the wrapper's own words.
+/// The words after the wrapper's own.
 fn skip_own_words<'a>(
     wrapper: &WrapperOptions,
     args: &'a [CommandWord],
@@ -196,7 +196,7 @@ fn split_assignment(word: &str) -> Option<(&str, &str)> {
         .filter(|(name, _)| !name.is_empty() && !name.contains('/'))
 }
 
-/// A shell: only `-c` with one script that is understood.
+/// A shell: only `-c` with one script is understood.
 fn analyze_shell(args: &[CommandWord], posix: bool) -> InnerCommands {
     let Some(first) = args.first() else {
         return InnerCommands::unresolved("a script on standard input");

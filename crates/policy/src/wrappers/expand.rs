@@ -1,13 +1,13 @@
-//! Following every program into what it runs in turn.
+//! Follows every program into what it runs in turn.
 
 use super::{builtins, command_wrappers, find, git, interpreters, sed_awk, test_runners};
 use crate::analysis::{Analysis, Invocation, VariableAssignment, VariableUse};
 use crate::shell::read_script;
 use crate::word::{CommandWord, base_name, texts};
 
-/// Programs behind programs, at most.
+/// The greatest nesting of wrappers.
 const DEPTH_MAX: usize = 12;
-/// Calls of one command line that are looked at, at most.
+/// The most invocations of one command line that are analysed.
 const INVOCATIONS_MAX: usize = 4_096;
 
 /// What a program was given to run.
@@ -19,15 +19,15 @@ pub(crate) struct InnerCommands {
     pub(super) scripts: Vec<String>,
     /// Variables set for it.
     pub(super) variables: Vec<VariableAssignment>,
-    /// What was not understood.
+    /// Parts that were not understood.
     pub(crate) unresolved: Vec<String>,
     /// Variables whose values decide what runs.
     pub(crate) uses: Vec<VariableUse>,
-    /// Whether the shell that reads the scripts is bash.
+    /// Whether the shell that runs the scripts is bash.
     pub(super) bash: bool,
-    /// Whether the program does nothing besides.
+    /// Whether the program does nothing else.
     pub(super) transparent: bool,
-    /// The words the program itself is to be judged by, where its own options hide them.
+    /// The words by which the program itself is evaluated, where its own options hide them.
     pub(super) rewritten_args: Option<Vec<CommandWord>>,
 }
 
@@ -40,7 +40,7 @@ impl InnerCommands {
     }
 }
 
-/// Follows every call into what it runs in turn.
+/// Expands every invocation.
 pub(crate) fn expand(analysis: Analysis) -> Analysis {
     let mut all = Analysis {
         invocations: Vec::new(),
@@ -70,7 +70,7 @@ pub(crate) fn expand(analysis: Analysis) -> Analysis {
     all
 }
 
-/// One call: what it runs, and the call itself.
+/// Expands one invocation: what it runs, and the invocation itself.
 fn expand_one(mut invocation: Invocation, all: &mut Analysis) -> Vec<Invocation> {
     let Some(program) = invocation.words.first() else {
         return Vec::new();
@@ -93,7 +93,7 @@ fn expand_one(mut invocation: Invocation, all: &mut Analysis) -> Vec<Invocation>
         all.add_unresolved(reason, &invocation.words);
     }
     if has_unresolved && invocation.certain {
-        // Whatever follows may be what runs.
+        // Any of the following words may be what runs.
         let suffixes = 1..invocation.words.len().min(SUFFIXES_MAX);
         inner.extend(suffixes.map(|from| Invocation::guess(invocation.words[from..].to_vec())));
     }
@@ -111,7 +111,7 @@ fn expand_one(mut invocation: Invocation, all: &mut Analysis) -> Vec<Invocation>
     inner
 }
 
-/// How many words behind a doubtful program are taken for the beginning of another.
+/// How many words after an unresolved program are tried as the beginning of another.
 const SUFFIXES_MAX: usize = 24;
 
 fn analyze(name: &str, args: &[CommandWord]) -> InnerCommands {

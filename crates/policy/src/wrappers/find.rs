@@ -1,9 +1,9 @@
-//! `find`: its actions.
+//! `find` and its actions.
 
 use super::InnerCommands;
 use crate::word::CommandWord;
 
-/// Looks for programs among the actions.
+/// Finds programs among the actions.
 pub(super) fn analyze(args: &[CommandWord]) -> InnerCommands {
     let mut inner = InnerCommands::default();
     let mut at = 0;
@@ -40,7 +40,7 @@ pub(super) fn analyze(args: &[CommandWord]) -> InnerCommands {
     inner
 }
 
-/// A found name in place of the braces: it begins as the place where the search began does.
+/// A found name in place of the braces: it begins with the path the search starts from.
 fn substitute_braces(word: &CommandWord) -> CommandWord {
     if word.text.contains("{}") {
         return CommandWord::opaque(word.text.clone());

@@ -1,9 +1,9 @@
-//! `git`: its options before the subcommand, and what runs programs.
+//! `git`: its options before the subcommand, and the ways it runs programs.
 
 use super::InnerCommands;
 use crate::word::CommandWord;
 
-/// Options before the subcommand that change nothing about what runs.
+/// Options before the subcommand that do not change what runs.
 const HARMLESS_OPTIONS: [&str; 9] = [
     "--no-pager",
     "-P",
@@ -15,7 +15,7 @@ const HARMLESS_OPTIONS: [&str; 9] = [
     "--no-replace-objects",
     "--no-advice",
 ];
-/// Settings `-c` may set.
+/// Harmless settings for `-c`.
 const HARMLESS_KEYS: [&str; 10] = [
     "color.",
     "advice.",
@@ -29,7 +29,7 @@ const HARMLESS_KEYS: [&str; 10] = [
     "commit.gpgsign=false",
 ];
 
-/// The subcommand without the options before it, and what is doubtful among those.
+/// The subcommand without the options before it, and the unresolved ones among those.
 pub(super) fn analyze(args: &[CommandWord]) -> InnerCommands {
     let mut inner = InnerCommands::default();
     let mut at = 0;
@@ -94,7 +94,7 @@ fn check_setting(text: &str, inner: &mut InnerCommands) {
     }
 }
 
-/// Subcommands whose words hold a script.
+/// Checks subcommands whose words contain a script.
 fn check_subcommand(plain: &[CommandWord], inner: &mut InnerCommands) {
     let text = |at: usize| plain.get(at).map_or("", |word| word.text.as_str());
     let joined = |from: usize| {
@@ -131,7 +131,7 @@ fn check_subcommand(plain: &[CommandWord], inner: &mut InnerCommands) {
     }
 }
 
-/// A relative path that does not climb.
+/// Whether a path is relative and without `..`.
 pub(super) fn is_inside(path: &str) -> bool {
     !path.starts_with(['/', '~']) && !path.split('/').any(|part| part == "..")
 }

@@ -1,11 +1,11 @@
-//! Programs that take code, and options of ordinary programs that run others (data).
+//! Interpreters, and options of ordinary programs that run others (data).
 
 use super::InnerCommands;
 use super::options::{OTHER_SHELLS, POSIX_SHELLS};
 use crate::flags::is_flag;
 use crate::word::CommandWord;
 
-/// Interpreters, with the options that take code or load some.
+/// Interpreters, with their options that take or load code.
 const INTERPRETERS: [(&str, &[&str]); 27] = [
     ("python", &["-c", "-i", "-X"]),
     ("pypy", &["-c", "-i"]),
@@ -77,7 +77,7 @@ const INTERPRETERS: [(&str, &[&str]); 27] = [
     ("jshell", &[]),
 ];
 
-/// Options of ordinary programs that run a program, load code, or write where it is not seen.
+/// Options of ordinary programs that run a program, load code, or write to another file.
 const EXEC_OPTIONS: [(&str, &[&str]); 47] = [
     (
         "tar",
@@ -292,7 +292,7 @@ const FILE_OPTIONS: [(&str, &[&str]); 10] = [
     ("ninja", &["-f"]),
 ];
 
-/// The options by which a program loads code from files; among them some that take code itself.
+/// The options by which a program loads code from files; some of them take code itself.
 pub(crate) fn loads_files(name: &str) -> Vec<&'static str> {
     let base = without_version(name);
     let tables = INTERPRETERS
@@ -315,12 +315,12 @@ pub(crate) fn runs_its_operand(name: &str) -> bool {
         || ["expect", "wish", "ts-node", "tsx", "crontab"].contains(&name)
 }
 
-/// A name without its version.
+/// A program name without its version.
 fn without_version(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-/// Doubts about a program that takes code or runs others by an option.
+/// Unresolved parts of a program that takes code or runs others by an option.
 pub(super) fn analyze(name: &str, args: &[CommandWord]) -> InnerCommands {
     let base = without_version(name);
     let known = |(known, _): &&(&str, &[&str])| *known == name || *known == base;
@@ -342,7 +342,7 @@ fn find_flag<'a>(args: &'a [CommandWord], flags: &[&str]) -> Option<&'a str> {
         .find(|word| flags.iter().any(|flag| is_flag(word, flag)))
 }
 
-/// The options with which an interpreter tells something and reads no input.
+/// The options with which an interpreter prints information and reads no input.
 fn info_flags(name: &str) -> &'static [&'static str] {
     match name {
         "python" | "pypy" | "ipython" => &["--version", "--help", "-V", "-VV", "-h"],
@@ -355,7 +355,7 @@ fn info_flags(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// Options count up to the program's own file; without one it reads standard input.
+/// Checks options up to the program file; without one the interpreter reads standard input.
 fn analyze_interpreter(name: &str, args: &[CommandWord], flags: &[&str]) -> InnerCommands {
     let module = |word: &CommandWord| name == "python" && word.text == "-m";
     let own = args

@@ -1,4 +1,4 @@
-//! Programs that run what they are given: what that is, where it can be seen.
+//! Programs that run other programs: finds out which, where that is visible.
 
 mod builtins;
 mod command_wrappers;

@@ -1,17 +1,17 @@
 //! The options of programs that run the rest of their words (data).
 
-/// How a wrapper's own words are told from the command it runs.
+/// How to separate a wrapper's own words from the command it runs.
 pub(super) struct WrapperOptions {
     pub(super) name: &'static str,
     /// Options without a value.
     pub(super) flags: &'static [&'static str],
     /// Options whose value is the next word, or joined.
     pub(super) valued: &'static [&'static str],
-    /// Words of its own before the command.
+    /// How many positional words precede the command.
     pub(super) positional: usize,
-    /// Whether `NAME=visit_value` words may stand before the command.
+    /// Whether `NAME=value` words may precede the command.
     pub(super) assignments: bool,
-    /// Whether it leaves who runs it, and where, as it is.
+    /// Whether it leaves the command's user and directory unchanged.
     pub(super) transparent: bool,
 }
 
@@ -264,14 +264,14 @@ pub(super) const WRAPPERS: [WrapperOptions; 30] = [
     },
 ];
 
-/// Shells whose `-c` takes a script this crate reads.
+/// Shells whose `-c` scripts are parsed by this crate.
 pub(super) const POSIX_SHELLS: [&str; 5] = ["sh", "bash", "dash", "ash", "rbash"];
-/// Shells whose language is another.
+/// Shells with another language.
 pub(super) const OTHER_SHELLS: [&str; 15] = [
     "mksh", "zsh", "ksh", "ksh93", "fish", "csh", "tcsh", "pwsh", "nu", "elvish", "xonsh", "yash",
     "rc", "oksh", "osh",
 ];
-/// Words a shell takes for code, or that change what later words mean.
+/// Builtins that evaluate their words as code, or change the meaning of later words.
 pub(super) const CODE_BUILTINS: [&str; 18] = [
     "eval",
     "source",
@@ -292,7 +292,7 @@ pub(super) const CODE_BUILTINS: [&str; 18] = [
     "function",
     "compgen",
 ];
-/// Programs that run what they are given in ways not seen through here.
+/// Programs that run others in ways that are not analysed here.
 pub(super) const OPAQUE: [&str; 44] = [
     "parallel",
     "entr",

@@ -1,10 +1,10 @@
-//! `analyze_sed` and `analyze_awk`: programs in a language that can run others.
+//! `sed` and `awk`: programs in a language that can run others.
 
 use super::InnerCommands;
 use crate::flags::is_flag;
 use crate::word::CommandWord;
 
-/// Allows only scripts of plain addresses, substitutions and printing.
+/// Accepts only scripts of plain addresses, substitutions and printing.
 pub(super) fn analyze_sed(args: &[CommandWord]) -> InnerCommands {
     let mut inner = InnerCommands::default();
     let mut scripts: Vec<&CommandWord> = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn analyze_sed(args: &[CommandWord]) -> InnerCommands {
             }
             "-n" | "-E" | "-r" | "-s" | "-z" | "-u" | "-nE" | "-En" | "-nr" | "--quiet"
             | "--silent" | "--regexp-extended" | "--version" | "--posix" | "--sandbox" => {}
-            // Writing in place is the rules' affair; the script still counts.
+            // Editing in place is left to the rules; the script still counts.
             _ if is_flag(text, "--in-place") || text.starts_with("-i") => {}
             _ if text.starts_with('-') && text != "-" => {
                 inner.unresolved.push(format!("'{text}' of 'sed'"));
@@ -58,7 +58,7 @@ fn is_plain_sed(script: &str) -> bool {
     true
 }
 
-/// What follows one understood command.
+/// The text after one understood command.
 fn sed_command(text: &str) -> Option<&str> {
     let mut rest = sed_address(text)?;
     if let Some(second) = rest.strip_prefix(',') {
@@ -103,8 +103,8 @@ fn delimited(text: &str, parts: usize) -> Option<&str> {
     delimited_by(text.get(delimiter.len_utf8()..)?, delimiter, parts)
 }
 
-/// What follows `parts` parts that each end with the delimiter. A class may hide a delimiter
-/// from some versions, so brackets with one inside are not understood.
+/// The text after `parts` parts that each end with the delimiter. Some versions ignore a delimiter
+/// within a class, so brackets containing one are not understood.
 fn delimited_by(text: &str, delimiter: char, parts: usize) -> Option<&str> {
     let mut left = parts;
     let mut escaped = false;
@@ -133,13 +133,13 @@ fn delimited_by(text: &str, delimiter: char, parts: usize) -> Option<&str> {
     None
 }
 
-/// Whether a closing bracket stands where a class has just begun, and belongs to it.
+/// Whether a closing bracket is the first character of a class, and belongs to it.
 fn begins_class(text: &str, at: usize) -> bool {
     let before = text.get(..at).unwrap_or_default();
     before.ends_with('[') || before.ends_with("[^")
 }
 
-/// Allows only programs that neither run, write, nor load.
+/// Accepts only programs that neither run, write, nor load.
 pub(super) fn analyze_awk(args: &[CommandWord]) -> InnerCommands {
     let mut at = 0;
     while let Some(word) = args.get(at) {

@@ -3,7 +3,7 @@
 use super::InnerCommands;
 use crate::word::CommandWord;
 
-/// Options of a test runner that load what they name. They are not abbreviated.
+/// Options of a test runner that load the file they name. They cannot be abbreviated.
 const LOADER_OPTIONS: [(&str, &[&str]); 3] = [
     (
         "jest",
@@ -82,7 +82,7 @@ const LOADER_OPTIONS: [(&str, &[&str]); 3] = [
         ],
     ),
 ];
-/// Values that name what is built in, in place of a file.
+/// Values that name a built-in instead of a file.
 const BUILT_IN_VALUES: [&str; 34] = [
     "bdd",
     "basic",
@@ -120,7 +120,7 @@ const BUILT_IN_VALUES: [&str; 34] = [
     "blob",
 ];
 
-/// Doubts about such an option; none where `name` is another program.
+/// Unresolved options of this kind; none where `name` is another program.
 pub(super) fn analyze(name: &str, args: &[CommandWord]) -> Option<InnerCommands> {
     let (_, flags) = LOADER_OPTIONS.iter().find(|(known, _)| *known == name)?;
     let loads = args.iter().enumerate().find(|(at, word)| {

@@ -1,4 +1,4 @@
-//! Reading the corpora, and judging their lines.
+//! Reads the corpora and evaluates their lines.
 
 use ostler_model::{ByteString, Command};
 use ostler_policy::{CommandContext, PolicyVerdict, RuleSet, RuleSource};
@@ -16,7 +16,7 @@ pub(crate) fn lines(corpus: &str) -> impl Iterator<Item = String> {
     told.map(|line| line.replace('␤', "\n"))
 }
 
-/// Judges `argv [...]`, `set NAME=VALUE SCRIPT` or a script.
+/// Evaluates `argv [...]`, `set NAME=VALUE SCRIPT` or a script.
 pub(crate) fn judge(set: &RuleSet, line: &str) -> PolicyVerdict {
     let cwd = ByteString::from("/srv/project");
     let (variable, line) = match line.strip_prefix("set ") {

@@ -1,4 +1,5 @@
-//! Machines that lack a wall: level high is refused, by the name of what is missing.
+//! Machines that lack an isolation feature: level high is refused, with the name of what is
+//! missing.
 
 use ostler_model::isolation_resolve::{IsolationRequest, resolve_isolation};
 use ostler_model::{ByteString, Capability, IsolationLevel, SandboxSpec};
@@ -26,7 +27,8 @@ pub(crate) fn without_namespaces(report: &mut Report) {
     );
 }
 
-/// Refused for this, with a reason; and not for this alone once it is allowed to be missing.
+/// Checks that it is refused for this feature, with a reason, and not for this feature once it may
+/// be missing.
 fn refused(missing: Capability) -> Outcome {
     let (_, abilities) = ostler_sandbox::probe(false);
     let asked = |degradable: &[Capability]| IsolationRequest {

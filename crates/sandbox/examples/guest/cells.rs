@@ -1,4 +1,4 @@
-//! The whole recipe on a kernel older than the one it is written on.
+//! The whole sandbox on a kernel older than the one it is developed on.
 
 use std::ffi::CString;
 use std::fs;
@@ -12,14 +12,14 @@ use ostler_sandbox::{OverlayDirs, Sandbox, SandboxCommand, SandboxStdio};
 
 use crate::report::{Outcome, Report, holds};
 
-/// On ext4, root's.
+/// On ext4, owned by root.
 const WORK: &str = "/data/work";
-/// On ext4, the user's.
+/// On ext4, owned by the user.
 const USER_WORK: &str = "/data/user";
-/// On a tmpfs, which this kernel mounts with no other ids.
+/// On a tmpfs, which this kernel cannot mount with mapped ids.
 const UNMAPPABLE: &str = "/srv/work";
 
-/// A script that succeeds in a jail if the thing holds.
+/// Scripts that succeed in a jail if the property holds.
 const HOLDS: [(&str, &str); 14] = [
     ("it writes to its workspace", "echo x >made && test -s made"),
     ("it has a private /tmp", "echo x >/tmp/private"),
@@ -107,7 +107,7 @@ fn confinement(workspace: &str) -> SandboxSpec {
     }
 }
 
-/// How a script ended, and what it said.
+/// How a script ended, and its output.
 type Ran = (WaitStatus, String);
 
 fn succeeded((status, said): Ran) -> Outcome {
@@ -204,7 +204,7 @@ fn killed() -> Outcome {
     let mut child = sandbox.spawn(&command).map_err(|error| error.to_string())?;
     child.kill();
     let (status, _) = child.wait().map_err(|error| error.to_string())?;
-    // The pipe's other end is closed when the last of them is gone.
+    // The pipe's other end is closed when the last process has ended.
     let mut said = String::new();
     let output = child.output.take().ok_or("no output")?;
     let mut output = std::io::BufReader::new(output);

@@ -98,7 +98,7 @@ fn pids(slot: &mut CgroupSlot) -> Outcome {
     holds(refused && hits == [LimitKind::Pids], seen)
 }
 
-/// Between looks at whether somebody was killed for memory.
+/// The interval of checks for out-of-memory kills, in milliseconds.
 const OOM_LOOK_MS: u64 = 50;
 
 const MEMORY: Limits = Limits {
@@ -111,7 +111,7 @@ const MEMORY: Limits = Limits {
 };
 
 fn memory(slot: &mut CgroupSlot) -> Outcome {
-    // One line without an end, which tail keeps.
+    // One line without an end, which tail keeps in memory.
     let status = limited(slot, MEMORY, "exec tail /dev/zero")?;
     let (kills, hits) = (slot.oom_kills(), slot.take_reached_limits());
     let killed = status == WaitStatus::Signal(Signal::KILL);
@@ -177,7 +177,7 @@ fn cpu(slot: &mut CgroupSlot) -> Outcome {
     limited(slot, limits, "timeout 3 sh -c 'while :; do :; done'")?;
     let (user, system) = slot.cpu_time().ok_or("no cpu.stat")?;
     let used = user + system;
-    // A tenth of three seconds, and what is over by a period at each end.
+    // A tenth of three seconds, and an overrun of a period at each end.
     holds((100_000..900_000).contains(&used), || {
         format!("{used} µs in 3 s")
     })
@@ -197,7 +197,7 @@ fn kill(slot: &mut CgroupSlot) -> Outcome {
     })
 }
 
-/// The kernel takes killed processes away in its own time.
+/// The kernel removes killed processes asynchronously.
 fn wait_empty(slot: &CgroupSlot) -> Vec<i32> {
     let members = slot.members();
     for pid in &members {

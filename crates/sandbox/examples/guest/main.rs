@@ -1,10 +1,10 @@
-//! What only another machine can prove: the whole sandbox on a kernel with nothing but
-//! cgroups of version 2, an older Landlock, and walls taken away. `cargo xtask test --full`
-//! boots it in an emulator (step `guest`), where `init.sh` starts it once as each of its
-//! roles; it says a line for each thing that holds or does not.
+//! Tests that need another machine: the whole sandbox on a kernel with nothing but cgroups of
+//! version 2, an older Landlock, and isolation features removed. `cargo xtask test --full` boots it
+//! in an emulator (step `guest`), where `init.sh` starts it once in each of its roles; it prints a
+//! line for each property that holds or does not.
 //!
-//! On purpose it looks at no test framework: it runs statically linked, without a library or
-//! a temporary directory beside it.
+//! It deliberately uses no test framework: it runs statically linked, without a library or a
+//! temporary directory beside it.
 
 mod bare;
 mod cells;

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Why something does not hold.
+/// Why a property does not hold.
 pub(crate) type Outcome = Result<(), String>;
 
-/// What was found so far.
+/// The results so far.
 #[derive(Debug)]
 pub(crate) struct Report {
     role: String,
@@ -23,7 +23,7 @@ impl Report {
         }
     }
 
-    /// Says whether something holds.
+    /// Prints whether a property holds.
     pub(crate) fn that(&mut self, what: &str, outcome: Outcome) {
         let role = &self.role;
         match outcome {
@@ -50,7 +50,7 @@ impl Report {
     }
 }
 
-/// Holds or says what was seen instead.
+/// Success, or what was observed instead.
 pub(crate) fn holds(is: bool, seen: impl FnOnce() -> String) -> Outcome {
     if is { Ok(()) } else { Err(seen()) }
 }

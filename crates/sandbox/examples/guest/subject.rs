@@ -1,5 +1,4 @@
-//! A shell script as a command of ours: spawned in a slot, by the code that every command is spawned
-//! by.
+//! Runs a shell script as a command: spawned in a slot, by the code that spawns every command.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -13,7 +12,7 @@ use ostler_sandbox::spawn::{CArray, Pages, STACK_BYTES, SpawnSpec, SpawnedChild,
 use ostler_sandbox::{Jail, Restrictions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Emulation is slow: no step of a script takes longer than this.
+/// The timeout of one step of a script, in milliseconds; emulation is slow.
 const SCRIPT_WAIT_MS: u64 = 60_000;
 
 /// Starts `sh -c script` in a slot.
@@ -21,7 +20,7 @@ pub(crate) fn start(entry: &CgroupJoin<'_>, script: &str) -> Result<SpawnedChild
     start_within(entry, None, script)
 }
 
-/// The same in a jail, which was built in the same slot.
+/// The same in a jail that was built in the same slot.
 pub(crate) fn start_within(
     entry: &CgroupJoin<'_>,
     within: Option<(&Jail, &Restrictions)>,
@@ -70,7 +69,7 @@ pub(crate) fn until(descriptor: BorrowedFd<'_>, event: PollFlags) -> Result<(), 
     until_within(descriptor, event, SCRIPT_WAIT_MS)
 }
 
-/// The same for so long.
+/// The same with a timeout.
 pub(crate) fn until_within(
     descriptor: BorrowedFd<'_>,
     event: PollFlags,
@@ -86,11 +85,11 @@ pub(crate) fn until_within(
     }
 }
 
-/// Ends everybody in a slot, and says who did not.
+/// Kills every process in a slot, and reports those that survived.
 pub(crate) fn clear(slot: &mut CgroupSlot, born: &SpawnedChild) -> Result<WaitStatus, String> {
     slot.kill();
     let status = end(born)?;
-    // What the script left behind is our child now, or nobody's that we could wait for.
+    // What the script left behind is our child now, or cannot be waited for.
     while matches!(wait::reap(-1), ReapOutcome::Reaped(_)) {}
     Ok(status)
 }

@@ -1,5 +1,5 @@
-//! Landlock and seccomp by themselves, each raised for one thread: Debian 12's kernel knows
-//! the second version of Landlock.
+//! Landlock and seccomp by themselves, each installed on one thread: Debian 12's kernel has the
+//! second version of Landlock.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::report::{Outcome, Report, holds};
 
 /// On ext4.
 const MAPPABLE: &str = "/data/work";
-/// On a tmpfs, which this kernel mounts with no other ids.
+/// On a tmpfs, which this kernel cannot mount with mapped ids.
 const UNMAPPABLE: &str = "/srv/work";
 
 pub(crate) fn check(report: &mut Report) {
@@ -48,7 +48,7 @@ pub(crate) fn check(report: &mut Report) {
     survey(report);
 }
 
-/// In a thread of its own, which may not gain rights any more.
+/// Runs a check on a thread of its own with no_new_privs set.
 fn behind(check: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
     let behind = thread::spawn(|| {
         rustix::thread::set_no_new_privs(true).map_err(|errno| errno.to_string())?;

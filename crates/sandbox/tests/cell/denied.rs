@@ -1,4 +1,4 @@
-//! What must not work, witnessed from inside.
+//! What must not work, tested from inside.
 
 use std::process::{Command, Stdio};
 
@@ -35,7 +35,7 @@ fn reading_what_is_not_shown() {
     );
 }
 
-/// A process of the host's; ends with the test, whatever becomes of that.
+/// A process of the host; it ends with the test, however that ends.
 struct Victim(std::process::Child);
 
 impl Victim {

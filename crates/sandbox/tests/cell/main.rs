@@ -1,4 +1,4 @@
-//! Real commands in real jails: what is denied is witnessed, and so is what must work.
+//! Real commands in real jails: what must be denied, and what must work.
 
 mod denied;
 mod ordinary;

@@ -1,4 +1,4 @@
-//! All of this again as an ordinary user, and what only root can try.
+//! The same tests as an ordinary user, and what only root can try.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;

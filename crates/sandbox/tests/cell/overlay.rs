@@ -1,4 +1,4 @@
-//! Writes to the workspace kept apart.
+//! Workspaces under an overlay.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Terminals: the command's own, and those it makes.
+//! Terminals: the command's own, and those it opens.
 
 use std::ffi::CString;
 use std::io::Read;
@@ -30,7 +30,7 @@ fn on_a_terminal(room: &Room, script: &str) -> String {
     let mut child = sandbox.spawn(&command).expect("done");
     drop(slave);
     let mut output = Vec::new();
-    // Reading ends with an error when nobody holds the other side.
+    // Reading ends with an error when no process has the other side open.
     let _hung_up = std::fs::File::from(master).read_to_end(&mut output);
     child.wait().expect("done");
     String::from_utf8_lossy(&output).replace('\r', "")

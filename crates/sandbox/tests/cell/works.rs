@@ -1,4 +1,4 @@
-//! What must work inside: each is the twin of a denial.
+//! What must work inside: the counterpart of each denial.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -214,7 +214,7 @@ fn a_workspace_below_home_and_others_beside_it() {
 #[test]
 fn what_the_command_left_behind_goes_with_the_child() {
     let room = Room::new();
-    // The pipe is at its end only when nobody holds it any more.
+    // The pipe ends only when no process has it open any more.
     room.sh("setsid sleep 1000 > /dev/null 2>&1 & echo started")
         .ok();
 }
@@ -226,7 +226,7 @@ fn commands_go_before_their_warden_when_memory_runs_out() {
 
 #[test]
 fn a_builder_that_is_killed_takes_everything_along() {
-    // A copy of this test that builds a jail, tells the pids in it, and is killed.
+    // A copy of this test that builds a jail, prints the pids in it, and is killed.
     if std::env::var_os("OSTLER_TEST_BUILDER").is_some() {
         let room = Room::new();
         room.sh("echo inside; setsid sleep 1000 & sleep 1000").ok();

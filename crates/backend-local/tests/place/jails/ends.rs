@@ -1,4 +1,4 @@
-//! Ends: what is left, what ignores them, clocks.
+//! Ends in jails: leftovers, ignored signals, timeouts.
 
 use super::*;
 
@@ -77,7 +77,7 @@ pub(super) fn ladder() {
         };
         assert_eq!(ladder, Some(KillReason::Requested), "{status:?}");
         assert!(record.survivors.is_empty() && members(id).is_empty());
-        // Who listens is asked first.
+        // A process that handles signals receives SIGTERM first.
         let mut plan =
             lab.sh("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.02; done");
         plan.timeouts.grace = LONG;

@@ -1,4 +1,4 @@
-//! What is seen of a jail from outside.
+//! What is visible of a jail from outside.
 
 use super::*;
 

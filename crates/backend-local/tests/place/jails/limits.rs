@@ -1,4 +1,4 @@
-//! Limits inside of jails, and bombs.
+//! Limits within jails, and fork bombs and the like.
 
 use super::*;
 

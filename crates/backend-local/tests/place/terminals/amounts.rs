@@ -1,4 +1,4 @@
-//! Much output, much input, many terminals.
+//! Large output, large input, many terminals.
 
 use super::*;
 
@@ -44,13 +44,13 @@ pub(super) fn long_line() {
     world.runtime.block_on(async {
         let mut session = Session::begin(&world, on_terminal(sh(&script))).await;
         session.shows("here").await;
-        // A whole line of the kernel's length is taken, and another one after it.
+        // A complete line of the kernel's length is accepted, and another one after it.
         let line = [vec![b'a'; 4_095], b"\n".to_vec()].concat();
         assert_eq!(session.types(&line).await, 4_096);
         wait_until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 4_096));
         assert_eq!(session.types(&line).await, 4_096);
         wait_until(|| std::fs::metadata(&file).is_ok_and(|it| it.len() == 8_192));
-        // Of a longer one what the kernel would drop is not taken, however often it is tried.
+        // Of a longer one, what the kernel would drop is not accepted, however often it is sent.
         let long = vec![b'b'; 60_000];
         assert_eq!(session.types(&long).await, 4_095);
         assert_eq!(session.types(&long).await, 0);
@@ -154,7 +154,7 @@ pub(super) fn three_hundred() {
     for shim in shims {
         assert_eq!(zombies_of(shim), 0);
         let pid = i32::try_from(shim).expect("a pid");
-        // It waits for the next plan, or was not needed any more and is gone.
+        // It waits for the next plan, or was not needed any more and has exited.
         assert!(is_alive(pid) || !std::path::Path::new(&format!("/proc/{shim}/exe")).exists());
     }
 }
