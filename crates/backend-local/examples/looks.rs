@@ -53,7 +53,7 @@ struct Scene {
     runtime: Runtime,
     place: LocalBackend,
     id: ExecutionId,
-    birth: SpawnHandle,
+    handle: SpawnHandle,
     others: Vec<TcpListener>,
 }
 
@@ -88,13 +88,13 @@ impl Scene {
             .worker_threads(2)
             .enable_all()
             .build()?;
-        let keeper = ZygoteConfig::Executable(std::env::current_exe()?);
-        let place = runtime.block_on(LocalBackend::open(state, keeper))?;
+        let zygote = ZygoteConfig::Executable(std::env::current_exe()?);
+        let place = runtime.block_on(LocalBackend::open(state, zygote))?;
         let program = std::env::current_exe()?;
         let plan = plan(&[program.to_str().ok_or("its path")?, LISTEN_ARGUMENT]);
         let id = plan.id;
-        let mut birth = runtime.block_on(place.spawn(plan))?;
-        while let Some(report) = runtime.block_on(birth.events.recv()) {
+        let mut handle = runtime.block_on(place.spawn(plan))?;
+        while let Some(report) = runtime.block_on(handle.events.recv()) {
             if matches!(report, ProcessEvent::Started { .. }) {
                 break;
             }
@@ -103,7 +103,7 @@ impl Scene {
             runtime,
             place,
             id,
-            birth,
+            handle,
             others: Vec::new(),
         };
         for _ in 0..LOOKS {
@@ -154,14 +154,14 @@ impl Scene {
         let Self {
             runtime,
             place,
-            mut birth,
+            mut handle,
             ..
         } = self;
         let stop = ControlCommand::Stop {
             grace: Duration::ZERO,
         };
-        runtime.block_on(birth.control.send(stop))?;
-        while runtime.block_on(birth.events.recv()).is_some() {}
+        runtime.block_on(handle.control.send(stop))?;
+        while runtime.block_on(handle.events.recv()).is_some() {}
         runtime.block_on(place.close());
         Ok(())
     }

@@ -47,9 +47,9 @@ fn bench(words: &[String]) {
         .enable_all()
         .build()
         .expect("a runtime");
-    let keeper = ZygoteConfig::Executable(std::env::current_exe().expect("a path"));
+    let zygote = ZygoteConfig::Executable(std::env::current_exe().expect("a path"));
     let place = runtime
-        .block_on(LocalBackend::open(state.path(), keeper))
+        .block_on(LocalBackend::open(state.path(), zygote))
         .expect("it opens");
     let mut floor = Floor::start();
     for in_flight in [1, 8] {
@@ -106,8 +106,8 @@ async fn place_round(
             let begin = Instant::now();
             let plan = plan(&WORDS);
             let dir = state.join("executions").join(plan.id.to_string());
-            let mut birth = place.spawn(plan).await.expect("born");
-            while let Some(report) = birth.events.recv().await {
+            let mut handle = place.spawn(plan).await.expect("born");
+            while let Some(report) = handle.events.recv().await {
                 if let ProcessEvent::Exited(record) = report {
                     assert_eq!(record.output_end, 3);
                 }
@@ -165,7 +165,7 @@ fn plan(words: &[&str]) -> LaunchPlan {
 /// Private memory of shims whose commands run.
 fn memory(runtime: &tokio::runtime::Runtime, place: &LocalBackend, state: &Path) {
     let mut sizes = Vec::new();
-    let mut births = Vec::new();
+    let mut handles = Vec::new();
     for _ in 0..50 {
         let mut plan = plan(&["/bin/sleep", "300"]);
         plan.report_start = true;
@@ -173,30 +173,30 @@ fn memory(runtime: &tokio::runtime::Runtime, place: &LocalBackend, state: &Path)
             .join("executions")
             .join(plan.id.to_string())
             .join("spec.json");
-        let mut birth = runtime.block_on(place.spawn(plan)).expect("born");
-        runtime.block_on(birth.events.recv()).expect("it runs");
+        let mut handle = runtime.block_on(place.spawn(plan)).expect("born");
+        runtime.block_on(handle.events.recv()).expect("it runs");
         let spec = std::fs::read_to_string(spec).expect("written");
         let pid = spec
             .split("\"shim_pid\":")
             .nth(1)
             .and_then(|rest| rest.split(',').next());
         sizes.push(private_kib(pid.expect("a pid")));
-        births.push(birth);
+        handles.push(handle);
     }
     sizes.sort_unstable();
     println!(
         "private memory of a shim: median {} KiB, most {} KiB",
         sizes[25], sizes[49]
     );
-    for mut birth in births {
+    for mut handle in handles {
         runtime.block_on(async {
             let grace = Duration::ZERO;
-            birth
+            handle
                 .control
                 .send(ostler_backend::ControlCommand::Stop { grace })
                 .await
                 .expect("sent");
-            while birth.events.recv().await.is_some() {}
+            while handle.events.recv().await.is_some() {}
         });
     }
 }

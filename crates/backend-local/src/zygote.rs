@@ -23,7 +23,7 @@ const MESSAGE_BYTES: usize = 256;
 
 /// Runs the zygote. Must be called first thing in `main`, before any thread, large allocation or
 /// descriptor of the caller's own, when the only argument is [`ZYGOTE_ARGUMENT`]. Descriptor 0 is a
-/// sequenced-packet socket to the daemon, descriptor 1 the directory of executions. Returns when
+/// sequenced-packet socket to the daemon, descriptor 1 the directory of executions. Exits when
 /// the daemon's end of the socket closes.
 pub fn zygote_main() -> ! {
     process_role::set_name(process_name::ZYGOTE);
@@ -33,8 +33,8 @@ pub fn zygote_main() -> ! {
     let _leader_already = rustix::process::setsid();
     let _stays = rustix::process::chdir(c"/");
     let status = match Zygote::start() {
-        Ok(mut keeper) => {
-            keeper.run();
+        Ok(mut zygote) => {
+            zygote.run();
             0
         }
         Err(error) => error.raw_os_error(),

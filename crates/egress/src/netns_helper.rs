@@ -98,9 +98,9 @@ impl NetnsEntry<'_> {
         let enter_namespace =
             |namespace, kind| rustix::thread::move_into_link_name_space(namespace, Some(kind));
         match self {
-            Self::Init(warden) => {
+            Self::Init(init) => {
                 let namespaces = ThreadNameSpaceType::USER | ThreadNameSpaceType::NETWORK;
-                rustix::thread::move_into_thread_name_spaces(warden, namespaces)
+                rustix::thread::move_into_thread_name_spaces(init, namespaces)
             }
             Self::Namespaces(user, network) => {
                 enter_namespace(user, LinkNameSpaceType::User)?;

@@ -159,10 +159,10 @@ impl Tools {
             jail: within.map(|(cell, _)| cell),
             restrictions: within.map(|(_, walls)| walls),
         };
-        let born = spawn(&launch, stack).map_err(|failure| format!("{failure:?}"))?;
-        let mut ended = [PollFd::new(&born.pidfd, PollFlags::IN)];
+        let child = spawn(&launch, stack).map_err(|failure| format!("{failure:?}"))?;
+        let mut ended = [PollFd::new(&child.pidfd, PollFlags::IN)];
         rustix::event::poll(&mut ended, None)?;
-        match wait::reap(born.pid) {
+        match wait::reap(child.pid) {
             ReapOutcome::Reaped(it) if it.status == WaitStatus::Code(0) => Ok(()),
             other @ (ReapOutcome::Reaped(_) | ReapOutcome::Running | ReapOutcome::NoChildren) => {
                 Err(format!("{other:?}").into())

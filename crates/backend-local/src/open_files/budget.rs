@@ -192,7 +192,7 @@ impl Drop for EmergencyFdGuard {
     }
 }
 
-/// Calls `operation`, and once more with the emergency descriptors closed if no descriptor was
+/// Calls `attempt`, and once more with the emergency descriptors closed if no descriptor was
 /// left.
 pub fn with_emergency_fds<T, E>(
     mut attempt: impl FnMut() -> Result<T, E>,

@@ -55,8 +55,8 @@ fn daemon(body: &str) -> LaunchPlan {
     plan
 }
 
-async fn wait_detached(birth: &mut SpawnHandle) -> WaitStatus {
-    next_event(birth, |report| match report {
+async fn wait_detached(handle: &mut SpawnHandle) -> WaitStatus {
+    next_event(handle, |report| match report {
         ProcessEvent::Detached { status } => Some(*status),
         ProcessEvent::Exited(record) => panic!("it ended: {record:?}"),
         _ => None,
@@ -64,8 +64,8 @@ async fn wait_detached(birth: &mut SpawnHandle) -> WaitStatus {
     .await
 }
 
-async fn stop(birth: &SpawnHandle, grace: Duration) {
-    let sent = birth.control.send(ControlCommand::Stop { grace }).await;
+async fn stop(handle: &SpawnHandle, grace: Duration) {
+    let sent = handle.control.send(ControlCommand::Stop { grace }).await;
     sent.expect("it takes orders");
 }
 
@@ -85,19 +85,19 @@ fn check_survives(world: &BackendFixture) {
     let plan = durable_plan(LAUNCHER);
     let (id, dir) = (plan.id, world.dir(plan.id));
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        assert_eq!(wait_detached(&mut birth).await, WaitStatus::Code(0));
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        assert_eq!(wait_detached(&mut handle).await, WaitStatus::Code(0));
         assert!(!dir.join("exit").exists());
         let before = output(&dir, StreamName::Stdout).len();
-        wait_output(&mut birth, &dir, "tick\n").await;
+        wait_output(&mut handle, &dir, "tick\n").await;
         wait_until(|| output(&dir, StreamName::Stdout).len() > before + 20);
         let seen = world
             .place
             .snapshot(id, ostler_model::SnapshotRequest::default());
         let seen = seen.await.expect("known");
         assert!(seen.members.iter().any(|it| it.name == "sh"), "{seen:?}");
-        stop(&birth, Duration::from_secs(2)).await;
-        let record = wait_exit(birth).await;
+        stop(&handle, Duration::from_secs(2)).await;
+        let record = wait_exit(handle).await;
         let (status, ladder) = status(&record);
         assert!(matches!(
             status,
@@ -129,14 +129,14 @@ fn launcher_on_threads() {
 }
 
 fn last_one() {
-    for keeper in [this_executable(), ZygoteConfig::InProcess] {
-        let world = BackendFixture::with(keeper);
+    for zygote in [this_executable(), ZygoteConfig::InProcess] {
+        let world = BackendFixture::with(zygote);
         let plan = daemon("time.sleep(0.5); print('served', flush=True)");
         let dir = world.dir(plan.id);
         let record = world.runtime.block_on(async {
-            let mut birth = world.place.spawn(plan).await.expect("born");
-            wait_detached(&mut birth).await;
-            wait_exit(birth).await
+            let mut handle = world.place.spawn(plan).await.expect("born");
+            wait_detached(&mut handle).await;
+            wait_exit(handle).await
         });
         assert_eq!(status(&record), (WaitStatus::Code(0), None));
         assert!(record.lived_ms >= 500, "{}", record.lived_ms);
@@ -180,9 +180,9 @@ fn ends_at_once() {
     let plan = durable_plan("(sleep 0.01; echo late) & echo early");
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
+        let mut handle = world.place.spawn(plan).await.expect("born");
         loop {
-            match birth.events.recv().await.expect("an end") {
+            match handle.events.recv().await.expect("an end") {
                 ProcessEvent::Detached { .. } => panic!("it was over"),
                 ProcessEvent::Exited(record) => {
                     assert_eq!(status(&record), (WaitStatus::Code(0), None));
@@ -205,30 +205,30 @@ fn clocks() {
             TimeoutKind::Idle => plan.timeouts.idle = limit,
         }
         let record = world.runtime.block_on(async {
-            let mut birth = world.place.spawn(plan).await.expect("born");
-            wait_detached(&mut birth).await;
-            next_event(&mut birth, |report| {
+            let mut handle = world.place.spawn(plan).await.expect("born");
+            wait_detached(&mut handle).await;
+            next_event(&mut handle, |report| {
                 matches!(report, ProcessEvent::TimedOut { kind: it } if *it == clock).then_some(())
             })
             .await;
-            wait_exit(birth).await
+            wait_exit(handle).await
         });
         assert_eq!(status(&record).1, Some(KillReason::Timeout(clock)));
     }
 }
 
 fn frozen() {
-    for keeper in [this_executable(), ZygoteConfig::InProcess] {
-        let world = BackendFixture::with(keeper);
+    for zygote in [this_executable(), ZygoteConfig::InProcess] {
+        let world = BackendFixture::with(zygote);
         let plan = durable_plan(LAUNCHER);
         let dir = world.dir(plan.id);
         world.runtime.block_on(async {
-            let mut birth = world.place.spawn(plan).await.expect("born");
-            wait_detached(&mut birth).await;
+            let mut handle = world.place.spawn(plan).await.expect("born");
+            wait_detached(&mut handle).await;
             for wanted in [true, false] {
-                let sent = birth.control.send(ControlCommand::Freeze(wanted)).await;
+                let sent = handle.control.send(ControlCommand::Freeze(wanted)).await;
                 sent.expect("it takes orders");
-                let frozen = next_event(&mut birth, |report| match report {
+                let frozen = next_event(&mut handle, |report| match report {
                     ProcessEvent::Frozen { frozen } => Some(*frozen),
                     _ => None,
                 })
@@ -237,8 +237,8 @@ fn frozen() {
             }
             let before = output(&dir, StreamName::Stdout).len();
             wait_until(|| output(&dir, StreamName::Stdout).len() > before);
-            stop(&birth, Duration::ZERO).await;
-            wait_exit(birth).await;
+            stop(&handle, Duration::ZERO).await;
+            wait_exit(handle).await;
         });
     }
 }
@@ -250,15 +250,15 @@ fn terminal() {
     plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_detached(&mut birth).await;
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_detached(&mut handle).await;
         let size = TermSize { cols: 99, rows: 33 };
-        let sent = birth.control.send(ControlCommand::Resize(size)).await;
+        let sent = handle.control.send(ControlCommand::Resize(size)).await;
         sent.expect("it takes orders");
         let shown = || String::from_utf8_lossy(&output(&dir, StreamName::Pty)).contains("33 99");
         wait_until(shown);
-        stop(&birth, Duration::from_millis(500)).await;
-        let record = wait_exit(birth).await;
+        stop(&handle, Duration::from_millis(500)).await;
+        let record = wait_exit(handle).await;
         assert!(record.survivors.is_empty());
     });
 }
@@ -271,18 +271,18 @@ fn signalled() {
     let plan = daemon(body);
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_detached(&mut birth).await;
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_detached(&mut handle).await;
         wait_until(|| output(&dir, StreamName::Stdout).starts_with(b"up"));
         let hup = ostler_model::Signal::try_from(1).expect("a signal");
-        birth
+        handle
             .control
             .send(ControlCommand::Signal(hup))
             .await
             .expect("sent");
-        wait_output(&mut birth, &dir, "hup").await;
-        stop(&birth, Duration::ZERO).await;
-        wait_exit(birth).await;
+        wait_output(&mut handle, &dir, "hup").await;
+        stop(&handle, Duration::ZERO).await;
+        wait_exit(handle).await;
     });
 }
 
@@ -300,21 +300,21 @@ fn adopted() {
     let id = start_orphan(&world, LAUNCHER);
     let dir = world.dir(id);
     let find = async |place: &LocalBackend| match place.recover(id).await {
-        RecoveryOutcome::Running { handle: birth, .. } => birth,
+        RecoveryOutcome::Running { handle, .. } => handle,
         found => panic!("it runs: {found:?}"),
     };
     world.runtime.block_on(async {
-        let mut birth = find(&world.place).await;
-        assert_eq!(wait_detached(&mut birth).await, WaitStatus::Code(0));
+        let mut handle = find(&world.place).await;
+        assert_eq!(wait_detached(&mut handle).await, WaitStatus::Code(0));
         // And once more.
         let second = LocalBackend::open(world.state.path(), this_executable()).await;
         let second = second.expect("opens");
         world.place.close().await;
-        let mut birth = find(&second).await;
-        assert_eq!(wait_detached(&mut birth).await, WaitStatus::Code(0));
-        wait_output(&mut birth, &dir, "tick").await;
-        stop(&birth, Duration::from_millis(500)).await;
-        let record = wait_exit(birth).await;
+        let mut handle = find(&second).await;
+        assert_eq!(wait_detached(&mut handle).await, WaitStatus::Code(0));
+        wait_output(&mut handle, &dir, "tick").await;
+        stop(&handle, Duration::from_millis(500)).await;
+        let record = wait_exit(handle).await;
         assert_eq!(status(&record).1, Some(KillReason::Requested));
         second.close().await;
     });
@@ -338,9 +338,9 @@ fn stopped_early() {
     let plan = durable_plan("sleep 300 & exit 0");
     let id = plan.id;
     world.runtime.block_on(async {
-        let birth = world.place.spawn(plan).await.expect("born");
-        stop(&birth, Duration::ZERO).await;
-        let record = wait_exit(birth).await;
+        let handle = world.place.spawn(plan).await.expect("born");
+        stop(&handle, Duration::ZERO).await;
+        let record = wait_exit(handle).await;
         assert_eq!(status(&record).1, Some(KillReason::Requested));
     });
     assert!(members(id).is_empty());

@@ -112,23 +112,23 @@ fn forced_stop() {
     plan.timeouts.grace = Duration::from_secs(30);
     let (id, dir) = (plan.id, world.dir(plan.id));
     let record = world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_output(&mut birth, &dir, "ready").await;
-        birth
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_output(&mut handle, &dir, "ready").await;
+        handle
             .control
             .send(ControlCommand::Stop {
                 grace: Duration::from_secs(30),
             })
             .await
             .expect("sent");
-        birth
+        handle
             .control
             .send(ControlCommand::Stop {
                 grace: Duration::ZERO,
             })
             .await
             .expect("sent");
-        wait_exit(birth).await
+        wait_exit(handle).await
     });
     let done = FinishedRun { dir, record };
     assert_eq!(done.signal(), Some(9));
@@ -147,15 +147,15 @@ fn signal_group() {
     let plan = sh("trap 'echo caught; exit 5' USR1; echo ready; while :; do sleep 0.05; done");
     let dir = world.dir(plan.id);
     let record = world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_output(&mut birth, &dir, "ready").await;
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_output(&mut handle, &dir, "ready").await;
         let usr1 = Signal::try_from(10).expect("a signal");
-        birth
+        handle
             .control
             .send(ControlCommand::Signal(usr1))
             .await
             .expect("sent");
-        wait_exit(birth).await
+        wait_exit(handle).await
     });
     let done = FinishedRun { dir, record };
     // The sleep in the same group is killed by it; the shell reports its own trap.
@@ -168,9 +168,9 @@ fn late_orders() {
     let mut plan = sh("read line");
     plan.report_start = true;
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_started(&mut birth).await;
-        let unsupported = birth
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_started(&mut handle).await;
+        let unsupported = handle
             .control
             .send(ControlCommand::Input(b"x".to_vec()))
             .await;
@@ -178,11 +178,11 @@ fn late_orders() {
             unsupported,
             Err(ostler_backend::ControlError::Unsupported(_))
         ));
-        next_event(&mut birth, |report| {
+        next_event(&mut handle, |report| {
             matches!(report, ProcessEvent::Exited(_)).then_some(())
         })
         .await;
-        let late = birth
+        let late = handle
             .control
             .send(ControlCommand::Stop {
                 grace: Duration::ZERO,
@@ -208,16 +208,16 @@ fn two_places() {
         [0; 2].map(|_| BackendFixture::with(ostler_backend_local::ZygoteConfig::InProcess));
     let plans = [0; 2].map(|_| sh("echo ready; read line </dev/null; sleep 0.5; echo done"));
     let dirs = [0, 1].map(|at| worlds[at].dir(plans[at].id));
-    let mut births = Vec::new();
+    let mut handles = Vec::new();
     for (world, plan) in worlds.iter().zip(plans) {
-        births.push(world.runtime.block_on(async {
+        handles.push(world.runtime.block_on(async {
             let dir = world.dir(plan.id);
-            let mut birth = world.place.spawn(plan).await.expect("born");
-            wait_output(&mut birth, &dir, "ready").await;
-            birth
+            let mut handle = world.place.spawn(plan).await.expect("born");
+            wait_output(&mut handle, &dir, "ready").await;
+            handle
         }));
     }
-    let (second, first) = (births.pop().expect("two"), births.pop().expect("two"));
+    let (second, first) = (handles.pop().expect("two"), handles.pop().expect("two"));
     let grace = Duration::ZERO;
     let ends = worlds[0].runtime.block_on(async {
         first

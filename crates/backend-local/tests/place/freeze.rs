@@ -22,10 +22,10 @@ pub(crate) const CASES: &[TestCase] = &[
     ("a_new_daemon_finds_it_frozen", adopted),
 ];
 
-async fn freeze(birth: &mut SpawnHandle, wanted: bool) -> bool {
-    let sent = birth.control.send(ControlCommand::Freeze(wanted)).await;
+async fn freeze(handle: &mut SpawnHandle, wanted: bool) -> bool {
+    let sent = handle.control.send(ControlCommand::Freeze(wanted)).await;
     sent.expect("it takes orders");
-    next_event(birth, |report| match report {
+    next_event(handle, |report| match report {
         ProcessEvent::Frozen { frozen } => Some(*frozen),
         _ => None,
     })
@@ -41,14 +41,14 @@ fn stands_still(world: &BackendFixture) {
     plan.timeouts.grace = Duration::ZERO;
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_output(&mut birth, &dir, "child").await;
-        wait_output(&mut birth, &dir, "parent").await;
-        assert!(freeze(&mut birth, true).await);
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_output(&mut handle, &dir, "child").await;
+        wait_output(&mut handle, &dir, "parent").await;
+        assert!(freeze(&mut handle, true).await);
         // Earlier output may still arrive; after that nothing may.
         let quiet = async {
             loop {
-                let report = birth.events.recv().await.expect("a report");
+                let report = handle.events.recv().await.expect("a report");
                 let late = matches!(
                     report,
                     ProcessEvent::Output { .. } | ProcessEvent::Started { .. }
@@ -59,18 +59,18 @@ fn stands_still(world: &BackendFixture) {
         let half = Duration::from_millis(150);
         assert!(tokio::time::timeout(half, quiet).await.is_err());
         let before = output(&dir, StreamName::Stdout);
-        let silence = birth.events.recv();
+        let silence = handle.events.recv();
         assert!(tokio::time::timeout(half, silence).await.is_err());
         assert_eq!(output(&dir, StreamName::Stdout), before);
-        assert!(!freeze(&mut birth, false).await);
-        next_event(&mut birth, |report| {
+        assert!(!freeze(&mut handle, false).await);
+        next_event(&mut handle, |report| {
             matches!(report, ProcessEvent::Output { .. }).then_some(())
         })
         .await;
         let grace = Duration::ZERO;
         let stop = ControlCommand::Stop { grace };
-        birth.control.send(stop).await.expect("sent");
-        let record = wait_exit(birth).await;
+        handle.control.send(stop).await.expect("sent");
+        let record = wait_exit(handle).await;
         assert!(record.survivors.is_empty());
     });
 }
@@ -90,16 +90,16 @@ fn clocks() {
     plan.timeouts.idle = Some(Duration::from_millis(900));
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_output(&mut birth, &dir, "up").await;
-        assert!(freeze(&mut birth, true).await);
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_output(&mut handle, &dir, "up").await;
+        assert!(freeze(&mut handle, true).await);
         let longer_than_both = Duration::from_millis(1_300);
-        let clock = next_event(&mut birth, |report| {
+        let clock = next_event(&mut handle, |report| {
             matches!(report, ProcessEvent::TimedOut { .. }).then_some(())
         });
         assert!(tokio::time::timeout(longer_than_both, clock).await.is_err());
-        assert!(!freeze(&mut birth, false).await);
-        let record = wait_exit(birth).await;
+        assert!(!freeze(&mut handle, false).await);
+        let record = wait_exit(handle).await;
         let LeaderOutcome::Ended {
             kill_reason: ladder,
             ..
@@ -132,12 +132,12 @@ fn stopped() {
     plan.timeouts.grace = LONG;
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_output(&mut birth, &dir, "up").await;
-        assert!(freeze(&mut birth, true).await);
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_output(&mut handle, &dir, "up").await;
+        assert!(freeze(&mut handle, true).await);
         let stop = ControlCommand::Stop { grace: LONG };
-        birth.control.send(stop).await.expect("sent");
-        wait_exit(birth).await;
+        handle.control.send(stop).await.expect("sent");
+        wait_exit(handle).await;
         assert!(String::from_utf8_lossy(&output(&dir, StreamName::Stdout)).contains("farewell"));
     });
 }
@@ -146,12 +146,12 @@ fn next_command() {
     let world = BackendFixture::new();
     let plan = argv(&["/bin/sleep", "300"]);
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        assert!(freeze(&mut birth, true).await);
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        assert!(freeze(&mut handle, true).await);
         let grace = Duration::ZERO;
         let stop = ControlCommand::Stop { grace };
-        birth.control.send(stop).await.expect("sent");
-        wait_exit(birth).await;
+        handle.control.send(stop).await.expect("sent");
+        wait_exit(handle).await;
     });
     for _ in 0..4 {
         assert_eq!(world.sh("echo on").out(), "on\n");
@@ -164,30 +164,27 @@ fn adopted() {
     plan.io = LaunchIo::Piped;
     let id = plan.id;
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        assert!(freeze(&mut birth, true).await);
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        assert!(freeze(&mut handle, true).await);
         world.place.close().await;
     });
     let keeper = crate::support::this_executable();
     let again = ostler_backend_local::LocalBackend::open(world.state.path(), keeper);
     world.runtime.block_on(async {
         let place = again.await.expect("opens again");
-        let RecoveryOutcome::Running {
-            handle: mut birth, ..
-        } = place.recover(id).await
-        else {
+        let RecoveryOutcome::Running { mut handle, .. } = place.recover(id).await else {
             panic!("it runs");
         };
-        let told = next_event(&mut birth, |report| match report {
+        let told = next_event(&mut handle, |report| match report {
             ProcessEvent::Frozen { frozen } => Some(*frozen),
             _ => None,
         });
         assert!(told.await, "the first words say so");
-        assert!(!freeze(&mut birth, false).await);
+        assert!(!freeze(&mut handle, false).await);
         let grace = Duration::ZERO;
         let stop = ControlCommand::Stop { grace };
-        birth.control.send(stop).await.expect("sent");
-        wait_exit(birth).await;
+        handle.control.send(stop).await.expect("sent");
+        wait_exit(handle).await;
         place.close().await;
     });
 }

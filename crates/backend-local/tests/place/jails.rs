@@ -56,8 +56,8 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    pub(crate) fn with(keeper: ZygoteConfig) -> Option<Self> {
-        let world = BackendFixture::with(keeper);
+    pub(crate) fn with(zygote: ZygoteConfig) -> Option<Self> {
+        let world = BackendFixture::with(zygote);
         let abilities = world.place.capabilities();
         let needed = [
             Capability::Namespaces,
@@ -107,27 +107,27 @@ impl Lab {
 
 /// Runs a case once with shims that are processes, once with threads.
 fn each(case: impl Fn(&Lab)) {
-    for keeper in [this_executable(), ZygoteConfig::InProcess] {
-        if let Some(lab) = Lab::with(keeper) {
+    for zygote in [this_executable(), ZygoteConfig::InProcess] {
+        if let Some(lab) = Lab::with(zygote) {
             case(&lab);
         }
     }
 }
 
-fn born(done: &FinishedRun) {
+fn assert_spawned(done: &FinishedRun) {
     if let LeaderOutcome::SpawnFailed { message, step, .. } = &done.record.outcome {
         panic!("not born at {step}: {message}");
     }
 }
 
-async fn stop(birth: &SpawnHandle) {
+async fn stop(handle: &SpawnHandle) {
     let grace = Duration::ZERO;
-    let sent = birth.control.send(ControlCommand::Stop { grace }).await;
+    let sent = handle.control.send(ControlCommand::Stop { grace }).await;
     sent.expect("it takes orders");
 }
 
 /// The inits among these processes and their descendants, by name.
-fn wardens(of: &[i32]) -> Vec<i32> {
+fn inits(of: &[i32]) -> Vec<i32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("proc").flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|it| it.parse().ok()) else {
@@ -149,7 +149,7 @@ fn pipes() {
         let mut plan = lab.sh("read line; echo got $line; echo oops >&2; exit 7");
         plan.io = LaunchIo::Bytes(b"this\n".to_vec());
         let done = lab.run(plan);
-        born(&done);
+        assert_spawned(&done);
         assert_eq!(
             (done.out().as_str(), done.err().as_str()),
             ("got this\n", "oops\n")
@@ -168,16 +168,16 @@ fn pipes() {
         plan.io = LaunchIo::Piped;
         let dir = lab.world.dir(plan.id);
         lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
+            let mut handle = lab.world.place.spawn(plan).await.expect("born");
             let typed = ControlCommand::Input(b"one\n".to_vec());
-            birth.control.send(typed).await.expect("sent");
-            wait_output(&mut birth, &dir, "[one]").await;
-            birth
+            handle.control.send(typed).await.expect("sent");
+            wait_output(&mut handle, &dir, "[one]").await;
+            handle
                 .control
                 .send(ControlCommand::CloseInput)
                 .await
                 .expect("sent");
-            wait_exit(birth).await;
+            wait_exit(handle).await;
         });
     });
 }
@@ -188,7 +188,7 @@ fn by_name() {
         let mut plan = lab.sh(script);
         plan.io = LaunchIo::Bytes(b"in\n".to_vec());
         let done = lab.run(plan);
-        born(&done);
+        assert_spawned(&done);
         assert_eq!(done.out(), "out\nin\n", "{}", done.err());
         assert_eq!(done.err(), "err\n");
         let done = lab.shell("cat /dev/stdin; echo empty");
@@ -205,14 +205,14 @@ fn terminal() {
         plan.io = LaunchIo::Pty(TermSize { cols: 91, rows: 17 });
         let dir = lab.world.dir(plan.id);
         let record = lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            birth
+            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+            handle
                 .control
                 .send(ControlCommand::Watch(true))
                 .await
                 .expect("sent");
             loop {
-                let report = birth.events.recv().await.expect("a report");
+                let report = handle.events.recv().await.expect("a report");
                 let told = String::from_utf8_lossy(&output(&dir, StreamName::Pty)).into_owned();
                 assert!(
                     !matches!(report, ProcessEvent::Exited(_)),
@@ -223,8 +223,8 @@ fn terminal() {
                 }
             }
             let typed = ControlCommand::Input(b"typed\n".to_vec());
-            birth.control.send(typed).await.expect("sent");
-            wait_exit(birth).await
+            handle.control.send(typed).await.expect("sent");
+            wait_exit(handle).await
         });
         let told = String::from_utf8_lossy(&output(&dir, StreamName::Pty)).into_owned();
         assert!(told.starts_with("/dev/"), "{told}");
@@ -280,18 +280,18 @@ fn killed_shim() {
     plan.report_start = true;
     let (id, dir) = (plan.id, lab.world.dir(plan.id));
     lab.world.runtime.block_on(async {
-        let mut birth = lab.world.place.spawn(plan).await.expect("born");
-        let leader = i32::try_from(wait_started(&mut birth).await).expect("a pid");
-        wait_output(&mut birth, &dir, "up").await;
-        let wardens = wardens(&[leader]);
-        let [warden] = wardens.as_slice() else {
-            panic!("one warden, not {wardens:?}");
+        let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        let leader = i32::try_from(wait_started(&mut handle).await).expect("a pid");
+        wait_output(&mut handle, &dir, "up").await;
+        let inits = inits(&[leader]);
+        let [init] = inits.as_slice() else {
+            panic!("one warden, not {inits:?}");
         };
-        let warden = rustix::process::Pid::from_raw(*warden).expect("a pid");
+        let init = rustix::process::Pid::from_raw(*init).expect("a pid");
         let flags = rustix::process::PidfdFlags::empty();
-        let warden = rustix::process::pidfd_open(warden, flags).expect("it lives");
+        let init = rustix::process::pidfd_open(init, flags).expect("it lives");
         kill(shim_of(&dir), rustix::process::Signal::KILL);
-        next_event(&mut birth, |report| {
+        next_event(&mut handle, |report| {
             matches!(report, ProcessEvent::Lost).then_some(())
         })
         .await;
@@ -310,13 +310,13 @@ fn killed_warden() {
         plan.report_start = true;
         let (id, dir) = (plan.id, lab.world.dir(plan.id));
         let record = lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            let leader = i32::try_from(wait_started(&mut birth).await).expect("a pid");
-            wait_output(&mut birth, &dir, "up").await;
-            for warden in wardens(&[leader]) {
-                kill(warden, rustix::process::Signal::KILL);
+            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+            let leader = i32::try_from(wait_started(&mut handle).await).expect("a pid");
+            wait_output(&mut handle, &dir, "up").await;
+            for init in inits(&[leader]) {
+                kill(init, rustix::process::Signal::KILL);
             }
-            wait_exit(birth).await
+            wait_exit(handle).await
         });
         assert!(matches!(record.outcome, LeaderOutcome::Ended { .. }));
         assert!(record.survivors.is_empty() && !record.out_of_memory);
@@ -334,35 +334,35 @@ fn frozen() {
         plan.timeouts.grace = Duration::ZERO;
         let dir = lab.world.dir(plan.id);
         lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            wait_output(&mut birth, &dir, "deep").await;
-            let frozen = async |birth: &mut SpawnHandle, wanted| {
-                birth
+            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+            wait_output(&mut handle, &dir, "deep").await;
+            let frozen = async |handle: &mut SpawnHandle, wanted| {
+                handle
                     .control
                     .send(ControlCommand::Freeze(wanted))
                     .await
                     .expect("sent");
-                next_event(birth, |report| match report {
+                next_event(handle, |report| match report {
                     ProcessEvent::Frozen { frozen } => Some(*frozen),
                     _ => None,
                 })
                 .await
             };
-            assert!(frozen(&mut birth, true).await);
+            assert!(frozen(&mut handle, true).await);
             let quiet = Duration::from_millis(100);
-            let drained = async { while birth.events.recv().await.is_some() {} };
+            let drained = async { while handle.events.recv().await.is_some() {} };
             assert!(tokio::time::timeout(quiet, drained).await.is_err());
             let before = output(&dir, StreamName::Stdout);
             assert!(
-                tokio::time::timeout(quiet, birth.events.recv())
+                tokio::time::timeout(quiet, handle.events.recv())
                     .await
                     .is_err()
             );
             assert_eq!(output(&dir, StreamName::Stdout), before);
-            assert!(!frozen(&mut birth, false).await);
-            wait_output(&mut birth, &dir, "deep").await;
-            stop(&birth).await;
-            wait_exit(birth).await;
+            assert!(!frozen(&mut handle, false).await);
+            wait_output(&mut handle, &dir, "deep").await;
+            stop(&handle).await;
+            wait_exit(handle).await;
         });
     });
 }
@@ -371,7 +371,7 @@ fn recycled() {
     each(|lab| {
         for round in 0..3 {
             let done = lab.shell("echo walled; ls /proc | grep -c '^[0-9]'");
-            born(&done);
+            assert_spawned(&done);
             let mut lines = done
                 .out()
                 .lines()
@@ -398,8 +398,8 @@ fn adopted() {
     plan.io = LaunchIo::Piped;
     let (id, dir) = (plan.id, lab.world.dir(plan.id));
     lab.world.runtime.block_on(async {
-        let mut birth = lab.world.place.spawn(plan).await.expect("born");
-        wait_output(&mut birth, &dir, "up").await;
+        let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        wait_output(&mut handle, &dir, "up").await;
         lab.world.place.close().await;
         let again =
             ostler_backend_local::LocalBackend::open(lab.world.state.path(), this_executable());
@@ -410,8 +410,8 @@ fn adopted() {
             panic!("it runs");
         };
         let typed = ControlCommand::Input(b"later\n".to_vec());
-        birth.control.send(typed).await.expect("sent");
-        let record = wait_exit(birth).await;
+        handle.control.send(typed).await.expect("sent");
+        let record = wait_exit(handle).await;
         assert!(record.survivors.is_empty());
         let told = output(&dir, StreamName::Stdout);
         assert_eq!(String::from_utf8_lossy(&told), "up\ngot later\n");
@@ -420,7 +420,7 @@ fn adopted() {
 }
 
 /// The egress proxies among the children of a shim.
-fn gates(shim: i32) -> Vec<i32> {
+fn egress_proxies(shim: i32) -> Vec<i32> {
     let path = format!("/proc/{shim}/task/{shim}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();
     let named = |pid: &i32| {
@@ -446,10 +446,10 @@ fn gate() {
     confinement.network = NetworkAccess::AllowList { hosts: vec![rule] };
     let (id, dir) = (plan.id, lab.world.dir(plan.id));
     lab.world.runtime.block_on(async {
-        let mut birth = lab.world.place.spawn(plan).await.expect("born");
-        wait_output(&mut birth, &dir, "up").await;
+        let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        wait_output(&mut handle, &dir, "up").await;
         let shim = shim_of(&dir);
-        let found = gates(shim);
+        let found = egress_proxies(shim);
         let [gate] = found.as_slice() else {
             panic!("one gate, not {found:?}");
         };
@@ -467,10 +467,10 @@ fn gate() {
         else {
             panic!("it runs");
         };
-        assert_eq!(gates(shim).len(), 1, "it outlives the daemon");
+        assert_eq!(egress_proxies(shim).len(), 1, "it outlives the daemon");
         let typed = ControlCommand::Input(b"later\n".to_vec());
-        birth.control.send(typed).await.expect("sent");
-        let record = wait_exit(birth).await;
+        handle.control.send(typed).await.expect("sent");
+        let record = wait_exit(handle).await;
         assert!(record.survivors.is_empty() && record.leftovers == 0);
         assert!(record.limits_hit.is_empty(), "it is not counted");
         let ended = ostler_backend_local::wait_exit(gate.expect("it lived"));

@@ -168,8 +168,8 @@ fn told_at_once() {
     }
     for (plan, expected) in plans {
         world.runtime.block_on(async {
-            let mut birth = world.place.spawn(plan).await.expect("born");
-            let hit = next_event(&mut birth, |report| match report {
+            let mut handle = world.place.spawn(plan).await.expect("born");
+            let hit = next_event(&mut handle, |report| match report {
                 ProcessEvent::LimitHit { limit } => Some(*limit),
                 ProcessEvent::Exited(record) => record.limits_hit.first().copied(),
                 _ => None,
@@ -177,7 +177,7 @@ fn told_at_once() {
             assert_eq!(hit.await, expected);
             let grace = Duration::ZERO;
             // On version 2, the memory limit has killed it as a whole.
-            let _ended = birth.control.send(ControlCommand::Stop { grace }).await;
+            let _ended = handle.control.send(ControlCommand::Stop { grace }).await;
         });
     }
 }

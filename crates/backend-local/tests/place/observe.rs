@@ -43,8 +43,8 @@ fn listeners() {
     plan.io = LaunchIo::Piped;
     let (id, dir) = (plan.id, world.dir(plan.id));
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_output(&mut birth, &dir, "port").await;
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_output(&mut handle, &dir, "port").await;
         let seen = look(&world, id).await;
         let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names.first(), Some(&"sh"), "{names:?}");
@@ -58,12 +58,12 @@ fn listeners() {
         };
         assert_eq!(listener.address.to_string(), format!("127.0.0.1:{port}"));
         assert_eq!(listener.pid, seen.members[1].pid);
-        birth
+        handle
             .control
             .send(ControlCommand::CloseInput)
             .await
             .expect("sent");
-        wait_exit(birth).await;
+        wait_exit(handle).await;
     });
 }
 
@@ -73,7 +73,7 @@ fn reader() {
     plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
     let id = plan.id;
     world.runtime.block_on(async {
-        let birth = world.place.spawn(plan).await.expect("born");
+        let handle = world.place.spawn(plan).await.expect("born");
         // Nothing announces that it reads: poll until it does.
         let foreground = loop {
             let seen = look(&world, id).await.foreground;
@@ -83,8 +83,8 @@ fn reader() {
         };
         assert_eq!((foreground.reads, foreground.echo), (Some(0), Some(false)));
         let typed = ControlCommand::Input(b"secret\n".to_vec());
-        birth.control.send(typed).await.expect("sent");
-        wait_exit(birth).await;
+        handle.control.send(typed).await.expect("sent");
+        wait_exit(handle).await;
     });
 }
 
@@ -102,9 +102,9 @@ fn own_input() {
         open("python3 -c 'import os, select; select.select([0, os.pipe()[0]],[],[])'; true");
     let ids = [wrapped.id, piped.id, several.id];
     world.runtime.block_on(async {
-        let mut births = Vec::new();
+        let mut handles = Vec::new();
         for plan in [wrapped, piped, several] {
-            births.push(world.place.spawn(plan).await.expect("born"));
+            handles.push(world.place.spawn(plan).await.expect("born"));
         }
         // Nothing announces that they wait: poll until they do.
         let until = async |id, name: &str, good: fn(&ForegroundProcess) -> bool| loop {
@@ -122,14 +122,14 @@ fn own_input() {
         assert_eq!(nobody, "sh");
         let poller = until(ids[2], "python3", |it| it.reads.is_none() && it.polls).await;
         assert_eq!(poller, "python3");
-        for birth in births {
+        for handle in handles {
             let grace = std::time::Duration::ZERO;
-            birth
+            handle
                 .control
                 .send(ControlCommand::Stop { grace })
                 .await
                 .expect("sent");
-            wait_exit(birth).await;
+            wait_exit(handle).await;
         }
     });
 }

@@ -73,15 +73,15 @@ fn held_back() {
     plan.redact = vec![ByteString::from("hunter2")];
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_output(&mut birth, &dir, "hun").await;
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_output(&mut handle, &dir, "hun").await;
         let grace = std::time::Duration::ZERO;
-        birth
+        handle
             .control
             .send(ControlCommand::Stop { grace })
             .await
             .expect("sent");
-        wait_exit(birth).await;
+        wait_exit(handle).await;
     });
 }
 
@@ -101,17 +101,17 @@ fn marks() {
         ..plan
     };
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
+        let mut handle = world.place.spawn(plan).await.expect("born");
         let begin = std::time::Instant::now();
         for order in [
             ControlCommand::Watch(true),
             ControlCommand::Input(b"go\n".to_vec()),
         ] {
-            birth.control.send(order).await.expect("sent");
+            handle.control.send(order).await.expect("sent");
         }
         let mut ends = Vec::new();
         let record = loop {
-            match birth.events.recv().await.expect("a report") {
+            match handle.events.recv().await.expect("a report") {
                 ProcessEvent::Output { end } => ends.push(end),
                 ProcessEvent::Exited(record) => break record,
                 _ => {}
@@ -165,10 +165,10 @@ fn full_disk() {
         let place = opened.await.expect("it opens");
         let plan = sh("seq 1 300000; echo done >&2; exit 6");
         let dir = disk.0.path().join("executions").join(plan.id.to_string());
-        let mut birth = place.spawn(plan).await.expect("born");
+        let mut handle = place.spawn(plan).await.expect("born");
         let mut memory = None;
         let record = loop {
-            match birth.events.recv().await.expect("a report") {
+            match handle.events.recv().await.expect("a report") {
                 ProcessEvent::JournalFailed { memory: kept, .. } => memory = kept,
                 ProcessEvent::Exited(record) => break record,
                 _ => {}

@@ -70,25 +70,25 @@ fn daemon_killed() {
         let RecoveryOutcome::Running {
             attempt: 1,
             pid: same,
-            handle: birth,
+            handle,
             ..
         } = found
         else {
             panic!("it runs: {found:?}");
         };
         assert_eq!(same, pid.unsigned_abs());
-        (id, birth)
+        (id, handle)
     };
     let found: Vec<_> = runs.into_iter().map(find).collect();
-    for (number, (id, mut birth)) in found.into_iter().enumerate() {
+    for (number, (id, mut handle)) in found.into_iter().enumerate() {
         world.runtime.block_on(async {
             if number == 0 {
-                wait_output(&mut birth, &world.dir(id), "line 30\n").await;
+                wait_output(&mut handle, &world.dir(id), "line 30\n").await;
             }
             assert!(!world.dir(id).join("ctl.sock").exists());
             let done = FinishedRun {
                 dir: world.dir(id),
-                record: wait_exit(birth).await,
+                record: wait_exit(handle).await,
             };
             assert_eq!(done.code(), Some(7));
             assert_eq!(done.out(), numbered(40));
@@ -120,9 +120,9 @@ fn shim_killed_alone() {
     let script = "setsid sleep 300 & sleep 300";
     let daemon = TestDaemon::start(world.state.path(), &[script]);
     let (id, _) = daemon.runs[0];
-    let keeper = parent_of(shim_of(&world, id));
+    let zygote = parent_of(shim_of(&world, id));
     daemon.kill();
-    wait_until(|| world.dir(id).join("ctl.sock").exists() && !is_alive(keeper));
+    wait_until(|| world.dir(id).join("ctl.sock").exists() && !is_alive(zygote));
     wait_until(|| members(id).len() == 3);
     kill(shim_of(&world, id), Signal::KILL);
     let found = world.runtime.block_on(world.place.recover(id));
@@ -153,8 +153,8 @@ fn keeper_killed() {
     plan.report_start = true;
     let id = plan.id;
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_started(&mut birth).await;
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_started(&mut handle).await;
         kill(parent_of(shim_of(&world, id)), Signal::KILL);
         let mut others = tokio::task::JoinSet::new();
         for _ in 0..20 {
@@ -170,7 +170,7 @@ fn keeper_killed() {
         }
         let done = FinishedRun {
             dir: world.dir(id),
-            record: wait_exit(birth).await,
+            record: wait_exit(handle).await,
         };
         assert_eq!((done.code(), done.out()), (Some(7), numbered(40)));
     });
@@ -182,29 +182,29 @@ fn keeper_stopped() {
     plan.report_start = true;
     let id = plan.id;
     world.runtime.block_on(async {
-        let mut births = Vec::new();
-        births.push(world.place.spawn(plan).await.expect("born"));
-        wait_started(&mut births[0]).await;
+        let mut handles = Vec::new();
+        handles.push(world.place.spawn(plan).await.expect("born"));
+        wait_started(&mut handles[0]).await;
         kill(parent_of(shim_of(&world, id)), Signal::STOP);
         for _ in 0..10 {
-            let birth = world.place.spawn(sh("exec sleep 300")).await.expect("born");
-            birth
+            let handle = world.place.spawn(sh("exec sleep 300")).await.expect("born");
+            handle
                 .control
                 .send(ControlCommand::Watch(true))
                 .await
                 .expect("sent");
-            births.push(birth);
+            handles.push(handle);
         }
-        for birth in &births {
+        for handle in &handles {
             let grace = std::time::Duration::ZERO;
-            birth
+            handle
                 .control
                 .send(ControlCommand::Stop { grace })
                 .await
                 .expect("sent");
         }
-        for birth in births {
-            wait_exit(birth).await;
+        for handle in handles {
+            wait_exit(handle).await;
         }
     });
 }
@@ -227,11 +227,11 @@ fn shim_killed() {
     plan.report_start = true;
     let (id, dir) = (plan.id, world.dir(plan.id));
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        let pid = wait_started(&mut birth).await;
-        wait_output(&mut birth, &dir, "ready").await;
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        let pid = wait_started(&mut handle).await;
+        wait_output(&mut handle, &dir, "ready").await;
         kill(shim_of(&world, id), Signal::KILL);
-        gone(&mut birth).await;
+        gone(&mut handle).await;
         assert!(members(id).is_empty());
         assert!(!is_alive(i32::try_from(pid).expect("a pid")));
     });
@@ -254,12 +254,12 @@ fn both_killed() {
     let plan = sh("setsid sleep 300 & echo ready; sleep 300");
     let (id, dir) = (plan.id, world.dir(plan.id));
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_output(&mut birth, &dir, "ready").await;
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_output(&mut handle, &dir, "ready").await;
         let shim = shim_of(&world, id);
         kill(parent_of(shim), Signal::KILL);
         kill(shim, Signal::KILL);
-        gone(&mut birth).await;
+        gone(&mut handle).await;
         assert!(members(id).is_empty());
     });
 }
@@ -381,16 +381,16 @@ fn closed() {
     world.runtime.block_on(async {
         let first = LocalBackend::open(world.state.path(), crate::support::this_executable()).await;
         let first = first.expect("it opens");
-        let mut birth = first.spawn(plan).await.expect("born");
-        wait_started(&mut birth).await;
+        let mut handle = first.spawn(plan).await.expect("born");
+        wait_started(&mut handle).await;
         first.close().await;
         drop(first);
-        let RecoveryOutcome::Running { handle: birth, .. } = world.place.recover(id).await else {
+        let RecoveryOutcome::Running { handle, .. } = world.place.recover(id).await else {
             panic!("it runs");
         };
         let done = FinishedRun {
             dir: world.dir(id),
-            record: wait_exit(birth).await,
+            record: wait_exit(handle).await,
         };
         assert_eq!((done.code(), done.out()), (Some(7), numbered(40)));
     });
@@ -408,10 +408,10 @@ fn long_path() {
     world.runtime.block_on(async {
         let opened = LocalBackend::open(&deep, crate::support::this_executable()).await;
         let place = opened.expect("it opens");
-        let RecoveryOutcome::Running { handle: birth, .. } = place.recover(id).await else {
+        let RecoveryOutcome::Running { handle, .. } = place.recover(id).await else {
             panic!("it runs");
         };
-        wait_exit(birth).await;
+        wait_exit(handle).await;
         place.close().await;
     });
     let out = output(

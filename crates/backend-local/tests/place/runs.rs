@@ -105,19 +105,19 @@ fn open_input() {
     plan.io = LaunchIo::Piped;
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        birth
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        handle
             .control
             .send(ControlCommand::Input(b"hello\n".to_vec()))
             .await
             .expect("sent");
-        wait_output(&mut birth, &dir, "hello").await;
-        birth
+        wait_output(&mut handle, &dir, "hello").await;
+        handle
             .control
             .send(ControlCommand::CloseInput)
             .await
             .expect("sent");
-        let record = wait_exit(birth).await;
+        let record = wait_exit(handle).await;
         assert_eq!(record.output_end, 6);
     });
 }
@@ -128,11 +128,11 @@ fn unread_input() {
     plan.io = LaunchIo::Piped;
     plan.report_start = true;
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        wait_started(&mut birth).await;
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        wait_started(&mut handle).await;
         let mut taken = Vec::new();
         for _ in 0..3 {
-            birth
+            handle
                 .control
                 .send(ControlCommand::Input(vec![b'x'; 48 * 1024]))
                 .await
@@ -149,12 +149,12 @@ fn unread_input() {
             "a pipe full: {taken:?}"
         );
         let grace = std::time::Duration::ZERO;
-        birth
+        handle
             .control
             .send(ControlCommand::Stop { grace })
             .await
             .expect("sent");
-        wait_exit(birth).await;
+        wait_exit(handle).await;
     });
 }
 
@@ -229,8 +229,8 @@ fn terminal() {
     });
     let dir = world.dir(plan.id);
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        birth
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        handle
             .control
             .send(ControlCommand::Watch(true))
             .await
@@ -244,19 +244,19 @@ fn terminal() {
                     .then_some(())
             }
         };
-        crate::support::next_event(&mut birth, seen("30 100")).await;
+        crate::support::next_event(&mut handle, seen("30 100")).await;
         let size = ostler_model::TermSize { cols: 80, rows: 24 };
-        birth
+        handle
             .control
             .send(ControlCommand::Resize(size))
             .await
             .expect("sent");
-        birth
+        handle
             .control
             .send(ControlCommand::Input(b"abc\n".to_vec()))
             .await
             .expect("sent");
-        wait_exit(birth).await;
+        wait_exit(handle).await;
     });
     let text = crate::support::output(&dir, ostler_model::StreamName::Pty);
     let text = String::from_utf8_lossy(&text);
@@ -267,14 +267,14 @@ fn terminal() {
 fn three_hundred() {
     let world = BackendFixture::new();
     world.runtime.block_on(async {
-        let mut births = tokio::task::JoinSet::new();
+        let mut handles = tokio::task::JoinSet::new();
         for number in 0..300 {
             let plan = sh(&format!("echo {number}; exit {}", number % 7));
             let dir = world.dir(plan.id);
-            let birth = world.place.spawn(plan).await.expect("born");
-            births.spawn(async move { (number, dir, wait_exit(birth).await) });
+            let handle = world.place.spawn(plan).await.expect("born");
+            handles.spawn(async move { (number, dir, wait_exit(handle).await) });
         }
-        for (number, dir, record) in births.join_all().await {
+        for (number, dir, record) in handles.join_all().await {
             let done = crate::support::FinishedRun { dir, record };
             assert_eq!(done.code(), Some(number % 7));
             assert_eq!(done.out(), format!("{number}\n"));

@@ -70,15 +70,15 @@ fn server(words: &[&str]) -> LaunchPlan {
 /// Starts it and waits until it is up.
 async fn up(world: &BackendFixture, plan: LaunchPlan) -> (SpawnHandle, ExecutionId) {
     let (id, dir) = (plan.id, world.dir(plan.id));
-    let mut birth = world.place.spawn(plan).await.expect("born");
-    wait_output(&mut birth, &dir, "up\n").await;
-    (birth, id)
+    let mut handle = world.place.spawn(plan).await.expect("born");
+    wait_output(&mut handle, &dir, "up\n").await;
+    (handle, id)
 }
 
-async fn down(birth: SpawnHandle) {
-    let sent = birth.control.send(ControlCommand::CloseInput).await;
+async fn down(handle: SpawnHandle) {
+    let sent = handle.control.send(ControlCommand::CloseInput).await;
     sent.expect("it takes orders");
-    wait_exit(birth).await;
+    wait_exit(handle).await;
 }
 
 /// The addresses it printed.
@@ -125,8 +125,8 @@ fn greeting(socket: OwnedFd) -> String {
 }
 
 fn kinds() {
-    for keeper in [this_executable(), ZygoteConfig::InProcess] {
-        let world = BackendFixture::with(keeper);
+    for zygote in [this_executable(), ZygoteConfig::InProcess] {
+        let world = BackendFixture::with(zygote);
         let words = [
             "127.0.0.1",
             "0.0.0.0",
@@ -138,11 +138,11 @@ fn kinds() {
             "unix=@no",
         ];
         world.runtime.block_on(async {
-            let (birth, id) = up(&world, server(&words)).await;
+            let (handle, id) = up(&world, server(&words)).await;
             let seen = listeners(&world, id).await;
             assert_eq!(addresses(&seen), told(&world, id));
             assert!(seen.len() >= 2, "{seen:?}");
-            down(birth).await;
+            down(handle).await;
             assert!(listeners(&world, id).await.is_empty());
         });
     }
@@ -156,7 +156,7 @@ fn unix_sockets() {
     let words = [format!("unix={path}"), format!("unix={hidden}")];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     world.runtime.block_on(async {
-        let (birth, id) = up(&world, server(&words)).await;
+        let (handle, id) = up(&world, server(&words)).await;
         let what = SnapshotRequest {
             unix: true,
             ..SnapshotRequest::default()
@@ -169,19 +169,19 @@ fn unix_sockets() {
         let wanted = [path, hidden.as_str()].map(std::borrow::Cow::from);
         assert_eq!(names, wanted.into());
         assert!(seen.unix.iter().all(|it| it.pid == seen.members[0].pid));
-        down(birth).await;
+        down(handle).await;
     });
 }
 
 fn closed() {
     let world = BackendFixture::new();
     world.runtime.block_on(async {
-        let (mut birth, id) = up(&world, server(&["127.0.0.1", "127.0.0.1"])).await;
+        let (mut handle, id) = up(&world, server(&["127.0.0.1", "127.0.0.1"])).await;
         let before = listeners(&world, id).await;
         assert_eq!(before.len(), 2);
         let order = ControlCommand::Input(b"0\n".to_vec());
-        birth.control.send(order).await.expect("sent");
-        wait_output(&mut birth, &world.dir(id), "closed\n").await;
+        handle.control.send(order).await.expect("sent");
+        wait_output(&mut handle, &world.dir(id), "closed\n").await;
         let gone = async {
             loop {
                 let now = listeners(&world, id).await;
@@ -192,20 +192,20 @@ fn closed() {
         };
         let now = timeout(LONG, gone).await.expect("seen");
         assert!(before.contains(&now[0]));
-        down(birth).await;
+        down(handle).await;
     });
 }
 
 fn dialled() {
-    for keeper in [this_executable(), ZygoteConfig::InProcess] {
-        let world = BackendFixture::with(keeper);
+    for zygote in [this_executable(), ZygoteConfig::InProcess] {
+        let world = BackendFixture::with(zygote);
         world.runtime.block_on(async {
-            let (birth, id) = up(&world, server(&["127.0.0.1", "::1"])).await;
+            let (handle, id) = up(&world, server(&["127.0.0.1", "::1"])).await;
             for address in told(&world, id) {
                 let socket = world.place.connect(id, address).await.expect("connected");
                 assert_eq!(greeting(socket), "hello\n");
             }
-            down(birth).await;
+            down(handle).await;
         });
     }
 }
@@ -213,7 +213,7 @@ fn dialled() {
 fn refused() {
     let world = BackendFixture::new();
     world.runtime.block_on(async {
-        let (birth, id) = up(&world, server(&["127.0.0.1", "bound"])).await;
+        let (handle, id) = up(&world, server(&["127.0.0.1", "bound"])).await;
         let address = told(&world, id)[0];
         let unused = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
         let unused_at = unused.local_addr().expect("bound");
@@ -221,7 +221,7 @@ fn refused() {
         let dialled = world.place.connect(id, unused_at).await;
         let kind = dialled.expect_err("nobody is there").kind();
         assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
-        down(birth).await;
+        down(handle).await;
         let dialled = world.place.connect(id, address).await;
         let kind = dialled.expect_err("it has ended").kind();
         assert_eq!(kind, std::io::ErrorKind::NotFound);
@@ -237,8 +237,8 @@ fn unknown() {
 }
 
 fn dialled_inside() {
-    for keeper in [this_executable(), ZygoteConfig::InProcess] {
-        let Some(lab) = Lab::with(keeper) else {
+    for zygote in [this_executable(), ZygoteConfig::InProcess] {
+        let Some(lab) = Lab::with(zygote) else {
             continue;
         };
         let words = ["/usr/bin/env", "python3", "-c", SERVER];
@@ -248,7 +248,7 @@ fn dialled_inside() {
         assert_eq!(confinement.network, NetworkAccess::None);
         let world = &lab.world;
         world.runtime.block_on(async {
-            let (birth, id) = up(world, plan).await;
+            let (handle, id) = up(world, plan).await;
             let seen = listeners(world, id).await;
             assert_eq!(addresses(&seen), told(world, id));
             for address in told(world, id) {
@@ -262,7 +262,7 @@ fn dialled_inside() {
             // The tree holds none of the host's ports.
             let held = world.place.port_holders(&[8080, 8081]).await;
             assert!(held.iter().all(|it| it.execution != Some(id)), "{held:?}");
-            down(birth).await;
+            down(handle).await;
         });
     }
 }
@@ -287,8 +287,8 @@ fn own_namespace() {
     plan.argv.splice(1..1, words);
     let (id, dir) = (plan.id, world.dir(plan.id));
     world.runtime.block_on(async {
-        let mut birth = world.place.spawn(plan).await.expect("born");
-        birth
+        let mut handle = world.place.spawn(plan).await.expect("born");
+        handle
             .control
             .send(ControlCommand::Watch(true))
             .await
@@ -308,7 +308,7 @@ fn own_namespace() {
         assert_eq!(addresses(&seen), [address]);
         let socket = world.place.connect(id, address).await.expect("connected");
         assert_eq!(greeting(socket), "hello\n");
-        down(birth).await;
+        down(handle).await;
     });
 }
 
@@ -320,20 +320,20 @@ fn overwritten() {
         ["-i", "PATH=/usr/bin:/bin"].map(ostler_model::ByteString::from),
     );
     world.runtime.block_on(async {
-        let (birth, id) = up(&world, plan).await;
+        let (handle, id) = up(&world, plan).await;
         let seen = listeners(&world, id).await;
         assert_eq!(addresses(&seen), told(&world, id));
         let port = seen[0].address.port();
         let found = world.place.port_holders(&[port]).await;
         assert_eq!(found[0].execution, Some(id), "by its shim");
-        down(birth).await;
+        down(handle).await;
     });
 }
 
 fn holders() {
     let world = BackendFixture::new();
     world.runtime.block_on(async {
-        let (birth, id) = up(&world, server(&["127.0.0.1"])).await;
+        let (handle, id) = up(&world, server(&["127.0.0.1"])).await;
         let address = told(&world, id)[0];
         let own = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
         let own_at = own.local_addr().expect("bound");
@@ -352,7 +352,7 @@ fn holders() {
         let ours = ours.expect("named");
         assert_eq!((ours.pid, ours.execution), (Some(std::process::id()), None));
         assert_eq!(found.len(), 2);
-        down(birth).await;
+        down(handle).await;
         drop(own);
         assert!(world.place.port_holders(&ports).await.is_empty());
     });

@@ -36,14 +36,14 @@ impl BackendFixture {
         Self::with(this_executable())
     }
 
-    pub(crate) fn with(keeper: ZygoteConfig) -> Self {
+    pub(crate) fn with(zygote: ZygoteConfig) -> Self {
         let state = tempfile::tempdir().expect("a directory");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .expect("a runtime");
-        let opened = runtime.block_on(LocalBackend::open(state.path(), keeper));
+        let opened = runtime.block_on(LocalBackend::open(state.path(), zygote));
         Self {
             runtime,
             place: opened.expect("the place opens"),
@@ -59,8 +59,8 @@ impl BackendFixture {
     pub(crate) fn run(&self, plan: LaunchPlan) -> FinishedRun {
         let id = plan.id;
         let record = self.runtime.block_on(async {
-            let birth = self.place.spawn(plan).await.expect("somebody gives birth");
-            wait_exit(birth).await
+            let handle = self.place.spawn(plan).await.expect("somebody gives birth");
+            wait_exit(handle).await
         });
         FinishedRun {
             dir: self.dir(id),
@@ -174,9 +174,9 @@ pub(crate) fn sh(script: &str) -> LaunchPlan {
 }
 
 /// Waits for the end.
-pub(crate) async fn wait_exit(mut birth: SpawnHandle) -> ExitRecord {
+pub(crate) async fn wait_exit(mut handle: SpawnHandle) -> ExitRecord {
     let ended = async {
-        while let Some(report) = birth.events.recv().await {
+        while let Some(report) = handle.events.recv().await {
             match report {
                 ProcessEvent::Exited(record) => return record,
                 ProcessEvent::Lost => panic!("the shim is gone"),
@@ -190,12 +190,12 @@ pub(crate) async fn wait_exit(mut birth: SpawnHandle) -> ExitRecord {
 
 /// Waits for the next event that `select` picks.
 pub(crate) async fn next_event<T>(
-    birth: &mut SpawnHandle,
+    handle: &mut SpawnHandle,
     select: impl Fn(&ProcessEvent) -> Option<T>,
 ) -> T {
     let found = async {
         loop {
-            let report = birth.events.recv().await.expect("a report");
+            let report = handle.events.recv().await.expect("a report");
             if let Some(found) = select(&report) {
                 return found;
             }
@@ -205,8 +205,8 @@ pub(crate) async fn next_event<T>(
 }
 
 /// Waits until an event reports the start; returns its pid.
-pub(crate) async fn wait_started(birth: &mut SpawnHandle) -> u32 {
-    next_event(birth, |report| match report {
+pub(crate) async fn wait_started(handle: &mut SpawnHandle) -> u32 {
+    next_event(handle, |report| match report {
         ProcessEvent::Started { pid, .. } => Some(*pid),
         _ => None,
     })
@@ -214,14 +214,14 @@ pub(crate) async fn wait_started(birth: &mut SpawnHandle) -> u32 {
 }
 
 /// Watches until the journal of `dir` has `text` on standard output.
-pub(crate) async fn wait_output(birth: &mut SpawnHandle, dir: &Path, text: &str) {
-    birth
+pub(crate) async fn wait_output(handle: &mut SpawnHandle, dir: &Path, text: &str) {
+    handle
         .control
         .send(ostler_backend::ControlCommand::Watch(true))
         .await
         .expect("it takes orders");
     loop {
-        next_event(birth, |report| {
+        next_event(handle, |report| {
             matches!(report, ProcessEvent::Output { .. }).then_some(())
         })
         .await;

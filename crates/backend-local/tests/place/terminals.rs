@@ -51,17 +51,17 @@ const SOON: Duration = Duration::from_secs(5);
 struct Session {
     id: ExecutionId,
     dir: PathBuf,
-    birth: SpawnHandle,
+    handle: SpawnHandle,
 }
 
 impl Session {
     async fn begin(world: &BackendFixture, plan: LaunchPlan) -> Self {
         let (id, dir) = (plan.id, world.dir(plan.id));
-        let birth = world.place.spawn(plan).await.expect("born");
-        let session = Self { id, dir, birth };
+        let handle = world.place.spawn(plan).await.expect("born");
+        let session = Self { id, dir, handle };
         // A short command may have ended by now.
         if let Err(error) = session
-            .birth
+            .handle
             .control
             .send(ControlCommand::Watch(true))
             .await
@@ -72,7 +72,7 @@ impl Session {
     }
 
     async fn order(&self, order: ControlCommand) {
-        self.birth.control.send(order).await.expect("taken");
+        self.handle.control.send(order).await.expect("taken");
     }
 
     fn text(&self) -> String {
@@ -84,7 +84,7 @@ impl Session {
 
     async fn shows(&mut self, text: &str) {
         while !self.text().contains(text) {
-            next_event(&mut self.birth, |report| {
+            next_event(&mut self.handle, |report| {
                 matches!(report, ProcessEvent::Output { .. }).then_some(())
             })
             .await;
@@ -94,7 +94,7 @@ impl Session {
     /// Sends input and returns how many bytes were accepted.
     async fn types(&mut self, bytes: &[u8]) -> u64 {
         self.order(ControlCommand::Input(bytes.to_vec())).await;
-        next_event(&mut self.birth, |report| match report {
+        next_event(&mut self.handle, |report| match report {
             ProcessEvent::InputAccepted { len } => Some(*len),
             _ => None,
         })
@@ -102,7 +102,7 @@ impl Session {
     }
 
     async fn ends(self) -> FinishedRun {
-        let record = wait_exit(self.birth).await;
+        let record = wait_exit(self.handle).await;
         FinishedRun {
             dir: self.dir,
             record,
@@ -330,8 +330,8 @@ fn left_jobs() {
 }
 
 fn opened_again() {
-    for keeper in [crate::support::this_executable(), ZygoteConfig::InProcess] {
-        let world = BackendFixture::with(keeper);
+    for zygote in [crate::support::this_executable(), ZygoteConfig::InProcess] {
+        let world = BackendFixture::with(zygote);
         let script = "exec </dev/null >/dev/null 2>&1; sleep 0.3; echo first >/dev/tty; \
                       sleep 0.3; exec </dev/tty >/dev/tty; read line; echo got:$line; \
                       exec </dev/null >/dev/null; sleep 0.2; echo last >/dev/tty";
@@ -406,8 +406,8 @@ fn sizes() {
         session.types(b"\r").await;
         session.shows("50 200").await;
         session.types(b"\r").await;
-        let control = std::sync::Arc::clone(&session.birth.control);
-        let reports = wait_exit(session.birth).await;
+        let control = std::sync::Arc::clone(&session.handle.control);
+        let reports = wait_exit(session.handle).await;
         assert!(reports.journal_error.is_none());
         let late = control
             .send(ControlCommand::Resize(TermSize { cols: 80, rows: 24 }))

@@ -23,13 +23,13 @@ pub(crate) fn daemon_main(words: Vec<String>) -> ExitCode {
     let (state, scripts) = words.split_first().expect("a state directory");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let (state, keeper) = match state.strip_prefix(THREADS) {
+        let (state, zygote) = match state.strip_prefix(THREADS) {
             Some(state) => (state, ZygoteConfig::InProcess),
             None => (state.as_str(), this_executable()),
         };
-        let opened = LocalBackend::open(Path::new(state), keeper).await;
+        let opened = LocalBackend::open(Path::new(state), zygote).await;
         let place = opened.expect("the place opens");
-        let mut births = Vec::new();
+        let mut handles = Vec::new();
         for script in scripts {
             let kept = script.strip_prefix(KEPT);
             let mut plan = sh(kept.unwrap_or(script));
@@ -39,17 +39,17 @@ pub(crate) fn daemon_main(words: Vec<String>) -> ExitCode {
             plan.report_start = true;
             plan.timeouts.grace = Duration::from_millis(200);
             let id = plan.id;
-            let mut birth = place.spawn(plan).await.expect("born");
-            let pid = wait_started(&mut birth).await;
+            let mut handle = place.spawn(plan).await.expect("born");
+            let pid = wait_started(&mut handle).await;
             if kept.is_some() {
-                next_event(&mut birth, |report| {
+                next_event(&mut handle, |report| {
                     matches!(report, ProcessEvent::Detached { .. }).then_some(())
                 })
                 .await;
             }
             let mut out = std::io::stdout();
             writeln!(out, "{id} {pid}").expect("read by the case");
-            births.push(birth);
+            handles.push(handle);
         }
         let wait = tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0]));
         let _closed = wait.await;

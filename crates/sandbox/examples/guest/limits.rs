@@ -79,8 +79,8 @@ fn limited(slot: &mut CgroupSlot, limits: Limits, script: &str) -> Result<WaitSt
     let entry = slot
         .prepare(&limits, &HelperPids::default())
         .map_err(|errno| errno.to_string())?;
-    let born = start(&entry, script)?;
-    end(&born)
+    let child = start(&entry, script)?;
+    end(&child)
 }
 
 fn pids(slot: &mut CgroupSlot) -> Outcome {
@@ -144,15 +144,15 @@ fn in_cell(slot: &mut CgroupSlot) -> Outcome {
     let cell = cell.map_err(|error| error.to_string())?;
     let walls = Restrictions::new(&wanted);
     let script = "setsid sleep 1000 & tail /dev/zero; sleep 1000";
-    let born = start_within(&entry, Some((&cell, &walls)), script)?;
+    let child = start_within(&entry, Some((&cell, &walls)), script)?;
     while slot.oom_kills() == 0 {
-        let (event, descriptor) = (PollFlags::IN, born.pidfd.as_fd());
+        let (event, descriptor) = (PollFlags::IN, child.pidfd.as_fd());
         if let Ok(()) = until_within(descriptor, event, OOM_LOOK_MS) {
             return Err("it ended before its memory did".to_owned());
         }
     }
     let hits = slot.take_reached_limits();
-    clear(slot, &born)?;
+    clear(slot, &child)?;
     until(cell.pidfd(), PollFlags::IN)?;
     let members = wait_empty(slot);
     holds(hits == [LimitKind::Memory] && members.is_empty(), || {
@@ -188,8 +188,8 @@ fn kill(slot: &mut CgroupSlot) -> Outcome {
         .prepare(&Limits::default(), &HelperPids::default())
         .map_err(|errno| errno.to_string())?;
     let script = "trap '' TERM; for i in 1 2 3 4; do setsid setsid sleep 1000 & done; sleep 1000";
-    let born = start(&entry, script)?;
-    let status = clear(slot, &born)?;
+    let child = start(&entry, script)?;
+    let status = clear(slot, &child)?;
     let killed = status == WaitStatus::Signal(Signal::KILL);
     let members = wait_empty(slot);
     holds(killed && members.is_empty(), || {
@@ -220,7 +220,7 @@ fn freeze(slot: &mut CgroupSlot) -> Outcome {
     let entry = slot
         .prepare(&Limits::default(), &HelperPids::default())
         .map_err(|errno| errno.to_string())?;
-    let born = start(&entry, "while :; do :; done")?;
+    let child = start(&entry, "while :; do :; done")?;
     let frozen = slot.freeze(true);
     let before = slot.cpu_time();
     // Something that takes time elsewhere.
@@ -229,7 +229,7 @@ fn freeze(slot: &mut CgroupSlot) -> Outcome {
         .status();
     let after = slot.cpu_time();
     let thawed = slot.freeze(false);
-    let status = clear(slot, &born)?;
+    let status = clear(slot, &child)?;
     let still = frozen == FreezeOutcome::Done && thawed == FreezeOutcome::Done && before == after;
     holds(still, || {
         format!("{frozen:?}, {before:?} then {after:?}, {thawed:?}, {status:?}")

@@ -54,9 +54,9 @@ pub(crate) fn start_within(
 }
 
 /// Waits until it has ended.
-pub(crate) fn end(born: &SpawnedChild) -> Result<WaitStatus, String> {
-    until(born.pidfd.as_fd(), PollFlags::IN)?;
-    match wait::reap(born.pid) {
+pub(crate) fn end(child: &SpawnedChild) -> Result<WaitStatus, String> {
+    until(child.pidfd.as_fd(), PollFlags::IN)?;
+    match wait::reap(child.pid) {
         ReapOutcome::Reaped(reaped) => Ok(reaped.status),
         ReapOutcome::Running | ReapOutcome::NoChildren => {
             Err("it ended, and nobody was there".to_owned())
@@ -86,9 +86,9 @@ pub(crate) fn until_within(
 }
 
 /// Kills every process in a slot, and reports those that survived.
-pub(crate) fn clear(slot: &mut CgroupSlot, born: &SpawnedChild) -> Result<WaitStatus, String> {
+pub(crate) fn clear(slot: &mut CgroupSlot, child: &SpawnedChild) -> Result<WaitStatus, String> {
     slot.kill();
-    let status = end(born)?;
+    let status = end(child)?;
     // What the script left behind is our child now, or cannot be waited for.
     while matches!(wait::reap(-1), ReapOutcome::Reaped(_)) {}
     Ok(status)

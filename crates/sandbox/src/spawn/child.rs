@@ -160,7 +160,7 @@ unsafe fn exec_program(spec: &SpawnSpec<'_>) {
 /// writes to it unnoticed.
 ///
 /// # Safety
-/// Makes system calls only; the child must be the only user of its errno.
+/// The path must live through the call, which makes system calls only.
 unsafe fn open_expected(program: &CStr, expected: &ExpectedFile) -> Option<c_int> {
     // SAFETY: system calls on a path that lives until exec and on this stack.
     unsafe {

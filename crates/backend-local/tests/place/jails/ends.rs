@@ -10,7 +10,7 @@ pub(super) fn leftovers() {
         let plan = lab.sh(DAEMONS);
         let id = plan.id;
         let (done, took) = timed(|| lab.run(plan));
-        born(&done);
+        assert_spawned(&done);
         assert_eq!((done.code(), done.out().as_str()), (Some(0), "up\n"));
         assert!(done.record.leftovers >= 4, "{:?}", done.record);
         assert!(done.record.survivors.is_empty());
@@ -27,14 +27,14 @@ pub(super) fn kept() {
         plan.orphan_policy = OrphanPolicy::Keep;
         let id = plan.id;
         lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            next_event(&mut birth, |report| {
+            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+            next_event(&mut handle, |report| {
                 matches!(report, ProcessEvent::Detached { .. }).then_some(())
             })
             .await;
             assert_eq!(members(id).len(), 1);
-            stop(&birth).await;
-            let record = wait_exit(birth).await;
+            stop(&handle).await;
+            let record = wait_exit(handle).await;
             assert!(record.survivors.is_empty() && record.leftovers == 0);
         });
         assert!(members(id).is_empty());
@@ -58,15 +58,15 @@ pub(super) fn ladder() {
         plan.timeouts.grace = Duration::from_millis(200);
         let (id, dir) = (plan.id, lab.world.dir(plan.id));
         let record = lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            wait_output(&mut birth, &dir, "up").await;
+            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+            wait_output(&mut handle, &dir, "up").await;
             let grace = Duration::from_millis(100);
-            birth
+            handle
                 .control
                 .send(ControlCommand::Stop { grace })
                 .await
                 .expect("sent");
-            wait_exit(birth).await
+            wait_exit(handle).await
         });
         let LeaderOutcome::Ended {
             status,
@@ -83,14 +83,14 @@ pub(super) fn ladder() {
         plan.timeouts.grace = LONG;
         let dir = lab.world.dir(plan.id);
         lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            wait_output(&mut birth, &dir, "up").await;
-            birth
+            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+            wait_output(&mut handle, &dir, "up").await;
+            handle
                 .control
                 .send(ControlCommand::Stop { grace: LONG })
                 .await
                 .expect("sent");
-            wait_exit(birth).await;
+            wait_exit(handle).await;
         });
         let told = output(&dir, StreamName::Stdout);
         assert!(String::from_utf8_lossy(&told).contains("bye"));

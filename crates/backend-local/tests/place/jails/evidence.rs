@@ -24,8 +24,8 @@ pub(super) fn observed() {
         plan.io = LaunchIo::Piped;
         let (id, dir) = (plan.id, lab.world.dir(plan.id));
         lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            wait_output(&mut birth, &dir, "up").await;
+            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+            wait_output(&mut handle, &dir, "up").await;
             let seen = look(lab, id).await;
             let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
             assert_eq!(names, ["sh", "python3"]);
@@ -33,12 +33,12 @@ pub(super) fn observed() {
                 panic!("one listener, not {:?}", seen.listeners);
             };
             assert_eq!(listener.address.to_string(), "127.0.0.1:8080");
-            birth
+            handle
                 .control
                 .send(ControlCommand::CloseInput)
                 .await
                 .expect("sent");
-            wait_exit(birth).await;
+            wait_exit(handle).await;
         });
     });
 }
@@ -68,9 +68,9 @@ pub(super) fn prompted() {
             tokio::time::timeout(LONG, reads(on_pipe, None))
                 .await
                 .expect("seen");
-            for birth in [first, second] {
-                stop(&birth).await;
-                wait_exit(birth).await;
+            for handle in [first, second] {
+                stop(&handle).await;
+                wait_exit(handle).await;
             }
         });
     });
@@ -83,12 +83,12 @@ pub(super) fn grown() {
         std::fs::write(lab.workspace.path().join("old"), vec![1; 1 << 20]).expect("written");
         let (id, dir) = (plan.id, lab.world.dir(plan.id));
         lab.world.runtime.block_on(async {
-            let mut birth = lab.world.place.spawn(plan).await.expect("born");
-            wait_output(&mut birth, &dir, "done").await;
+            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+            wait_output(&mut handle, &dir, "done").await;
             let grown = look(lab, id).await.disk_bytes.expect("known");
             assert!((3_000_000..3_100_000).contains(&grown), "{grown}");
-            stop(&birth).await;
-            wait_exit(birth).await;
+            stop(&handle).await;
+            wait_exit(handle).await;
         });
     });
 }
@@ -98,7 +98,7 @@ pub(super) fn usage() {
         let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo over";
         let script = format!("(sh -c '{spin}' | cat) & wait");
         let done = lab.run(lab.plan(&["/bin/sh", "-c", &script]));
-        born(&done);
+        assert_spawned(&done);
         let used = done.record.usage;
         assert!(used.user_us + used.system_us > 10_000, "{used:?}");
         assert!(used.max_rss_bytes > 0, "{used:?}");

@@ -10,7 +10,7 @@ pub(super) fn counted() {
         let mut plan = lab.sh("true; sleep 0 & wait; echo enough");
         plan.limits.pids = Some(2);
         let done = lab.run(plan);
-        born(&done);
+        assert_spawned(&done);
         assert_eq!(done.out(), "enough\n", "{}", done.err());
         assert!(done.record.limits_hit.is_empty());
         let mut plan = lab.sh("exec echo alone");
@@ -52,14 +52,14 @@ pub(super) fn memory() {
         let mut plan = lab.plan(&["/usr/bin/python3", "-c", hog]);
         plan.limits.memory_bytes = Some(48 << 20);
         let done = lab.run(plan);
-        born(&done);
+        assert_spawned(&done);
         assert_eq!((done.signal(), done.record.out_of_memory), (Some(9), true));
         assert_eq!(done.record.limits_hit, [LimitKind::Memory]);
         // Private directories are memory, too.
         let mut plan = lab.sh("head -c 200000000 /dev/zero > /tmp/big; echo $?");
         plan.limits.memory_bytes = Some(48 << 20);
         let done = lab.run(plan);
-        born(&done);
+        assert_spawned(&done);
         assert_ne!(done.out(), "0\n");
         assert_eq!(lab.shell("echo on").out(), "on\n");
     });
@@ -80,7 +80,7 @@ pub(super) fn hogs() {
         plan.timeouts.wall = Some(LONG);
         plan.timeouts.grace = Duration::ZERO;
         let done = lab.run(plan);
-        born(&done);
+        assert_spawned(&done);
         assert!(done.record.survivors.is_empty());
         // One file, to the limit.
         let mut plan = lab.sh("cat /dev/zero > big");
