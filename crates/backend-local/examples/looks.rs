@@ -51,7 +51,7 @@ fn listen() -> Outcome<()> {
 /// The inspected tree, and the sockets of others.
 struct Scene {
     runtime: Runtime,
-    place: LocalBackend,
+    backend: LocalBackend,
     id: ExecutionId,
     handle: SpawnHandle,
     others: Vec<TcpListener>,
@@ -89,11 +89,11 @@ impl Scene {
             .enable_all()
             .build()?;
         let zygote = ZygoteConfig::Executable(std::env::current_exe()?);
-        let place = runtime.block_on(LocalBackend::open(state, zygote))?;
+        let backend = runtime.block_on(LocalBackend::open(state, zygote))?;
         let program = std::env::current_exe()?;
         let plan = plan(&[program.to_str().ok_or("its path")?, LISTEN_ARGUMENT]);
         let id = plan.id;
-        let mut handle = runtime.block_on(place.spawn(plan))?;
+        let mut handle = runtime.block_on(backend.spawn(plan))?;
         while let Some(report) = runtime.block_on(handle.events.recv()) {
             if matches!(report, ProcessEvent::Started { .. }) {
                 break;
@@ -101,7 +101,7 @@ impl Scene {
         }
         let scene = Self {
             runtime,
-            place,
+            backend,
             id,
             handle,
             others: Vec::new(),
@@ -121,7 +121,9 @@ impl Scene {
             listeners: true,
             ..SnapshotRequest::default()
         };
-        let seen = self.runtime.block_on(self.place.snapshot(self.id, what))?;
+        let seen = self
+            .runtime
+            .block_on(self.backend.snapshot(self.id, what))?;
         Ok(seen.listeners.len())
     }
 
@@ -153,7 +155,7 @@ impl Scene {
     fn end(self) -> Outcome<()> {
         let Self {
             runtime,
-            place,
+            backend,
             mut handle,
             ..
         } = self;
@@ -162,7 +164,7 @@ impl Scene {
         };
         runtime.block_on(handle.control.send(stop))?;
         while runtime.block_on(handle.events.recv()).is_some() {}
-        runtime.block_on(place.close());
+        runtime.block_on(backend.close());
         Ok(())
     }
 }

@@ -31,9 +31,9 @@ fn main() {
 }
 
 fn bench(words: &[String]) {
-    let number = |place: usize, default| {
+    let number = |backend: usize, default| {
         words
-            .get(place)
+            .get(backend)
             .map_or(default, |word| word.parse().expect("a number"))
     };
     let (rounds, count) = (number(2, 6), number(3, 200));
@@ -48,7 +48,7 @@ fn bench(words: &[String]) {
         .build()
         .expect("a runtime");
     let zygote = ZygoteConfig::Executable(std::env::current_exe().expect("a path"));
-    let place = runtime
+    let backend = runtime
         .block_on(LocalBackend::open(state.path(), zygote))
         .expect("it opens");
     let mut floor = Floor::start();
@@ -60,8 +60,11 @@ fn bench(words: &[String]) {
             let floors = floor.run(in_flight, count);
             let floor_time = begin.elapsed();
             let begin = Instant::now();
-            let mine =
-                runtime.block_on(place_round(&place, state.path(), (in_flight, count, pause)));
+            let mine = runtime.block_on(place_round(
+                &backend,
+                state.path(),
+                (in_flight, count, pause),
+            ));
             if round > 0 {
                 their_time += floor_time;
                 our_time += begin.elapsed();
@@ -75,9 +78,9 @@ fn bench(words: &[String]) {
             their_time.as_secs_f64() / our_time.as_secs_f64()
         );
     }
-    memory(&runtime, &place, state.path());
+    memory(&runtime, &backend, state.path());
     floor.end();
-    runtime.block_on(place.close());
+    runtime.block_on(backend.close());
 }
 
 fn report(in_flight: usize, floor: &mut [u64], ours: &mut [u64]) {
@@ -93,7 +96,7 @@ fn report(in_flight: usize, floor: &mut [u64], ours: &mut [u64]) {
 }
 
 async fn place_round(
-    place: &LocalBackend,
+    backend: &LocalBackend,
     state: &Path,
     (in_flight, count, pause): (usize, usize, Duration),
 ) -> Vec<u64> {
@@ -106,7 +109,7 @@ async fn place_round(
             let begin = Instant::now();
             let plan = plan(&WORDS);
             let dir = state.join("executions").join(plan.id.to_string());
-            let mut handle = place.spawn(plan).await.expect("born");
+            let mut handle = backend.spawn(plan).await.expect("born");
             while let Some(report) = handle.events.recv().await {
                 if let ProcessEvent::Exited(record) = report {
                     assert_eq!(record.output_end, 3);
@@ -163,7 +166,7 @@ fn plan(words: &[&str]) -> LaunchPlan {
 }
 
 /// Private memory of shims whose commands run.
-fn memory(runtime: &tokio::runtime::Runtime, place: &LocalBackend, state: &Path) {
+fn memory(runtime: &tokio::runtime::Runtime, backend: &LocalBackend, state: &Path) {
     let mut sizes = Vec::new();
     let mut handles = Vec::new();
     for _ in 0..50 {
@@ -173,7 +176,7 @@ fn memory(runtime: &tokio::runtime::Runtime, place: &LocalBackend, state: &Path)
             .join("executions")
             .join(plan.id.to_string())
             .join("spec.json");
-        let mut handle = runtime.block_on(place.spawn(plan)).expect("born");
+        let mut handle = runtime.block_on(backend.spawn(plan)).expect("born");
         runtime.block_on(handle.events.recv()).expect("it runs");
         let spec = std::fs::read_to_string(spec).expect("written");
         let pid = spec

@@ -114,37 +114,37 @@ fn client(bytes: SocketAddr, calls: SocketAddr) -> serde_json::Value {
 fn measure() {
     let (bytes, calls) = (sink_and_source(), call());
     let direct = client((UPSTREAM, bytes).into(), (UPSTREAM, calls).into());
-    let mut warden = Command::new("unshare")
+    let mut init_child = Command::new("unshare")
         .args(["-Urn", "sh", "-c", "echo ready; exec cat"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("unshare runs");
-    let out = warden.stdout.as_mut().expect("piped");
+    let out = init_child.stdout.as_mut().expect("piped");
     out.read_exact(&mut [0; 6]).expect("ready");
-    let pid = Pid::from_raw(i32::try_from(warden.id()).expect("small")).expect("a pid");
+    let pid = Pid::from_raw(i32::try_from(init_child.id()).expect("small")).expect("a pid");
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).expect("alive");
     let rules = [format!("web.test:{bytes}"), format!("web.test:{calls}")];
     let hosts = rules.map(|rule| rule.parse().expect("a rule"));
     let start = || {
         let began = Instant::now();
-        let gate = EgressClient::start(&EgressConfig {
+        let proxy = EgressClient::start(&EgressConfig {
             executable: Path::new("/proc/self/exe"),
             init: pidfd.as_fd(),
             namespaces: None,
             hosts: &hosts,
             log: None,
         });
-        (gate.expect("a gate"), began.elapsed())
+        (proxy.expect("a gate"), began.elapsed())
     };
     let mut starts = Vec::new();
     for _ in 0..STARTS {
-        let (gate, took) = start();
-        gate.shutdown();
+        let (proxy, took) = start();
+        proxy.shutdown();
         starts.push(took.as_micros());
     }
     starts.sort_unstable();
-    let (gate, _) = start();
+    let (proxy, _) = start();
     let inside = |program: &str, arguments: &[&str]| {
         let output = Command::new("nsenter")
             .args(["-t", &pid.as_raw_nonzero().to_string(), "-U", "-n"])
@@ -163,7 +163,7 @@ fn measure() {
         &[CLIENT, &to_bytes, &to_calls],
     );
     let through: serde_json::Value = serde_json::from_slice(&through).expect("what it measured");
-    let status = std::fs::read_to_string(format!("/proc/{}/status", gate.pid()));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", proxy.pid()));
     let resident = status.unwrap_or_default();
     let resident = resident.lines().find(|line| line.starts_with("VmRSS"));
     let told = serde_json::json!({
@@ -173,9 +173,9 @@ fn measure() {
         "gate_resident": resident.map(|line| line.split_ascii_whitespace().skip(1).collect::<Vec<_>>().join(" ")),
     });
     println!("{told:#}");
-    gate.shutdown();
-    drop(warden.stdin.take());
-    drop(warden.wait());
+    proxy.shutdown();
+    drop(init_child.stdin.take());
+    drop(init_child.wait());
 }
 
 const ASK: &str = r"

@@ -19,8 +19,8 @@ pub(crate) fn count_unused(numbers: Range<i32>) -> u64 {
         entry.fd = number;
     }
     let count = libc::nfds_t::try_from(len).unwrap_or_default();
-    // SAFETY: the array is ours and has at least as many entries as are said. poll(2) asks each
-    // descriptor for its state and changes none; a number that is not open is told as POLLNVAL.
+    // SAFETY: the array is ours and has at least `count` entries. poll(2) asks each
+    // descriptor for its state and changes none; a number that is not open is reported as POLLNVAL.
     let ready = unsafe { libc::poll(entries.as_mut_ptr(), count, 0) };
     if ready <= 0 {
         return 0;

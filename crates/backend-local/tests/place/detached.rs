@@ -81,17 +81,17 @@ fn status(record: &ExitRecord) -> (WaitStatus, Option<KillReason>) {
 
 const LAUNCHER: &str = "setsid nohup sh -c 'while :; do echo tick; sleep 0.02; done' & exit 0";
 
-fn check_survives(world: &BackendFixture) {
+fn check_survives(fixture: &BackendFixture) {
     let plan = durable_plan(LAUNCHER);
-    let (id, dir) = (plan.id, world.dir(plan.id));
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let (id, dir) = (plan.id, fixture.dir(plan.id));
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         assert_eq!(wait_detached(&mut handle).await, WaitStatus::Code(0));
         assert!(!dir.join("exit").exists());
         let before = output(&dir, StreamName::Stdout).len();
         wait_output(&mut handle, &dir, "tick\n").await;
         wait_until(|| output(&dir, StreamName::Stdout).len() > before + 20);
-        let seen = world
+        let seen = fixture
             .place
             .snapshot(id, ostler_model::SnapshotRequest::default());
         let seen = seen.await.expect("known");
@@ -117,7 +117,7 @@ fn check_survives(world: &BackendFixture) {
         );
     });
     wait_until(|| members(id).is_empty());
-    assert_eq!(world.sh("echo next").out(), "next\n");
+    assert_eq!(fixture.sh("echo next").out(), "next\n");
 }
 
 fn launcher() {
@@ -130,11 +130,11 @@ fn launcher_on_threads() {
 
 fn last_one() {
     for zygote in [this_executable(), ZygoteConfig::InProcess] {
-        let world = BackendFixture::with(zygote);
+        let fixture = BackendFixture::with(zygote);
         let plan = daemon("time.sleep(0.5); print('served', flush=True)");
-        let dir = world.dir(plan.id);
-        let record = world.runtime.block_on(async {
-            let mut handle = world.place.spawn(plan).await.expect("born");
+        let dir = fixture.dir(plan.id);
+        let record = fixture.runtime.block_on(async {
+            let mut handle = fixture.place.spawn(plan).await.expect("born");
             wait_detached(&mut handle).await;
             wait_exit(handle).await
         });
@@ -145,7 +145,7 @@ fn last_one() {
 }
 
 fn crash_later() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     for (body, code) in [
         ("time.sleep(0.4); sys.exit(3)", WaitStatus::Code(3)),
         (
@@ -155,20 +155,20 @@ fn crash_later() {
         // Before the detachment was reported.
         ("sys.exit(5)", WaitStatus::Code(5)),
     ] {
-        let record = world.run(daemon(body)).record;
+        let record = fixture.run(daemon(body)).record;
         assert_eq!(status(&record), (code, None), "{body}");
     }
 }
 
 fn failed_leader() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     for (end, wanted) in [
         ("exit 4", WaitStatus::Code(4)),
         ("kill -9 $$", WaitStatus::Signal(ostler_model::Signal::KILL)),
     ] {
         let plan = durable_plan(&format!("setsid sleep 300 & sleep 301 & {end}"));
         let id = plan.id;
-        let record = world.run(plan).record;
+        let record = fixture.run(plan).record;
         assert_eq!(status(&record), (wanted, None));
         assert_eq!(record.leftovers, 2);
         assert!(members(id).is_empty());
@@ -176,11 +176,11 @@ fn failed_leader() {
 }
 
 fn ends_at_once() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let plan = durable_plan("(sleep 0.01; echo late) & echo early");
-    let dir = world.dir(plan.id);
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let dir = fixture.dir(plan.id);
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         loop {
             match handle.events.recv().await.expect("an end") {
                 ProcessEvent::Detached { .. } => panic!("it was over"),
@@ -196,7 +196,7 @@ fn ends_at_once() {
 }
 
 fn clocks() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     for clock in [TimeoutKind::Wall, TimeoutKind::Idle] {
         let mut plan = durable_plan("setsid sleep 300 & exit 0");
         let limit = Some(Duration::from_millis(600));
@@ -204,8 +204,8 @@ fn clocks() {
             TimeoutKind::Wall => plan.timeouts.wall = limit,
             TimeoutKind::Idle => plan.timeouts.idle = limit,
         }
-        let record = world.runtime.block_on(async {
-            let mut handle = world.place.spawn(plan).await.expect("born");
+        let record = fixture.runtime.block_on(async {
+            let mut handle = fixture.place.spawn(plan).await.expect("born");
             wait_detached(&mut handle).await;
             next_event(&mut handle, |report| {
                 matches!(report, ProcessEvent::TimedOut { kind: it } if *it == clock).then_some(())
@@ -219,11 +219,11 @@ fn clocks() {
 
 fn frozen() {
     for zygote in [this_executable(), ZygoteConfig::InProcess] {
-        let world = BackendFixture::with(zygote);
+        let fixture = BackendFixture::with(zygote);
         let plan = durable_plan(LAUNCHER);
-        let dir = world.dir(plan.id);
-        world.runtime.block_on(async {
-            let mut handle = world.place.spawn(plan).await.expect("born");
+        let dir = fixture.dir(plan.id);
+        fixture.runtime.block_on(async {
+            let mut handle = fixture.place.spawn(plan).await.expect("born");
             wait_detached(&mut handle).await;
             for wanted in [true, false] {
                 let sent = handle.control.send(ControlCommand::Freeze(wanted)).await;
@@ -244,13 +244,13 @@ fn frozen() {
 }
 
 fn terminal() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan =
         durable_plan("trap '' HUP; (while :; do stty size <&1; sleep 0.02; done) & exit 0");
     plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
-    let dir = world.dir(plan.id);
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let dir = fixture.dir(plan.id);
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_detached(&mut handle).await;
         let size = TermSize { cols: 99, rows: 33 };
         let sent = handle.control.send(ControlCommand::Resize(size)).await;
@@ -264,14 +264,14 @@ fn terminal() {
 }
 
 fn signalled() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let body = "signal.signal(signal.SIGHUP, lambda *_: print('hup', flush=True))\n\
         print('up', flush=True)\n\
         while True: signal.pause()";
     let plan = daemon(body);
-    let dir = world.dir(plan.id);
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let dir = fixture.dir(plan.id);
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_detached(&mut handle).await;
         wait_until(|| output(&dir, StreamName::Stdout).starts_with(b"up"));
         let hup = ostler_model::Signal::try_from(1).expect("a signal");
@@ -287,29 +287,29 @@ fn signalled() {
 }
 
 /// Starts a daemon with a tree that detached, and kills the daemon; returns the running execution.
-fn start_orphan(world: &BackendFixture, script: &str) -> ExecutionId {
+fn start_orphan(fixture: &BackendFixture, script: &str) -> ExecutionId {
     let script = format!("{KEPT}{script}");
-    let daemon = TestDaemon::start(world.state.path(), &[&script]);
+    let daemon = TestDaemon::start(fixture.state.path(), &[&script]);
     let (id, _) = daemon.runs[0];
     daemon.kill();
     id
 }
 
 fn adopted() {
-    let world = BackendFixture::new();
-    let id = start_orphan(&world, LAUNCHER);
-    let dir = world.dir(id);
+    let fixture = BackendFixture::new();
+    let id = start_orphan(&fixture, LAUNCHER);
+    let dir = fixture.dir(id);
     let find = async |place: &LocalBackend| match place.recover(id).await {
         RecoveryOutcome::Running { handle, .. } => handle,
         found => panic!("it runs: {found:?}"),
     };
-    world.runtime.block_on(async {
-        let mut handle = find(&world.place).await;
+    fixture.runtime.block_on(async {
+        let mut handle = find(&fixture.place).await;
         assert_eq!(wait_detached(&mut handle).await, WaitStatus::Code(0));
         // And once more.
-        let second = LocalBackend::open(world.state.path(), this_executable()).await;
+        let second = LocalBackend::open(fixture.state.path(), this_executable()).await;
         let second = second.expect("opens");
-        world.place.close().await;
+        fixture.place.close().await;
         let mut handle = find(&second).await;
         assert_eq!(wait_detached(&mut handle).await, WaitStatus::Code(0));
         wait_output(&mut handle, &dir, "tick").await;
@@ -322,11 +322,11 @@ fn adopted() {
 }
 
 fn ended_alone() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let script = "setsid sh -c 'sleep 0.8; exit 6' & exit 0";
-    let id = start_orphan(&world, script);
-    wait_until(|| world.dir(id).join("exit").exists());
-    let found = world.runtime.block_on(world.place.recover(id));
+    let id = start_orphan(&fixture, script);
+    wait_until(|| fixture.dir(id).join("exit").exists());
+    let found = fixture.runtime.block_on(fixture.place.recover(id));
     let RecoveryOutcome::Exited(record) = found else {
         panic!("it ended: {found:?}");
     };
@@ -334,11 +334,11 @@ fn ended_alone() {
 }
 
 fn stopped_early() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let plan = durable_plan("sleep 300 & exit 0");
     let id = plan.id;
-    world.runtime.block_on(async {
-        let handle = world.place.spawn(plan).await.expect("born");
+    fixture.runtime.block_on(async {
+        let handle = fixture.place.spawn(plan).await.expect("born");
         stop(&handle, Duration::ZERO).await;
         let record = wait_exit(handle).await;
         assert_eq!(status(&record).1, Some(KillReason::Requested));

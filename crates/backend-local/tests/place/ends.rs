@@ -30,12 +30,12 @@ pub(crate) const CASES: &[TestCase] = &[
 const HARD: &str = "setsid sleep 300 & nohup sleep 300 & (trap '' TERM; sleep 300) & sleep 300";
 
 fn timeout_ends_all() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh(HARD);
     plan.timeouts.wall = Some(Duration::from_millis(500));
     plan.timeouts.grace = Duration::from_millis(500);
     let id = plan.id;
-    let (done, took) = timed(|| world.run(plan));
+    let (done, took) = timed(|| fixture.run(plan));
     assert!(took < Duration::from_millis(2_000), "{took:?}");
     assert!(took >= Duration::from_millis(500), "{took:?}");
     let wall = Some(KillReason::Timeout(TimeoutKind::Wall));
@@ -48,10 +48,10 @@ fn timeout_ends_all() {
 }
 
 fn idle_timeout() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("for i in 1 2 3 4; do echo $i; sleep 0.2; done; sleep 300");
     plan.timeouts.idle = Some(Duration::from_millis(600));
-    let (done, took) = timed(|| world.run(plan));
+    let (done, took) = timed(|| fixture.run(plan));
     assert!(took >= Duration::from_millis(1_200), "{took:?}");
     assert_eq!(done.out(), "1\n2\n3\n4\n");
     let idle = Some(KillReason::Timeout(TimeoutKind::Idle));
@@ -61,8 +61,8 @@ fn idle_timeout() {
 }
 
 fn held_pipe() {
-    let world = BackendFixture::new();
-    let (done, took) = timed(|| world.sh("sleep 300 & echo done"));
+    let fixture = BackendFixture::new();
+    let (done, took) = timed(|| fixture.sh("sleep 300 & echo done"));
     assert!(took < Duration::from_millis(1_500), "{took:?}");
     assert_eq!((done.out().as_str(), done.code()), ("done\n", Some(0)));
     assert_eq!(done.record.leftovers, 1);
@@ -76,8 +76,8 @@ fn held_pipe() {
 }
 
 fn short_leftovers() {
-    let world = BackendFixture::new();
-    let done = world.sh("(sleep 0.03; echo late) & echo early");
+    let fixture = BackendFixture::new();
+    let done = fixture.sh("(sleep 0.03; echo late) & echo early");
     assert_eq!(
         (done.out().as_str(), done.record.leftovers),
         ("early\nlate\n", 0)
@@ -85,34 +85,34 @@ fn short_leftovers() {
 }
 
 fn fifty_daemons() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let script = "for i in $(seq 50); do (setsid sh -c 'sleep 300 >/dev/null 2>&1 &' &) ; done; \
                   sleep 0.2; echo started";
     let plan = sh(script);
     let id = plan.id;
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert_eq!((done.out().as_str(), done.code()), ("started\n", Some(0)));
     assert!(done.record.leftovers >= 50, "{}", done.record.leftovers);
     assert!(members(id).is_empty());
 }
 
 fn stopped_process() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("sh -c 'kill -STOP $$; sleep 300' & wait");
     plan.timeouts.wall = Some(Duration::from_millis(300));
     plan.timeouts.grace = Duration::from_millis(300);
     let id = plan.id;
-    world.run(plan);
+    fixture.run(plan);
     assert!(members(id).is_empty());
 }
 
 fn forced_stop() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("trap '' TERM; echo ready; while :; do sleep 300; done");
     plan.timeouts.grace = Duration::from_secs(30);
-    let (id, dir) = (plan.id, world.dir(plan.id));
-    let record = world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let (id, dir) = (plan.id, fixture.dir(plan.id));
+    let record = fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "ready").await;
         handle
             .control
@@ -143,11 +143,11 @@ fn forced_stop() {
 }
 
 fn signal_group() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let plan = sh("trap 'echo caught; exit 5' USR1; echo ready; while :; do sleep 0.05; done");
-    let dir = world.dir(plan.id);
-    let record = world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let dir = fixture.dir(plan.id);
+    let record = fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "ready").await;
         let usr1 = Signal::try_from(10).expect("a signal");
         handle
@@ -164,11 +164,11 @@ fn signal_group() {
 }
 
 fn late_orders() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("read line");
     plan.report_start = true;
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_started(&mut handle).await;
         let unsupported = handle
             .control
@@ -198,7 +198,7 @@ fn thread_tree() {
     plan.timeouts.wall = Some(Duration::from_millis(300));
     plan.timeouts.grace = Duration::from_millis(300);
     let id = plan.id;
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert_eq!(done.signal(), Some(15));
     assert!(members(id).is_empty());
 }
@@ -209,10 +209,10 @@ fn two_places() {
     let plans = [0; 2].map(|_| sh("echo ready; read line </dev/null; sleep 0.5; echo done"));
     let dirs = [0, 1].map(|at| worlds[at].dir(plans[at].id));
     let mut handles = Vec::new();
-    for (world, plan) in worlds.iter().zip(plans) {
-        handles.push(world.runtime.block_on(async {
-            let dir = world.dir(plan.id);
-            let mut handle = world.place.spawn(plan).await.expect("born");
+    for (fixture, plan) in worlds.iter().zip(plans) {
+        handles.push(fixture.runtime.block_on(async {
+            let dir = fixture.dir(plan.id);
+            let mut handle = fixture.place.spawn(plan).await.expect("born");
             wait_output(&mut handle, &dir, "ready").await;
             handle
         }));

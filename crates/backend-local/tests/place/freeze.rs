@@ -36,12 +36,12 @@ async fn freeze(handle: &mut SpawnHandle, wanted: bool) -> bool {
 const COUNTERS: &str = "(while :; do echo child; sleep 0.005; done) & \
     while :; do echo parent; sleep 0.005; done";
 
-fn stands_still(world: &BackendFixture) {
+fn stands_still(fixture: &BackendFixture) {
     let mut plan = sh(COUNTERS);
     plan.timeouts.grace = Duration::ZERO;
-    let dir = world.dir(plan.id);
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let dir = fixture.dir(plan.id);
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "child").await;
         wait_output(&mut handle, &dir, "parent").await;
         assert!(freeze(&mut handle, true).await);
@@ -84,13 +84,13 @@ fn frozen_on_threads() {
 }
 
 fn clocks() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("echo up; sleep 0.3; echo done");
     plan.timeouts.wall = Some(Duration::from_millis(1_000));
     plan.timeouts.idle = Some(Duration::from_millis(900));
-    let dir = world.dir(plan.id);
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let dir = fixture.dir(plan.id);
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "up").await;
         assert!(freeze(&mut handle, true).await);
         let longer_than_both = Duration::from_millis(1_300);
@@ -114,7 +114,7 @@ fn clocks() {
     let mut plan = sh("sleep 60");
     plan.timeouts.wall = Some(Duration::from_millis(50));
     plan.timeouts.grace = Duration::ZERO;
-    let record = world.run(plan).record;
+    let record = fixture.run(plan).record;
     let LeaderOutcome::Ended {
         kill_reason: ladder,
         ..
@@ -126,13 +126,13 @@ fn clocks() {
 }
 
 fn stopped() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     // Prints on SIGTERM, which a frozen process could not.
     let mut plan = sh("trap 'echo farewell; exit 3' TERM; echo up; while :; do sleep 0.01; done");
     plan.timeouts.grace = LONG;
-    let dir = world.dir(plan.id);
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let dir = fixture.dir(plan.id);
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "up").await;
         assert!(freeze(&mut handle, true).await);
         let stop = ControlCommand::Stop { grace: LONG };
@@ -143,10 +143,10 @@ fn stopped() {
 }
 
 fn next_command() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let plan = argv(&["/bin/sleep", "300"]);
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         assert!(freeze(&mut handle, true).await);
         let grace = Duration::ZERO;
         let stop = ControlCommand::Stop { grace };
@@ -154,19 +154,19 @@ fn next_command() {
         wait_exit(handle).await;
     });
     for _ in 0..4 {
-        assert_eq!(world.sh("echo on").out(), "on\n");
+        assert_eq!(fixture.sh("echo on").out(), "on\n");
     }
 }
 
 fn adopted() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("cat; sleep 300");
     plan.io = LaunchIo::Piped;
     let id = plan.id;
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         assert!(freeze(&mut handle, true).await);
-        world.place.close().await;
+        fixture.place.close().await;
     });
     let keeper = crate::support::this_executable();
     let again = ostler_backend_local::LocalBackend::open(world.state.path(), keeper);

@@ -50,15 +50,15 @@ pub(crate) const CASES: &[TestCase] = &[
 ];
 
 /// A fixture with a workspace; none where jails are not available.
-pub(crate) struct Lab {
-    pub(crate) world: BackendFixture,
+pub(crate) struct JailFixture {
+    pub(crate) fixture: BackendFixture,
     workspace: tempfile::TempDir,
 }
 
-impl Lab {
+impl JailFixture {
     pub(crate) fn with(zygote: ZygoteConfig) -> Option<Self> {
-        let world = BackendFixture::with(zygote);
-        let abilities = world.place.capabilities();
+        let fixture = BackendFixture::with(zygote);
+        let abilities = fixture.place.capabilities();
         let needed = [
             Capability::Namespaces,
             Capability::OwnRoot,
@@ -68,7 +68,7 @@ impl Lab {
             return None;
         }
         Some(Self {
-            world,
+            fixture,
             workspace: tempfile::tempdir().expect("a directory"),
         })
     }
@@ -77,7 +77,7 @@ impl Lab {
         let mut plan = argv(words);
         let workspace = self.workspace.path().canonicalize().expect("there");
         plan.cwd = ByteString::from(workspace.as_path());
-        let abilities = self.world.place.capabilities();
+        let abilities = self.fixture.place.capabilities();
         let optional = [Capability::Landlock, Capability::MappedWorkspace];
         plan.sandbox = Some(SandboxSpec {
             workspace: Some(plan.cwd.clone()),
@@ -97,7 +97,7 @@ impl Lab {
     }
 
     fn run(&self, plan: LaunchPlan) -> FinishedRun {
-        self.world.run(plan)
+        self.fixture.run(plan)
     }
 
     fn shell(&self, script: &str) -> FinishedRun {
@@ -106,10 +106,10 @@ impl Lab {
 }
 
 /// Runs a case once with shims that are processes, once with threads.
-fn each(case: impl Fn(&Lab)) {
+fn each(case: impl Fn(&JailFixture)) {
     for zygote in [this_executable(), ZygoteConfig::InProcess] {
-        if let Some(lab) = Lab::with(zygote) {
-            case(&lab);
+        if let Some(jailed) = JailFixture::with(zygote) {
+            case(&jailed);
         }
     }
 }
@@ -145,30 +145,30 @@ fn inits(of: &[i32]) -> Vec<i32> {
 }
 
 fn pipes() {
-    each(|lab| {
-        let mut plan = lab.sh("read line; echo got $line; echo oops >&2; exit 7");
+    each(|jailed| {
+        let mut plan = jailed.sh("read line; echo got $line; echo oops >&2; exit 7");
         plan.io = LaunchIo::Bytes(b"this\n".to_vec());
-        let done = lab.run(plan);
+        let done = jailed.run(plan);
         assert_spawned(&done);
         assert_eq!(
             (done.out().as_str(), done.err().as_str()),
             ("got this\n", "oops\n")
         );
         assert_eq!((done.code(), done.record.leftovers), (Some(7), 0));
-        let done = lab.shell("kill -15 $$");
+        let done = jailed.shell("kill -15 $$");
         assert_eq!(done.signal(), Some(15));
-        let done = lab.shell("test -w . && echo hello > made && pwd");
+        let done = jailed.shell("test -w . && echo hello > made && pwd");
         assert_eq!(
             done.out().trim_end(),
-            lab.workspace.path().to_str().expect("a name")
+            jailed.workspace.path().to_str().expect("a name")
         );
-        let made = std::fs::read_to_string(lab.workspace.path().join("made"));
+        let made = std::fs::read_to_string(jailed.workspace.path().join("made"));
         assert_eq!(made.expect("made outside too"), "hello\n");
-        let mut plan = lab.sh("while read line; do echo [$line]; done");
+        let mut plan = jailed.sh("while read line; do echo [$line]; done");
         plan.io = LaunchIo::Piped;
-        let dir = lab.world.dir(plan.id);
-        lab.world.runtime.block_on(async {
-            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        let dir = jailed.fixture.dir(plan.id);
+        jailed.fixture.runtime.block_on(async {
+            let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
             let typed = ControlCommand::Input(b"one\n".to_vec());
             handle.control.send(typed).await.expect("sent");
             wait_output(&mut handle, &dir, "[one]").await;
@@ -183,15 +183,15 @@ fn pipes() {
 }
 
 fn by_name() {
-    each(|lab| {
+    each(|jailed| {
         let script = "echo out > /dev/stdout; echo err > /dev/stderr; cat /dev/stdin";
-        let mut plan = lab.sh(script);
+        let mut plan = jailed.sh(script);
         plan.io = LaunchIo::Bytes(b"in\n".to_vec());
-        let done = lab.run(plan);
+        let done = jailed.run(plan);
         assert_spawned(&done);
         assert_eq!(done.out(), "out\nin\n", "{}", done.err());
         assert_eq!(done.err(), "err\n");
-        let done = lab.shell("cat /dev/stdin; echo empty");
+        let done = jailed.shell("cat /dev/stdin; echo empty");
         assert_eq!(
             (done.out(), done.err()),
             ("empty\n".to_owned(), String::new())
@@ -200,12 +200,12 @@ fn by_name() {
 }
 
 fn terminal() {
-    each(|lab| {
-        let mut plan = lab.sh("tty; stty size; echo mine > /dev/tty; read line; echo got $line");
+    each(|jailed| {
+        let mut plan = jailed.sh("tty; stty size; echo mine > /dev/tty; read line; echo got $line");
         plan.io = LaunchIo::Pty(TermSize { cols: 91, rows: 17 });
-        let dir = lab.world.dir(plan.id);
-        let record = lab.world.runtime.block_on(async {
-            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        let dir = jailed.fixture.dir(plan.id);
+        let record = jailed.fixture.runtime.block_on(async {
+            let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
             handle
                 .control
                 .send(ControlCommand::Watch(true))
@@ -237,30 +237,30 @@ fn terminal() {
 }
 
 fn failures() {
-    each(|lab| {
-        let missing = lab.run(lab.plan(&["/bin/there-is-no-such-program"]));
+    each(|jailed| {
+        let missing = jailed.run(jailed.plan(&["/bin/there-is-no-such-program"]));
         let LeaderOutcome::SpawnFailed { step, errno, .. } = &missing.record.outcome else {
             panic!("{:?}", missing.record.outcome);
         };
         assert_eq!((step.as_str(), *errno), ("exec", Some(libc::ENOENT)));
-        let mut plan = lab.sh("true");
+        let mut plan = jailed.sh("true");
         // Exists outside and not inside.
-        let elsewhere = lab.world.state.path().to_owned();
+        let elsewhere = jailed.fixture.state.path().to_owned();
         plan.cwd = ByteString::from(elsewhere.as_path());
-        let hidden = lab.run(plan);
+        let hidden = jailed.run(plan);
         let LeaderOutcome::SpawnFailed { step, message, .. } = &hidden.record.outcome else {
             panic!("{:?}", hidden.record.outcome);
         };
         assert_eq!(step, "chdir", "{message}");
-        let mut plan = lab.sh("true");
-        let nowhere = lab.workspace.path().join("nowhere");
+        let mut plan = jailed.sh("true");
+        let nowhere = jailed.workspace.path().join("nowhere");
         plan.sandbox.as_mut().expect("walls").workspace = Some(ByteString::from(nowhere.as_path()));
-        let nowhere = lab.run(plan);
+        let nowhere = jailed.run(plan);
         let LeaderOutcome::SpawnFailed { message, .. } = &nowhere.record.outcome else {
             panic!("{:?}", nowhere.record.outcome);
         };
         assert!(message.contains("nowhere"), "the path is named: {message}");
-        assert_eq!(lab.shell("echo on").out(), "on\n");
+        assert_eq!(jailed.shell("echo on").out(), "on\n");
     });
 }
 
@@ -273,14 +273,14 @@ fn shim_of(dir: &Path) -> i32 {
 
 fn killed_shim() {
     // A shim that is a thread is killed with this process only.
-    let Some(lab) = Lab::with(this_executable()) else {
+    let Some(jailed) = JailFixture::with(this_executable()) else {
         return;
     };
-    let mut plan = lab.sh("(setsid sleep 300) & trap '' TERM HUP; echo up; sleep 300");
+    let mut plan = jailed.sh("(setsid sleep 300) & trap '' TERM HUP; echo up; sleep 300");
     plan.report_start = true;
-    let (id, dir) = (plan.id, lab.world.dir(plan.id));
-    lab.world.runtime.block_on(async {
-        let mut handle = lab.world.place.spawn(plan).await.expect("born");
+    let (id, dir) = (plan.id, jailed.fixture.dir(plan.id));
+    jailed.fixture.runtime.block_on(async {
+        let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
         let leader = i32::try_from(wait_started(&mut handle).await).expect("a pid");
         wait_output(&mut handle, &dir, "up").await;
         let inits = inits(&[leader]);
@@ -305,12 +305,12 @@ fn killed_shim() {
 }
 
 fn killed_warden() {
-    each(|lab| {
-        let mut plan = lab.sh("(setsid sleep 300) & echo up; sleep 300");
+    each(|jailed| {
+        let mut plan = jailed.sh("(setsid sleep 300) & echo up; sleep 300");
         plan.report_start = true;
-        let (id, dir) = (plan.id, lab.world.dir(plan.id));
-        let record = lab.world.runtime.block_on(async {
-            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        let (id, dir) = (plan.id, jailed.fixture.dir(plan.id));
+        let record = jailed.fixture.runtime.block_on(async {
+            let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
             let leader = i32::try_from(wait_started(&mut handle).await).expect("a pid");
             wait_output(&mut handle, &dir, "up").await;
             for init in inits(&[leader]) {
@@ -325,16 +325,16 @@ fn killed_warden() {
 }
 
 fn frozen() {
-    each(|lab| {
-        let mut plan = lab.sh(
+    each(|jailed| {
+        let mut plan = jailed.sh(
             "(setsid sh -c 'while :; do echo deep; sleep 0.01; done') & \
             while :; do sleep 0.01; done",
         );
         plan.timeouts.wall = Some(LONG);
         plan.timeouts.grace = Duration::ZERO;
-        let dir = lab.world.dir(plan.id);
-        lab.world.runtime.block_on(async {
-            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        let dir = jailed.fixture.dir(plan.id);
+        jailed.fixture.runtime.block_on(async {
+            let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
             wait_output(&mut handle, &dir, "deep").await;
             let frozen = async |handle: &mut SpawnHandle, wanted| {
                 handle
@@ -368,9 +368,9 @@ fn frozen() {
 }
 
 fn recycled() {
-    each(|lab| {
+    each(|jailed| {
         for round in 0..3 {
-            let done = lab.shell("echo walled; ls /proc | grep -c '^[0-9]'");
+            let done = jailed.shell("echo walled; ls /proc | grep -c '^[0-9]'");
             assert_spawned(&done);
             let mut lines = done
                 .out()
@@ -384,21 +384,21 @@ fn recycled() {
                 .and_then(|it| it.parse().ok())
                 .expect("a count");
             assert!(seen < 8, "{seen} processes are seen inside");
-            let done = lab.world.sh("echo plain");
+            let done = jailed.fixture.sh("echo plain");
             assert_eq!(done.out(), "plain\n", "round {round}");
         }
     });
 }
 
 fn adopted() {
-    let Some(lab) = Lab::with(this_executable()) else {
+    let Some(jailed) = JailFixture::with(this_executable()) else {
         return;
     };
-    let mut plan = lab.sh("echo up; read line; echo got $line");
+    let mut plan = jailed.sh("echo up; read line; echo got $line");
     plan.io = LaunchIo::Piped;
-    let (id, dir) = (plan.id, lab.world.dir(plan.id));
-    lab.world.runtime.block_on(async {
-        let mut handle = lab.world.place.spawn(plan).await.expect("born");
+    let (id, dir) = (plan.id, jailed.fixture.dir(plan.id));
+    jailed.fixture.runtime.block_on(async {
+        let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "up").await;
         lab.world.place.close().await;
         let again =
@@ -432,28 +432,28 @@ fn egress_proxies(shim: i32) -> Vec<i32> {
 }
 
 fn gate() {
-    let Some(lab) = Lab::with(this_executable()) else {
+    let Some(jailed) = JailFixture::with(this_executable()) else {
         return;
     };
-    if !lab.world.place.capabilities().has(Capability::Gate) {
+    if !jailed.fixture.place.capabilities().has(Capability::Gate) {
         return;
     }
-    let mut plan = lab.sh("echo up; read line; echo got $line");
+    let mut plan = jailed.sh("echo up; read line; echo got $line");
     plan.io = LaunchIo::Piped;
     plan.limits.pids = Some(4);
     let confinement = plan.sandbox.as_mut().expect("walls");
     let rule = "allowed.example".parse().expect("a host");
     confinement.network = NetworkAccess::AllowList { hosts: vec![rule] };
-    let (id, dir) = (plan.id, lab.world.dir(plan.id));
-    lab.world.runtime.block_on(async {
-        let mut handle = lab.world.place.spawn(plan).await.expect("born");
+    let (id, dir) = (plan.id, jailed.fixture.dir(plan.id));
+    jailed.fixture.runtime.block_on(async {
+        let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "up").await;
         let shim = shim_of(&dir);
         let found = egress_proxies(shim);
         let [gate] = found.as_slice() else {
             panic!("one gate, not {found:?}");
         };
-        let seen = evidence::look(&lab, id).await;
+        let seen = evidence::look(&jailed, id).await;
         let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["sh"]);
         let gate = rustix::process::Pid::from_raw(*gate).expect("a pid");

@@ -44,8 +44,8 @@ fn abilities() {
 }
 
 fn fork_bomb() {
-    let world = BackendFixture::new();
-    if !world.place.capabilities().has(Capability::PidsLimit) {
+    let fixture = BackendFixture::new();
+    if !fixture.place.capabilities().has(Capability::PidsLimit) {
         return;
     }
     let mut plan = argv(&[
@@ -57,16 +57,16 @@ fn fork_bomb() {
     plan.timeouts.wall = Some(Duration::from_millis(500));
     plan.timeouts.grace = Duration::from_millis(200);
     let id = plan.id;
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert!(done.record.survivors.is_empty());
     assert_eq!(done.record.limits_hit, [LimitKind::Pids]);
     assert!(members(id).is_empty());
-    assert_eq!(world.sh("echo on").out(), "on\n");
+    assert_eq!(fixture.sh("echo on").out(), "on\n");
 }
 
 fn pids_of_one() {
-    let world = BackendFixture::new();
-    if !world.place.capabilities().has(Capability::PidsLimit) {
+    let fixture = BackendFixture::new();
+    if !fixture.place.capabilities().has(Capability::PidsLimit) {
         return;
     }
     // The shell, one sleep for each but the last, and the limit is reached.
@@ -75,7 +75,7 @@ fn pids_of_one() {
     plan.limits.pids = Some(4);
     plan.timeouts.wall = Some(Duration::from_millis(700));
     plan.timeouts.grace = Duration::from_millis(100);
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert!(
         done.err().contains("Resource temporarily unavailable"),
         "{}",
@@ -83,13 +83,13 @@ fn pids_of_one() {
     );
     let mut plan = sh("true & true & wait; echo enough");
     plan.limits.pids = Some(4);
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert_eq!(done.out(), "enough\n", "{}", done.err());
 }
 
 fn out_of_memory() {
-    let world = BackendFixture::new();
-    if !world.place.capabilities().has(Capability::MemoryLimit) {
+    let fixture = BackendFixture::new();
+    if !fixture.place.capabilities().has(Capability::MemoryLimit) {
         return;
     }
     let limit = Limits {
@@ -102,12 +102,12 @@ fn out_of_memory() {
         "x = b'x' * (200 << 20); print(len(x))",
     ]);
     plan.limits = limit;
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert_eq!((done.signal(), done.record.out_of_memory), (Some(9), true));
     assert_eq!(done.record.limits_hit, [LimitKind::Memory]);
     let mut plan = sh("echo small");
     plan.limits = limit;
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert_eq!(
         (done.out().as_str(), done.record.out_of_memory),
         ("small\n", false)
@@ -123,15 +123,15 @@ fn memory(script: &str) -> Option<(BackendFixture, ostler_backend::LaunchPlan)> 
     }
     let mut plan = sh(script);
     plan.limits.memory_bytes = Some(48 << 20);
-    Some((world, plan))
+    Some((fixture, plan))
 }
 
 fn hog_of_a_tree() {
-    let Some((world, plan)) = memory(&format!("{HOG}; echo it was $?; exit 0")) else {
+    let Some((fixture, plan)) = memory(&format!("{HOG}; echo it was $?; exit 0")) else {
         return;
     };
-    let together = world.place.capabilities().backend == ostler_model::LimitBackend::CgroupV2;
-    let done = world.run(plan);
+    let together = fixture.place.capabilities().backend == ostler_model::LimitBackend::CgroupV2;
+    let done = fixture.run(plan);
     assert_eq!(done.record.limits_hit, [LimitKind::Memory]);
     if together {
         // The kernel kills the group as one.
@@ -143,17 +143,17 @@ fn hog_of_a_tree() {
 }
 
 fn killed_otherwise() {
-    let Some((world, plan)) = memory("kill -9 $$") else {
+    let Some((fixture, plan)) = memory("kill -9 $$") else {
         return;
     };
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert_eq!((done.signal(), done.record.out_of_memory), (Some(9), false));
     assert!(done.record.limits_hit.is_empty());
 }
 
 fn told_at_once() {
-    let world = BackendFixture::new();
-    let has = |ability| world.place.capabilities().has(ability);
+    let fixture = BackendFixture::new();
+    let has = |ability| fixture.place.capabilities().has(ability);
     let mut plans = Vec::new();
     if has(Capability::PidsLimit) {
         let script = "for i in 1 2 3 4 5 6 7 8; do sleep 300 & done; wait";
@@ -167,8 +167,8 @@ fn told_at_once() {
         plans.push((plan, LimitKind::Memory));
     }
     for (plan, expected) in plans {
-        world.runtime.block_on(async {
-            let mut handle = world.place.spawn(plan).await.expect("born");
+        fixture.runtime.block_on(async {
+            let mut handle = fixture.place.spawn(plan).await.expect("born");
             let hit = next_event(&mut handle, |report| match report {
                 ProcessEvent::LimitHit { limit } => Some(*limit),
                 ProcessEvent::Exited(record) => record.limits_hit.first().copied(),
@@ -183,51 +183,51 @@ fn told_at_once() {
 }
 
 fn file_size() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("cat /dev/zero > big");
-    plan.cwd = ostler_model::ByteString::from(world.state.path());
+    plan.cwd = ostler_model::ByteString::from(fixture.state.path());
     plan.limits.file_bytes = Some(64 << 10);
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert_eq!(done.record.limits_hit, [LimitKind::FileSize]);
 }
 
 fn throttled() {
-    let world = BackendFixture::new();
-    if !world.place.capabilities().has(Capability::CpuLimit) {
+    let fixture = BackendFixture::new();
+    if !fixture.place.capabilities().has(Capability::CpuLimit) {
         return;
     }
     let mut plan = sh("while :; do :; done");
     plan.limits.cpu_millis = Some(100);
     plan.timeouts.wall = Some(Duration::from_millis(1_500));
     plan.timeouts.grace = Duration::from_millis(200);
-    let usage = world.run(plan).record.usage;
+    let usage = fixture.run(plan).record.usage;
     assert!(usage.user_us + usage.system_us < 500_000, "{usage:?}");
 }
 
 fn lowered() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("ulimit -n; ulimit -Hn; head -c 100000 /dev/zero > big; wc -c < big");
-    plan.cwd = ostler_model::ByteString::from(world.state.path());
+    plan.cwd = ostler_model::ByteString::from(fixture.state.path());
     plan.limits = Limits {
         open_files: Some(33),
         file_bytes: Some(1024),
         ..Limits::default()
     };
-    let out = world.run(plan).out();
+    let out = fixture.run(plan).out();
     assert_eq!(out, "33\n33\n1024\n");
 }
 
 fn not_sticky() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("true");
     plan.limits = Limits {
         pids: Some(2),
         memory_bytes: Some(32 << 20),
         ..Limits::default()
     };
-    world.run(plan);
+    fixture.run(plan);
     let script = "for i in 1 2 3 4 5 6 7 8; do sleep 0.01 & done; wait; echo all";
     for _ in 0..4 {
-        assert_eq!(world.sh(script).out(), "all\n");
+        assert_eq!(fixture.sh(script).out(), "all\n");
     }
 }

@@ -29,23 +29,23 @@ const SERVER: &str = "import socket,sys\n\
     sys.stdin.read()";
 
 /// Takes a snapshot. Right after a spawn its record may not be written yet.
-async fn look(world: &BackendFixture, id: ExecutionId) -> TreeSnapshot {
+async fn look(fixture: &BackendFixture, id: ExecutionId) -> TreeSnapshot {
     loop {
-        if let Ok(seen) = world.place.snapshot(id, ALL).await {
+        if let Ok(seen) = fixture.place.snapshot(id, ALL).await {
             return seen;
         }
     }
 }
 
 fn listeners() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = argv(&["/bin/sh", "-c", "python3 -c \"$1\"; true", "sh", SERVER]);
     plan.io = LaunchIo::Piped;
-    let (id, dir) = (plan.id, world.dir(plan.id));
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let (id, dir) = (plan.id, fixture.dir(plan.id));
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "port").await;
-        let seen = look(&world, id).await;
+        let seen = look(&fixture, id).await;
         let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names.first(), Some(&"sh"), "{names:?}");
         assert_eq!(seen.members.len(), 2, "{names:?}");
@@ -68,15 +68,15 @@ fn listeners() {
 }
 
 fn reader() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("stty -echo; read line");
     plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
     let id = plan.id;
-    world.runtime.block_on(async {
-        let handle = world.place.spawn(plan).await.expect("born");
+    fixture.runtime.block_on(async {
+        let handle = fixture.place.spawn(plan).await.expect("born");
         // Nothing announces that it reads: poll until it does.
         let foreground = loop {
-            let seen = look(&world, id).await.foreground;
+            let seen = look(&fixture, id).await.foreground;
             if let Some(seen) = seen.filter(|it| it.reads.is_some() && it.echo == Some(false)) {
                 break seen;
             }
@@ -89,7 +89,7 @@ fn reader() {
 }
 
 fn own_input() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let open = |script: &str| {
         let mut plan = sh(script);
         plan.io = LaunchIo::Piped;
@@ -101,14 +101,14 @@ fn own_input() {
     let several =
         open("python3 -c 'import os, select; select.select([0, os.pipe()[0]],[],[])'; true");
     let ids = [wrapped.id, piped.id, several.id];
-    world.runtime.block_on(async {
+    fixture.runtime.block_on(async {
         let mut handles = Vec::new();
         for plan in [wrapped, piped, several] {
-            handles.push(world.place.spawn(plan).await.expect("born"));
+            handles.push(fixture.place.spawn(plan).await.expect("born"));
         }
         // Nothing announces that they wait: poll until they do.
         let until = async |id, name: &str, good: fn(&ForegroundProcess) -> bool| loop {
-            let seen = look(&world, id).await;
+            let seen = look(&fixture, id).await;
             let there = seen.members.iter().any(|it| it.name == name);
             let waits = seen.foreground.filter(|it| there && good(it));
             if let Some(found) = waits {
@@ -135,16 +135,16 @@ fn own_input() {
 }
 
 fn ended() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let plan = sh("true");
     let id = plan.id;
-    world.run(plan);
-    let seen = world.runtime.block_on(look(&world, id));
+    fixture.run(plan);
+    let seen = fixture.runtime.block_on(look(&fixture, id));
     assert_eq!(seen, TreeSnapshot::default());
 }
 
 fn unknown() {
-    let world = BackendFixture::new();
-    let seen = world.place.snapshot(ExecutionId::mint(), ALL);
-    assert!(world.runtime.block_on(seen).is_err());
+    let fixture = BackendFixture::new();
+    let seen = fixture.place.snapshot(ExecutionId::mint(), ALL);
+    assert!(fixture.runtime.block_on(seen).is_err());
 }

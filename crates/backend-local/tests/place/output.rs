@@ -21,8 +21,8 @@ pub(crate) const CASES: &[TestCase] = &[
 ];
 
 fn hundred_megabytes() {
-    let world = BackendFixture::new();
-    let done = world.run(argv(&["/usr/bin/seq", "1", "12500000"]));
+    let fixture = BackendFixture::new();
+    let done = fixture.run(argv(&["/usr/bin/seq", "1", "12500000"]));
     assert_eq!(done.code(), Some(0));
     let expected: u64 = (1..=8)
         .map(|n: u32| (u64::from(n) + 1) * 9 * 10_u64.pow(n - 1))
@@ -45,10 +45,10 @@ fn hundred_megabytes() {
 }
 
 fn secrets() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("echo a hunter2 b; echo hunter2 >&2; printf hunt; printf er2; printf hunter");
     plan.redact = vec![ByteString::from("hunter2"), ByteString::from("")];
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert_eq!(done.out(), "a [redacted] b\n[redacted]hunter");
     assert_eq!(done.err(), "[redacted]\n");
     for entry in std::fs::read_dir(&done.dir).expect("a directory").flatten() {
@@ -59,21 +59,21 @@ fn secrets() {
 }
 
 fn secret_in_pieces() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let secret = "0123456789".repeat(30_000);
     let mut plan = argv(&["/bin/cat"]);
     plan.io = ostler_backend::LaunchIo::Bytes(format!("<{secret}>").into_bytes());
     plan.redact = vec![ByteString::from(secret)];
-    assert_eq!(world.run(plan).out(), "<[redacted]>");
+    assert_eq!(fixture.run(plan).out(), "<[redacted]>");
 }
 
 fn held_back() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("printf hun; sleep 300");
     plan.redact = vec![ByteString::from("hunter2")];
-    let dir = world.dir(plan.id);
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let dir = fixture.dir(plan.id);
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "hun").await;
         let grace = std::time::Duration::ZERO;
         handle
@@ -86,22 +86,22 @@ fn held_back() {
 }
 
 fn slow_secret() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("printf hunter; sleep 0.2; printf '2 end'; printf ' hunt'");
     plan.redact = vec![ByteString::from("hunter2")];
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert_eq!(done.out(), "[redacted] end hunt");
 }
 
 fn marks() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let plan = sh("read a; i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; sleep 0.001; done");
     let plan = ostler_backend::LaunchPlan {
         io: ostler_backend::LaunchIo::Piped,
         ..plan
     };
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         let begin = std::time::Instant::now();
         for order in [
             ControlCommand::Watch(true),
@@ -192,7 +192,7 @@ fn full_disk_alone() {
     let Some(disk) = SmallDisk::mount() else {
         return;
     };
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let daemon =
         crate::test_daemon::TestDaemon::start(disk.0.path(), &["sleep 0.3; seq 1 300000; exit 6"]);
     let (id, pid) = daemon.runs[0];
@@ -219,14 +219,14 @@ fn full_disk_alone() {
 }
 
 fn unwritable() {
-    let world = BackendFixture::new();
-    let executions = world.state.path().join("executions");
+    let fixture = BackendFixture::new();
+    let executions = fixture.state.path().join("executions");
     // An idle shim may be preparing a directory in it just now.
     crate::support::wait_until(|| {
         drop(std::fs::remove_dir_all(&executions));
         !executions.exists()
     });
-    let record = world.run(sh("touch /tmp/never")).record;
+    let record = fixture.run(sh("touch /tmp/never")).record;
     let LeaderOutcome::SpawnFailed { step, errno, .. } = record.outcome else {
         panic!("nothing was to be started");
     };

@@ -65,46 +65,46 @@ fn tool() -> Vec<u8> {
 }
 
 fn unchanged() {
-    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
+    let (fixture, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let script = put(&directory, "script", b"#!/bin/sh\necho ran $0\n");
-    let ran = world.run(pinned(&[&script]));
+    let ran = fixture.run(pinned(&[&script]));
     assert_eq!(ran.out(), format!("ran {script}\n"));
-    let ran = world.run(pinned(&["/bin/sh", &script]));
+    let ran = fixture.run(pinned(&["/bin/sh", &script]));
     assert_eq!(ran.out(), format!("ran {script}\n"));
     let program = put(&directory, "tool", &tool());
-    let ran = world.run(pinned(&[&program]));
+    let ran = fixture.run(pinned(&[&program]));
     assert_eq!(ran.code(), Some(0));
 }
 
 fn changed_program() {
-    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
+    let (fixture, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let program = put(&directory, "tool", &tool());
     let plan = pinned(&[&program, "/dev/null"]);
     let other = put(&directory, "other", &tool());
     fs::rename(other, &program).expect("renamed");
-    assert!(why(&world.run(plan)).contains("tool changed after a person agreed"));
+    assert!(why(&fixture.run(plan)).contains("tool changed after a person agreed"));
 }
 
 fn changed_script() {
-    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
+    let (fixture, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let script = put(&directory, "script", b"echo one\n");
     let plan = pinned(&["/bin/sh", &script]);
     put(&directory, "script", b"echo two\n");
-    assert!(why(&world.run(plan)).contains("script changed after a person agreed"));
+    assert!(why(&fixture.run(plan)).contains("script changed after a person agreed"));
 }
 
 fn unpinned_program() {
-    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
+    let (fixture, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let script = put(&directory, "script", b"echo one\n");
     let mut plan = argv(&["/bin/sh", &script]);
     plan.pinned_files = vec![pin(Path::new(&script))];
-    assert!(why(&world.run(plan)).contains("/bin/sh changed"));
+    assert!(why(&fixture.run(plan)).contains("/bin/sh changed"));
 }
 
 fn name_and_descriptors() {
-    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
+    let (fixture, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let program = put(&directory, "tool", &fs::read("/usr/bin/ls").expect("there"));
-    let ran = world.run(pinned(&[&program, "/proc/self/fd"]));
+    let ran = fixture.run(pinned(&[&program, "/proc/self/fd"]));
     assert_eq!(
         ran.out().split_whitespace().count(),
         4,
@@ -116,21 +116,21 @@ fn name_and_descriptors() {
         "tool",
         &fs::read("/usr/bin/readlink").expect("there"),
     );
-    let ran = world.run(pinned(&[&program, "/proc/self/exe"]));
+    let ran = fixture.run(pinned(&[&program, "/proc/self/exe"]));
     assert_eq!(ran.out(), format!("{program}\n"));
 }
 
 /// Its content is what was read, but a process has it open for writing.
 fn written_program() {
-    let (world, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
+    let (fixture, directory) = (BackendFixture::new(), TempDir::new().expect("a directory"));
     let program = put(&directory, "script", b"#!/bin/sh\necho ran\n");
     let plan = pinned(&[&program]);
     let writer = fs::File::options()
         .write(true)
         .open(&program)
         .expect("opened");
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert!(why(&done).contains("Text file busy"), "{}", why(&done));
     drop(writer);
-    assert_eq!(world.run(pinned(&[&program])).out(), "ran\n");
+    assert_eq!(fixture.run(pinned(&[&program])).out(), "ran\n");
 }

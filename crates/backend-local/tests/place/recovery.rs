@@ -35,8 +35,8 @@ pub(crate) const CASES: &[TestCase] = &[
     ("long_paths_do_not_matter", long_path),
 ];
 
-fn shim_of(world: &BackendFixture, id: ExecutionId) -> i32 {
-    let bytes = std::fs::read(world.dir(id).join("spec.json")).expect("a spec");
+fn shim_of(fixture: &BackendFixture, id: ExecutionId) -> i32 {
+    let bytes = std::fs::read(fixture.dir(id).join("spec.json")).expect("a spec");
     let spec: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
     i32::try_from(spec["boot"]["shim_pid"].as_i64().expect("a pid")).expect("a pid")
 }
@@ -61,12 +61,12 @@ const NUMBERS: &str =
     "i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo line $i; sleep 0.02; done; exit 7";
 
 fn daemon_killed() {
-    let world = BackendFixture::new();
-    let daemon = TestDaemon::start(world.state.path(), &[NUMBERS, NUMBERS]);
+    let fixture = BackendFixture::new();
+    let daemon = TestDaemon::start(fixture.state.path(), &[NUMBERS, NUMBERS]);
     let runs = daemon.runs.clone();
     daemon.kill();
     let find = |(id, pid): (ExecutionId, i32)| {
-        let found = world.runtime.block_on(world.place.recover(id));
+        let found = fixture.runtime.block_on(fixture.place.recover(id));
         let RecoveryOutcome::Running {
             attempt: 1,
             pid: same,
@@ -81,51 +81,51 @@ fn daemon_killed() {
     };
     let found: Vec<_> = runs.into_iter().map(find).collect();
     for (number, (id, mut handle)) in found.into_iter().enumerate() {
-        world.runtime.block_on(async {
+        fixture.runtime.block_on(async {
             if number == 0 {
-                wait_output(&mut handle, &world.dir(id), "line 30\n").await;
+                wait_output(&mut handle, &fixture.dir(id), "line 30\n").await;
             }
-            assert!(!world.dir(id).join("ctl.sock").exists());
+            assert!(!fixture.dir(id).join("ctl.sock").exists());
             let done = FinishedRun {
-                dir: world.dir(id),
+                dir: fixture.dir(id),
                 record: wait_exit(handle).await,
             };
             assert_eq!(done.code(), Some(7));
             assert_eq!(done.out(), numbered(40));
         });
     }
-    assert_eq!(world.sh("echo on").out(), "on\n");
+    assert_eq!(fixture.sh("echo on").out(), "on\n");
 }
 
 fn ended_alone() {
-    let world = BackendFixture::new();
-    let daemon = TestDaemon::start(world.state.path(), &["sleep 0.3; echo bye; exit 9"]);
+    let fixture = BackendFixture::new();
+    let daemon = TestDaemon::start(fixture.state.path(), &["sleep 0.3; echo bye; exit 9"]);
     let (id, _) = daemon.runs[0];
     daemon.kill();
-    wait_until(|| world.dir(id).join("exit").exists());
-    let found = world.runtime.block_on(world.place.recover(id));
+    wait_until(|| fixture.dir(id).join("exit").exists());
+    let found = fixture.runtime.block_on(fixture.place.recover(id));
     let RecoveryOutcome::Exited(record) = found else {
         panic!("it ended: {found:?}");
     };
     let done = FinishedRun {
-        dir: world.dir(id),
+        dir: fixture.dir(id),
         record,
     };
     assert_eq!((done.code(), done.out().as_str()), (Some(9), "bye\n"));
-    wait_until(|| !world.dir(id).join("ctl.sock").exists());
+    wait_until(|| !fixture.dir(id).join("ctl.sock").exists());
 }
 
 fn shim_killed_alone() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let script = "setsid sleep 300 & sleep 300";
-    let daemon = TestDaemon::start(world.state.path(), &[script]);
+    let daemon = TestDaemon::start(fixture.state.path(), &[script]);
     let (id, _) = daemon.runs[0];
-    let zygote = parent_of(shim_of(&world, id));
+    let zygote = parent_of(shim_of(&fixture, id));
     daemon.kill();
-    wait_until(|| world.dir(id).join("ctl.sock").exists() && !is_alive(zygote));
+    wait_until(|| fixture.dir(id).join("ctl.sock").exists() && !is_alive(zygote));
     wait_until(|| members(id).len() == 3);
-    kill(shim_of(&world, id), Signal::KILL);
-    let found = world.runtime.block_on(world.place.recover(id));
+    kill(shim_of(&fixture, id), Signal::KILL);
+    let found = fixture.runtime.block_on(fixture.place.recover(id));
     let RecoveryOutcome::Lost {
         reason: LostReason::ShimKilled,
         attempt: 1,
@@ -136,7 +136,7 @@ fn shim_killed_alone() {
     };
     assert!(swept >= 2, "{swept}");
     assert!(members(id).is_empty());
-    let again = world.runtime.block_on(world.place.recover(id));
+    let again = fixture.runtime.block_on(fixture.place.recover(id));
     assert!(matches!(
         again,
         RecoveryOutcome::Lost {
@@ -148,28 +148,28 @@ fn shim_killed_alone() {
 }
 
 fn keeper_killed() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh(NUMBERS);
     plan.report_start = true;
     let id = plan.id;
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_started(&mut handle).await;
-        kill(parent_of(shim_of(&world, id)), Signal::KILL);
+        kill(parent_of(shim_of(&fixture, id)), Signal::KILL);
         let mut others = tokio::task::JoinSet::new();
         for _ in 0..20 {
-            let other = world.place.spawn(sh("exit 3")).await.expect("born");
+            let other = fixture.place.spawn(sh("exit 3")).await.expect("born");
             others.spawn(wait_exit(other));
         }
         for record in others.join_all().await {
             let done = FinishedRun {
-                dir: world.dir(id),
+                dir: fixture.dir(id),
                 record,
             };
             assert_eq!(done.code(), Some(3));
         }
         let done = FinishedRun {
-            dir: world.dir(id),
+            dir: fixture.dir(id),
             record: wait_exit(handle).await,
         };
         assert_eq!((done.code(), done.out()), (Some(7), numbered(40)));
@@ -177,17 +177,21 @@ fn keeper_killed() {
 }
 
 fn keeper_stopped() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("sleep 300");
     plan.report_start = true;
     let id = plan.id;
-    world.runtime.block_on(async {
+    fixture.runtime.block_on(async {
         let mut handles = Vec::new();
-        handles.push(world.place.spawn(plan).await.expect("born"));
+        handles.push(fixture.place.spawn(plan).await.expect("born"));
         wait_started(&mut handles[0]).await;
-        kill(parent_of(shim_of(&world, id)), Signal::STOP);
+        kill(parent_of(shim_of(&fixture, id)), Signal::STOP);
         for _ in 0..10 {
-            let handle = world.place.spawn(sh("exec sleep 300")).await.expect("born");
+            let handle = fixture
+                .place
+                .spawn(sh("exec sleep 300"))
+                .await
+                .expect("born");
             handle
                 .control
                 .send(ControlCommand::Watch(true))
@@ -219,44 +223,49 @@ async fn gone(birth: &mut ostler_backend::SpawnHandle) {
 }
 
 fn shim_killed() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh(
         "setsid sleep 300 & (trap '' TERM; sleep 300) & env -i setsid sleep 300 & \
                        echo ready; sleep 300",
     );
     plan.report_start = true;
-    let (id, dir) = (plan.id, world.dir(plan.id));
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let (id, dir) = (plan.id, fixture.dir(plan.id));
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         let pid = wait_started(&mut handle).await;
         wait_output(&mut handle, &dir, "ready").await;
-        kill(shim_of(&world, id), Signal::KILL);
+        kill(shim_of(&fixture, id), Signal::KILL);
         gone(&mut handle).await;
         assert!(members(id).is_empty());
         assert!(!is_alive(i32::try_from(pid).expect("a pid")));
     });
-    assert_eq!(world.sh("echo on").out(), "on\n");
+    assert_eq!(fixture.sh("echo on").out(), "on\n");
 }
 
 fn idle_shim_killed() {
-    let world = BackendFixture::new();
-    let shim: i32 = world.sh("echo $PPID").out().trim().parse().expect("a pid");
+    let fixture = BackendFixture::new();
+    let shim: i32 = fixture
+        .sh("echo $PPID")
+        .out()
+        .trim()
+        .parse()
+        .expect("a pid");
     kill(shim, Signal::KILL);
     wait_until(|| !is_alive(shim));
     for _ in 0..8 {
-        let done = world.sh("echo on; exit 2");
+        let done = fixture.sh("echo on; exit 2");
         assert_eq!((done.out().as_str(), done.code()), ("on\n", Some(2)));
     }
 }
 
 fn both_killed() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let plan = sh("setsid sleep 300 & echo ready; sleep 300");
-    let (id, dir) = (plan.id, world.dir(plan.id));
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let (id, dir) = (plan.id, fixture.dir(plan.id));
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "ready").await;
-        let shim = shim_of(&world, id);
+        let shim = shim_of(&fixture, id);
         kill(parent_of(shim), Signal::KILL);
         kill(shim, Signal::KILL);
         gone(&mut handle).await;
@@ -265,17 +274,17 @@ fn both_killed() {
 }
 
 fn engine_killed() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let state = format!(
         "{}{}",
         crate::test_daemon::THREADS,
-        world.state.path().display()
+        fixture.state.path().display()
     );
     let daemon = TestDaemon::start(state.as_ref(), &["setsid sleep 300 & sleep 300"]);
     let (id, _) = daemon.runs[0];
     wait_until(|| members(id).len() == 3);
     daemon.kill();
-    let found = world.runtime.block_on(world.place.recover(id));
+    let found = fixture.runtime.block_on(fixture.place.recover(id));
     let RecoveryOutcome::Lost {
         reason: LostReason::EngineKilled,
         attempt: 1,
@@ -289,8 +298,8 @@ fn engine_killed() {
 }
 
 fn never_there() {
-    let world = BackendFixture::new();
-    let find = |id| world.runtime.block_on(world.place.recover(id));
+    let fixture = BackendFixture::new();
+    let find = |id| fixture.runtime.block_on(fixture.place.recover(id));
     let found = find(ExecutionId::mint());
     assert!(matches!(
         found,
@@ -301,7 +310,7 @@ fn never_there() {
         }
     ));
     let id = ExecutionId::mint();
-    std::fs::create_dir(world.dir(id)).expect("made");
+    std::fs::create_dir(fixture.dir(id)).expect("made");
     let found = find(id);
     assert!(matches!(
         found,
@@ -313,14 +322,14 @@ fn never_there() {
     ));
 }
 
-fn rewrite(world: &BackendFixture, id: ExecutionId, change: impl Fn(String) -> String) {
-    let path = world.dir(id).join("spec.json");
+fn rewrite(fixture: &BackendFixture, id: ExecutionId, change: impl Fn(String) -> String) {
+    let path = fixture.dir(id).join("spec.json");
     let text = std::fs::read_to_string(&path).expect("a spec");
     std::fs::write(path, change(text)).expect("written");
 }
 
-fn finished(world: &BackendFixture) -> ExecutionId {
-    let done = world.sh("true");
+fn finished(fixture: &BackendFixture) -> ExecutionId {
+    let done = fixture.sh("true");
     let name = done
         .dir
         .file_name()
@@ -330,16 +339,16 @@ fn finished(world: &BackendFixture) -> ExecutionId {
 }
 
 fn other_boot() {
-    let world = BackendFixture::new();
-    let id = finished(&world);
-    let find = || world.runtime.block_on(world.place.recover(id));
+    let fixture = BackendFixture::new();
+    let id = finished(&fixture);
+    let find = || fixture.runtime.block_on(fixture.place.recover(id));
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot");
-    rewrite(&world, id, |text| text.replace(boot.trim(), "another"));
+    rewrite(&fixture, id, |text| text.replace(boot.trim(), "another"));
     assert!(
         matches!(find(), RecoveryOutcome::Exited(_)),
         "a record is a record"
     );
-    std::fs::remove_file(world.dir(id).join("exit")).expect("removed");
+    std::fs::remove_file(fixture.dir(id).join("exit")).expect("removed");
     assert!(matches!(
         find(),
         RecoveryOutcome::Lost {
@@ -351,10 +360,10 @@ fn other_boot() {
 }
 
 fn damaged() {
-    let world = BackendFixture::new();
-    let id = finished(&world);
-    let find = || world.runtime.block_on(world.place.recover(id));
-    std::fs::write(world.dir(id).join("exit"), b"{\"version\":1,").expect("written");
+    let fixture = BackendFixture::new();
+    let id = finished(&fixture);
+    let find = || fixture.runtime.block_on(fixture.place.recover(id));
+    std::fs::write(fixture.dir(id).join("exit"), b"{\"version\":1,").expect("written");
     assert!(matches!(
         find(),
         RecoveryOutcome::Lost {
@@ -362,8 +371,8 @@ fn damaged() {
             ..
         }
     ));
-    std::fs::remove_file(world.dir(id).join("exit")).expect("removed");
-    rewrite(&world, id, |text| text[..text.len() / 2].to_owned());
+    std::fs::remove_file(fixture.dir(id).join("exit")).expect("removed");
+    rewrite(&fixture, id, |text| text[..text.len() / 2].to_owned());
     assert!(matches!(
         find(),
         RecoveryOutcome::Lost {
@@ -374,22 +383,23 @@ fn damaged() {
 }
 
 fn closed() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh(NUMBERS);
     plan.report_start = true;
     let id = plan.id;
-    world.runtime.block_on(async {
-        let first = LocalBackend::open(world.state.path(), crate::support::this_executable()).await;
+    fixture.runtime.block_on(async {
+        let first =
+            LocalBackend::open(fixture.state.path(), crate::support::this_executable()).await;
         let first = first.expect("it opens");
         let mut handle = first.spawn(plan).await.expect("born");
         wait_started(&mut handle).await;
         first.close().await;
         drop(first);
-        let RecoveryOutcome::Running { handle, .. } = world.place.recover(id).await else {
+        let RecoveryOutcome::Running { handle, .. } = fixture.place.recover(id).await else {
             panic!("it runs");
         };
         let done = FinishedRun {
-            dir: world.dir(id),
+            dir: fixture.dir(id),
             record: wait_exit(handle).await,
         };
         assert_eq!((done.code(), done.out()), (Some(7), numbered(40)));
@@ -397,15 +407,15 @@ fn closed() {
 }
 
 fn long_path() {
-    let world = BackendFixture::new();
-    let deep = (0..8).fold(world.state.path().to_owned(), |path, _| {
+    let fixture = BackendFixture::new();
+    let deep = (0..8).fold(fixture.state.path().to_owned(), |path, _| {
         path.join("d".repeat(100))
     });
     std::fs::create_dir_all(&deep).expect("made");
     let daemon = TestDaemon::start(&deep, &[NUMBERS]);
     let (id, _) = daemon.runs[0];
     daemon.kill();
-    world.runtime.block_on(async {
+    fixture.runtime.block_on(async {
         let opened = LocalBackend::open(&deep, crate::support::this_executable()).await;
         let place = opened.expect("it opens");
         let RecoveryOutcome::Running { handle, .. } = place.recover(id).await else {

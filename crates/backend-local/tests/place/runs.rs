@@ -24,8 +24,8 @@ pub(crate) const CASES: &[TestCase] = &[
 ];
 
 fn output_and_errors() {
-    let world = BackendFixture::new();
-    let done = world.sh("echo out; echo err >&2; exit 3");
+    let fixture = BackendFixture::new();
+    let done = fixture.sh("echo out; echo err >&2; exit 3");
     assert_eq!(
         (done.out().as_str(), done.err().as_str()),
         ("out\n", "err\n")
@@ -37,7 +37,7 @@ fn output_and_errors() {
 }
 
 fn verbatim() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let words = [
         "/usr/bin/printf",
         "%s|",
@@ -48,23 +48,23 @@ fn verbatim() {
         "\n",
         "*",
     ];
-    assert_eq!(world.run(argv(&words)).out(), "$(id)|; rm -rf|a b||\n|*|");
+    assert_eq!(fixture.run(argv(&words)).out(), "$(id)|; rm -rf|a b||\n|*|");
     let mut plan = argv(&["/usr/bin/printf", "%s"]);
     plan.argv.push(ByteString::from(&b"\xff\xfe"[..]));
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     let bytes = crate::support::output(&done.dir, ostler_model::StreamName::Stdout);
     assert_eq!(bytes, b"\xff\xfe");
 }
 
 fn three_descriptors() {
-    let world = BackendFixture::new();
-    let done = world.sh("for n in $(seq 0 99); do [ -e /proc/$$/fd/$n ] && echo $n; done");
+    let fixture = BackendFixture::new();
+    let done = fixture.sh("for n in $(seq 0 99); do [ -e /proc/$$/fd/$n ] && echo $n; done");
     assert_eq!(done.out(), "0\n1\n2\n");
 }
 
 fn clean_signals() {
-    let world = BackendFixture::new();
-    let done = world.run(argv(&["/bin/cat", "/proc/self/status"]));
+    let fixture = BackendFixture::new();
+    let done = fixture.run(argv(&["/bin/cat", "/proc/self/status"]));
     let signals = done.out();
     let signals: Vec<&str> = signals
         .lines()
@@ -74,7 +74,7 @@ fn clean_signals() {
     for line in signals.into_iter().filter(|line| !line.starts_with("SigQ")) {
         assert!(line.ends_with("\t0000000000000000"), "{line}");
     }
-    let done = world.sh("echo $(( $(ps -o pgid= -p $$) == $$ )) $OSTLER_EXECUTION");
+    let done = fixture.sh("echo $(( $(ps -o pgid= -p $$) == $$ )) $OSTLER_EXECUTION");
     let id = done
         .dir
         .file_name()
@@ -85,27 +85,27 @@ fn clean_signals() {
 }
 
 fn given_input() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = argv(&["/bin/cat"]);
     plan.io = LaunchIo::Bytes(b"one\ntwo".to_vec());
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     assert_eq!((done.out().as_str(), done.code()), ("one\ntwo", Some(0)));
 }
 
 fn large_input() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = argv(&["/usr/bin/wc", "-c"]);
     plan.io = LaunchIo::Bytes(vec![b'x'; 5_000_000]);
-    assert_eq!(world.run(plan).out(), "5000000\n");
+    assert_eq!(fixture.run(plan).out(), "5000000\n");
 }
 
 fn open_input() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = argv(&["/bin/cat"]);
     plan.io = LaunchIo::Piped;
-    let dir = world.dir(plan.id);
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let dir = fixture.dir(plan.id);
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         handle
             .control
             .send(ControlCommand::Input(b"hello\n".to_vec()))
@@ -123,12 +123,12 @@ fn open_input() {
 }
 
 fn unread_input() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("exec sleep 300");
     plan.io = LaunchIo::Piped;
     plan.report_start = true;
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         wait_started(&mut handle).await;
         let mut taken = Vec::new();
         for _ in 0..3 {
@@ -159,17 +159,17 @@ fn unread_input() {
 }
 
 fn large_plan() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("printf %s \"$BIG\" | wc -c");
     let long = "x".repeat(100_000);
     plan.env
         .push((ByteString::from("BIG"), ByteString::from(long)));
-    assert_eq!(world.run(plan).out().trim(), "100000");
+    assert_eq!(fixture.run(plan).out().trim(), "100000");
 }
 
 fn failed_births() {
-    let world = BackendFixture::new();
-    let scratch = world.state.path().join("scratch");
+    let fixture = BackendFixture::new();
+    let scratch = fixture.state.path().join("scratch");
     std::fs::create_dir(&scratch).expect("made");
     let file = |name: &str, bytes: &[u8], mode: u32| {
         use std::os::unix::fs::PermissionsExt;
@@ -195,7 +195,7 @@ fn failed_births() {
     ] {
         let mut plan = argv(&[program]);
         plan.cwd = ByteString::from(cwd);
-        let done = world.run(plan);
+        let done = fixture.run(plan);
         let LeaderOutcome::SpawnFailed {
             step: at,
             errno: number,
@@ -213,7 +213,7 @@ fn failed_births() {
     }
     let mut plan = argv(&["/bin/echo"]);
     plan.argv.push(ByteString::from("x".repeat(10_000_000)));
-    let done = world.run(plan);
+    let done = fixture.run(plan);
     let too_big = Some(libc::E2BIG);
     assert!(
         matches!(&done.record.outcome, LeaderOutcome::SpawnFailed { errno, .. } if *errno == too_big)
@@ -221,15 +221,15 @@ fn failed_births() {
 }
 
 fn terminal() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = sh("tty; stty size; read line; echo got:$line; stty size");
     plan.io = LaunchIo::Pty(ostler_model::TermSize {
         cols: 100,
         rows: 30,
     });
-    let dir = world.dir(plan.id);
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let dir = fixture.dir(plan.id);
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         handle
             .control
             .send(ControlCommand::Watch(true))
@@ -265,13 +265,13 @@ fn terminal() {
 }
 
 fn three_hundred() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
         let mut handles = tokio::task::JoinSet::new();
         for number in 0..300 {
             let plan = sh(&format!("echo {number}; exit {}", number % 7));
-            let dir = world.dir(plan.id);
-            let handle = world.place.spawn(plan).await.expect("born");
+            let dir = fixture.dir(plan.id);
+            let handle = fixture.place.spawn(plan).await.expect("born");
             handles.spawn(async move { (number, dir, wait_exit(handle).await) });
         }
         for (number, dir, record) in handles.join_all().await {
@@ -291,24 +291,24 @@ fn without_keeper() {
             .any(|missing| missing.ability == ostler_model::Capability::Durable)
     );
     for number in 0..5 {
-        let done = world.sh(&format!("echo {number}; exit {number}"));
+        let done = fixture.sh(&format!("echo {number}; exit {number}"));
         assert_eq!(
             (done.out(), done.code()),
             (format!("{number}\n"), Some(number))
         );
     }
-    let done = world.sh("echo *; sleep 300 & setsid sleep 300 >/dev/null 2>&1 & exit 1");
+    let done = fixture.sh("echo *; sleep 300 & setsid sleep 300 >/dev/null 2>&1 & exit 1");
     assert_eq!((done.code(), done.record.leftovers), (Some(1), 2));
 }
 
 fn next_attempt() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let first = sh("echo first; exit 1");
     let mut second = sh("echo second");
     second.id = first.id;
     second.attempt = 2;
-    assert_eq!(world.run(first).record.attempt, 1);
-    let done = world.run(second);
+    assert_eq!(fixture.run(first).record.attempt, 1);
+    let done = fixture.run(second);
     assert_eq!(
         (done.record.attempt, done.out().as_str()),
         (2, "first\nsecond\n")
@@ -317,8 +317,8 @@ fn next_attempt() {
 }
 
 fn recycled() {
-    let world = BackendFixture::new();
-    let mut shims: Vec<String> = (0..40).map(|_| world.sh("echo $PPID").out()).collect();
+    let fixture = BackendFixture::new();
+    let mut shims: Vec<String> = (0..40).map(|_| fixture.sh("echo $PPID").out()).collect();
     shims.sort();
     shims.dedup();
     assert!(

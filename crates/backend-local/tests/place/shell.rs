@@ -8,7 +8,7 @@ use crate::support::{BackendFixture, TestCase, argv};
 pub(crate) const CASES: &[TestCase] = &[("ends_are_told_as_bash_sees_them", as_bash)];
 
 fn as_bash() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let codes = [0, 1, 2, 42, 126, 127, 128, 130, 255].map(|code| format!("exit {code}"));
     let signals = [1, 2, 3, 6, 9, 10, 11, 13, 14, 15].map(|signal| format!("kill -{signal} $$"));
     let others = [
@@ -27,7 +27,7 @@ fn as_bash() {
             .args(&words[1..])
             .output()
             .expect("bash runs");
-        let done = world.run(argv(&words));
+        let done = fixture.run(argv(&words));
         assert_eq!(done.code(), bash.status.code(), "{script}");
         assert_eq!(done.signal(), bash.status.signal(), "{script}");
     }

@@ -11,7 +11,7 @@ use ostler_model::snapshot::TcpListenerInfo;
 use ostler_model::{ExecutionId, SnapshotRequest, StreamName};
 use tokio::time::timeout;
 
-use crate::jails::Lab;
+use crate::jails::JailFixture;
 use crate::support::{
     BackendFixture, LONG, TestCase, argv, output, this_executable, wait_exit, wait_output,
 };
@@ -68,9 +68,9 @@ fn server(words: &[&str]) -> LaunchPlan {
 }
 
 /// Starts it and waits until it is up.
-async fn up(world: &BackendFixture, plan: LaunchPlan) -> (SpawnHandle, ExecutionId) {
-    let (id, dir) = (plan.id, world.dir(plan.id));
-    let mut handle = world.place.spawn(plan).await.expect("born");
+async fn up(fixture: &BackendFixture, plan: LaunchPlan) -> (SpawnHandle, ExecutionId) {
+    let (id, dir) = (plan.id, fixture.dir(plan.id));
+    let mut handle = fixture.place.spawn(plan).await.expect("born");
     wait_output(&mut handle, &dir, "up\n").await;
     (handle, id)
 }
@@ -82,8 +82,8 @@ async fn down(handle: SpawnHandle) {
 }
 
 /// The addresses it printed.
-fn told(world: &BackendFixture, id: ExecutionId) -> Vec<SocketAddr> {
-    let out = output(&world.dir(id), StreamName::Stdout);
+fn told(fixture: &BackendFixture, id: ExecutionId) -> Vec<SocketAddr> {
+    let out = output(&fixture.dir(id), StreamName::Stdout);
     let out = String::from_utf8_lossy(&out).into_owned();
     let lines = out.lines().filter_map(|line| line.strip_prefix("at "));
     let mut found: Vec<SocketAddr> = lines
@@ -103,8 +103,8 @@ const PORTS: SnapshotRequest = SnapshotRequest {
     disk: false,
 };
 
-async fn listeners(world: &BackendFixture, id: ExecutionId) -> Vec<TcpListenerInfo> {
-    let seen = world.place.snapshot(id, PORTS).await.expect("known");
+async fn listeners(fixture: &BackendFixture, id: ExecutionId) -> Vec<TcpListenerInfo> {
+    let seen = fixture.place.snapshot(id, PORTS).await.expect("known");
     assert!(seen.unix.is_empty());
     seen.listeners
 }
@@ -126,7 +126,7 @@ fn greeting(socket: OwnedFd) -> String {
 
 fn kinds() {
     for zygote in [this_executable(), ZygoteConfig::InProcess] {
-        let world = BackendFixture::with(zygote);
+        let fixture = BackendFixture::with(zygote);
         let words = [
             "127.0.0.1",
             "0.0.0.0",
@@ -137,31 +137,31 @@ fn kinds() {
             "bound",
             "unix=@no",
         ];
-        world.runtime.block_on(async {
-            let (handle, id) = up(&world, server(&words)).await;
-            let seen = listeners(&world, id).await;
-            assert_eq!(addresses(&seen), told(&world, id));
+        fixture.runtime.block_on(async {
+            let (handle, id) = up(&fixture, server(&words)).await;
+            let seen = listeners(&fixture, id).await;
+            assert_eq!(addresses(&seen), told(&fixture, id));
             assert!(seen.len() >= 2, "{seen:?}");
             down(handle).await;
-            assert!(listeners(&world, id).await.is_empty());
+            assert!(listeners(&fixture, id).await.is_empty());
         });
     }
 }
 
 fn unix_sockets() {
-    let world = BackendFixture::new();
-    let path = world.state.path().join("server.sock");
+    let fixture = BackendFixture::new();
+    let path = fixture.state.path().join("server.sock");
     let path = path.to_str().expect("text");
     let hidden = format!("@ostler-place-{}", std::process::id());
     let words = [format!("unix={path}"), format!("unix={hidden}")];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    world.runtime.block_on(async {
-        let (handle, id) = up(&world, server(&words)).await;
+    fixture.runtime.block_on(async {
+        let (handle, id) = up(&fixture, server(&words)).await;
         let what = SnapshotRequest {
             unix: true,
             ..SnapshotRequest::default()
         };
-        let seen = world.place.snapshot(id, what).await.expect("known");
+        let seen = fixture.place.snapshot(id, what).await.expect("known");
         assert!(seen.listeners.is_empty());
         let names = seen.unix.iter().map(|it| it.path.to_string_lossy());
         // The kernel lists them in any order.
@@ -174,17 +174,17 @@ fn unix_sockets() {
 }
 
 fn closed() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
-        let (mut handle, id) = up(&world, server(&["127.0.0.1", "127.0.0.1"])).await;
-        let before = listeners(&world, id).await;
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
+        let (mut handle, id) = up(&fixture, server(&["127.0.0.1", "127.0.0.1"])).await;
+        let before = listeners(&fixture, id).await;
         assert_eq!(before.len(), 2);
         let order = ControlCommand::Input(b"0\n".to_vec());
         handle.control.send(order).await.expect("sent");
-        wait_output(&mut handle, &world.dir(id), "closed\n").await;
+        wait_output(&mut handle, &fixture.dir(id), "closed\n").await;
         let gone = async {
             loop {
-                let now = listeners(&world, id).await;
+                let now = listeners(&fixture, id).await;
                 if now.len() == 1 {
                     return now;
                 }
@@ -198,11 +198,11 @@ fn closed() {
 
 fn dialled() {
     for zygote in [this_executable(), ZygoteConfig::InProcess] {
-        let world = BackendFixture::with(zygote);
-        world.runtime.block_on(async {
-            let (handle, id) = up(&world, server(&["127.0.0.1", "::1"])).await;
-            for address in told(&world, id) {
-                let socket = world.place.connect(id, address).await.expect("connected");
+        let fixture = BackendFixture::with(zygote);
+        fixture.runtime.block_on(async {
+            let (handle, id) = up(&fixture, server(&["127.0.0.1", "::1"])).await;
+            for address in told(&fixture, id) {
+                let socket = fixture.place.connect(id, address).await.expect("connected");
                 assert_eq!(greeting(socket), "hello\n");
             }
             down(handle).await;
@@ -211,56 +211,60 @@ fn dialled() {
 }
 
 fn refused() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
-        let (handle, id) = up(&world, server(&["127.0.0.1", "bound"])).await;
-        let address = told(&world, id)[0];
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
+        let (handle, id) = up(&fixture, server(&["127.0.0.1", "bound"])).await;
+        let address = told(&fixture, id)[0];
         let unused = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
         let unused_at = unused.local_addr().expect("bound");
         drop(unused);
-        let dialled = world.place.connect(id, unused_at).await;
+        let dialled = fixture.place.connect(id, unused_at).await;
         let kind = dialled.expect_err("nobody is there").kind();
         assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
         down(handle).await;
-        let dialled = world.place.connect(id, address).await;
+        let dialled = fixture.place.connect(id, address).await;
         let kind = dialled.expect_err("it has ended").kind();
         assert_eq!(kind, std::io::ErrorKind::NotFound);
     });
 }
 
 fn unknown() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let address = SocketAddr::from(([127, 0, 0, 1], 1));
-    let dialled = world.place.connect(ExecutionId::mint(), address);
-    let kind = world.runtime.block_on(dialled).expect_err("unknown").kind();
+    let dialled = fixture.place.connect(ExecutionId::mint(), address);
+    let kind = fixture
+        .runtime
+        .block_on(dialled)
+        .expect_err("unknown")
+        .kind();
     assert_eq!(kind, std::io::ErrorKind::NotFound);
 }
 
 fn dialled_inside() {
     for zygote in [this_executable(), ZygoteConfig::InProcess] {
-        let Some(lab) = Lab::with(zygote) else {
+        let Some(jailed) = JailFixture::with(zygote) else {
             continue;
         };
         let words = ["/usr/bin/env", "python3", "-c", SERVER];
-        let mut plan = lab.plan(&[&words[..], &["127.0.0.1=8080", "::1=8081"]].concat());
+        let mut plan = jailed.plan(&[&words[..], &["127.0.0.1=8080", "::1=8081"]].concat());
         plan.io = LaunchIo::Piped;
         let confinement = plan.sandbox.as_ref().expect("walls");
         assert_eq!(confinement.network, NetworkAccess::None);
-        let world = &lab.world;
-        world.runtime.block_on(async {
-            let (handle, id) = up(world, plan).await;
-            let seen = listeners(world, id).await;
-            assert_eq!(addresses(&seen), told(world, id));
-            for address in told(world, id) {
-                let socket = world.place.connect(id, address).await.expect("connected");
+        let fixture = &jailed.fixture;
+        fixture.runtime.block_on(async {
+            let (handle, id) = up(fixture, plan).await;
+            let seen = listeners(fixture, id).await;
+            assert_eq!(addresses(&seen), told(fixture, id));
+            for address in told(fixture, id) {
+                let socket = fixture.place.connect(id, address).await.expect("connected");
                 assert_eq!(greeting(socket), "hello\n");
             }
             let unused = SocketAddr::from(([127, 0, 0, 1], 9));
-            let dialled = world.place.connect(id, unused).await;
+            let dialled = fixture.place.connect(id, unused).await;
             let kind = dialled.expect_err("nobody is there").kind();
             assert_eq!(kind, std::io::ErrorKind::ConnectionRefused);
             // The tree holds none of the host's ports.
-            let held = world.place.port_holders(&[8080, 8081]).await;
+            let held = fixture.place.port_holders(&[8080, 8081]).await;
             assert!(held.iter().all(|it| it.execution != Some(id)), "{held:?}");
             down(handle).await;
         });
@@ -269,7 +273,7 @@ fn dialled_inside() {
 
 /// A command that makes namespaces of its own, at any level.
 fn own_namespace() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = server(&["127.0.0.1=8080"]);
     let enter = "ip link set lo up 2>/dev/null || python3 -c 'import fcntl,socket,struct; \
         s=socket.socket(); fcntl.ioctl(s,0x8914,struct.pack(\"16sh\",b\"lo\",0x49))'; exec \"$@\"";
@@ -285,9 +289,9 @@ fn own_namespace() {
     ];
     let words = words.map(ostler_model::ByteString::from);
     plan.argv.splice(1..1, words);
-    let (id, dir) = (plan.id, world.dir(plan.id));
-    world.runtime.block_on(async {
-        let mut handle = world.place.spawn(plan).await.expect("born");
+    let (id, dir) = (plan.id, fixture.dir(plan.id));
+    fixture.runtime.block_on(async {
+        let mut handle = fixture.place.spawn(plan).await.expect("born");
         handle
             .control
             .send(ControlCommand::Watch(true))
@@ -303,42 +307,42 @@ fn own_namespace() {
                 break;
             }
         }
-        let seen = listeners(&world, id).await;
+        let seen = listeners(&fixture, id).await;
         let address = SocketAddr::from(([127, 0, 0, 1], 8080));
         assert_eq!(addresses(&seen), [address]);
-        let socket = world.place.connect(id, address).await.expect("connected");
+        let socket = fixture.place.connect(id, address).await.expect("connected");
         assert_eq!(greeting(socket), "hello\n");
         down(handle).await;
     });
 }
 
 fn overwritten() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let mut plan = server(&["127.0.0.1"]);
     plan.argv.splice(
         1..1,
         ["-i", "PATH=/usr/bin:/bin"].map(ostler_model::ByteString::from),
     );
-    world.runtime.block_on(async {
-        let (handle, id) = up(&world, plan).await;
-        let seen = listeners(&world, id).await;
-        assert_eq!(addresses(&seen), told(&world, id));
+    fixture.runtime.block_on(async {
+        let (handle, id) = up(&fixture, plan).await;
+        let seen = listeners(&fixture, id).await;
+        assert_eq!(addresses(&seen), told(&fixture, id));
         let port = seen[0].address.port();
-        let found = world.place.port_holders(&[port]).await;
+        let found = fixture.place.port_holders(&[port]).await;
         assert_eq!(found[0].execution, Some(id), "by its shim");
         down(handle).await;
     });
 }
 
 fn holders() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
-        let (handle, id) = up(&world, server(&["127.0.0.1"])).await;
-        let address = told(&world, id)[0];
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
+        let (handle, id) = up(&fixture, server(&["127.0.0.1"])).await;
+        let address = told(&fixture, id)[0];
         let own = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
         let own_at = own.local_addr().expect("bound");
         let ports = [address.port(), own_at.port()];
-        let found = world.place.port_holders(&ports).await;
+        let found = fixture.place.port_holders(&ports).await;
         let theirs = found.iter().find(|it| it.address == address);
         let theirs = theirs.expect("named");
         assert_eq!(theirs.execution, Some(id));
@@ -354,6 +358,6 @@ fn holders() {
         assert_eq!(found.len(), 2);
         down(handle).await;
         drop(own);
-        assert!(world.place.port_holders(&ports).await.is_empty());
+        assert!(fixture.place.port_holders(&ports).await.is_empty());
     });
 }

@@ -55,9 +55,9 @@ struct Session {
 }
 
 impl Session {
-    async fn begin(world: &BackendFixture, plan: LaunchPlan) -> Self {
-        let (id, dir) = (plan.id, world.dir(plan.id));
-        let handle = world.place.spawn(plan).await.expect("born");
+    async fn begin(fixture: &BackendFixture, plan: LaunchPlan) -> Self {
+        let (id, dir) = (plan.id, fixture.dir(plan.id));
+        let handle = fixture.place.spawn(plan).await.expect("born");
         let session = Self { id, dir, handle };
         // A short command may have ended by now.
         if let Err(error) = session
@@ -170,9 +170,9 @@ fn shim_of(leader: i32) -> u32 {
 }
 
 fn shell_goes() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, bash()).await;
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, bash()).await;
         session.shows("ready> ").await;
         let shim = shim_of(members(session.id)[0]);
         let (done, took) = session.stopped(GRACE).await;
@@ -183,9 +183,9 @@ fn shell_goes() {
 }
 
 fn shell_of_a_thread() {
-    let world = BackendFixture::with(ZygoteConfig::InProcess);
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, bash()).await;
+    let fixture = BackendFixture::with(ZygoteConfig::InProcess);
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, bash()).await;
         session.shows("ready> ").await;
         let (done, took) = session.stopped(GRACE).await;
         assert_eq!(done.signal(), Some(libc::SIGHUP));
@@ -195,11 +195,11 @@ fn shell_of_a_thread() {
 }
 
 fn farewell() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let script = "trap 'echo hung up; exit 7' HUP; trap 'echo asked; exit 8' TERM; \
                   echo here; while :; do sleep 0.05; done";
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, on_terminal(sh(script))).await;
         session.shows("here").await;
         let (done, _) = session.stopped(GRACE).await;
         assert_eq!(done.code(), Some(7));
@@ -212,15 +212,15 @@ fn farewell() {
 }
 
 fn vim_keeps() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let files = tempfile::tempdir().expect("a directory");
     let file = files.path().join("notes.txt");
     let words = ["/usr/bin/vim", "-u", "NONE", "-N", "--cmd", "set swapfile"];
     let mut plan = on_terminal(argv(&words));
     plan.argv
         .push(ByteString::from(file.to_string_lossy().as_ref()));
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, plan).await;
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, plan).await;
         session.shows("notes.txt").await;
         session.types(b"ia line that was never saved\x1b").await;
         session.shows("never saved").await;
@@ -234,16 +234,16 @@ fn vim_keeps() {
 }
 
 fn deaf() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
         let script = "trap '' HUP; echo here; while :; do sleep 300; done";
-        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        let mut session = Session::begin(&fixture, on_terminal(sh(script))).await;
         session.shows("here").await;
         let (done, took) = session.stopped(GRACE).await;
         assert_eq!(done.signal(), Some(libc::SIGTERM));
         assert!(took < SOON, "{took:?}");
         let script = "trap '' HUP TERM; echo here; while :; do sleep 300; done";
-        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        let mut session = Session::begin(&fixture, on_terminal(sh(script))).await;
         session.shows("here").await;
         let (done, took) = session.stopped(Duration::from_millis(400)).await;
         assert_eq!(done.signal(), Some(libc::SIGKILL));
@@ -255,9 +255,9 @@ fn deaf() {
 }
 
 fn jobs() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, bash()).await;
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, bash()).await;
         session.shows("ready> ").await;
         session
             .types(b"sleep 301 & nohup sleep 302 >/dev/null 2>&1 & setsid sleep 303 & disown -a; echo started\r")
@@ -281,9 +281,9 @@ fn is_in_front(pid: i32, name: &str) -> bool {
 }
 
 fn stopped_job() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, bash()).await;
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, bash()).await;
         session.shows("ready> ").await;
         session.types(b"sleep 300\r").await;
         let id = session.id;
@@ -296,9 +296,9 @@ fn stopped_job() {
 }
 
 fn foreground_job() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, bash()).await;
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, bash()).await;
         session.shows("ready> ").await;
         let job = "sh -c 'trap \"echo job was hung up; exit\" HUP; echo job\" \"runs; \
                    while :; do sleep 0.05; done'\r";
@@ -313,9 +313,9 @@ fn foreground_job() {
 }
 
 fn left_jobs() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, bash()).await;
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, bash()).await;
         session.shows("ready> ").await;
         session
             .types(b"sleep 301 & nohup sleep 302 >/dev/null & exit 3\r")
@@ -331,12 +331,12 @@ fn left_jobs() {
 
 fn opened_again() {
     for zygote in [crate::support::this_executable(), ZygoteConfig::InProcess] {
-        let world = BackendFixture::with(zygote);
+        let fixture = BackendFixture::with(zygote);
         let script = "exec </dev/null >/dev/null 2>&1; sleep 0.3; echo first >/dev/tty; \
                       sleep 0.3; exec </dev/tty >/dev/tty; read line; echo got:$line; \
                       exec </dev/null >/dev/null; sleep 0.2; echo last >/dev/tty";
-        world.runtime.block_on(async {
-            let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        fixture.runtime.block_on(async {
+            let mut session = Session::begin(&fixture, on_terminal(sh(script))).await;
             session.shows("first").await;
             // No process may have it open now: then nothing is accepted, and the input is sent
             // again.
@@ -353,10 +353,10 @@ fn opened_again() {
 }
 
 fn closed_is_quiet() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let script = "trap 'exit 4' TERM; echo here; exec </dev/null >/dev/null 2>&1; sleep 1";
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, on_terminal(sh(script))).await;
         session.shows("here").await;
         let shim = shim_of(members(session.id)[0]);
         let ticks = || {
@@ -381,10 +381,10 @@ fn closed_is_quiet() {
 }
 
 fn sizes() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
         let script = "echo here; read line; stty size; read line";
-        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        let mut session = Session::begin(&fixture, on_terminal(sh(script))).await;
         session.shows("here").await;
         let signal =
             |number| ControlCommand::Signal(ostler_model::Signal::try_from(number).expect("known"));
@@ -441,14 +441,14 @@ pub(crate) const THIRD_TERMINAL_ARGUMENT: &str = "__third_terminal";
 
 /// Two terminals can be opened, the third cannot.
 pub(crate) fn third_terminal() -> std::process::ExitCode {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
         let plan = || on_terminal(sh("echo here; read line"));
-        let mut first = Session::begin(&world, plan()).await;
-        let mut second = Session::begin(&world, plan()).await;
+        let mut first = Session::begin(&fixture, plan()).await;
+        let mut second = Session::begin(&fixture, plan()).await;
         first.shows("here").await;
         second.shows("here").await;
-        let mut third = world.place.spawn(plan()).await.expect("somebody tries");
+        let mut third = fixture.place.spawn(plan()).await.expect("somebody tries");
         let record = next_event(&mut third, |report| match report {
             ProcessEvent::Exited(record) => Some(record.clone()),
             _ => None,
@@ -466,7 +466,7 @@ pub(crate) fn third_terminal() -> std::process::ExitCode {
         assert_eq!(errno, Some(libc::EAGAIN));
         assert!(message.contains("kernel.pty.max"), "{message}");
         first.stopped(GRACE).await;
-        let mut again = Session::begin(&world, plan()).await;
+        let mut again = Session::begin(&fixture, plan()).await;
         again.shows("here").await;
         again.stopped(GRACE).await;
         second.stopped(GRACE).await;

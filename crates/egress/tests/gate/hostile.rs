@@ -38,7 +38,7 @@ fn trap(address: impl Into<std::net::IpAddr>) -> (u16, Arc<AtomicUsize>) {
 
 fn inward() {
     let (port, visits) = trap([0, 0, 0, 0]);
-    let cell = NetnsFixture::new();
+    let jail = NetnsFixture::new();
     let names = [
         "inward.test",
         "metadata.test",
@@ -47,14 +47,14 @@ fn inward() {
     ];
     let rules = names.map(|name| format!("{name}:{port}"));
     let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-    let _gate = cell.start_proxy(&rules).expect("a gate");
+    let _gate = jail.start_proxy(&rules).expect("a gate");
     for name in names {
-        let output = cell.run("curl", &["-sS", &format!("http://{name}:{port}/")]);
+        let output = jail.run("curl", &["-sS", &format!("http://{name}:{port}/")]);
         assert!(
             matches!(output.status.code(), Some(7 | 52 | 56)),
             "{output:?}"
         );
-        let (decision, reason) = cell.decision(name);
+        let (decision, reason) = jail.decision(name);
         assert_eq!(decision, "refused", "{name}: {reason}");
         assert!(
             reason.starts_with("leads to an address that is"),
@@ -63,46 +63,46 @@ fn inward() {
     }
     assert_eq!(visits.load(Ordering::SeqCst), 0);
     // The same address, once a rule names it, and only at that port.
-    drop(cell);
-    let cell = NetnsFixture::new();
+    drop(jail);
+    let jail = NetnsFixture::new();
     let rules = [
         format!("private.test:{port}"),
         format!("{PRIVATE_V4}:{port}"),
     ];
     let rules = [rules[0].as_str(), rules[1].as_str(), "private.test:1"];
-    let _gate = cell.start_proxy(&rules).expect("a gate");
+    let _gate = jail.start_proxy(&rules).expect("a gate");
     let url = format!("http://private.test:{port}/");
-    drop(cell.run("curl", &["-sS", &url]));
-    assert_eq!(cell.decision("private.test").0, "allowed");
-    drop(cell.run("curl", &["-sS", "http://private.test:1/"]));
-    assert_eq!(cell.decision("private.test").0, "refused");
+    drop(jail.run("curl", &["-sS", &url]));
+    assert_eq!(jail.decision("private.test").0, "allowed");
+    drop(jail.run("curl", &["-sS", "http://private.test:1/"]));
+    assert_eq!(jail.decision("private.test").0, "refused");
 }
 
 fn rebinding() {
     let port = serve_http(UPSTREAM, "the first answer");
-    let cell = NetnsFixture::new();
+    let jail = NetnsFixture::new();
     let rules = [format!("rebind.test:{port}"), format!("mixed.test:{port}")];
-    let _gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
+    let _gate = jail.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
     for _ in 0..3 {
         let url = format!("http://rebind.test:{port}/");
         assert_eq!(
-            stdout_text(&cell.run("curl", &["-sS", &url])),
+            stdout_text(&jail.run("curl", &["-sS", &url])),
             "the first answer"
         );
     }
     // Of several addresses only allowed ones are dialled.
     let url = format!("http://mixed.test:{port}/");
     assert_eq!(
-        stdout_text(&cell.run("curl", &["-sS", &url])),
+        stdout_text(&jail.run("curl", &["-sS", &url])),
         "the first answer"
     );
-    let line = cell.log_entries("mixed.test").pop().expect("one");
+    let line = jail.log_entries("mixed.test").pop().expect("one");
     assert_eq!(line["address"], "127.77.0.1");
 }
 
 fn garbage() {
-    let cell = NetnsFixture::new();
-    let mut gate = cell.start_proxy(&["web.test"]).expect("a gate");
+    let jail = NetnsFixture::new();
+    let mut proxy = jail.start_proxy(&["web.test"]).expect("a gate");
     let program = format!(
         "{CLIENT}
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -128,15 +128,15 @@ for attempt in range(5):
     except TimeoutError:
         pass"
     );
-    assert_eq!(cell.python(&program), "True");
-    gate.request_counts().expect("it lives");
-    let size = std::fs::metadata(cell.log_path()).expect("there").len();
+    assert_eq!(jail.python(&program), "True");
+    proxy.request_counts().expect("it lives");
+    let size = std::fs::metadata(jail.log_path()).expect("there").len();
     assert!(size < 3 << 20, "{size}");
 }
 
 fn silent_names() {
-    let cell = NetnsFixture::new();
-    let _gate = cell.start_proxy(&["web.test"]).expect("a gate");
+    let jail = NetnsFixture::new();
+    let _gate = jail.start_proxy(&["web.test"]).expect("a gate");
     let program = format!(
         "{CLIENT}
 held, closed = [], 0
@@ -156,14 +156,14 @@ for s in held:
         pass
 assert closed >= 150, closed"
     );
-    assert_eq!(cell.python(&program), "True");
+    assert_eq!(jail.python(&program), "True");
 }
 
 fn many_names() {
     let port = serve_http(UPSTREAM, "still here");
-    let cell = NetnsFixture::new();
+    let jail = NetnsFixture::new();
     let rules = [format!("*.many.test:{port}"), format!("web.test:{port}")];
-    let mut gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
+    let mut proxy = jail.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
     let program = format!(
         "{CLIENT}
 first = address(udp(query('web.test')))
@@ -173,8 +173,8 @@ assert address(udp(query('web.test'))) == first
 import urllib.request
 print(urllib.request.urlopen('http://web.test:{port}/').read().decode())"
     );
-    assert_eq!(cell.python(&program), "still here");
-    gate.request_counts().expect("it lives");
+    assert_eq!(jail.python(&program), "still here");
+    proxy.request_counts().expect("it lives");
 }
 
 fn many_connections() {
@@ -182,9 +182,9 @@ fn many_connections() {
     let port = server(UPSTREAM, |mut stream| {
         drop(std::io::copy(&mut stream, &mut std::io::sink()));
     });
-    let cell = NetnsFixture::new();
+    let jail = NetnsFixture::new();
     let rules = [format!("web.test:{port}"), "other.test:9".to_owned()];
-    let mut gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
+    let mut proxy = jail.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
     let program = format!(
         "{CLIENT}
 import resource
@@ -215,30 +215,30 @@ s = socket.create_connection(at, 20)
 s.send(b'x')
 print('carried')"
     );
-    assert_eq!(cell.python(&program), "carried");
-    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", gate.pid()));
+    assert_eq!(jail.python(&program), "carried");
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", proxy.pid()));
     if let Ok(descriptors) = descriptors {
         assert!(descriptors.count() < 2048);
     }
-    gate.request_counts().expect("it lives");
+    proxy.request_counts().expect("it lives");
 }
 
 fn silent_resolver() {
     let port = serve_http(UPSTREAM, "not blocked");
-    let cell = NetnsFixture::new();
+    let jail = NetnsFixture::new();
     let rules = [format!("silent.test:{port}"), format!("web.test:{port}")];
-    let _gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
+    let _gate = jail.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
     let program = format!(
         "import socket, urllib.request
 held = [socket.create_connection(('silent.test', {port})) for _ in range(40)]
 print(urllib.request.urlopen('http://web.test:{port}/', timeout=5).read().decode())"
     );
-    assert_eq!(cell.python(&program), "not blocked");
+    assert_eq!(jail.python(&program), "not blocked");
 }
 
 fn other_protocols() {
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&["web.test", &format!("{PRIVATE_V4}:443")])
         .expect("a gate");
     let heard = std::net::UdpSocket::bind((PRIVATE_V4, 443)).expect("bound");
@@ -270,14 +270,14 @@ for at in (fake, '{PRIVATE_V4}'):
         pass
 print('nothing')"
     );
-    assert_eq!(cell.python(&program), "nothing");
+    assert_eq!(jail.python(&program), "nothing");
     assert!(heard.recv(&mut [0; 16]).is_err());
 }
 
 fn no_other_door() {
     let (port, visits) = trap([0, 0, 0, 0]);
-    let cell = NetnsFixture::new();
-    let _gate = cell.start_proxy(&["web.test:8080"]).expect("a gate");
+    let jail = NetnsFixture::new();
+    let _gate = jail.start_proxy(&["web.test:8080"]).expect("a gate");
     let open = "
 import socket
 for at in ('198.18.0.1', '198.18.0.2', '198.19.0.1', '198.18.1.0'):
@@ -286,13 +286,13 @@ for at in ('198.18.0.1', '198.18.0.2', '198.19.0.1', '198.18.1.0'):
         if s.connect_ex((at, port)) == 0:
             print(at, port)
         s.close()";
-    let open = cell.python(open);
+    let open = jail.python(open);
     let doors = "198.18.0.1 53\n198.18.0.1 8080\n198.18.0.2 53\n198.18.0.2 8080\n\
                  198.19.0.1 53\n198.19.0.1 8080\n198.18.1.0 53\n198.18.1.0 8080";
     assert_eq!(open, doors);
     // Root inside that adds routes of its own gets no further than the proxy namespace.
     let routes = "ip route add default via 198.19.0.1 && ip -6 route add default dev gate0";
-    stdout_text(&cell.run("sh", &["-c", routes]));
+    stdout_text(&jail.run("sh", &["-c", routes]));
     let program = format!(
         "import socket
 for at in ('{PRIVATE_V4}', '10.99.0.1', '127.77.0.1', '198.19.0.1', '198.19.0.2', '192.0.2.1'):
@@ -305,6 +305,6 @@ for at in ('{PRIVATE_V4}', '10.99.0.1', '127.77.0.1', '198.19.0.1', '198.19.0.2'
         pass
 print('no further')"
     );
-    assert_eq!(cell.python(&program), "no further");
+    assert_eq!(jail.python(&program), "no further");
     assert_eq!(visits.load(Ordering::SeqCst), 0);
 }

@@ -28,7 +28,7 @@ struct Inside {
 }
 
 impl Inside {
-    fn new(cell: &NetnsFixture, address: &str) -> Self {
+    fn new(jail: &NetnsFixture, address: &str) -> Self {
         let program = format!(
             "import socket, sys, threading
 family = socket.AF_INET6 if ':' in '{address}' else socket.AF_INET
@@ -43,7 +43,7 @@ def echo(peer):
 while True:
     threading.Thread(target=echo, args=(server.accept()[0],), daemon=True).start()"
         );
-        let mut child = cell
+        let mut child = jail
             .command("/usr/bin/python3")
             .args(["-c", &program])
             .stdout(Stdio::piped())
@@ -73,49 +73,49 @@ fn speak(stream: &mut TcpStream) {
 }
 
 fn handed_out() {
-    let cell = NetnsFixture::new();
-    let mut gate = cell.start_proxy(&["web.test"]).expect("a gate");
+    let jail = NetnsFixture::new();
+    let mut proxy = jail.start_proxy(&["web.test"]).expect("a gate");
     for address in ["127.0.0.1", "0.0.0.0", "::1"] {
-        let server = Inside::new(&cell, address);
-        gate.request_connection(server.port).expect("asked");
-        let ProxyOutcome::Connected(mut stream) = wait_outcome(&gate) else {
+        let server = Inside::new(&jail, address);
+        proxy.request_connection(server.port).expect("asked");
+        let ProxyOutcome::Connected(mut stream) = wait_outcome(&proxy) else {
             panic!("{address}: not connected");
         };
         speak(&mut stream);
     }
-    gate.request_connection(1).expect("asked");
+    proxy.request_connection(1).expect("asked");
     assert!(matches!(
-        wait_outcome(&gate),
+        wait_outcome(&proxy),
         ProxyOutcome::Refused(Errno::CONNREFUSED)
     ));
 }
 
 fn forwarded() {
-    let cell = NetnsFixture::new();
-    let mut gate = cell.start_proxy(&[]).expect("a gate");
-    let server = Inside::new(&cell, "127.0.0.1");
-    gate.request_forward(0, server.port).expect("asked");
-    let ProxyOutcome::Forwarding(port) = wait_outcome(&gate) else {
+    let jail = NetnsFixture::new();
+    let mut proxy = jail.start_proxy(&[]).expect("a gate");
+    let server = Inside::new(&jail, "127.0.0.1");
+    proxy.request_forward(0, server.port).expect("asked");
+    let ProxyOutcome::Forwarding(port) = wait_outcome(&proxy) else {
         panic!("not forwarding");
     };
     let mut streams: Vec<TcpStream> = (0..20)
         .map(|_| TcpStream::connect(("127.0.0.1", port)).expect("open"))
         .collect();
     streams.iter_mut().for_each(speak);
-    gate.request_forward(port, server.port).expect("asked");
+    proxy.request_forward(port, server.port).expect("asked");
     assert!(matches!(
-        wait_outcome(&gate),
+        wait_outcome(&proxy),
         ProxyOutcome::Refused(Errno::ADDRINUSE)
     ));
     // Without a listener inside the connection ends.
-    gate.request_forward(0, 1).expect("asked");
-    let ProxyOutcome::Forwarding(dead) = wait_outcome(&gate) else {
+    proxy.request_forward(0, 1).expect("asked");
+    let ProxyOutcome::Forwarding(dead) = wait_outcome(&proxy) else {
         panic!("not forwarding");
     };
     let mut stream = TcpStream::connect(("127.0.0.1", dead)).expect("open");
     assert!(!matches!(stream.read(&mut [0; 1]), Ok(1..)));
     // Closed again; existing connections continue.
-    gate.remove_forward(port).expect("asked");
+    proxy.remove_forward(port).expect("asked");
     let limit = Instant::now() + PATIENCE;
     while TcpStream::connect(("127.0.0.1", port)).is_ok() {
         assert!(Instant::now() < limit, "the port stays open");
@@ -124,15 +124,15 @@ fn forwarded() {
 }
 
 fn nothing_added() {
-    let cell = NetnsFixture::new();
-    let _gate = cell.start_proxy(&[]).expect("a gate");
+    let jail = NetnsFixture::new();
+    let _gate = jail.start_proxy(&[]).expect("a gate");
     let list = "ls /sys/class/net 2>/dev/null | grep gate; ip route; ip -br link | wc -l";
-    assert_eq!(stdout_text(&cell.run("sh", &["-c", list])), "1");
+    assert_eq!(stdout_text(&jail.run("sh", &["-c", list])), "1");
 }
 
 fn stuck() {
-    let cell = NetnsFixture::new();
-    let mut gate = cell.start_proxy(&[]).expect("a gate");
+    let jail = NetnsFixture::new();
+    let mut proxy = jail.start_proxy(&[]).expect("a gate");
     let program = "import socket, sys
 server = socket.socket()
 server.bind(('127.0.0.1', 0))
@@ -140,7 +140,7 @@ server.listen(0)
 fill = [socket.create_connection(server.getsockname()) for _ in range(1)]
 print(server.getsockname()[1], flush=True)
 sys.stdin.read()";
-    let mut full = cell
+    let mut full = jail
         .command("/usr/bin/python3")
         .args(["-c", program])
         .stdin(Stdio::piped())
@@ -151,16 +151,16 @@ sys.stdin.read()";
     let stdout = full.stdout.as_mut().expect("piped");
     std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).expect("a port");
     let port: u16 = line.trim().parse().expect("a port");
-    let server = Inside::new(&cell, "127.0.0.1");
-    gate.request_connection(port).expect("asked");
-    gate.request_connection(server.port).expect("asked");
-    let first = wait_outcome(&gate);
+    let server = Inside::new(&jail, "127.0.0.1");
+    proxy.request_connection(port).expect("asked");
+    proxy.request_connection(server.port).expect("asked");
+    let first = wait_outcome(&proxy);
     let ProxyOutcome::Connected(mut stream) = first else {
         panic!("{first:?}");
     };
     speak(&mut stream);
     assert!(matches!(
-        wait_outcome(&gate),
+        wait_outcome(&proxy),
         ProxyOutcome::Refused(Errno::TIMEDOUT)
     ));
     drop(full.stdin.take());

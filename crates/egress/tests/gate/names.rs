@@ -43,13 +43,13 @@ def address(answer):
     return socket.inet_ntoa(answer[at + 12:at + 16])
 ";
 
-fn python(cell: &NetnsFixture, program: &str) -> String {
-    cell.python(&format!("{CLIENT}{program}"))
+fn python(jail: &NetnsFixture, program: &str) -> String {
+    jail.python(&format!("{CLIENT}{program}"))
 }
 
 fn answers() {
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&["web.test", "*.below.test"])
         .expect("a gate");
     let program = "
@@ -65,12 +65,12 @@ for name in ('evil.test', 'below.test', 'xbelow.test', 'test', '', '1.0.18.198.i
 assert b'not in the allow list' in udp(query('evil.test', edns=True))
 assert code(udp(query('web.test', flags=0x2900))) == 4
 print('good')";
-    assert_eq!(python(&cell, program), "good");
+    assert_eq!(python(&jail, program), "good");
 }
 
 fn spellings() {
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&["web.test", "*.below.test"])
         .expect("a gate");
     let program = "
@@ -91,12 +91,12 @@ assert len(long) == 243 and address(udp(query(long)))
 assert code(udp(query('b' + long[1:] + '.' + 'evil'))) == 3
 assert code(udp(query('a' * 64 + '.below.test'))) == 1
 print('good')";
-    assert_eq!(python(&cell, program), "good");
+    assert_eq!(python(&jail, program), "good");
 }
 
 fn library() {
-    let cell = NetnsFixture::new();
-    let _gate = cell.start_proxy(&["web.test"]).expect("a gate");
+    let jail = NetnsFixture::new();
+    let _gate = jail.start_proxy(&["web.test"]).expect("a gate");
     let program = "
 import time
 assert socket.gethostbyname('WEB.test.').startswith('198.18.')
@@ -110,5 +110,5 @@ except socket.gaierror as error:
     assert error.errno == socket.EAI_NONAME, error
 assert time.time() - began < 1
 print('good')";
-    assert_eq!(python(&cell, program), "good");
+    assert_eq!(python(&jail, program), "good");
 }

@@ -38,13 +38,13 @@ pub(crate) const CASES: &[ProxyTestCase] = &[
 
 fn allowed() {
     let port = serve_http(UPSTREAM, "hello from outside");
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&[&format!("web.test:{port}")])
         .expect("a gate");
     let url = format!("http://WEB.test:{port}/");
     let began = Instant::now();
-    let text = stdout_text(&cell.run("curl", &["-sS", "--noproxy", "*", &url]));
+    let text = stdout_text(&jail.run("curl", &["-sS", "--noproxy", "*", &url]));
     assert_eq!(text, "hello from outside");
     assert!(
         began.elapsed() < Duration::from_millis(900),
@@ -54,8 +54,8 @@ fn allowed() {
 }
 
 fn other_name() {
-    let cell = NetnsFixture::new();
-    let _gate = cell.start_proxy(&["web.test"]).expect("a gate");
+    let jail = NetnsFixture::new();
+    let _gate = jail.start_proxy(&["web.test"]).expect("a gate");
     for name in [
         "evil.test",
         "web.test.evil.test",
@@ -63,7 +63,7 @@ fn other_name() {
         "xweb.test",
     ] {
         let began = Instant::now();
-        let output = cell.run("curl", &["-sS", &format!("http://{name}/")]);
+        let output = jail.run("curl", &["-sS", &format!("http://{name}/")]);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(6), "{message}");
         assert!(message.contains("Could not resolve host"), "{message}");
@@ -73,20 +73,20 @@ fn other_name() {
             began.elapsed()
         );
         let expected = ("refused".to_owned(), "not in the allow list".to_owned());
-        assert_eq!(cell.decision(name), expected);
+        assert_eq!(jail.decision(name), expected);
     }
 }
 
 fn other_port() {
     let port = serve_http(UPSTREAM, "not for you");
-    let cell = NetnsFixture::new();
+    let jail = NetnsFixture::new();
     let rules = [format!("web.test:{port}"), "api.test:8081".to_owned()];
-    let gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
+    let proxy = jail.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
     // A port of no rule, and one of another name's rule.
     for port in [8080, 8081] {
         let url = format!("http://web.test:{port}/");
         let began = Instant::now();
-        let output = cell.run("curl", &["-sS", &url]);
+        let output = jail.run("curl", &["-sS", &url]);
         assert!(
             matches!(output.status.code(), Some(7 | 52 | 56)),
             "{output:?}"
@@ -94,13 +94,13 @@ fn other_port() {
         assert!(began.elapsed() < Duration::from_secs(2));
     }
     let expected = "this port is not in the allow list";
-    assert_eq!(cell.decision("web.test").1, expected);
-    gate.shutdown();
+    assert_eq!(jail.decision("web.test").1, expected);
+    proxy.shutdown();
 }
 
 fn other_address() {
-    let cell = NetnsFixture::new();
-    let _gate = cell.start_proxy(&["web.test"]).expect("a gate");
+    let jail = NetnsFixture::new();
+    let _gate = jail.start_proxy(&["web.test"]).expect("a gate");
     let program = format!(
         "import socket, time
 for family, address in ((2, '{PRIVATE_V4}'), (2, '192.0.2.1'), (2, '8.8.8.8'), (10, '2001:db8::1')):
@@ -114,7 +114,7 @@ for family, address in ((2, '{PRIVATE_V4}'), (2, '192.0.2.1'), (2, '8.8.8.8'), (
         assert time.time() - began < 1
 print('unreachable')"
     );
-    assert_eq!(cell.python(&program), "unreachable");
+    assert_eq!(jail.python(&program), "unreachable");
 }
 
 fn literal() {
@@ -122,20 +122,20 @@ fn literal() {
         serve_http(ip(PRIVATE_V4), "four"),
         serve_http(ip(PRIVATE_V6), "six"),
     );
-    let cell = NetnsFixture::new();
+    let jail = NetnsFixture::new();
     let rules = [
         format!("{PRIVATE_V4}:{four}"),
         format!("[{PRIVATE_V6}]:{six}"),
     ];
-    let _gate = cell.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
+    let _gate = jail.start_proxy(&[&rules[0], &rules[1]]).expect("a gate");
     for (url, text) in [
         (format!("http://{PRIVATE_V4}:{four}/"), "four"),
         (format!("http://[{PRIVATE_V6}]:{six}/"), "six"),
     ] {
-        assert_eq!(stdout_text(&cell.run("curl", &["-sS", &url])), text);
+        assert_eq!(stdout_text(&jail.run("curl", &["-sS", &url])), text);
     }
     // The rule's port in the other address family.
-    let output = cell.run("curl", &["-sS", &format!("http://{PRIVATE_V4}:{six}/")]);
+    let output = jail.run("curl", &["-sS", &format!("http://{PRIVATE_V4}:{six}/")]);
     assert!(!output.status.success());
 }
 
@@ -145,47 +145,47 @@ fn ip(text: &str) -> std::net::IpAddr {
 
 fn network() {
     let port = serve_http(ip(PUBLIC_V4), "from a network");
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&[&format!("10.99.0.0/24:{port}")])
         .expect("a gate");
     let url = format!("http://{PUBLIC_V4}:{port}/");
     assert_eq!(
-        stdout_text(&cell.run("curl", &["-sS", &url])),
+        stdout_text(&jail.run("curl", &["-sS", &url])),
         "from a network"
     );
-    let beside = cell.run("curl", &["-sS", &format!("http://10.99.1.1:{port}/")]);
+    let beside = jail.run("curl", &["-sS", &format!("http://10.99.1.1:{port}/")]);
     assert_eq!(beside.status.code(), Some(7));
 }
 
 fn wide() {
     let port = server(ip(PRIVATE_V4), |mut stream| drop(stream.write_all(b"no")));
     let six = server(ip(PRIVATE_V6), |mut stream| drop(stream.write_all(b"no")));
-    let cell = NetnsFixture::new();
+    let jail = NetnsFixture::new();
     let rules = [format!("0.0.0.0/0:{port}"), format!("[::]/0:{six}")];
     let rules = [rules[0].as_str(), rules[1].as_str(), "10.0.0.0/8:1"];
-    let _gate = cell.start_proxy(&rules).expect("a gate");
-    let reached = cell.run("curl", &["-sS", &format!("http://{PRIVATE_V4}:{port}/")]);
+    let _gate = jail.start_proxy(&rules).expect("a gate");
+    let reached = jail.run("curl", &["-sS", &format!("http://{PRIVATE_V4}:{port}/")]);
     assert!(!reached.status.success(), "{reached:?}");
-    assert!(cell.decision(PRIVATE_V4).1.contains("private"));
-    let reached = cell.run("curl", &["-sS", &format!("http://[{PRIVATE_V6}]:{six}/")]);
+    assert!(jail.decision(PRIVATE_V4).1.contains("private"));
+    let reached = jail.run("curl", &["-sS", &format!("http://[{PRIVATE_V6}]:{six}/")]);
     assert!(!reached.status.success(), "{reached:?}");
-    assert!(cell.decision(PRIVATE_V6).1.contains("private"));
+    assert!(jail.decision(PRIVATE_V6).1.contains("private"));
     // A network that names the range, but not this machine's own address in it.
-    drop(cell);
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    drop(jail);
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&[&format!("10.98.0.0/16:{port}")])
         .expect("a gate");
-    let reached = cell.run("curl", &["-sS", &format!("http://{PRIVATE_V4}:{port}/")]);
+    let reached = jail.run("curl", &["-sS", &format!("http://{PRIVATE_V4}:{port}/")]);
     assert!(!reached.status.success(), "{reached:?}");
-    assert!(cell.decision(PRIVATE_V4).1.contains("this machine's own"));
+    assert!(jail.decision(PRIVATE_V4).1.contains("this machine's own"));
 }
 
 fn own_ports() {
     let port = serve_http(UPSTREAM, "outside");
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&[&format!("web.test:{port}")])
         .expect("a gate");
     let program = format!(
@@ -201,7 +201,7 @@ for family, address in ((2, '0.0.0.0'), (10, '::')):
     print(urllib.request.urlopen('http://web.test:{port}/').read().decode())
     server.close()"
     );
-    assert_eq!(cell.python(&program), "outside\noutside");
+    assert_eq!(jail.python(&program), "outside\noutside");
 }
 
 fn half_closed() {
@@ -210,8 +210,8 @@ fn half_closed() {
         stream.read_to_end(&mut all).expect("until its end");
         drop(write!(stream, "got {}", all.len()));
     });
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&[&format!("sum.test:{port}")])
         .expect("a gate");
     let program = format!(
@@ -221,7 +221,7 @@ s.sendall(b'x' * 1000)
 s.shutdown(socket.SHUT_WR)
 print(s.makefile().read())"
     );
-    assert_eq!(cell.python(&program), "got 1000");
+    assert_eq!(jail.python(&program), "got 1000");
     // The other way round: the server ends first and still reads.
     let (told, heard) = std::sync::mpsc::channel();
     let port = server(UPSTREAM, move |mut stream| {
@@ -232,9 +232,9 @@ print(s.makefile().read())"
         told.send(all.len()).expect("heard");
     });
     let _gate = {
-        drop(cell);
-        let cell = NetnsFixture::new();
-        let gate = cell
+        drop(jail);
+        let jail = NetnsFixture::new();
+        let proxy = jail
             .start_proxy(&[&format!("sum.test:{port}")])
             .expect("a gate");
         let program = format!(
@@ -244,16 +244,16 @@ print(s.makefile().read())
 s.sendall(b'y' * 5000)
 s.close()"
         );
-        assert_eq!(cell.python(&program), "bye");
-        (gate, cell)
+        assert_eq!(jail.python(&program), "bye");
+        (proxy, jail)
     };
     assert_eq!(heard.recv_timeout(crate::support::PATIENCE), Ok(5000));
 }
 
 fn much() {
     let port = serve_echo(UPSTREAM);
-    let cell = NetnsFixture::new();
-    let mut gate = cell
+    let jail = NetnsFixture::new();
+    let mut proxy = jail
         .start_proxy(&[&format!("echo.test:{port}")])
         .expect("a gate");
     let program = format!(
@@ -269,10 +269,10 @@ while piece := s.recv(1 << 16):
     got.update(piece)
 print(got.hexdigest() == hashlib.sha256(data).hexdigest())"
     );
-    assert_eq!(cell.python(&program), "True");
+    assert_eq!(jail.python(&program), "True");
     loop {
-        gate.request_counts().expect("asked");
-        if let crate::support::ProxyOutcome::Counted(counts) = crate::support::wait_outcome(&gate)
+        proxy.request_counts().expect("asked");
+        if let crate::support::ProxyOutcome::Counted(counts) = crate::support::wait_outcome(&proxy)
             && counts.bytes_in == 32 << 20
         {
             assert_eq!(counts.bytes_out, 32 << 20);
@@ -289,8 +289,8 @@ fn resets() {
         let linger = Some(Duration::ZERO);
         rustix::net::sockopt::set_socket_linger(&stream, linger).expect("set");
     });
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&[&format!("rude.test:{port}"), "rude.test:1"])
         .expect("a gate");
     let program = format!(
@@ -303,41 +303,41 @@ for port in ({port}, 1):
     except ConnectionError as error:
         print(type(error).__name__)"
     );
-    let said = cell.python(&program);
+    let said = jail.python(&program);
     assert!(said.lines().all(|line| line.ends_with("Error")), "{said}");
-    let (decision, reason) = cell.decision("rude.test");
+    let (decision, reason) = jail.decision("rude.test");
     assert_eq!(decision, "failed");
     assert!(reason.contains("refused"), "{reason}");
 }
 
 fn dead() {
     let port = serve_http(UPSTREAM, "alive");
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&[&format!("dead.test:{port}"), "missing.test"])
         .expect("a gate");
     let url = format!("http://dead.test:{port}/");
-    assert_eq!(stdout_text(&cell.run("curl", &["-sS", &url])), "alive");
+    assert_eq!(stdout_text(&jail.run("curl", &["-sS", &url])), "alive");
     let began = Instant::now();
-    let output = cell.run("curl", &["-sS", "http://missing.test/"]);
+    let output = jail.run("curl", &["-sS", "http://missing.test/"]);
     assert!(!output.status.success());
     assert!(began.elapsed() < Duration::from_secs(2));
     let expected = (
         "failed".to_owned(),
         "the name is not found outside".to_owned(),
     );
-    assert_eq!(cell.decision("missing.test"), expected);
+    assert_eq!(jail.decision("missing.test"), expected);
 }
 
 fn logged() {
     let port = serve_http(UPSTREAM, "ok");
-    let cell = NetnsFixture::new();
-    let gate = cell
+    let jail = NetnsFixture::new();
+    let proxy = jail
         .start_proxy(&[&format!("web.test:{port}")])
         .expect("a gate");
     let url = format!("http://web.test:{port}/");
-    assert_eq!(stdout_text(&cell.run("curl", &["-sS", &url])), "ok");
-    let line = cell.log_entries("web.test").pop().expect("one");
+    assert_eq!(stdout_text(&jail.run("curl", &["-sS", &url])), "ok");
+    let line = jail.log_entries("web.test").pop().expect("one");
     assert_eq!(line["port"], port);
     assert_eq!(line["address"], "127.77.0.1");
     assert_eq!(line["decision"], "allowed");
@@ -345,44 +345,44 @@ fn logged() {
         line["at"].as_str().is_some_and(|at| at.ends_with('Z')),
         "{line}"
     );
-    gate.shutdown();
-    let text = std::fs::read_to_string(cell.log_path()).expect("there");
+    proxy.shutdown();
+    let text = std::fs::read_to_string(jail.log_path()).expect("there");
     let last: serde_json::Value =
         serde_json::from_str(text.lines().last().expect("a summary")).expect("JSON");
     assert_eq!(last["summary"]["connections"], 1, "{text}");
 }
 
 fn ends() {
-    let cell = NetnsFixture::new();
-    let gate = cell.start_proxy(&["web.test"]).expect("a gate");
-    let children = format!("/proc/{0}/task/{0}/children", gate.pid());
+    let jail = NetnsFixture::new();
+    let proxy = jail.start_proxy(&["web.test"]).expect("a gate");
+    let children = format!("/proc/{0}/task/{0}/children", proxy.pid());
     let ear = std::fs::read_to_string(&children).expect("it lives");
     let ear: i32 = ear.trim().parse().expect("one child");
     let ear = rustix::process::Pid::from_raw(ear).expect("a pid");
     let ear = rustix::process::pidfd_open(ear, rustix::process::PidfdFlags::empty());
     let ear = ear.expect("alive");
-    let name = std::fs::read_to_string(format!("/proc/{}/comm", gate.pid()));
+    let name = std::fs::read_to_string(format!("/proc/{}/comm", proxy.pid()));
     assert_eq!(name.expect("it lives").trim(), "ostler-gate");
-    gate.shutdown();
+    proxy.shutdown();
     assert!(crate::support::readable(std::os::fd::AsFd::as_fd(&ear)));
-    let gate = cell.start_proxy(&[]).expect("another gate");
-    drop(cell);
-    assert!(crate::support::readable(gate.pidfd()));
-    gate.shutdown();
+    let proxy = jail.start_proxy(&[]).expect("another gate");
+    drop(jail);
+    assert!(crate::support::readable(proxy.pidfd()));
+    proxy.shutdown();
 }
 
 fn quick() {
-    let cell = NetnsFixture::new();
+    let jail = NetnsFixture::new();
     let began = Instant::now();
-    let gate = cell
+    let proxy = jail
         .start_proxy(&["web.test", "10.0.0.0/8:5432"])
         .expect("a gate");
     let took = began.elapsed();
-    gate.shutdown();
+    proxy.shutdown();
     assert!(took < Duration::from_secs(2), "{took:?}");
     // Other connections of the same jail are not blocked.
     for _ in 0..3 {
-        cell.start_proxy(&["web.test"])
+        jail.start_proxy(&["web.test"])
             .expect("another gate")
             .shutdown();
     }

@@ -23,15 +23,15 @@ fn has(program: &str) -> bool {
 
 fn python_and_wget() {
     let port = serve_http(UPSTREAM, "hello");
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&[&format!("*.web.test:{port}")])
         .expect("a gate");
     let url = format!("http://www.web.test:{port}/");
     let program = format!("import urllib.request; print(urllib.request.urlopen('{url}').read())");
-    assert_eq!(cell.python(&program), "b'hello'");
+    assert_eq!(jail.python(&program), "b'hello'");
     if has("wget") {
-        assert_eq!(stdout_text(&cell.run("wget", &["-qO-", &url])), "hello");
+        assert_eq!(stdout_text(&jail.run("wget", &["-qO-", &url])), "hello");
     }
 }
 
@@ -40,8 +40,8 @@ fn node() {
         return;
     }
     let port = serve_http(UPSTREAM, "hello");
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&[&format!("web.test:{port}")])
         .expect("a gate");
     let program = format!(
@@ -51,7 +51,7 @@ fn node() {
     );
     let began = Instant::now();
     assert_eq!(
-        stdout_text(&cell.run("node", &["-e", &program])),
+        stdout_text(&jail.run("node", &["-e", &program])),
         "hello\nENOTFOUND"
     );
     assert!(
@@ -88,12 +88,12 @@ server.serve_forever()";
     let stdout = server.stdout.as_mut().expect("piped");
     std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).expect("a port");
     let port = line.trim();
-    let cell = NetnsFixture::new();
-    let _gate = cell
+    let jail = NetnsFixture::new();
+    let _gate = jail
         .start_proxy(&[&format!("git.test:{port}")])
         .expect("a gate");
     let url = format!("http://git.test:{port}/r/.git");
-    let listed = stdout_text(&cell.run("git", &["ls-remote", &url]));
+    let listed = stdout_text(&jail.run("git", &["ls-remote", &url]));
     drop(server.kill());
     drop(server.wait());
     assert!(listed.contains(&head), "{listed}");
@@ -128,27 +128,27 @@ fn static_program() {
         return;
     }
     let port = serve_http(UPSTREAM, "hello");
-    let cell = NetnsFixture::new();
-    let source = cell.dir.path().join("s.c");
+    let jail = NetnsFixture::new();
+    let source = jail.dir.path().join("s.c");
     std::fs::write(&source, STATIC_PROGRAM).expect("written");
-    let program = cell.dir.path().join("s");
+    let program = jail.dir.path().join("s");
     let compiled = Command::new("gcc")
         .args(["-static", "-w", "-o"])
         .arg(&program)
         .arg(&source)
         .output();
     stdout_text(&compiled.expect("gcc runs"));
-    let _gate = cell
+    let _gate = jail
         .start_proxy(&[&format!("web.test:{port}")])
         .expect("a gate");
     let program = program.to_str().expect("a plain path");
-    let text = stdout_text(&cell.run(program, &[&port.to_string()]));
+    let text = stdout_text(&jail.run(program, &[&port.to_string()]));
     assert!(text.ends_with("hello"), "{text}");
 }
 
 fn package_managers() {
-    let cell = NetnsFixture::new();
-    let _gate = cell.start_proxy(&["web.test"]).expect("a gate");
+    let jail = NetnsFixture::new();
+    let _gate = jail.start_proxy(&["web.test"]).expect("a gate");
     let index = "http://packages.test/simple";
     for (program, arguments) in [
         (
@@ -179,13 +179,13 @@ fn package_managers() {
             continue;
         }
         let began = Instant::now();
-        let output = cell.run(program, &arguments);
+        let output = jail.run(program, &arguments);
         assert!(!output.status.success(), "{output:?}");
         assert!(
             began.elapsed() < Duration::from_secs(40),
             "{program}: {:?}",
             began.elapsed()
         );
-        assert_eq!(cell.decision("packages.test").0, "refused");
+        assert_eq!(jail.decision("packages.test").0, "refused");
     }
 }

@@ -110,7 +110,7 @@ impl NetnsFixture {
         std::fs::write(&resolv, format!("nameserver {NAMESERVER}\n")).expect("written");
         let setup = "mount --bind \"$0\" /etc/resolv.conf && ip link set lo up && \
                      echo ready && exec cat";
-        let mut warden = Command::new("unshare")
+        let mut init_child = Command::new("unshare")
             .args(["-Urnm", "sh", "-c", setup])
             .arg(&resolv)
             .stdin(Stdio::piped())
@@ -118,10 +118,10 @@ impl NetnsFixture {
             .spawn()
             .expect("unshare runs");
         let mut ready = [0; 6];
-        let stdout = warden.stdout.as_mut().expect("piped");
+        let stdout = init_child.stdout.as_mut().expect("piped");
         stdout.read_exact(&mut ready).expect("the warden is ready");
         Self {
-            init_process: warden,
+            init_process: init_child,
             dir,
         }
     }
@@ -274,10 +274,10 @@ pub(crate) fn serve_echo(address: impl Into<IpAddr>) -> u16 {
 }
 
 /// Waits for the egress proxy's next response.
-pub(crate) fn wait_answer(gate: &EgressClient) -> EgressResponse {
+pub(crate) fn wait_answer(proxy: &EgressClient) -> EgressResponse {
     loop {
-        assert!(readable(gate.as_fd()), "no answer");
-        if let Some(answer) = gate.try_receive().expect("the gate lives") {
+        assert!(readable(proxy.as_fd()), "no answer");
+        if let Some(answer) = proxy.try_receive().expect("the gate lives") {
             return answer;
         }
     }
@@ -300,8 +300,8 @@ pub(crate) enum ProxyOutcome {
 }
 
 /// As [`wait_answer`], with blocking sockets.
-pub(crate) fn wait_outcome(gate: &EgressClient) -> ProxyOutcome {
-    match wait_answer(gate) {
+pub(crate) fn wait_outcome(proxy: &EgressClient) -> ProxyOutcome {
+    match wait_answer(proxy) {
         EgressResponse::Connected { socket, .. } => {
             let stream = TcpStream::from(socket);
             stream.set_nonblocking(false).expect("set");

@@ -4,17 +4,17 @@ use std::process::{Command, Stdio};
 
 use ostler_model::{ByteString, NetworkAccess};
 
-use crate::support::{Room, has, is_root};
+use crate::support::{JailFixture, has, is_root};
 
 #[test]
 fn writing_outside_the_workspace() {
-    let room = Room::new();
-    let outside = room.outside.join("file");
+    let fixture = JailFixture::new();
+    let outside = fixture.outside.join("file");
     let script = format!(
         "echo x > '{}' ; echo x > /etc/ostler-test ; echo x > /usr/x ; echo x > /x ; mkdir /home/x ; echo x > /sys/x; true",
         outside.display()
     );
-    room.sh(&script).ok();
+    fixture.sh(&script).ok();
     assert_eq!(std::fs::read_to_string(outside).unwrap(), "host");
     for path in ["/etc/ostler-test", "/usr/x", "/x"] {
         assert!(!std::path::Path::new(path).exists(), "{path}");
@@ -23,13 +23,15 @@ fn writing_outside_the_workspace() {
 
 #[test]
 fn reading_what_is_not_shown() {
-    let room = Room::new();
-    room.sh("cat /etc/shadow").refused();
-    room.sh("cat ~/.ssh/id").refused();
-    room.sh(&format!("cat '{}/file'", room.outside.display()))
+    let fixture = JailFixture::new();
+    fixture.sh("cat /etc/shadow").refused();
+    fixture.sh("cat ~/.ssh/id").refused();
+    fixture
+        .sh(&format!("cat '{}/file'", fixture.outside.display()))
         .refused();
     assert_eq!(
-        room.sh("ls -A /root /home 2>/dev/null | grep -v : ")
+        fixture
+            .sh("ls -A /root /home 2>/dev/null | grep -v : ")
             .refused(),
         ""
     );
@@ -59,35 +61,35 @@ impl Drop for Victim {
 
 #[test]
 fn processes_of_the_host() {
-    let room = Room::new();
+    let fixture = JailFixture::new();
     let mut victim = Victim::new();
     let pid = victim.0.id();
-    room.sh(&format!("kill -9 {pid}")).refused();
-    let out = room.sh("ls /proc | grep '^[0-9]' | wc -l").ok();
+    fixture.sh(&format!("kill -9 {pid}")).refused();
+    let out = fixture.sh("ls /proc | grep '^[0-9]' | wc -l").ok();
     assert!(out.trim().parse::<u32>().unwrap() < 8, "{out}");
     // Not even the init.
-    room.sh("kill -9 1; cat /proc/1/cmdline").refused();
-    room.sh("cat /proc/1/environ").refused();
-    room.sh("head -c 1 /proc/1/maps | grep .").refused();
-    let _nobody_is_there_to_be_killed = room.sh("kill -9 -1");
+    fixture.sh("kill -9 1; cat /proc/1/cmdline").refused();
+    fixture.sh("cat /proc/1/environ").refused();
+    fixture.sh("head -c 1 /proc/1/maps | grep .").refused();
+    let _nobody_is_there_to_be_killed = fixture.sh("kill -9 -1");
     assert!(victim.0.try_wait().unwrap().is_none());
 }
 
 #[test]
 fn new_namespaces_and_mounts() {
-    let room = Room::new();
-    room.sh("unshare -U true").refused();
-    room.sh("unshare -m true").refused();
-    room.sh("mount -t tmpfs x /tmp").refused();
-    room.sh("umount /tmp").refused();
-    room.sh("mount -o remount,rw /usr").refused();
-    room.sh("chroot / true").refused();
+    let fixture = JailFixture::new();
+    fixture.sh("unshare -U true").refused();
+    fixture.sh("unshare -m true").refused();
+    fixture.sh("mount -t tmpfs x /tmp").refused();
+    fixture.sh("umount /tmp").refused();
+    fixture.sh("mount -o remount,rw /usr").refused();
+    fixture.sh("chroot / true").refused();
 }
 
 #[test]
 fn capabilities_and_setuid() {
-    let room = Room::new();
-    let status = room.sh("cat /proc/self/status").ok();
+    let fixture = JailFixture::new();
+    let status = fixture.sh("cat /proc/self/status").ok();
     for line in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
         assert!(
             status.contains(&format!("{line}:\t0000000000000000")),
@@ -96,26 +98,28 @@ fn capabilities_and_setuid() {
     }
     assert!(status.contains("NoNewPrivs:\t1"), "{status}");
     assert!(status.contains("Seccomp:\t2"), "{status}");
-    room.sh("cp /bin/true t && chmod u+s t").refused();
-    room.sh("cp /bin/true t && chmod 2755 t").refused();
+    fixture.sh("cp /bin/true t && chmod u+s t").refused();
+    fixture.sh("cp /bin/true t && chmod 2755 t").refused();
 }
 
 #[test]
 fn the_network() {
-    let room = Room::new();
+    let fixture = JailFixture::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     if has("python3") {
         let script = format!(
             "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)'"
         );
-        room.sh(&script).refused();
-        room.sh("python3 -c 'import socket; socket.create_connection((\"198.51.100.1\", 80), 5)'")
+        fixture.sh(&script).refused();
+        fixture
+            .sh("python3 -c 'import socket; socket.create_connection((\"198.51.100.1\", 80), 5)'")
             .refused();
-        room.sh("python3 -c 'import socket; s=socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b\"x\", (\"198.51.100.1\", 53))'").refused();
+        fixture.sh("python3 -c 'import socket; s=socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b\"x\", (\"198.51.100.1\", 53))'").refused();
     }
     assert_eq!(
-        room.sh("cat /proc/net/dev | tail -n +3 | grep -v ' lo:' | wc -l")
+        fixture
+            .sh("cat /proc/net/dev | tail -n +3 | grep -v ' lo:' | wc -l")
             .ok()
             .trim(),
         "0"
@@ -132,31 +136,31 @@ fn abstract_sockets_of_the_host() {
     let name = format!("ostler-test-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&name).unwrap();
     let _listener = UnixListener::bind_addr(&address).unwrap();
-    let room = Room::new();
+    let fixture = JailFixture::new();
     let script =
         format!("python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"\\0{name}\")'");
-    room.sh(&script).refused();
+    fixture.sh(&script).refused();
     // Landlock's scope, where the network is shared.
-    let mut confinement = room.confinement();
+    let mut confinement = fixture.confinement();
     confinement.network = NetworkAccess::Full;
-    room.sh_in(confinement, &script).refused();
+    fixture.sh_in(confinement, &script).refused();
 }
 
 #[test]
 fn what_protects_the_workspace() {
-    let room = Room::new();
-    let git = room.workspace.join(".git");
+    let fixture = JailFixture::new();
+    let git = fixture.workspace.join(".git");
     std::fs::create_dir(&git).unwrap();
     std::fs::write(git.join("config"), "mine").unwrap();
-    std::fs::write(room.workspace.join(".env"), "secret").unwrap();
-    let mut confinement = room.confinement();
+    std::fs::write(fixture.workspace.join(".env"), "secret").unwrap();
+    let mut confinement = fixture.confinement();
     confinement.protect = vec![
         ".git/hooks".into(),
         ".git/config".into(),
         "missing/x".into(),
     ];
-    confinement.hide = vec![ByteString::from(room.workspace.join(".env"))];
-    let sh = |script: &str| room.sh_in(confinement.clone(), script);
+    confinement.hide = vec![ByteString::from(fixture.workspace.join(".env"))];
+    let sh = |script: &str| fixture.sh_in(confinement.clone(), script);
     sh("echo '#!/bin/sh' > .git/hooks/pre-commit").refused();
     sh("echo x > .git/config").refused();
     sh("mv .git other").refused();
@@ -173,49 +177,52 @@ fn what_protects_the_workspace() {
     assert_eq!(std::fs::read_to_string(git.join("config")).unwrap(), "mine");
     assert!(git.join("hooks").is_dir());
     assert_eq!(
-        std::fs::read_to_string(room.workspace.join(".env")).unwrap(),
+        std::fs::read_to_string(fixture.workspace.join(".env")).unwrap(),
         "secret"
     );
 }
 
 #[test]
 fn links_in_protected_paths_are_not_followed_and_do_not_abort() {
-    let room = Room::new();
-    std::os::unix::fs::symlink(&room.outside, room.workspace.join(".git")).unwrap();
-    std::os::unix::fs::symlink("nowhere", room.workspace.join("dangling")).unwrap();
-    let mut confinement = room.confinement();
+    let fixture = JailFixture::new();
+    std::os::unix::fs::symlink(&fixture.outside, fixture.workspace.join(".git")).unwrap();
+    std::os::unix::fs::symlink("nowhere", fixture.workspace.join("dangling")).unwrap();
+    let mut confinement = fixture.confinement();
     confinement.protect = vec![".git/hooks".into(), "dangling".into()];
-    confinement.hide = vec![ByteString::from(room.workspace.join("dangling"))];
-    room.sh_in(confinement, "true").ok();
-    assert!(!room.outside.join("hooks").exists());
+    confinement.hide = vec![ByteString::from(fixture.workspace.join("dangling"))];
+    fixture.sh_in(confinement, "true").ok();
+    assert!(!fixture.outside.join("hooks").exists());
 }
 
 #[test]
 fn a_git_file_of_a_worktree_cannot_be_redirected() {
-    let room = Room::new();
-    std::fs::write(room.workspace.join(".git"), "gitdir: /x").unwrap();
-    let mut confinement = room.confinement();
+    let fixture = JailFixture::new();
+    std::fs::write(fixture.workspace.join(".git"), "gitdir: /x").unwrap();
+    let mut confinement = fixture.confinement();
     confinement.protect = vec![".git/hooks".into()];
-    room.sh_in(confinement.clone(), "echo gitdir: /tmp > .git")
+    fixture
+        .sh_in(confinement.clone(), "echo gitdir: /tmp > .git")
         .refused();
-    room.sh_in(confinement, "mv .git x").refused();
+    fixture.sh_in(confinement, "mv .git x").refused();
 }
 
 #[test]
 fn links_out_of_the_workspace_lead_nowhere() {
-    let room = Room::new();
-    std::os::unix::fs::symlink(&room.outside, room.workspace.join("out")).unwrap();
-    room.sh("cat out/file").refused();
-    room.sh("ln -s /proc/1/root r && ls r/etc/hostname")
+    let fixture = JailFixture::new();
+    std::os::unix::fs::symlink(&fixture.outside, fixture.workspace.join("out")).unwrap();
+    fixture.sh("cat out/file").refused();
+    fixture
+        .sh("ln -s /proc/1/root r && ls r/etc/hostname")
         .refused();
-    room.sh(&format!("ln '{}/file' hard", room.outside.display()))
+    fixture
+        .sh(&format!("ln '{}/file' hard", fixture.outside.display()))
         .refused();
 }
 
 #[test]
 fn ids_of_root_are_nobodys() {
-    let room = Room::new();
-    let map = room.sh("cat /proc/self/uid_map").ok();
+    let fixture = JailFixture::new();
+    let map = fixture.sh("cat /proc/self/uid_map").ok();
     let numbers: Vec<u32> = map
         .split_whitespace()
         .map(|it| it.parse().unwrap())
@@ -230,10 +237,10 @@ fn ids_of_root_are_nobodys() {
 
 #[test]
 fn a_workspace_that_is_gone_is_an_error_with_its_path() {
-    let room = Room::new();
-    let mut confinement = room.confinement();
-    confinement.workspace = Some(ByteString::from(room.outside.join("gone")));
-    let error = room.try_sh(confinement, "true").unwrap_err().to_string();
+    let fixture = JailFixture::new();
+    let mut confinement = fixture.confinement();
+    confinement.workspace = Some(ByteString::from(fixture.outside.join("gone")));
+    let error = fixture.try_sh(confinement, "true").unwrap_err().to_string();
     assert!(
         error.starts_with("workspace on ") && error.contains("gone"),
         "{error}"
@@ -242,12 +249,12 @@ fn a_workspace_that_is_gone_is_an_error_with_its_path() {
 
 #[test]
 fn a_link_to_a_repository_inside_is_followed_and_cannot_be_replaced() {
-    let room = Room::new();
-    std::fs::create_dir(room.workspace.join("real")).unwrap();
-    std::os::unix::fs::symlink("real", room.workspace.join(".git")).unwrap();
-    let mut confinement = room.confinement();
+    let fixture = JailFixture::new();
+    std::fs::create_dir(fixture.workspace.join("real")).unwrap();
+    std::os::unix::fs::symlink("real", fixture.workspace.join(".git")).unwrap();
+    let mut confinement = fixture.confinement();
     confinement.protect = vec![".git/hooks".into(), ".git/config".into()];
-    let sh = |script: &str| room.sh_in(confinement.clone(), script);
+    let sh = |script: &str| fixture.sh_in(confinement.clone(), script);
     sh("echo x > .git/hooks/pre-commit").refused();
     sh("echo x > real/hooks/pre-commit").refused();
     sh("mv real other").refused();

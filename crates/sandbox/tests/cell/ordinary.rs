@@ -5,7 +5,7 @@ use std::process::Command;
 
 use ostler_model::ByteString;
 
-use crate::support::{Room, is_root};
+use crate::support::{JailFixture, is_root};
 
 #[test]
 fn everything_as_an_ordinary_user() {
@@ -38,17 +38,22 @@ fn roots_commands_work_where_another_user_does_whose_directories_are_closed() {
     if !is_root() {
         return;
     }
-    let room = Room::new();
+    let fixture = JailFixture::new();
     let give =
         |path: &std::path::Path| std::os::unix::fs::chown(path, Some(1234), Some(1234)).unwrap();
-    let workspace = room.home.join("project");
+    let workspace = fixture.home.join("project");
     std::fs::create_dir(&workspace).unwrap();
     give(&workspace);
-    give(&room.home);
-    std::fs::set_permissions(&room.home, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let mut confinement = room.confinement();
+    give(&fixture.home);
+    std::fs::set_permissions(&fixture.home, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut confinement = fixture.confinement();
     confinement.workspace = Some(ByteString::from(workspace.as_path()));
-    let ran = crate::support::run(confinement, "echo x > x && id -u", &workspace, &room.home);
+    let ran = crate::support::run(
+        confinement,
+        "echo x > x && id -u",
+        &workspace,
+        &fixture.home,
+    );
     assert_eq!(ran.unwrap().ok(), "1234\n");
     use std::os::unix::fs::MetadataExt;
     assert_eq!(std::fs::metadata(workspace.join("x")).unwrap().uid(), 1234);

@@ -4,17 +4,17 @@ use std::fs;
 
 use ostler_sandbox::OverlayDirs;
 
-use crate::support::{Room, run_with};
+use crate::support::{JailFixture, run_with};
 
 #[test]
 fn writes_go_to_the_upper_directory_and_the_workspace_stays() {
-    let room = Room::new();
-    fs::write(room.workspace.join("old"), "old").unwrap();
-    fs::write(room.workspace.join("gone"), "gone").unwrap();
-    let (upper, work) = (room.outside.join("upper"), room.outside.join("work"));
+    let fixture = JailFixture::new();
+    fs::write(fixture.workspace.join("old"), "old").unwrap();
+    fs::write(fixture.workspace.join("gone"), "gone").unwrap();
+    let (upper, work) = (fixture.outside.join("upper"), fixture.outside.join("work"));
     fs::create_dir(&upper).unwrap();
     fs::create_dir(&work).unwrap();
-    let mut confinement = room.confinement();
+    let mut confinement = fixture.confinement();
     confinement.overlay = true;
     confinement.protect = vec![".git/hooks".into()];
     let overlay = OverlayDirs {
@@ -25,16 +25,16 @@ fn writes_go_to_the_upper_directory_and_the_workspace_stays() {
     let ran = run_with(
         confinement,
         script,
-        &room.workspace,
-        &room.home,
+        &fixture.workspace,
+        &fixture.home,
         Some(overlay),
     );
     assert_eq!(ran.unwrap().ok(), "oldd\nnew\nold\n");
     assert_eq!(
-        fs::read_to_string(room.workspace.join("old")).unwrap(),
+        fs::read_to_string(fixture.workspace.join("old")).unwrap(),
         "old"
     );
-    assert!(room.workspace.join("gone").exists() && !room.workspace.join("new").exists());
+    assert!(fixture.workspace.join("gone").exists() && !fixture.workspace.join("new").exists());
     assert_eq!(fs::read_to_string(upper.join("new")).unwrap(), "new\n");
     assert_eq!(fs::read_to_string(upper.join("old")).unwrap(), "oldmore\n");
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -44,15 +44,15 @@ fn writes_go_to_the_upper_directory_and_the_workspace_stays() {
             .file_type()
             .is_char_device()
     );
-    let own = fs::metadata(&room.workspace).unwrap().uid();
+    let own = fs::metadata(&fixture.workspace).unwrap().uid();
     assert_eq!(fs::metadata(upper.join("new")).unwrap().uid(), own);
 }
 
 #[test]
 fn an_overlay_without_its_directories_is_an_error() {
-    let room = Room::new();
-    let mut confinement = room.confinement();
+    let fixture = JailFixture::new();
+    let mut confinement = fixture.confinement();
     confinement.overlay = true;
-    let error = room.try_sh(confinement, "true").unwrap_err().to_string();
+    let error = fixture.try_sh(confinement, "true").unwrap_err().to_string();
     assert!(error.starts_with("overlay"), "{error}");
 }

@@ -11,14 +11,14 @@ use ostler_sandbox::{OverlayDirs, Sandbox, SandboxCommand, SandboxError, Sandbox
 
 pub(crate) const SHELL: &str = "/bin/sh";
 
-pub(crate) struct Room {
+pub(crate) struct JailFixture {
     pub(crate) _dir: tempfile::TempDir,
     pub(crate) workspace: PathBuf,
     pub(crate) home: PathBuf,
     pub(crate) outside: PathBuf,
 }
 
-impl Room {
+impl JailFixture {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().expect("done");
         let base = dir.path().canonicalize().expect("done");

@@ -9,24 +9,24 @@ use ostler_model::Limits;
 use ostler_sandbox::{Sandbox, SandboxCommand, SandboxStdio};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
-use crate::support::{Room, environment, has};
+use crate::support::{JailFixture, environment, has};
 
-fn on_a_terminal(room: &Room, script: &str) -> String {
+fn on_a_terminal(fixture: &JailFixture, script: &str) -> String {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = openpt(flags).expect("done");
     unlockpt(&master).expect("done");
     let slave = ioctl_tiocgptpeer(&master, flags).expect("done");
     let argv = ["sh", "-c", script].map(|it| CString::new(it).expect("done"));
-    let env = environment(&room.home);
+    let env = environment(&fixture.home);
     let command = SandboxCommand {
         program: Path::new("/bin/sh"),
         argv: &argv,
         env: &env,
-        cwd: &room.workspace,
+        cwd: &fixture.workspace,
         stdio: SandboxStdio::Terminal(slave.as_fd()),
         overlay: None,
     };
-    let sandbox = Sandbox::new(room.confinement(), Limits::default());
+    let sandbox = Sandbox::new(fixture.confinement(), Limits::default());
     let mut child = sandbox.spawn(&command).expect("done");
     drop(slave);
     let mut output = Vec::new();
@@ -38,9 +38,9 @@ fn on_a_terminal(room: &Room, script: &str) -> String {
 
 #[test]
 fn the_terminal_has_a_name_and_can_be_opened_by_it() {
-    let room = Room::new();
+    let fixture = JailFixture::new();
     let told = on_a_terminal(
-        &room,
+        &fixture,
         "tty; echo by-name > $(tty); echo tty > /dev/tty; test -t 0 && echo is",
     );
     assert_eq!(told, "/dev/console\nby-name\ntty\nis\n");
@@ -51,10 +51,10 @@ fn terminals_can_be_made_inside() {
     if !has("python3") {
         return;
     }
-    let room = Room::new();
+    let fixture = JailFixture::new();
     let script = "python3 -c 'import pty, os
 m, s = pty.openpty(); print(os.ttyname(s))'";
-    assert_eq!(room.sh(script).ok(), "/dev/pts/0\n");
+    assert_eq!(fixture.sh(script).ok(), "/dev/pts/0\n");
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn nothing_can_be_typed_into_the_callers_terminal() {
     if !has("python3") {
         return;
     }
-    let room = Room::new();
+    let fixture = JailFixture::new();
     let script = "python3 -c 'import fcntl, termios
 fcntl.ioctl(0, termios.TIOCSTI, b\"x\")' 2>&1 | tail -1";
-    let told = on_a_terminal(&room, script);
+    let told = on_a_terminal(&fixture, script);
     assert!(told.contains("PermissionError"), "{told}");
 }

@@ -6,28 +6,28 @@ const DAEMONS: &str = "setsid sleep 300 & nohup sleep 301 >/dev/null 2>&1 & \
     (setsid sh -c 'sleep 302 & sleep 303' </dev/null >/dev/null 2>&1 &) ; echo up";
 
 pub(super) fn leftovers() {
-    each(|lab| {
-        let plan = lab.sh(DAEMONS);
+    each(|jailed| {
+        let plan = jailed.sh(DAEMONS);
         let id = plan.id;
-        let (done, took) = timed(|| lab.run(plan));
+        let (done, took) = timed(|| jailed.run(plan));
         assert_spawned(&done);
         assert_eq!((done.code(), done.out().as_str()), (Some(0), "up\n"));
         assert!(done.record.leftovers >= 4, "{:?}", done.record);
         assert!(done.record.survivors.is_empty());
         assert!(members(id).is_empty());
         assert!(took < Duration::from_secs(10), "{took:?}");
-        let done = lab.shell("sleep 0.02 & true");
+        let done = jailed.shell("sleep 0.02 & true");
         assert_eq!((done.code(), done.record.leftovers), (Some(0), 0));
     });
 }
 
 pub(super) fn kept() {
-    each(|lab| {
-        let mut plan = lab.sh("setsid sleep 300 & echo up");
+    each(|jailed| {
+        let mut plan = jailed.sh("setsid sleep 300 & echo up");
         plan.orphan_policy = OrphanPolicy::Keep;
         let id = plan.id;
-        lab.world.runtime.block_on(async {
-            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        jailed.fixture.runtime.block_on(async {
+            let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
             next_event(&mut handle, |report| {
                 matches!(report, ProcessEvent::Detached { .. }).then_some(())
             })
@@ -38,27 +38,27 @@ pub(super) fn kept() {
             assert!(record.survivors.is_empty() && record.leftovers == 0);
         });
         assert!(members(id).is_empty());
-        let mut plan = lab.sh("setsid sleep 0.4 & exit 0");
+        let mut plan = jailed.sh("setsid sleep 0.4 & exit 0");
         plan.orphan_policy = OrphanPolicy::Keep;
-        let done = lab.run(plan);
+        let done = jailed.run(plan);
         assert_eq!((done.code(), done.record.leftovers), (Some(0), 0));
         assert!(done.record.lived_ms >= 400, "{}", done.record.lived_ms);
-        let mut plan = lab.sh("setsid sleep 300 & exit 9");
+        let mut plan = jailed.sh("setsid sleep 300 & exit 9");
         plan.orphan_policy = OrphanPolicy::Keep;
-        let done = lab.run(plan);
+        let done = jailed.run(plan);
         assert_eq!((done.code(), done.record.leftovers), (Some(9), 1));
     });
 }
 
 pub(super) fn ladder() {
-    each(|lab| {
+    each(|jailed| {
         let script = "trap '' TERM HUP; (trap '' TERM; setsid sleep 300) & echo up; \
             while :; do sleep 0.05; done";
-        let mut plan = lab.sh(script);
+        let mut plan = jailed.sh(script);
         plan.timeouts.grace = Duration::from_millis(200);
-        let (id, dir) = (plan.id, lab.world.dir(plan.id));
-        let record = lab.world.runtime.block_on(async {
-            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        let (id, dir) = (plan.id, jailed.fixture.dir(plan.id));
+        let record = jailed.fixture.runtime.block_on(async {
+            let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
             wait_output(&mut handle, &dir, "up").await;
             let grace = Duration::from_millis(100);
             handle
@@ -79,11 +79,11 @@ pub(super) fn ladder() {
         assert!(record.survivors.is_empty() && members(id).is_empty());
         // A process that handles signals receives SIGTERM first.
         let mut plan =
-            lab.sh("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.02; done");
+            jailed.sh("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.02; done");
         plan.timeouts.grace = LONG;
-        let dir = lab.world.dir(plan.id);
-        lab.world.runtime.block_on(async {
-            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        let dir = jailed.fixture.dir(plan.id);
+        jailed.fixture.runtime.block_on(async {
+            let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
             wait_output(&mut handle, &dir, "up").await;
             handle
                 .control
@@ -98,12 +98,12 @@ pub(super) fn ladder() {
 }
 
 pub(super) fn timeouts() {
-    each(|lab| {
-        let mut plan = lab.sh("(setsid sleep 300) & sleep 300");
+    each(|jailed| {
+        let mut plan = jailed.sh("(setsid sleep 300) & sleep 300");
         plan.timeouts.wall = Some(Duration::from_millis(200));
         plan.timeouts.grace = Duration::from_millis(100);
         let id = plan.id;
-        let done = lab.run(plan);
+        let done = jailed.run(plan);
         let LeaderOutcome::Ended {
             kill_reason: ladder,
             ..

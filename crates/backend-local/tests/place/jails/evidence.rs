@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) async fn look(lab: &Lab, id: ExecutionId) -> ostler_model::TreeSnapshot {
+pub(super) async fn look(jailed: &JailFixture, id: ExecutionId) -> ostler_model::TreeSnapshot {
     let all = SnapshotRequest {
         disk: true,
         listeners: true,
@@ -10,7 +10,7 @@ pub(super) async fn look(lab: &Lab, id: ExecutionId) -> ostler_model::TreeSnapsh
         foreground: true,
     };
     loop {
-        if let Ok(seen) = lab.world.place.snapshot(id, all).await {
+        if let Ok(seen) = jailed.fixture.place.snapshot(id, all).await {
             return seen;
         }
     }
@@ -19,14 +19,14 @@ pub(super) async fn look(lab: &Lab, id: ExecutionId) -> ostler_model::TreeSnapsh
 pub(super) fn observed() {
     const SERVER: &str = "import socket,sys\ns=socket.socket()\ns.bind(('127.0.0.1',8080))\n\
         s.listen()\nprint('up',flush=True)\nsys.stdin.read()";
-    each(|lab| {
-        let mut plan = lab.plan(&["/bin/sh", "-c", "python3 -c \"$1\"; true", "sh", SERVER]);
+    each(|jailed| {
+        let mut plan = jailed.plan(&["/bin/sh", "-c", "python3 -c \"$1\"; true", "sh", SERVER]);
         plan.io = LaunchIo::Piped;
-        let (id, dir) = (plan.id, lab.world.dir(plan.id));
-        lab.world.runtime.block_on(async {
-            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        let (id, dir) = (plan.id, jailed.fixture.dir(plan.id));
+        jailed.fixture.runtime.block_on(async {
+            let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
             wait_output(&mut handle, &dir, "up").await;
-            let seen = look(lab, id).await;
+            let seen = look(jailed, id).await;
             let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
             assert_eq!(names, ["sh", "python3"]);
             let [listener] = seen.listeners.as_slice() else {
@@ -44,19 +44,19 @@ pub(super) fn observed() {
 }
 
 pub(super) fn prompted() {
-    each(|lab| {
-        let mut plan = lab.sh("stty -echo; read line; echo $line");
+    each(|jailed| {
+        let mut plan = jailed.sh("stty -echo; read line; echo $line");
         plan.io = LaunchIo::Pty(TermSize { cols: 80, rows: 24 });
         let on_terminal = plan.id;
-        let mut piped = lab.sh("cat");
+        let mut piped = jailed.sh("cat");
         piped.io = LaunchIo::Piped;
         let on_pipe = piped.id;
-        lab.world.runtime.block_on(async {
-            let first = lab.world.place.spawn(plan).await.expect("born");
-            let second = lab.world.place.spawn(piped).await.expect("born");
+        jailed.fixture.runtime.block_on(async {
+            let first = jailed.fixture.place.spawn(plan).await.expect("born");
+            let second = jailed.fixture.place.spawn(piped).await.expect("born");
             let reads = async |id, echo| {
                 loop {
-                    let seen = look(lab, id).await.foreground;
+                    let seen = look(jailed, id).await.foreground;
                     if seen.is_some_and(|it| it.reads == Some(0) && it.echo == echo) {
                         return;
                     }
@@ -77,15 +77,15 @@ pub(super) fn prompted() {
 }
 
 pub(super) fn grown() {
-    each(|lab| {
-        let mut plan = lab.sh("head -c 3000000 /dev/urandom > new; echo done; sleep 300");
+    each(|jailed| {
+        let mut plan = jailed.sh("head -c 3000000 /dev/urandom > new; echo done; sleep 300");
         plan.limits.disk_bytes = Some(1 << 20);
-        std::fs::write(lab.workspace.path().join("old"), vec![1; 1 << 20]).expect("written");
-        let (id, dir) = (plan.id, lab.world.dir(plan.id));
-        lab.world.runtime.block_on(async {
-            let mut handle = lab.world.place.spawn(plan).await.expect("born");
+        std::fs::write(jailed.workspace.path().join("old"), vec![1; 1 << 20]).expect("written");
+        let (id, dir) = (plan.id, jailed.fixture.dir(plan.id));
+        jailed.fixture.runtime.block_on(async {
+            let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
             wait_output(&mut handle, &dir, "done").await;
-            let grown = look(lab, id).await.disk_bytes.expect("known");
+            let grown = look(jailed, id).await.disk_bytes.expect("known");
             assert!((3_000_000..3_100_000).contains(&grown), "{grown}");
             stop(&handle).await;
             wait_exit(handle).await;
@@ -94,10 +94,10 @@ pub(super) fn grown() {
 }
 
 pub(super) fn usage() {
-    each(|lab| {
+    each(|jailed| {
         let spin = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo over";
         let script = format!("(sh -c '{spin}' | cat) & wait");
-        let done = lab.run(lab.plan(&["/bin/sh", "-c", &script]));
+        let done = jailed.run(jailed.plan(&["/bin/sh", "-c", &script]));
         assert_spawned(&done);
         let used = done.record.usage;
         assert!(used.user_us + used.system_us > 10_000, "{used:?}");

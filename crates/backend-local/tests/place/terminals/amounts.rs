@@ -3,8 +3,8 @@
 use super::*;
 
 pub(super) fn last_words() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
         for number in 0..100 {
             for script in [
                 format!("printf 'word {number}'"),
@@ -12,7 +12,7 @@ pub(super) fn last_words() {
             ] {
                 let mut plan = on_terminal(sh(&script));
                 plan.timeouts.grace = Duration::ZERO;
-                let session = Session::begin(&world, plan).await;
+                let session = Session::begin(&fixture, plan).await;
                 let done = session.ends().await;
                 let text = output(&done.dir, StreamName::Pty);
                 assert_eq!(String::from_utf8_lossy(&text), format!("word {number}"));
@@ -22,10 +22,10 @@ pub(super) fn last_words() {
 }
 
 pub(super) fn ten_megabytes() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
         let script = "stty raw -echo; exec head -c 10000000 /dev/zero";
-        let session = Session::begin(&world, on_terminal(sh(script))).await;
+        let session = Session::begin(&fixture, on_terminal(sh(script))).await;
         let done = session.ends().await;
         assert_eq!(done.record.output_end, 10_000_000);
         assert!(
@@ -37,12 +37,12 @@ pub(super) fn ten_megabytes() {
 }
 
 pub(super) fn long_line() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let files = tempfile::tempdir().expect("a directory");
     let file = files.path().join("taken");
     let script = format!("stty -echo; echo here; exec cat >'{}'", file.display());
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, on_terminal(sh(&script))).await;
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, on_terminal(sh(&script))).await;
         session.shows("here").await;
         // A complete line of the kernel's length is accepted, and another one after it.
         let line = [vec![b'a'; 4_095], b"\n".to_vec()].concat();
@@ -73,7 +73,7 @@ pub(super) fn long_line() {
 
 pub(super) fn many_keys() {
     const TOTAL: usize = 10_000_000;
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let files = tempfile::tempdir().expect("a directory");
     let file = files.path().join("taken");
     let script = format!(
@@ -82,8 +82,8 @@ pub(super) fn many_keys() {
     );
     let byte = |at: usize| (at * 7 + at / 251).to_le_bytes()[0];
     let sent: Vec<u8> = (0..TOTAL).map(byte).collect();
-    world.runtime.block_on(async {
-        let mut session = Session::begin(&world, on_terminal(sh(&script))).await;
+    fixture.runtime.block_on(async {
+        let mut session = Session::begin(&fixture, on_terminal(sh(&script))).await;
         session.shows("here").await;
         let mut at = 0;
         while at < TOTAL {
@@ -97,10 +97,10 @@ pub(super) fn many_keys() {
 }
 
 pub(super) fn never_reads() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
         let script = "stty raw -echo; echo here; exec sleep 300";
-        let mut session = Session::begin(&world, on_terminal(sh(script))).await;
+        let mut session = Session::begin(&fixture, on_terminal(sh(script))).await;
         session.shows("here").await;
         let taken = session.types(&vec![b'x'; 64 * 1024]).await;
         assert!(taken > 0 && taken < 64 * 1024, "{taken}");
@@ -109,10 +109,10 @@ pub(super) fn never_reads() {
 }
 
 pub(super) fn end_of_input() {
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
         let plan = on_terminal(sh("stty -echo; echo here; cat; echo over"));
-        let mut session = Session::begin(&world, plan).await;
+        let mut session = Session::begin(&fixture, plan).await;
         session.shows("here").await;
         assert_eq!(session.types(b"no newline").await, 10);
         session.order(ControlCommand::CloseInput).await;
@@ -123,13 +123,13 @@ pub(super) fn end_of_input() {
 }
 
 pub(super) fn three_hundred() {
-    let world = BackendFixture::new();
+    let fixture = BackendFixture::new();
     let (sessions, took) = timed(|| {
-        world.runtime.block_on(async {
+        fixture.runtime.block_on(async {
             let mut sessions = Vec::new();
             for number in 0..300 {
                 let script = format!("echo here {number}.; exec cat");
-                let mut session = Session::begin(&world, on_terminal(sh(&script))).await;
+                let mut session = Session::begin(&fixture, on_terminal(sh(&script))).await;
                 session.shows(&format!("here {number}.")).await;
                 sessions.push(session);
             }
@@ -141,7 +141,7 @@ pub(super) fn three_hundred() {
         .iter()
         .map(|session| shim_of(members(session.id)[0]))
         .collect();
-    world.runtime.block_on(async {
+    fixture.runtime.block_on(async {
         let mut ends = tokio::task::JoinSet::new();
         for session in sessions {
             session.order(ControlCommand::Stop { grace: GRACE }).await;
