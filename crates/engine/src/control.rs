@@ -1,5 +1,5 @@
-//! What is done to a running tree's walls from outside: pausing it, and deciding about writes
-//! that were kept apart.
+//! Control of a running process tree from outside: freezing and thawing it, and decisions about the
+//! changes in its overlay workspace.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::info::{ExecutionInfo, LifecycleEvent};
 
-/// How long a freeze may take until it is answered, in milliseconds: the order's way, and as
-/// long as a place waits for every process to stand still.
+/// How long a freeze may take until its result arrives, in milliseconds: the command's way to the
+/// driver, plus the longest a backend waits for every process to be frozen.
 const FREEZE_ANSWER_MS: u64 = 5_000;
 
-/// The most changes one answer lists.
+/// The most changes one result lists.
 const CHANGES_MAX: usize = 100_000;
-/// The longest diff of one answer, in bytes.
+/// The longest diff of one result, in bytes.
 const DIFF_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 impl Engine {
-    /// Freezes the whole tree; returns when it stands still. One that is paused already stays so.
+    /// Freezes the whole tree; returns when it is frozen. A paused tree stays paused.
     ///
     /// # Errors
     /// When the caller does not see it, it has ended, or it cannot be frozen.
@@ -37,7 +37,7 @@ impl Engine {
         self.set_frozen(caller, id, true).await
     }
 
-    /// Lets a frozen tree go on.
+    /// Thaws a frozen tree.
     ///
     /// # Errors
     /// As for [`Engine::pause`].
@@ -63,7 +63,8 @@ impl Engine {
             by: caller.owner.principal.clone(),
             reply,
         };
-        // A driver that takes no more asks has just seen the end, or the engine's.
+        // A driver that accepts no more commands has just seen the end of the execution or of the
+        // engine.
         if entry
             .send_command(DriverCommand::Freeze(freeze))
             .await
@@ -85,8 +86,8 @@ impl Engine {
     /// Lists, shows, commits or discards what an execution wrote to its overlay.
     ///
     /// # Errors
-    /// When the caller does not see it, it has no overlay, it still runs (commit, discard), or
-    /// that was decided before.
+    /// When the caller does not see it, it has no overlay, it still runs (commit, discard), or a
+    /// decision was already made.
     pub async fn handle_overlay(
         &self,
         caller: &Caller,
@@ -106,7 +107,7 @@ impl Engine {
         }
         let by = caller.owner.principal.clone();
         let core = Arc::clone(&self.inner);
-        // What was begun is finished and recorded when the asker is gone, too.
+        // An operation that has begun is finished and recorded even when its caller is gone.
         let work = self.inner.tracker.spawn(async move {
             let _maintenance = match entry.is_finished() {
                 true => {
@@ -123,7 +124,7 @@ impl Engine {
 }
 
 impl EngineInner {
-    /// Carries out an order, and records a decision.
+    /// Executes an overlay request, and records a commit or discard.
     async fn execute_overlay_request(
         &self,
         entry: &ExecutionHandle,
@@ -137,7 +138,7 @@ impl EngineInner {
         response
     }
 
-    /// Records what became of changes, once.
+    /// Records the decision about the changes, once.
     fn record_overlay_outcome(
         &self,
         entry: &ExecutionHandle,
@@ -165,15 +166,15 @@ impl EngineInner {
                     owner,
                     record: Arc::new(record),
                 };
-                // Fails only where nobody listens.
+                // Fails only where there is no subscriber.
                 let _unheard = self.lifecycle_events.send(lifecycle_event).is_err();
             }
             Err(error) => tracing::error!(id = %entry.id, %error, "a decision is not on record"),
         }
     }
 
-    /// How many changes of an ended execution wait for a decision: created, changed, deleted.
-    /// None where none do.
+    /// How many changes of an ended execution wait for a decision: created, changed, deleted. None
+    /// where no change waits.
     pub(crate) async fn undecided_changes(&self, entry: &ExecutionHandle) -> Option<[u64; 3]> {
         if !has_overlay(entry) || entry.info().state.workspace.is_some() {
             return None;
@@ -194,8 +195,8 @@ impl EngineInner {
         }
     }
 
-    /// An execution is removed with its overlay: what waits for a decision is discarded, and
-    /// the ledger says so. Answers whether something waited.
+    /// Discards the undecided changes of an execution that is removed with its overlay, and records
+    /// that in the ledger. Returns whether there were any.
     pub(crate) async fn discard_overlay(&self, entry: &ExecutionHandle) -> bool {
         if !has_overlay(entry) || entry.info().state.workspace.is_some() {
             return false;
@@ -210,7 +211,7 @@ impl EngineInner {
             let by = entry.owner().principal.clone();
             self.record_overlay_outcome(entry, OverlayOutcome::Discarded, by, detail);
         }
-        // The layers may be deeper than a path is long; only the place takes them apart.
+        // The layers may be deeper than a path is long; only the backend can remove them.
         match self
             .backend
             .overlay(entry.id, OverlayRequest::Discard)
@@ -228,13 +229,13 @@ impl EngineInner {
     }
 }
 
-/// Whether what it wrote to its workspace was kept apart.
+/// Whether writes to its workspace went to an overlay.
 fn has_overlay(entry: &ExecutionHandle) -> bool {
     let sandbox = entry.spec.policy.confinement.as_ref();
     sandbox.is_some_and(|it| it.overlay && !it.without.contains(&Capability::Overlay))
 }
 
-/// The same order within what one answer may hold.
+/// The same request, clamped to what one result may hold.
 fn clamp_limits(request: OverlayRequest) -> OverlayRequest {
     match request {
         OverlayRequest::Changes { limit } => OverlayRequest::Changes {
@@ -248,7 +249,7 @@ fn clamp_limits(request: OverlayRequest) -> OverlayRequest {
     }
 }
 
-/// What an answer says of the fate of changes, where it is decided.
+/// What a result says about the decision on the changes, once there is one.
 fn decided_outcome(
     response: &Result<OverlayResponse, OverlayRequestError>,
 ) -> Option<OverlayOutcome> {

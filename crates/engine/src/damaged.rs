@@ -1,5 +1,5 @@
-//! Directories of executions whose `placeholder_spec.json` cannot be read: listed as lost, with the reason,
-//! until somebody removes them or their time is over.
+//! Execution directories whose `spec.json` cannot be read: listed as lost, with the reason, until
+//! somebody removes them or their retention ends.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -18,21 +18,21 @@ use crate::engine_inner::EngineInner;
 use crate::execution::ExecutionHandle;
 use crate::session_end::read_owner;
 
-/// Entries of the ledger read at once.
+/// Ledger entries read at once.
 const LEDGER_ENTRIES: usize = 4_096;
-/// What stands for a command nobody remembers.
+/// Stands for a command that is not recorded anywhere.
 const UNKNOWN_COMMAND: &str = "(unknown)";
 
-/// A directory that is no whole execution.
+/// An execution directory that is incomplete or unreadable.
 #[derive(Debug)]
 pub(crate) struct DamagedExecution {
     pub(crate) id: ExecutionId,
     pub(crate) dir: PathBuf,
-    /// What is wrong with it.
+    /// What is damaged, for people.
     pub(crate) reason: String,
 }
 
-/// What the ledger remembers of a request.
+/// What the ledger recorded of a request.
 #[derive(Debug)]
 struct RecordedRequest {
     owner: Owner,
@@ -40,7 +40,7 @@ struct RecordedRequest {
     cwd: Option<String>,
 }
 
-/// Ends what still runs of them, and lists them.
+/// Ends the processes that still run under these directories, and lists the executions as lost.
 pub(crate) async fn list_as_lost(core: &Arc<EngineInner>, damaged: Vec<DamagedExecution>) {
     if damaged.is_empty() {
         return;
@@ -59,7 +59,7 @@ pub(crate) async fn list_as_lost(core: &Arc<EngineInner>, damaged: Vec<DamagedEx
     }
 }
 
-/// What the ledger has of these requests; nothing where it cannot be read.
+/// What the ledger recorded of these requests; empty where it cannot be read.
 fn requests_from_ledger(
     ledger: Option<&LedgerReader>,
     ids: &[ExecutionId],
@@ -134,7 +134,7 @@ fn lost_execution(
     ExecutionHandle::new_ended(identity, damaged.dir.clone(), State::fold(&records), end)
 }
 
-/// The least that can be said of a request.
+/// A minimal spec for a request that is not recorded.
 fn placeholder_spec(
     core: &EngineInner,
     damaged: &DamagedExecution,
@@ -176,7 +176,7 @@ fn placeholder_spec(
     }
 }
 
-/// The user whose directory it is.
+/// The owner of the directory, as a local user.
 fn directory_owner(dir: &Path) -> Owner {
     let uid = dir
         .metadata()

@@ -1,11 +1,11 @@
-//! How much room there is for the state directory, in words.
+//! Free space of the state directory's file system, as text.
 
 use std::path::Path;
 
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 
-/// One clause about the file system of the state directory, for a refused write.
+/// One clause about the free space of the state directory's file system, for a refused write.
 pub(crate) fn describe(state_dir: &Path) -> String {
     let shown = state_dir.display();
     if let Err(error) = state_dir.metadata() {

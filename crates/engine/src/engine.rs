@@ -1,4 +1,4 @@
-//! The facade every face uses.
+//! [`Engine`], the facade that every API surface uses.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::{recover, session_end, stop};
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<EngineInner>,
-    /// Ends the engine's tasks with its last clone, where nobody shut it down.
+    /// Cancels the engine's tasks when its last clone is dropped without [`Engine::shutdown`].
     _alive: Arc<DropGuard>,
 }
 
@@ -43,12 +43,12 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Opens the state directory, takes the lock, and recovers what an earlier engine left:
-    /// each execution that had not finished is adopted, finished or lost (01 §3).
+    /// Opens the state directory, takes the lock, and recovers what an earlier engine left: each
+    /// execution that had not finished is adopted, finished or lost.
     ///
     /// # Errors
-    /// [`Error::HubGuard`] when another engine holds the directory, [`Error::Storage`] when it
-    /// cannot be made or read.
+    /// [`Error::Locked`] when another engine holds the directory, [`Error::Storage`] when it cannot
+    /// be made or read.
     pub async fn open(settings: Settings, backend: Arc<dyn Backend>) -> Result<Self, Error> {
         let core = EngineInner::open(settings, backend)?;
         let alive = CancellationToken::clone(&core.closing).drop_guard();
@@ -63,7 +63,7 @@ impl Engine {
         })
     }
 
-    /// Admits and starts; answers when the program runs. The id counts as given out.
+    /// Admits and starts a command; returns when the program runs. The id counts as disclosed.
     ///
     /// # Errors
     /// Everything admission refuses, and [`Error::SpawnFailed`] when the program could not be
@@ -77,7 +77,8 @@ impl Engine {
         Ok(guard.commit())
     }
 
-    /// As [`Engine::start`], but cancelled when the answer is dropped before it was kept (F7).
+    /// As [`Engine::start`], but the execution is cancelled when the returned guard is dropped
+    /// before it was committed.
     ///
     /// # Errors
     /// As [`Engine::start`].
@@ -91,9 +92,9 @@ impl Engine {
         Ok(guard)
     }
 
-    /// Whether this would be started now, were there a place: what is refused is refused as by
-    /// [`Engine::start`], and a person is asked where the policy wants that. Nothing is started,
-    /// and a yes is still there for the start.
+    /// Whether this request would be started now if a slot within the quota were free. What
+    /// admission refuses is refused as by [`Engine::start`]; where the policy wants an approval, a
+    /// person is asked for it. Nothing is started, and an approval stays valid for the start.
     ///
     /// # Errors
     /// As [`Engine::start`].
@@ -101,8 +102,9 @@ impl Engine {
         start::check(&self.inner, caller, request, start::ApprovalMode::Request).await
     }
 
-    /// As [`Engine::start_guarded`], but answers before the program runs: one hop less for those who
-    /// wait for more than its birth anyway. [`ExecutionInfo::ensure_spawned`] tells whether it ran at all.
+    /// As [`Engine::start_guarded`], but returns before the program runs: one hop less for callers
+    /// that wait for more than the spawn anyway. [`ExecutionInfo::ensure_spawned`] says whether it
+    /// ran at all.
     ///
     /// # Errors
     /// Everything admission refuses.
@@ -114,8 +116,8 @@ impl Engine {
         start::start(&self.inner, caller, request, false).await
     }
 
-    /// Start and wait for the end, in one hop; at most `timeout`, after which the id counts
-    /// as given out. Dropping the future before it is ready cancels the execution (F7).
+    /// Starts and waits for the end, in one hop, for at most `timeout`, after which the id counts
+    /// as disclosed. Dropping the future before it is ready cancels the execution.
     ///
     /// # Errors
     /// As [`Engine::start`].
@@ -134,10 +136,10 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Waits until something is so; the execution's end ends every wait.
+    /// Waits until a condition holds; the execution's end ends every wait.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Output`] while looking for a pattern.
+    /// [`Error::NotFound`]; [`Error::Output`] while searching for a pattern.
     pub async fn wait(
         &self,
         caller: &Caller,
@@ -152,7 +154,7 @@ impl Engine {
         wait::wait(&self.inner, &entry, until, timeout).await
     }
 
-    /// What is known of one execution.
+    /// The current state of one execution.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -160,8 +162,8 @@ impl Engine {
         Ok(self.inner.registry.find(caller, id)?.fresh_info())
     }
 
-    /// How the start with this id, which its client chose, waits for a place; none where it
-    /// does not.
+    /// The queue position of the start with this id, which its client chose; none where it does not
+    /// wait for a slot within the quota.
     #[must_use]
     pub fn queued_start(&self, caller: &Caller, id: ExecutionId) -> Option<QueuedStart> {
         self.inner.registry.queued_start(caller, id)
@@ -176,7 +178,7 @@ impl Engine {
             .count() as u64
     }
 
-    /// What the caller sees and the filter lets through, newest first.
+    /// The executions that the caller sees and the filter accepts, newest first.
     #[must_use]
     pub fn list(&self, caller: &Caller, filter: &ListFilter) -> Vec<ExecutionInfo> {
         let entries = self.inner.registry.all_with(|summary| {
@@ -195,8 +197,8 @@ impl Engine {
         visible.take(filter.limit.unwrap_or(usize::MAX)).collect()
     }
 
-    /// At most `limit` of what the caller sees, newest first; only what was accepted before
-    /// the execution `before`, where one is named.
+    /// At most `limit` of the executions that the caller sees, newest first; only those accepted
+    /// before the execution `before`, where one is named.
     #[must_use]
     pub fn list_page(
         &self,
@@ -213,8 +215,8 @@ impl Engine {
         visible.take(limit).map(|entry| entry.info()).collect()
     }
 
-    /// Stops, and answers when it has ended. Stops that come together share the first one's
-    /// reason; one with `force` hastens it. Stopping what has ended changes nothing.
+    /// Stops the execution, and returns when it has ended. Concurrent stops share the first one's
+    /// reason; one with `force` escalates at once. Stopping an ended execution changes nothing.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::StillRunning`].
@@ -241,8 +243,9 @@ impl Engine {
         Ok(entry.info())
     }
 
-    /// Gives an execution up for the one who started it: it ends like a request that was
-    /// cancelled (F7), and counts as cancelled as an MCP task. Dropped, the order stands.
+    /// Cancels an execution on behalf of the client that started it: it ends like a request that
+    /// was cancelled, and counts as cancelled as an MCP task. Dropping the future does not withdraw
+    /// the cancellation.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::StillRunning`].
@@ -262,17 +265,17 @@ impl Engine {
         forward_command(&entry, ControlCommand::Signal(signal)).await
     }
 
-    /// Writes to standard input or the terminal; answers how many bytes were taken, fewer
-    /// than given when the command does not read.
+    /// Writes to standard input or the terminal; returns how many bytes were taken, fewer than
+    /// given when the command does not read.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::ControlFailed`] when it has ended or has no input,
-    /// [`Error::LeaseChange`] while somebody holds its writer's lease.
+    /// [`Error::Leased`] while somebody holds its writer's lease.
     pub async fn write(&self, caller: &Caller, id: &str, bytes: Vec<u8>) -> Result<u64, Error> {
         self.write_or_close(caller, id, bytes, false).await
     }
 
-    /// Ends standard input.
+    /// Closes standard input.
     ///
     /// # Errors
     /// As [`Engine::write`].
@@ -282,7 +285,7 @@ impl Engine {
             .map(drop)
     }
 
-    /// Gives the terminal a new size.
+    /// Resizes the terminal.
     ///
     /// # Errors
     /// As [`Engine::write`].
@@ -318,7 +321,7 @@ impl Engine {
         Ok(outcomes)
     }
 
-    /// Drops all output up to now, also while it runs; answers how many bytes.
+    /// Drops all output so far, also while it runs; returns how many bytes.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::ClearOutput`].
@@ -345,14 +348,14 @@ impl Engine {
             reply,
         };
         if entry.send_command(command).await.is_err() || recorded.await.is_err() {
-            // The driver has seen the end; once it is done, the events are ours to write.
+            // The driver has seen the end; once it is done, this side writes the events.
             entry.wait_driver_done().await;
             entry.record_trimmed((from, to), TrimReason::Cleared)?;
         }
         Ok(to.saturating_sub(from))
     }
 
-    /// The journal, to read from.
+    /// The journal, for reading.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Output`].
@@ -360,7 +363,7 @@ impl Engine {
         self.inner.registry.find(caller, id)?.journal()
     }
 
-    /// Output from a position on, as it comes.
+    /// Follows output from a position on.
     ///
     /// # Errors
     /// As [`Engine::journal`].
@@ -370,7 +373,7 @@ impl Engine {
         Ok(OutputFollower::new(reader, OutputWatchGuard::new(&entry)))
     }
 
-    /// Change of one execution, as it comes.
+    /// Watches one execution for changes.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -378,42 +381,42 @@ impl Engine {
         Ok(ExecutionWatch::new(self.inner.registry.find(caller, id)?))
     }
 
-    /// Ends the caller's session: finite executions stop and are cleaned, services and
-    /// starts with `keep` pass to the project (D3).
+    /// Ends the caller's session: finite executions stop and are cleaned, services and starts with
+    /// `keep` pass to the project.
     ///
     /// # Errors
-    /// The first stop that failed; the others are carried out all the same.
+    /// The first stop that failed; the others are executed all the same.
     pub async fn end_session(&self, caller: &Caller) -> Result<(), Error> {
         session_end::end(&self.inner, caller).await
     }
 
-    /// Lifecycle events of every execution from now on. A subscriber that falls behind is
-    /// told how many it missed.
+    /// Lifecycle events of every execution from now on. A subscriber that lags receives the number
+    /// of events it missed.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<LifecycleEvent> {
         self.inner.lifecycle_events.subscribe()
     }
 
-    /// How many executions run now.
+    /// The number of executions that run, as a watch channel.
     #[must_use]
     pub fn running_count_watch(&self) -> watch::Receiver<u64> {
         self.inner.registry.running_count()
     }
 
-    /// What the place can enforce.
+    /// What the backend can enforce.
     #[must_use]
     pub fn capabilities(&self) -> &CapabilitySet {
         &self.inner.capabilities
     }
 
-    /// How the engine was set up.
+    /// The settings the engine was opened with.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
     }
 
-    /// Ends the engine: what is not durable or has no id given out is stopped, the rest goes
-    /// on without it. Every later request is refused.
+    /// Shuts the engine down: executions that are not durable or whose id was not disclosed are
+    /// stopped, the others run on without it. Every later request is refused.
     pub async fn shutdown(&self) {
         self.inner.closing.cancel();
         self.inner.tracker.close();
@@ -423,18 +426,18 @@ impl Engine {
         self.inner.release();
     }
 
-    /// Until the engine begins to shut down.
+    /// Resolves when the engine begins to shut down.
     pub async fn closing(&self) {
         self.inner.closing.cancelled().await;
     }
 
-    /// The ledger, to read from.
+    /// A reader of the ledger; none after shutdown.
     #[must_use]
     pub fn ledger(&self) -> Option<LedgerReader> {
         self.inner.ledger_reader()
     }
 
-    /// Until everything of an ended execution is on disk; at once while it runs.
+    /// Resolves when everything of an ended execution is on disk; at once while it runs.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -446,7 +449,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What happened to one execution, event by event.
+    /// The events of one execution, oldest first.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::Output`] when its file cannot be read.
@@ -473,7 +476,7 @@ impl Engine {
     }
 }
 
-/// Writes as one, and answers what became of it.
+/// Writes the bytes as one unit, and returns the result.
 pub(crate) async fn write_input(
     entry: &ExecutionHandle,
     caller: &Caller,
@@ -483,7 +486,7 @@ pub(crate) async fn write_input(
     submit_write(entry, caller, (bytes, close), WriteKind::Input).await
 }
 
-/// Hands bytes over to the driver, and answers what became of them.
+/// Submits bytes to the driver, and returns the result of the write.
 pub(crate) async fn submit_write(
     entry: &ExecutionHandle,
     caller: &Caller,
@@ -500,11 +503,11 @@ pub(crate) async fn submit_write(
         reply,
     };
     entry.send_command(DriverCommand::Write(write)).await?;
-    // A driver that is done answers nothing more.
+    // A driver that is done returns nothing more.
     Ok(result.await.unwrap_or(Err(ControlError::Ended))?)
 }
 
-/// Hands over an order that needs no decision.
+/// Forwards a command that needs no decision of the supervisor.
 pub(crate) async fn forward_command(
     entry: &ExecutionHandle,
     command: ControlCommand,
@@ -513,6 +516,6 @@ pub(crate) async fn forward_command(
     entry
         .send_command(DriverCommand::Forward { command, reply })
         .await?;
-    // A driver that is done answers nothing more.
+    // A driver that is done returns nothing more.
     Ok(result.await.unwrap_or(Err(ControlError::Ended))?)
 }

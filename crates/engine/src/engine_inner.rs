@@ -1,4 +1,4 @@
-//! What the drivers and the facade of one engine share.
+//! [`EngineInner`]: the state that the drivers and the facade of one engine share.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
@@ -27,13 +27,13 @@ use crate::settings::Settings;
 use crate::terminal::{OpenReaders, ScreenCache};
 use crate::unwritten::{UnwrittenEntries, UnwrittenExecutions};
 
-/// Lifecycle events kept for a subscriber that falls behind.
+/// Capacity of the lifecycle channel, in events, for subscribers that lag.
 pub(crate) const LIFECYCLE_EVENTS_MAX: usize = 1_024;
 /// The directory of executions within the state directory.
 const EXECUTIONS: &str = "executions";
 /// The directory of the ledger within the state directory.
 const LEDGER: &str = "ledger";
-/// The file in the state directory whose lock says that an engine works there.
+/// The file in the state directory whose lock an open engine holds.
 pub const LOCK_FILE: &str = "daemon.lock";
 
 /// The shared part of an engine.
@@ -48,30 +48,30 @@ pub(crate) struct EngineInner {
     pub(crate) tracker: TaskTracker,
     pub(crate) closing: CancellationToken,
     pub(crate) retention: RetentionScheduler,
-    /// What a full disk did not take.
+    /// Executions with events that a full disk refused.
     pub(crate) unwritten: UnwrittenExecutions,
-    /// Looks at services from outside.
+    /// Probes services over the network.
     pub(crate) prober: Prober,
-    /// One start at a time for each id that a client chose.
+    /// Serializes the starts that share an id chosen by a client.
     pub(crate) start_locks: KeyedMutex<ExecutionId>,
-    /// Questions and their answers.
+    /// Open questions and their answers.
     pub(crate) interactions: InteractionService,
-    /// Screens that somebody looks at.
+    /// Terminal screens with current viewers.
     pub(crate) screen_cache: ScreenCache,
-    /// Whose journal files stay open.
+    /// The journals whose files stay open.
     pub(crate) open_readers: OpenReaders,
-    /// One journal is compressed at a time.
+    /// Lets one journal be compressed at a time.
     pub(crate) compression_permit: Semaphore,
-    /// Services beyond what the registry knows.
+    /// Runtime state of services that the registry of executions does not hold.
     pub(crate) services: ServiceRegistry,
-    /// Whether somebody was told what no command gets on this host.
+    /// Whether some answer has already reported the capabilities that are missing on this host.
     pub(crate) host_warned: AtomicBool,
-    /// Entries of the ledger so far.
+    /// The number of ledger entries so far.
     pub(crate) ledger_end: watch::Sender<u64>,
     exclusive: Mutex<Option<ExclusiveState>>,
 }
 
-/// What only one engine may hold; let go at shutdown.
+/// What only one engine may hold; released at shutdown.
 #[derive(Debug)]
 struct ExclusiveState {
     ledger: Ledger,
@@ -80,7 +80,7 @@ struct ExclusiveState {
 }
 
 impl EngineInner {
-    /// Makes and locks the state directory and opens the ledger.
+    /// Creates and locks the state directory and opens the ledger.
     pub(crate) fn open(settings: Settings, backend: Arc<dyn Backend>) -> Result<Arc<Self>, Error> {
         let state = settings.state_dir.clone();
         make_directory(&state)?;
@@ -122,7 +122,7 @@ impl EngineInner {
         }))
     }
 
-    /// Where executions are kept.
+    /// The directory of all executions.
     pub(crate) fn executions_dir(&self) -> PathBuf {
         self.settings.state_dir.join(EXECUTIONS)
     }
@@ -132,12 +132,14 @@ impl EngineInner {
         self.executions_dir().join(id.to_string())
     }
 
-    /// Appends to the ledger; nothing runs unrecorded.
+    /// Appends to the ledger; fails where the entry cannot be written, because nothing may run
+    /// unrecorded.
     pub(crate) fn try_write_ledger(&self, entry: &LedgerEntry) -> Result<(), Error> {
         self.append(entry, |_| {})
     }
 
-    /// Appends what has happened already: what cannot be written now is written before the next.
+    /// Appends the entry of an event that has already happened: what cannot be written now is
+    /// written before the next entry.
     pub(crate) fn write_ledger(&self, entry: &LedgerEntry) {
         if let Err(error) = self.append(entry, |unwritten| unwritten.push(entry)) {
             tracing::error!(%error, "an entry is not in the ledger yet");
@@ -160,12 +162,12 @@ impl EngineInner {
         if appended.is_err() {
             on_error(&mut exclusive.unwritten);
         }
-        // What waited may be in it although this one is not.
+        // Queued entries may have been written although this one was not.
         self.ledger_end.send_replace(exclusive.ledger.end());
         appended.map_err(|error| Error::Ledger(error.to_string()))
     }
 
-    /// Writes down that a request was turned down.
+    /// Records a refused request in the ledger.
     pub(crate) fn record_refusal(&self, owner: &Owner, detail: LedgerDetail, error: &Error) {
         self.write_ledger(&LedgerEntry {
             at: Timestamp::now(),
@@ -190,7 +192,7 @@ impl EngineInner {
             .map(|exclusive| exclusive.ledger.reader())
     }
 
-    /// Lets the ledger and the lock go; another engine may open the directory now.
+    /// Releases the ledger and the lock; another engine may open the directory afterwards.
     pub(crate) fn release(&self) {
         self.flush_unwritten();
         let mut exclusive = self
@@ -207,7 +209,7 @@ impl EngineInner {
     }
 }
 
-/// What the ledger tells people beside an event.
+/// Additional fields of a ledger entry, for people.
 pub(crate) type LedgerDetail = BTreeMap<String, serde_json::Value>;
 
 fn make_directory(path: &Path) -> Result<(), Error> {
@@ -218,7 +220,7 @@ fn make_directory(path: &Path) -> Result<(), Error> {
     })
 }
 
-/// The mode of files that are ours alone.
+/// Mode of files that only the owner may access.
 const PRIVATE_FILE: u32 = 0o600;
 
 fn lock_state_dir(state: &Path) -> Result<File, Error> {
@@ -251,8 +253,8 @@ fn lock_state_dir(state: &Path) -> Result<File, Error> {
         }
         Err(TryLockError::Error(error)) => return Err(storage_error("cannot lock")(error)),
     }
-    // The lock is what counts; who holds it is for people. A full disk must not keep the
-    // engine from opening: it is how space is freed.
+    // The lock decides; the pid in the file is for people. A full disk must not keep the engine
+    // from opening: it is how space is freed.
     let pid_written = file
         .set_len(0)
         .and_then(|()| file.rewind())

@@ -1,4 +1,4 @@
-//! Every way a request can fail, and its place in the taxonomy (specification 02 §G).
+//! [`Error`]: every way a request can fail, with its [`ErrorCode`] and hint.
 
 use std::path::PathBuf;
 
@@ -15,16 +15,16 @@ pub use crate::admission::arguments::ArgumentError;
 pub use crate::admission::program::ProgramError;
 pub use crate::interaction::InteractionError;
 
-/// A request that could not be carried out. A command that fails is not among these.
+/// A request that could not be fulfilled. A command that fails is not among these.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Unknown, or somebody else's; the two are told alike (D3).
+    /// Unknown, or somebody else's; the error is the same, so that foreign ids cannot be probed.
     #[error("Process not found or access denied")]
     NotFound,
-    /// As [`Error::NotFound`], of a terminal session (C12).
+    /// As [`Error::NotFound`], of a terminal session.
     #[error("Session not found or access denied")]
     SessionNotFound,
-    /// Something in the request cannot be.
+    /// An argument of the request is invalid.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
     /// The program cannot be found or executed.
@@ -33,26 +33,26 @@ pub enum Error {
     /// The allow list does not let it run.
     #[error(transparent)]
     NotAllowed(#[from] AllowListError),
-    /// The level does not exist here yet; levels are never faked (D8).
+    /// This isolation level does not exist here; levels are never faked.
     #[error("isolation level '{level}' is not built yet")]
     LevelUnsupported {
-        /// What was asked.
+        /// The requested level.
         level: IsolationLevel,
     },
-    /// Level high, and something of it cannot be had here (D8).
+    /// Isolation level high, of which something is not available here.
     #[error(transparent)]
     UnmetIsolation(#[from] ostler_model::UnmetIsolation),
-    /// A path or host of a confinement that cannot be.
+    /// An invalid path or host in the sandbox options.
     #[error("{what} '{given}': {problem}")]
     InvalidSandbox {
-        /// What, for example `workspace`.
+        /// The option, for example `workspace`.
         what: &'static str,
-        /// As it was given.
+        /// The value as given.
         given: String,
         /// What is wrong with it.
         problem: String,
     },
-    /// The command policy denies it (B3).
+    /// The command policy denies it.
     #[error("denied by rule '{rule}': {reason}")]
     Denied {
         /// The rule's id.
@@ -60,113 +60,113 @@ pub enum Error {
         /// Its justification.
         reason: String,
     },
-    /// The command policy asks a person first (B3).
+    /// The command policy requires an approval by a person.
     #[error("rule '{rule}' asks a person first: {reason}")]
     ApprovalRequired {
         /// The rule's id.
         rule: String,
         /// Its justification.
         reason: String,
-        /// The question that waits for a person.
+        /// The id of the interaction that waits for a person.
         interaction: String,
     },
-    /// A secret that cannot be handed over.
+    /// A secret that cannot be passed to the command.
     #[error("secret '{name}': {problem}")]
     Secret {
-        /// As it was asked for.
+        /// The name as requested.
         name: String,
         /// What is wrong with it.
         problem: String,
     },
-    /// A secret that the settings bind to others. The same whether or not it is there.
+    /// A secret that the settings bind to other callers. The same error whether or not it exists.
     #[error("secret '{name}' is not given to this caller here")]
     SecretDenied {
-        /// As it was asked for.
+        /// The name as requested.
         name: String,
     },
-    /// A request for a service that could not be carried out.
+    /// A service request that could not be fulfilled.
     #[error(transparent)]
     Service(#[from] crate::service::ServiceError),
-    /// An order about an overlay that could not be carried out.
+    /// An overlay request that could not be fulfilled.
     #[error(transparent)]
     Workspace(#[from] ostler_backend::OverlayRequestError),
     /// The tree cannot be frozen or is not.
     #[error("{} cannot be {verb}: {reason}", id.short())]
     Freeze {
-        /// Which.
+        /// The execution.
         id: ExecutionId,
         /// `paused` or `resume`.
         verb: &'static str,
-        /// Why not.
+        /// The cause, for people.
         reason: String,
     },
-    /// As many run as may, and none of them ended while the start waited (D6).
+    /// The quota is exhausted, and no execution ended while the start waited.
     #[error("{0}")]
     Quota(Box<QuotaExceeded>),
-    /// The session ended while the start waited for a place.
+    /// The session ended while the start waited for a slot.
     #[error("the session ended while the start waited for a place")]
     SessionEnded,
-    /// The attempt was admitted and never ran.
+    /// The attempt was admitted, and its program never ran.
     #[error("could not start: {message}")]
     SpawnFailed {
-        /// Which execution; it is listed with status `error`.
+        /// The execution; it is listed with status `error`.
         id: ExecutionId,
         /// The step that failed, for example `exec`.
         step: String,
         /// The kernel's error number.
         errno: Option<i32>,
-        /// For people.
+        /// The cause, for people.
         message: String,
     },
-    /// A question that cannot be asked, or an answer that cannot be taken.
+    /// A question that cannot be posted, or an answer that is not accepted.
     #[error(transparent)]
     Interaction(#[from] InteractionError),
-    /// It runs without a terminal.
+    /// The execution runs without a terminal.
     #[error("{} has no terminal", id.short())]
     NoTerminal {
-        /// Which.
+        /// The execution.
         id: ExecutionId,
     },
-    /// It is no shell that tells where commands begin and end.
+    /// The execution is not a shell with command markers (shell integration).
     #[error("{} is no shell session", id.short())]
     NoShell {
-        /// Which.
+        /// The execution.
         id: ExecutionId,
     },
-    /// The shell runs something else, or does not show its prompt.
+    /// The shell runs another command, or does not show its prompt.
     #[error("the shell of {} takes no command now: {reason}", id.short())]
     ShellBusy {
-        /// Which.
+        /// The execution.
         id: ExecutionId,
         /// What it does instead.
         reason: String,
     },
-    /// Nobody knows whether a command that may have been typed before was.
+    /// It is unknown whether an earlier request's command was typed.
     #[error("whether the command was typed in {} is not known: {reason}", id.short())]
     TypingUncertain {
-        /// Which.
+        /// The execution.
         id: ExecutionId,
-        /// Why not.
+        /// The cause, for people.
         reason: String,
     },
-    /// Somebody else holds the writer's lease.
+    /// Another client holds the writer's lease.
     #[error("{holder} types in {} now", id.short())]
     Leased {
-        /// Which.
+        /// The execution.
         id: ExecutionId,
-        /// In words.
+        /// The holder, for people.
         holder: String,
     },
-    /// Nobody could give birth.
+    /// The backend could not spawn the process.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// An order did not arrive.
+    /// A command did not reach the execution.
     #[error(transparent)]
     ControlFailed(#[from] ControlError),
-    /// It did not end in time, kill ladder included.
+    /// It did not end in time, kill escalation included.
     #[error("{id} has not ended {waited_ms} ms after the stop")]
     StillRunning {
-        /// Which.
+        /// The execution.
         id: ExecutionId,
         /// How long was waited, in milliseconds.
         waited_ms: u64,
@@ -174,11 +174,11 @@ pub enum Error {
     /// The state directory cannot be read or written.
     #[error("{what} {}: {source}", path.display())]
     Storage {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// On what.
+        /// The path it failed on.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The ledger cannot be written; nothing runs unrecorded.
@@ -193,9 +193,9 @@ pub enum Error {
     /// Another engine holds the state directory.
     #[error("{} is in use by {holder}", path.display())]
     Locked {
-        /// Which directory.
+        /// The state directory.
         path: PathBuf,
-        /// Who, as far as it can be told: `process 123`.
+        /// The holder, as far as known: `process 123`.
         holder: String,
     },
     /// The engine shuts down.
@@ -204,8 +204,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same, told to somebody who asked for a terminal session: what is not found is a
-    /// session (C12).
+    /// The same error for a request about a terminal session: [`Error::NotFound`] becomes
+    /// [`Error::SessionNotFound`].
     #[must_use]
     pub fn for_session(self) -> Self {
         if matches!(self, Self::NotFound) {
@@ -215,7 +215,7 @@ impl Error {
         }
     }
 
-    /// The same with every secret's value replaced in what it repeats of the request.
+    /// The same error with every secret's value replaced in what it repeats of the request.
     #[must_use]
     pub(crate) fn redacted(mut self, secrets: &[ResolvedSecret]) -> Self {
         let redact = |field: &mut String| {
@@ -248,7 +248,7 @@ impl Error {
         self
     }
 
-    /// Its row of the taxonomy.
+    /// Its stable error code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -287,7 +287,7 @@ impl Error {
         }
     }
 
-    /// The same, with what room there is where the state directory refused.
+    /// The same error, with the free space appended where the state directory refused a write.
     pub(crate) fn with_disk_space(self, state_dir: &std::path::Path) -> Self {
         if let Self::Ledger(what) = &self {
             return Self::Ledger(format!("{what}; {}", disk_space::describe(state_dir)));
@@ -295,7 +295,7 @@ impl Error {
         self
     }
 
-    /// What to do about it, where we know.
+    /// What to do about it, where known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -460,7 +460,7 @@ fn spawn_failure_hint(step: &str, errno: Option<i32>) -> Option<String> {
     }
     match errno {
         Some(NO_EXEC) => Some("it is no program for this machine; a script needs a '#!' line"),
-        // Admission found the program: what is missing is beside it.
+        // Admission found the program, so what is missing is its interpreter or loader.
         Some(NO_ENTRY) if step == "exec" => Some(
             "its interpreter or loader is missing; at level high, what is not shown is not there: \
              name its directory in read",
@@ -479,12 +479,12 @@ const fn spawn_error_code(error: &SpawnError) -> ErrorCode {
     }
 }
 
-/// What helps where the daemon may open no more files.
+/// The hint for a daemon that has reached its limit of open files.
 pub const OPEN_FILES_HINT: &str = "stop an execution that is not needed, or raise the hard limit \
     (`ulimit -Hn`, LimitNOFILE= of a systemd unit) where the daemon is started, end the daemon \
     with `ostler shutdown`, and try again: executions go on meanwhile";
 
-/// The step of a birth whose plan no message can carry.
+/// The step of a spawn whose plan exceeds what one message can carry.
 pub(crate) const PLAN_STEP: &str = "plan";
 
 fn spawn_failure_code(step: &str, errno: Option<i32>) -> ErrorCode {

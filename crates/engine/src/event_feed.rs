@@ -1,5 +1,5 @@
-//! What happens, of all executions that a caller sees: read from the ledger, so that a reader goes
-//! on under the next engine where it was.
+//! The event feed: the events of all executions that a caller sees, read from the ledger, so that a
+//! reader continues under the next engine at the same position.
 
 use std::time::Duration;
 
@@ -10,28 +10,29 @@ use tokio::time::{Instant, sleep_until};
 use crate::engine::Engine;
 use crate::error::Error;
 
-/// Entries that one look goes through; where more wait, it answers where to go on.
+/// Ledger entries that one poll scans; where more wait, the page says where to continue.
 pub const SCANNED_EVENTS: usize = 1_000;
 
-/// Which events are asked for.
+/// Selects events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventFeedQuery {
-    /// Where to go on; none begins now, or with the oldest kept where the query says more.
+    /// The position to continue from; none begins now, or with the oldest kept entry where `since`
+    /// or `execution` is set.
     pub start: Option<LedgerCursor>,
-    /// Only what happened then or later.
+    /// Only events of this time or later.
     pub since: Option<Timestamp>,
-    /// Only what happened to this one.
+    /// Only events of this execution.
     pub execution: Option<ExecutionId>,
 }
 
-/// Events, and where to go on.
+/// One page of events, and where to continue.
 #[derive(Debug, Clone)]
 pub struct EventFeedPage {
     /// Oldest first.
     pub records: Vec<LedgerRecord>,
-    /// The position after all that was looked at.
+    /// The position after everything that was scanned.
     pub next: LedgerCursor,
-    /// Whether there is more already.
+    /// Whether more entries exist already.
     pub has_more: bool,
 }
 
@@ -39,7 +40,7 @@ impl EventFeedQuery {
     fn start_cursor(&self, end: u64) -> LedgerCursor {
         let reads_history = self.since.is_some() || self.execution.is_some();
         let start = if reads_history { 0 } else { end };
-        // A position of another ledger is none of this one's.
+        // A position beyond the end belongs to another ledger.
         LedgerCursor(self.start.map_or(start, |from| from.0.min(end)))
     }
 
@@ -52,8 +53,8 @@ impl EventFeedQuery {
 }
 
 impl Engine {
-    /// Lifecycle events that the caller sees, refused starts among them; where there are none
-    /// yet, waits for them at most `timeout`. Each call looks at most at [`SCANNED_EVENTS`].
+    /// Lifecycle events that the caller sees, refused starts among them; where there are none yet,
+    /// waits for them for at most `timeout`. Each call scans at most [`SCANNED_EVENTS`] entries.
     ///
     /// # Errors
     /// [`Error::Output`] when the ledger cannot be read, [`Error::Closing`].
@@ -71,7 +72,7 @@ impl Engine {
             if next.0 < end {
                 let reader = self.inner.ledger_reader().ok_or(Error::Closing)?;
                 let (mut records, after) = read_ledger(reader, next).await?;
-                // Nothing that fits the chain is kept of these.
+                // A page without records keeps nothing of what it read.
                 next = if records.is_empty() {
                     LedgerCursor(end)
                 } else {

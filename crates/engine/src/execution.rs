@@ -1,5 +1,5 @@
-//! One execution as the registry knows it: what is shared between its driver and everybody
-//! who asks.
+//! [`ExecutionHandle`]: one execution as the registry holds it, shared between its driver and all
+//! callers.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -28,39 +28,39 @@ use crate::unwritten::UnwrittenEvents;
 pub(crate) struct LiveState {
     /// The fold of everything recorded.
     pub(crate) state: State,
-    /// OS pids that survived the ladder.
+    /// OS pids that survived the kill escalation.
     pub(crate) survivors: Vec<u32>,
-    /// The journal's end, as far as it was known, when the command was last given input.
+    /// The journal's end, as far as it was known, when the command last received input.
     pub(crate) last_input_offset: Option<u64>,
-    /// What a service waits for on its way to ready, as one clause.
+    /// The condition that a service still waits for before it is ready, as one clause.
     pub(crate) waiting_for: Option<String>,
-    /// Whether the driver is done: nothing of this execution is written any more.
+    /// Whether the driver is done: nothing more of this execution is written.
     pub(crate) driver_done: bool,
 }
 
-/// What others want of the driver besides asking it: counted, so that nothing is ever dropped
-/// for a full queue.
+/// Requests to the driver outside its command channel: kept as counters and flags, so that none is
+/// ever dropped for a full queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DriverFlags {
-    /// Followers and waits that need to hear of output.
+    /// The number of followers and waits that need output notifications.
     pub(crate) watchers: usize,
-    /// Whether the one request that waited for it is gone (F7).
+    /// Whether the only request that waited for it is gone.
     pub(crate) cancelled: bool,
-    /// Times its writer's lease changed hands.
+    /// How often its writer's lease changed hands.
     pub(crate) lease_changes: u64,
-    /// The lowest offset a reader has yet to read that may miss nothing.
+    /// The lowest offset that a lossless reader has yet to read.
     pub(crate) retain_from: Option<u64>,
 }
 
-/// How an execution came about under this engine.
+/// How an execution was started under this engine.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StartOrigin {
     /// Whether the client chose its id, and so knows it before any answer.
     pub(crate) client_chose_id: bool,
-    /// How long its start waited for a place.
+    /// How long its start waited for a slot within the quota.
     pub(crate) queue_wait: Option<QueueWait>,
-    /// Whether its answers say what no command gets on this host: those of the first one that
-    /// lacks it do.
+    /// Whether its answers report the capabilities that are missing on this host: only those of the
+    /// first execution that lacks them do.
     pub(crate) warns_of_host: bool,
 }
 
@@ -74,35 +74,35 @@ pub(crate) struct ExecutionHandle {
     pub(crate) live: watch::Sender<LiveState>,
     pub(crate) journal_end: watch::Sender<JournalEnd>,
     pub(crate) flags: watch::Sender<DriverFlags>,
-    /// How to ask its driver, while it has one.
+    /// The driver's command channel, while there is a driver.
     commands: Mutex<Option<mpsc::Sender<DriverCommand>>>,
     memory: MemorySlot,
-    /// How far the readers are that may miss nothing.
+    /// The read offsets of lossless readers.
     lossless_offsets: Mutex<BTreeMap<u64, u64>>,
     id_disclosed: AtomicBool,
-    /// How it came about.
+    /// How it was started.
     pub(crate) origin: StartOrigin,
     /// Whether an earlier engine left it unfinished.
     recovered: bool,
     /// Whether it is left out of lists of services.
     dismissed: AtomicBool,
-    /// Who may type.
+    /// The writer's lease: who may type.
     pub(crate) leases: WriterLease,
-    /// What runs in its shell on somebody's behalf.
+    /// The slot for one shell command at a time.
     pub(crate) shell_run: RunSlot,
-    /// What happened to its terminal besides output.
+    /// The terminal's changes besides output (size, attempts).
     pub(crate) timeline: Timeline,
-    /// Its screen, while somebody looks at it; by itself, for most executions have none.
+    /// The terminal screen, while it has viewers; boxed, because most executions have none.
     pub(crate) screen: Arc<tokio::sync::Mutex<Option<Box<CachedScreen>>>>,
-    /// Its journal with its files open, while somebody looks at it again and again.
+    /// The journal with its files open, while it is read repeatedly.
     open_journal: Mutex<Option<Journal>>,
-    /// Its events that a full disk did not take.
+    /// Its events that a full disk refused.
     pub(crate) unwritten: UnwrittenEvents,
     /// Held while files of an ended execution are rewritten or removed.
     pub(crate) maintenance_lock: tokio::sync::Mutex<()>,
 }
 
-/// What is kept of an ended execution besides what was asked, its owner and its state.
+/// What is kept of an ended execution besides its spec, owner and state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EndedFields {
     output_end: u64,
@@ -113,11 +113,11 @@ pub(crate) struct EndedFields {
     recovered: bool,
 }
 
-/// How many asks wait for a driver; more wait in their callers.
+/// Capacity of the driver's command channel; further senders wait.
 pub(crate) const DRIVER_COMMANDS_MAX: usize = 32;
 
 impl ExecutionHandle {
-    /// An execution that an earlier engine left unfinished: its id counts as given out.
+    /// An execution that an earlier engine left unfinished: its id counts as disclosed.
     pub(crate) fn reattached(
         identity: (ExecutionId, Arc<Spec>, Arc<Owner>),
         dir: PathBuf,
@@ -128,8 +128,8 @@ impl ExecutionHandle {
         (Arc::new(entry), receiver)
     }
 
-    /// A new execution with a driver, and what that driver listens to. Nobody was told its id
-    /// yet; whoever chose it knows it.
+    /// A new execution with a driver, and the driver's receivers. Its id is not disclosed, unless
+    /// the client chose it.
     pub(crate) fn with_driver(
         identity: (ExecutionId, Arc<Spec>, Arc<Owner>),
         dir: PathBuf,
@@ -173,7 +173,7 @@ impl ExecutionHandle {
         Arc::new(entry)
     }
 
-    /// An execution of this engine that had ended and was set aside.
+    /// An execution that ended under this engine and was summarized.
     pub(crate) fn restore_ended(
         (id, spec, owner): (ExecutionId, Arc<Spec>, Arc<Owner>),
         dir: PathBuf,
@@ -196,8 +196,8 @@ impl ExecutionHandle {
         Arc::new(entry)
     }
 
-    /// What is to be kept of it; none where it runs, somebody hears of it, or it holds what
-    /// cannot be made again.
+    /// The fields to keep of it; none while it runs, has subscribers, or holds state that cannot be
+    /// rebuilt.
     pub(crate) fn ended_fields(&self) -> Option<EndedFields> {
         let live = self.live.borrow();
         let has_ended = live.driver_done && live.state.is_finished() && live.survivors.is_empty();
@@ -261,12 +261,12 @@ impl ExecutionHandle {
         Arc::clone(&owner)
     }
 
-    /// Passes it on (D3).
+    /// Passes it to another owner.
     pub(crate) fn set_owner(&self, owner: Owner) {
         *self.owner.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(owner);
     }
 
-    /// What callers are told.
+    /// Its state as callers get it.
     pub(crate) fn info(&self) -> ExecutionInfo {
         let (state, survivors, waits_for) = {
             let live = self.live.borrow();
@@ -299,7 +299,7 @@ impl ExecutionHandle {
         info
     }
 
-    /// Output of an ended execution was dropped: there is no driver to write it down.
+    /// Records that output of an ended execution was dropped: there is no driver to do so.
     pub(crate) fn record_trimmed(
         &self,
         (from, to): (u64, u64),
@@ -309,8 +309,8 @@ impl ExecutionHandle {
         recorded.map(drop).map_err(Error::ClearOutput)
     }
 
-    /// Something happened to an ended execution: there is no driver to write it down. The
-    /// driver must be done.
+    /// Records an event of an ended execution: there is no driver to do so. The driver must be
+    /// done.
     pub(crate) fn record_event(
         &self,
         event: Event,
@@ -345,12 +345,12 @@ impl ExecutionHandle {
         self.live.borrow().state.is_finished()
     }
 
-    /// Somebody was told its id.
+    /// Records that a caller received its id.
     pub(crate) fn mark_id_disclosed(&self) {
         self.id_disclosed.store(true, Ordering::Release);
     }
 
-    /// It is left out of lists of services from now on.
+    /// Leaves it out of lists of services from now on.
     pub(crate) fn dismiss(&self) {
         self.dismissed.store(true, Ordering::Release);
     }
@@ -360,27 +360,27 @@ impl ExecutionHandle {
         self.dismissed.load(Ordering::Acquire)
     }
 
-    /// Whether somebody was told its id.
+    /// Whether a caller received its id.
     pub(crate) fn is_id_disclosed(&self) -> bool {
         self.id_disclosed.load(Ordering::Acquire)
     }
 
-    /// Whether somebody may come back for it by its id under the next engine.
+    /// Whether a client may ask for it by its id under the next engine.
     pub(crate) fn is_id_known(&self) -> bool {
         self.origin.client_chose_id || self.is_id_disclosed()
     }
 
-    /// Nobody waits for it and nobody knows it: it must end (F7). Never blocks.
+    /// Cancels it: no request waits for it and no client knows it. Never blocks.
     pub(crate) fn cancel(&self) {
         self.flags.send_modify(|flags| flags.cancelled = true);
     }
 
-    /// Its lease changed hands: the driver is to put that on record. Never blocks.
+    /// Has the driver record a change of the writer's lease. Never blocks.
     pub(crate) fn notify_lease_change(&self) {
         self.flags.send_modify(|flags| flags.lease_changes += 1);
     }
 
-    /// Asks the driver; an ended execution has none.
+    /// Sends a command to the driver; an ended execution has none.
     pub(crate) async fn send_command(&self, ask: DriverCommand) -> Result<(), ControlError> {
         let commands = {
             let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
@@ -392,8 +392,8 @@ impl ExecutionHandle {
         }
     }
 
-    /// The driver is done: nothing of this execution is written any more, and what only its
-    /// driver needed is given back.
+    /// The driver is done: nothing more of this execution is written, and what only its driver
+    /// needed is released.
     pub(crate) fn mark_driver_done(&self) {
         drop(
             self.commands
@@ -404,18 +404,18 @@ impl ExecutionHandle {
         self.live.send_modify(|live| live.driver_done = true);
     }
 
-    /// Output went into memory for want of disk.
+    /// Sets the memory file that output goes to while the disk is full.
     pub(crate) fn set_memory(&self, memory: OwnedFd) {
         self.memory.set(memory);
         self.publish_retain_from(&self.lossless_offsets());
     }
 
-    /// What was in memory is on disk, or gone.
+    /// Clears the memory file: its content is on disk, or lost.
     pub(crate) fn clear_memory(&self) {
         self.memory.clear();
     }
 
-    /// Keeps the files of its journal open from now on; true where they were not.
+    /// Keeps the files of its journal open from now on; returns true where they were not.
     pub(crate) fn open_reader(&self) -> bool {
         let mut reader = self
             .open_journal
@@ -428,7 +428,7 @@ impl ExecutionHandle {
         false
     }
 
-    /// Closes the files of its journal, those of handles given out included.
+    /// Closes the files of its journal, those of cloned handles included.
     pub(crate) fn close_reader(&self) {
         let reader = self
             .open_journal
@@ -440,7 +440,7 @@ impl ExecutionHandle {
         }
     }
 
-    /// Its journal.
+    /// Its journal, for reading.
     pub(crate) fn journal(&self) -> Result<Journal, Error> {
         let open = self
             .open_journal
@@ -476,7 +476,7 @@ impl ExecutionHandle {
     }
 }
 
-/// While it lives, the driver hears of output and tells of it.
+/// While it lives, the driver watches output and publishes its position.
 #[derive(Debug)]
 pub(crate) struct OutputWatchGuard(pub(crate) Arc<ExecutionHandle>);
 
@@ -494,8 +494,8 @@ impl Drop for OutputWatchGuard {
     }
 }
 
-/// A reader that may miss nothing: while output goes to memory for want of disk, the command
-/// waits for it as for the reader of a pipe.
+/// A reader that must not miss output: while output goes to memory for lack of disk space, the
+/// command waits for it as for the reader of a pipe.
 #[derive(Debug)]
 pub(crate) struct LosslessReader {
     entry: Arc<ExecutionHandle>,
@@ -516,11 +516,11 @@ impl LosslessReader {
         }
     }
 
-    /// Everything before `offset` was read.
+    /// Records that everything before `offset` was read.
     pub(crate) fn set_read_offset(&self, offset: u64) {
         let mut lossless = self.entry.lossless_offsets();
         lossless.insert(self.key, offset);
-        // While the disk takes everything nobody needs to know.
+        // While the disk accepts all output, the offset has no effect.
         if self.entry.memory.get().is_some() {
             self.entry.publish_retain_from(&lossless);
         }

@@ -1,4 +1,4 @@
-//! Reading where few descriptors are left.
+//! Reading journals while the process is short of file descriptors.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use ostler_journal::{ReadError, WriteError};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// How long a reader waits for a descriptor, in milliseconds; then it is told.
+/// How long a reader waits for a descriptor, in milliseconds, before it fails.
 pub(crate) const READ_WAIT_MS: u64 = 10_000;
 /// Files that a reader has open at once: the execution's directory, and two of a segment.
 const READ_FILES: u64 = 3;
 
-/// Who found none reads one after the other: two that each open a part of what they need would
-/// stand in each other's way.
+/// Serializes readers that found no descriptor: two that each open a part of what they need would
+/// block each other.
 static READ_LOCK: Mutex<()> = Mutex::const_new(());
 
-/// Whether something could not be read because this process may open no more files.
+/// Whether a read failed because this process may open no more files (`EMFILE`).
 #[must_use]
 pub fn is_out_of_fds(error: &ReadError) -> bool {
     match error {
@@ -40,11 +40,11 @@ pub async fn wait_for_free_fds() {
         let _guard = READ_LOCK.lock().await;
         open_files::wait_for(|| open_files::has_free(READ_FILES).then_some(())).await;
     };
-    // Who waited in vain finds out.
+    // A reader whose wait timed out sees the error of its own read.
     drop(timeout(Duration::from_millis(READ_WAIT_MS), wait).await);
 }
 
-/// Reads; where no descriptor is left, again in turn, for ten seconds.
+/// Reads; where no descriptor is left, retries in turn, for ten seconds.
 ///
 /// # Errors
 /// As `read`.

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::execution::{LosslessReader, OutputWatchGuard};
 use crate::fd_shortage::{READ_WAIT_MS, is_out_of_fds, wait_for_free_fds};
 
-/// Output as it comes. While it lives, the execution's driver is told of output; nobody else
-/// is woken.
+/// A stream of output pages. While it lives, the execution's driver watches output; otherwise
+/// output wakes nobody.
 #[derive(Debug)]
 pub struct OutputFollower {
     reader: Reader,
@@ -29,8 +29,8 @@ impl OutputFollower {
         }
     }
 
-    /// Misses nothing: where the disk is full, the command waits for this reader, as for that
-    /// of a pipe, rather than that what it has not read yet is dropped.
+    /// Makes the follower lossless: where the disk is full, the command waits for this reader, as
+    /// for that of a pipe, so that unread output is not dropped.
     #[must_use]
     pub fn lossless(mut self) -> Self {
         let offset = self.reader.cursor().offset;
@@ -38,22 +38,22 @@ impl OutputFollower {
         self
     }
 
-    /// Only these streams; the default is what the command printed.
+    /// Limits the follower to these streams; the default is what the command printed.
     #[must_use]
     pub fn streams(mut self, streams: StreamSet) -> Self {
         self.reader = self.reader.streams(streams);
         self
     }
 
-    /// At most this many bytes in a page; more than the reader's own limit changes nothing.
+    /// Limits a page to this many bytes; a value above the reader's own limit changes nothing.
     #[must_use]
     pub fn page_bytes(mut self, bytes: u64) -> Self {
         self.reader = self.reader.page_bytes(bytes);
         self
     }
 
-    /// The next page with bytes or a gap in it; waits for one. None once the execution has
-    /// finished and everything is read. Cancel safe.
+    /// The next page with bytes or a gap in it; waits for one. None once the execution has finished
+    /// and everything is read. Cancel safe.
     ///
     /// # Errors
     /// [`Error::Output`] when the files cannot be read.
@@ -77,7 +77,7 @@ impl OutputFollower {
         }
     }
 
-    /// Where the next page begins.
+    /// The position at which the next page begins.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         self.reader.cursor()
