@@ -1,4 +1,4 @@
-//! The words of a command, sorted into operands and options.
+//! Sorts the words of a command into operands and options.
 
 /// Options that take a value in nearly every program that has them.
 const VALUE_OPTIONS: [&str; 9] = [

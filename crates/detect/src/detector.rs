@@ -1,4 +1,4 @@
-//! The walk from a command to the entry it belongs to.
+//! The detector: finds the table entry that a command belongs to.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -25,11 +25,9 @@ const STEPS: usize = 96;
 /// What a command is.
 #[derive(Debug)]
 enum DetectionOutcome {
-    /// A service.
     Service(Box<DetectedService>),
     /// None: a program of the table that does something else, or one that ends.
     NotService,
-    /// Nobody knows.
     Unknown,
 }
 
@@ -109,7 +107,6 @@ impl<'a> Detector<'a> {
         }
     }
 
-    /// The answer.
     pub(super) fn detect(&self) -> Option<DetectedService> {
         let mut call = SimpleCommand {
             words: Vec::new(),

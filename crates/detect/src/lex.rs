@@ -9,7 +9,6 @@ pub(super) enum ShellToken {
     Operator(ListOperator),
 }
 
-/// A word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShellWord {
     /// What it says.

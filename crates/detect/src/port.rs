@@ -1,4 +1,4 @@
-//! The port a command asks for, and how to ask for another.
+//! The port that a command line requests, and how to request another.
 
 use super::arguments::ParsedArguments;
 use super::simple_command::SimpleCommand;
@@ -7,7 +7,6 @@ use super::table::TableEntry;
 /// Where a port was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RequestedPort {
-    /// Which.
     pub(super) port: u16,
     /// Whether its command line says so, not a variable.
     pub(super) by_argument: bool,

@@ -1,4 +1,4 @@
-//! The command a shell script comes down to: the one it ends with.
+//! The last simple command of a shell script, which decides what the script is.
 
 use std::path::PathBuf;
 

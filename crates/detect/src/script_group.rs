@@ -1,4 +1,5 @@
-//! Programs that run several others at a time: what those are.
+//! Programs that run several scripts in parallel (`concurrently`, `npm-run-all`): which scripts
+//! those are.
 
 use super::arguments::{ParsedArguments, base_name, glob};
 use super::simple_command::SimpleCommand;

@@ -1,4 +1,4 @@
-//! One simple command on its way to be recognised.
+//! One simple command during normalisation.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -24,7 +24,6 @@ impl SimpleCommand {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// Its arguments.
     pub(super) fn args(&self) -> &[String] {
         self.words.get(1..).unwrap_or_default()
     }
@@ -86,7 +85,6 @@ pub(super) fn assignment(word: &ShellWord) -> Option<(String, String)> {
     is_unquoted.then(|| (name.to_owned(), value.to_owned()))
 }
 
-/// `NAME=value`.
 pub(super) fn name_and_value(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -1,4 +1,4 @@
-//! Entries, compiled.
+//! [`DetectionTable`]: the table's entries, compiled.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -43,7 +43,6 @@ struct TableInner {
     by_wrapper: HashMap<String, Vec<usize>>,
 }
 
-/// One framework.
 #[derive(Debug)]
 pub(super) struct TableEntry {
     pub(super) text: EntryDefinition,

@@ -1,4 +1,4 @@
-//! The shape of a table's file, and what can be wrong with it.
+//! The file format of a detection table, and its errors.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use toml::de::{DeTable, DeValue};
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableFile {
-    /// Frameworks.
     #[serde(default)]
     pub(super) entry: Vec<EntryDefinition>,
     /// Programs that run the command they are given.

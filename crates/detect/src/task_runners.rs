@@ -1,5 +1,5 @@
-//! Tasks other files give names to: Makefiles, justfiles, `composer_task.json`, `deno_task.json`,
-//! `pyproject.toml`, `Pipfile`.
+//! Tasks of task runners: Makefiles, justfiles, `composer.json`, `deno.json`, `pyproject.toml`,
+//! `Pipfile`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The question and the answer.
+//! The input and the result of detection.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Programs that run the command they are given.
+//! Prefix commands that run the command in their arguments.
 
 use super::arguments::{base_name, is_option};
 use super::simple_command::{SimpleCommand, name_and_value};
@@ -174,7 +174,6 @@ fn as_another_user(call: &SimpleCommand) -> Option<&str> {
 /// What a shell is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShellScript<'a> {
-    /// A script.
     Text(&'a str),
     /// The name of a file of one.
     File(&'a str),

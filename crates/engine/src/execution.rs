@@ -64,7 +64,6 @@ pub(crate) struct StartOrigin {
     pub(crate) warns_of_host: bool,
 }
 
-/// One execution.
 #[derive(Debug)]
 pub(crate) struct ExecutionHandle {
     pub(crate) id: ExecutionId,

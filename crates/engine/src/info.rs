@@ -23,7 +23,7 @@ pub struct ExecutionInfo {
     pub id: ExecutionId,
     /// What was asked.
     pub spec: Arc<Spec>,
-    /// Who may see it now; its session is gone once it was passed to the project (D3).
+    /// Who may see it now; its session is gone once it was passed to the project.
     pub owner: Arc<Owner>,
     /// What was observed.
     pub state: State,
@@ -33,7 +33,7 @@ pub struct ExecutionInfo {
     pub survivors: Vec<u32>,
     /// What a service waits for on its way to ready, as one clause; none of what is ready.
     pub waiting_for: Option<String>,
-    /// Whether somebody was told its id (F7).
+    /// Whether somebody was told its id.
     pub id_disclosed: bool,
     /// Whether an earlier engine left it unfinished: its end, if it ended, was told to nobody
     /// by then.

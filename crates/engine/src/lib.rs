@@ -1,4 +1,4 @@
-//! Decisions: what may run, what happens next, who may see it.
+//! The engine: admission, supervision and visibility of executions.
 //!
 //! [`Engine`] is the facade. Below it, one pure [`supervisor`] per execution decides and one
 //! driver task acts; the registry holds all executions. The engine must never know of HTTP, MCP or

@@ -1,4 +1,4 @@
-//! Which project a directory belongs to: what outlives a session passes to its project (D3).
+//! Which project a directory belongs to: what outlives a session passes to its project.
 
 use std::fs;
 use std::path::Path;

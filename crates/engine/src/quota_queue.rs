@@ -1,4 +1,4 @@
-//! A start at the quota waits its turn for a place (D6).
+//! A start at the quota waits its turn for a place.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::request::StartRequest;
 use crate::start::{ApprovalMode, StartGuard, check, find_existing};
 
 /// The longest time a start waits for a place, and how long it waits unless its request says
-/// otherwise, in milliseconds (D6).
+/// otherwise, in milliseconds.
 pub const QUEUE_WAIT_MS: u64 = 45_000;
 
 /// How long a start waited for its place.

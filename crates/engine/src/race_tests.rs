@@ -1,4 +1,4 @@
-//! Races over a scripted place: stop, clean, exit and list on the same execution, thousands of
+//! Races over a fake backend: stop, clean, exit and list on the same execution, thousands of
 //! times, and what recovery makes of every way an engine can leave one behind.
 
 use std::sync::Arc;

@@ -26,7 +26,6 @@ const ENDED_FULL_MAX: usize = 64;
 /// Ended executions that are looked at, with each that ends, whether they can be summed up.
 const SUMMARIZE_BATCH: usize = 4;
 
-/// The registry.
 #[derive(Debug)]
 pub(crate) struct Registry {
     inner: Mutex<RegistryInner>,
@@ -35,7 +34,6 @@ pub(crate) struct Registry {
     executions: PathBuf,
 }
 
-/// An execution.
 #[derive(Debug, Clone)]
 enum StoredEntry {
     /// As whoever asks gets it.
@@ -353,7 +351,7 @@ impl Registry {
         self.load_full(&mut self.lock(), id)
     }
 
-    /// The execution a caller means, if it may see it; unknown and foreign are told alike.
+    /// The execution a caller means, if it may see it; unknown and foreign are reported alike.
     pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<Arc<ExecutionHandle>, Error> {
         let entry = {
             let mut inner = self.lock();

@@ -25,7 +25,7 @@ pub struct StartRequest {
     pub cwd: ByteString,
     /// Where standard input comes from; ignored with a terminal.
     pub stdin: StdinRequest,
-    /// The environment of the asking front, of which D8 keeps the base names (or all, with
+    /// The environment of the client, of which the engine keeps the base names (or all, with
     /// `inherit_env`); empty takes that of the settings.
     pub base_env: Vec<(ByteString, ByteString)>,
     /// Variables added or replaced.
@@ -36,7 +36,7 @@ pub struct StartRequest {
     pub timeout: Option<Duration>,
     /// Limit of time without output.
     pub idle: Option<Duration>,
-    /// How far it is walled off; none takes the setting.
+    /// How far it is isolated; none takes the setting.
     pub level: Option<IsolationLevel>,
     /// Limits of its tree; none of a field takes the level's default.
     pub limits: Limits,
@@ -48,13 +48,13 @@ pub struct StartRequest {
     pub encoding: Option<String>,
     /// How long it is kept after its end.
     pub retention: RetentionRequest,
-    /// Whether it outlives its session (D3).
+    /// Whether it outlives its session.
     pub keep: bool,
     /// When it may end; none is finite with `timeout` and `idle`.
     pub lifetime: Option<Lifetime>,
     /// A terminal of this size instead of pipes.
     pub pty: Option<TermSize>,
-    /// Which face asks; decides the default retention (A5).
+    /// Which face asks; decides the default retention.
     pub client_kind: ClientKind,
     /// The only programs that may run, besides what the settings' own list says: a front can
     /// tighten, never loosen. None adds nothing.
@@ -66,13 +66,13 @@ pub struct StartRequest {
     pub secrets: Vec<String>,
     /// The approval a person gave when the command policy asked: the interaction's id.
     pub approval: Option<String>,
-    /// How long it waits for a place at most where as many run as may (D6); none takes
+    /// How long it waits for a place at most where as many run as may; none takes
     /// [`QUEUE_WAIT_MS`](crate::QUEUE_WAIT_MS), which is also the most. Zero refuses at once.
     pub queue_timeout: Option<Duration>,
     /// Present where the command is an integrated shell; made by
     /// [`MatchEngine::shell_request`](crate::MatchEngine::shell_request).
     pub shell: Option<ShellSession>,
-    /// Whether who starts it reads its output with [`OutputFollower::lossless_offsets`](crate::OutputFollower) from
+    /// Whether who starts it reads its output with [`OutputFollower::lossless`](crate::OutputFollower) from
     /// the beginning: on a full disk the command waits for that reader, for a limited time
     /// until it comes. Without it, a full disk stops no command.
     pub lossless_reader: bool,
@@ -102,7 +102,7 @@ pub struct SandboxOptions {
 /// Where standard input comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum StdinRequest {
-    /// Finite executions: at end of file. Services: open and silent (A3).
+    /// Finite executions: at end of file. Services: open and silent.
     #[default]
     Default,
     /// At end of file from the start.
@@ -116,7 +116,7 @@ pub enum StdinRequest {
 /// How long an execution is kept after its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RetentionRequest {
-    /// As the settings say for the face (A5).
+    /// As the settings say for the API surface.
     #[default]
     Default,
     /// This long.
@@ -128,9 +128,9 @@ pub enum RetentionRequest {
 /// The face that asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClientKind {
-    /// The tools of document 000.
+    /// The command tools.
     Command,
-    /// The tools of document 003.
+    /// The shell tools.
     Shell,
     /// The `exec` tool.
     Core,
@@ -234,10 +234,10 @@ pub enum WaitFor {
     OutputAfter(Cursor),
     /// No output for this long; or its end.
     Idle(Duration),
-    /// A question to whoever is in charge (B7); or its end.
+    /// A question to the operator; or its end.
     Prompt,
     /// A service is ready, or running with nothing to look at; or shows that it will not be; or
-    /// the end of an attempt (E4).
+    /// the end of an attempt.
     Ready,
 }
 
@@ -248,14 +248,14 @@ pub struct StopRequest {
     pub force: bool,
     /// Between the polite request and the kill; none takes the setting.
     pub grace: Option<Duration>,
-    /// Recorded with the stop (A4).
+    /// Recorded with the stop.
     pub reason: Option<String>,
 }
 
 /// Which executions to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListFilter {
-    /// Only those with this status, in the words of document 000.
+    /// Only those with this status.
     pub status: Option<ProcessStatus>,
     /// Only those that carry all of these labels.
     pub labels: Vec<String>,

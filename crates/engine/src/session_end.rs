@@ -1,4 +1,4 @@
-//! The end of a session (D3): finite executions stop and are cleaned, the rest passes to the
+//! The end of a session: finite executions stop and are cleaned, the rest passes to the
 //! project.
 
 use std::path::Path;

@@ -18,12 +18,11 @@ use crate::admission::secret_bindings::SecretBinding;
 pub const TERMINAL_VIEW_BYTES: u64 = 1024 * 1024;
 /// Finite executions one session may run at once (D6).
 pub const FINITE_PER_SESSION: u32 = 20;
-/// Services, terminals and executions outside any session that one principal may run at once
-/// (D6).
+/// Services, terminals and executions outside any session that one principal may run at once.
 pub const OTHERS_PER_PRINCIPAL: u32 = 1_000;
-/// Between the polite request to end and the kill, in milliseconds (A4).
+/// Between the polite request to end and the kill, in milliseconds.
 pub const GRACE_MS: u64 = 5_000;
-/// Variables every level keeps from the asking front (D8); `LC_*` are kept besides.
+/// Variables every level keeps from the client; `LC_*` are kept besides.
 pub const BASE_ENVIRONMENT: [&str; 8] = [
     "PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TZ", "TMPDIR",
 ];
@@ -49,7 +48,7 @@ pub struct Settings {
     pub grace: Duration,
     /// Variables kept besides [`BASE_ENVIRONMENT`].
     pub base_env_names: Vec<String>,
-    /// Whether the whole environment of the asking front is passed on where a request does
+    /// Whether the whole environment of the client is passed on where a request does
     /// not say.
     pub inherit_env: bool,
     /// The environment of requests that bring none, and of attempts after a restart.
@@ -60,14 +59,14 @@ pub struct Settings {
     pub ledger_retention: Duration,
     /// How much output of one execution is kept.
     pub output: OutputPolicy,
-    /// How far back a terminal's raw view reaches, in bytes (C3); at most
+    /// How far back a terminal's raw view reaches, in bytes; at most
     /// [`TERMINAL_VIEW_MAX_BYTES`](crate::terminal::TERMINAL_VIEW_MAX_BYTES).
     pub terminal_view_bytes: u64,
-    /// A live copy of every journal in this format (A2).
+    /// A live copy of every journal in this format.
     pub mirror: Option<ostler_journal::export::Format>,
-    /// Which commands may run, by rules (B3); none lets every command run.
+    /// Which commands may run, by rules; none lets every command run.
     pub policy: Option<std::sync::Arc<ostler_policy::RuleSet>>,
-    /// How far commands are walled off, and what level high shows (D8).
+    /// How far commands are isolated, and what level high shows.
     pub isolation: IsolationSettings,
     /// Where values of secrets come from.
     pub secrets: SecretSettings,
@@ -80,7 +79,7 @@ pub struct Settings {
 pub struct ServiceSettings {
     /// Which commands are services; none takes what is shipped.
     pub table: Option<crate::detection::DetectionTable>,
-    /// Whether the faces start commands that look like services as services without being
+    /// Whether the API surfaces start commands that look like services as services without being
     /// asked.
     pub automatic: AutoServices,
     /// Ports that are leased, first and last; none takes 20000–29999.
@@ -97,7 +96,7 @@ pub enum AutoServices {
     Off,
 }
 
-/// How far commands are walled off unless a request says otherwise, and what level high shows.
+/// How far commands are isolated unless a request says otherwise, and what level high shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsolationSettings {
     /// The level of requests that name none.
@@ -182,7 +181,7 @@ impl Default for IsolationSettings {
     }
 }
 
-/// Where values of secrets come from: variables of the asking front, or of the settings'
+/// Where values of secrets come from: variables of the client, or of the settings'
 /// environment, whose names begin with a prefix; then the source.
 #[derive(Debug, Clone, Default)]
 pub struct SecretSettings {
@@ -206,7 +205,7 @@ pub trait SecretSource: fmt::Debug + Send + Sync {
     }
 }
 
-/// How many executions may run at once (D6).
+/// How many executions may run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quotas {
     /// Finite ones, per session.
@@ -215,13 +214,13 @@ pub struct Quotas {
     pub others_per_principal: u32,
 }
 
-/// How long ended executions are kept, by the face that started them (A5); none keeps them
+/// How long ended executions are kept, by the API surface that started them; none keeps them
 /// until they are cleaned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionDefaults {
-    /// Started by the tools of document 000 (`PROCESS_RETENTION_SECONDS`).
+    /// Started by the command tools (`PROCESS_RETENTION_SECONDS`).
     pub command: Option<Duration>,
-    /// Started by the tools of document 003.
+    /// Started by the shell tools.
     pub shell: Option<Duration>,
     /// Terminals.
     pub pty: Option<Duration>,

@@ -1,4 +1,4 @@
-//! One look at what a running tree is made of and uses (B6), and where its files are.
+//! One look at what a running tree is made of and uses, and where its files are.
 
 use std::path::PathBuf;
 

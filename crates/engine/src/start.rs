@@ -27,8 +27,8 @@ use crate::start_id::{self, StartIdAction};
 /// Characters of a command line in the ledger.
 const COMMAND_CHARS: usize = 4_096;
 
-/// An execution whose id nobody has been told yet (F7): dropped, it is cancelled, unless
-/// [`StartGuard::commit`] said that the id was given out.
+/// An execution whose id nobody has been told yet: dropped, it is cancelled, unless
+/// [`StartGuard::commit`] said that the id was disclosed.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the execution"]
 pub struct StartGuard {
@@ -37,7 +37,7 @@ pub struct StartGuard {
 }
 
 impl StartGuard {
-    /// Its id; not yet given out.
+    /// Its id; not yet disclosed.
     #[must_use]
     pub fn id(&self) -> ExecutionId {
         self.execution.id
@@ -67,7 +67,7 @@ impl StartGuard {
         wait::wait(&self.inner, &self.execution, until, timeout).await
     }
 
-    /// The id is given out: the execution goes on without this.
+    /// The id is disclosed: the execution goes on without this.
     #[must_use]
     pub fn commit(self) -> ExecutionInfo {
         self.execution.mark_id_disclosed();
@@ -228,7 +228,7 @@ pub(crate) async fn start_with_permit(
 }
 
 /// The execution that an earlier start with this id began, also under an earlier engine; none
-/// where nothing has the id. Its id counts as given out: two wait for it.
+/// where nothing has the id. Its id counts as disclosed: two wait for it.
 ///
 /// # Errors
 /// When no execution can get this id.
@@ -326,7 +326,6 @@ struct StartContext {
     /// Whether somebody wants to hear of the start.
     report_start: bool,
     origin: StartOrigin,
-    /// As [`StartRequest::lossless_reader`].
     lossless_reader: bool,
 }
 

@@ -14,7 +14,6 @@ const CLOCK_SKEW_S: u64 = 24 * 60 * 60;
 /// What has an id already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IdHolder {
-    /// Nothing.
     None,
     /// An execution that the caller sees and whose principal is the caller's.
     Own,

@@ -1,4 +1,4 @@
-//! Starts under ids that clients chose, over a scripted place: sent twice, at once, to the next
+//! Starts under ids that clients chose, over a fake backend: sent twice, at once, to the next
 //! engine, by others.
 
 use std::sync::Arc;
@@ -240,7 +240,7 @@ async fn services_are_started_once() {
         assert_eq!(ensured.execution.expect("it lives").id, id);
         assert_eq!(place.running(), round);
     }
-    // A service that is started anew is another execution.
+    // A service that is restarted is another execution.
     let before = engine.list(&me(), &ListFilter::default()).len();
     let id = ExecutionId::mint();
     let wish = service(id, "anew");

@@ -1,4 +1,4 @@
-//! Workspaces whose writes are kept apart, over real cells; without a keeper. Where this machine
+//! Workspaces whose writes are kept apart, over real cells; without a zygote. Where this machine
 //! has none of them, the start is refused with the reason, which is all there is to test.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Prompts of real programs over this machine's processes, without a keeper.
+//! Prompts of real programs over this machine's processes, without a zygote.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The order of the checks, and what comes out of them.
+//! Admission of a request: the order of the checks, and their result.
 
 use std::time::Duration;
 
@@ -18,7 +18,6 @@ use super::{allow_list, arguments, environment, program, sandbox, service_plan, 
 /// What requests are held to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AdmissionContext<'a> {
-    /// The configuration.
     pub(crate) settings: &'a Settings,
     /// What the place can enforce.
     pub(crate) capabilities: &'a CapabilitySet,

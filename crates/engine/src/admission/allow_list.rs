@@ -1,9 +1,9 @@
-//! The allow list (`ALLOWED_COMMANDS`, A12).
+//! The allow list (`ALLOWED_COMMANDS`).
 //!
 //! A list holds bare names and absolute paths. A name is looked up in the trusted path of the
 //! settings, never in a request's; a path must be on the list letter by letter. Programs that
-//! run other programs are seen through (`wrapper_error.rs`), or refused. A list says what is meant
-//! to run; a wall against hostile programs is the isolation level.
+//! run other programs are resolved to those (`wrapper_error.rs`), or refused. A list says what is
+//! meant to run; the protection against hostile programs is the isolation level.
 
 use ostler_model::{ByteString, Command};
 use thiserror::Error;

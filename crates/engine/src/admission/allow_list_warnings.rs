@@ -1,5 +1,5 @@
-//! Programs that run others by what they are told: an allow list with one of them on it allows
-//! more than it names.
+//! Warnings for programs that run other programs named in their arguments: an allow list that
+//! contains one of them allows more than it names.
 //!
 //! The table is closed, by the classes public catalogues of such programs use. It is no promise
 //! that other programs run nothing.

@@ -1,4 +1,4 @@
-//! Consent to one start (B3): asked of a person, given once, for exactly what was asked.
+//! Approval of one start by a person: valid once, for exactly the request that was shown.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What a request may contain at all.
+//! Validation of a request's arguments, independent of the machine's state.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The command policy (B3): what it says about a request, and whether a person has agreed.
+//! The command policy: its verdict on a request, and whether a person has approved it.
 //!
 //! By default there is none, and every command may run. A file in the workspace tightens what
 //! is set; without a policy it means nothing.

@@ -1,5 +1,5 @@
-//! Where credentials lie below a home directory: what level high never shows, whichever directory
-//! above it a setting or the search path makes visible.
+//! Credential stores below a home directory: isolation level high never exposes them, whichever
+//! directory above them a setting or the search path makes visible.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the environment of a command is made of (D8).
+//! Builds the environment of a command.
 
 use ostler_model::{ByteString, IsolationLevel};
 

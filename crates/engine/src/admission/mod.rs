@@ -1,4 +1,5 @@
-//! From a request to a spec and a plan, or a refusal. Nothing is started or kept here.
+//! Admission: turns a request into a spec and a launch plan, or refuses it. Nothing is started or
+//! stored here.
 
 mod admit;
 pub mod allow_list;

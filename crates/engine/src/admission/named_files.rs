@@ -1,5 +1,5 @@
-//! The files whose content decides what a start does: the programs and scripts its command
-//! line names. Consent to a start is consent to their content (B3).
+//! The files whose content decides what a start does: the programs and scripts that its command
+//! line names. An approval of a start covers their content.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata, OpenOptions};
@@ -46,7 +46,6 @@ pub(crate) struct NamedFile {
     pub(crate) resolved: PathBuf,
     dev: u64,
     ino: u64,
-    /// Bytes.
     pub(crate) size: u64,
     content: FileContent,
     times: FileTimes,
@@ -64,7 +63,6 @@ struct FileTimes {
 /// What is known of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileContent {
-    /// Its SHA-256.
     Read([u8; 32]),
     /// Too large, or not ours to read: it is known by its times.
     NotRead,

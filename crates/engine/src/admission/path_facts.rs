@@ -1,4 +1,4 @@
-//! What the file system says of a directory, for [`super::writable_paths`].
+//! Collects the file system's facts about a directory, for [`super::writable_paths`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,6 @@ use super::writable_paths::PathFacts;
 /// This process's mounts (proc_pid_mountinfo(5)).
 const MOUNTINFO: &str = "/proc/self/mountinfo";
 
-/// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MountInfoEntry {
     /// `major:minor` of the file system.

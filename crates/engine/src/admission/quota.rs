@@ -1,4 +1,4 @@
-//! How many executions may run at once (D6).
+//! Quotas: how many executions may run at once, and the queue of starts that wait for a slot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -249,7 +249,7 @@ pub const HOLDERS_LISTED_MAX: usize = 32;
 /// Characters of a holder's command line.
 pub const HOLDER_COMMAND_CHARS: usize = 60;
 
-/// No place became free for a start (D6).
+/// No place became free for a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaExceeded {
     /// How many run.

@@ -1,4 +1,4 @@
-//! The queue for places: who came first is served first, and nobody is left behind.
+//! The queue for slots within the quota: first come, first served, without starvation.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What level high shows of this machine: the request's wishes and the settings made into one
-//! [`InvalidSandbox`] (D8). Looks at the file system to resolve links; changes nothing.
+//! What isolation level high exposes of this machine: merges the request's sandbox options with the
+//! settings. Reads the file system to resolve links; changes nothing.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};

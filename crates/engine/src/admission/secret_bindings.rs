@@ -1,5 +1,5 @@
-//! Who is given a secret: one decision, made before anybody looks whether there is one, so that
-//! a refusal tells nothing about it.
+//! Who may receive a secret: one decision, made before the secret is looked up, so that a refusal
+//! does not reveal whether it exists.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Secrets by name: the spec holds names, the plan values, and what is told of either holds
-//! neither a value nor a piece of one.
+//! Secrets by name: the spec holds names, the launch plan holds values, and what is published of
+//! either contains neither a value nor a part of one.
 
 use ostler_model::{ByteString, Command, Owner, Spec};
 

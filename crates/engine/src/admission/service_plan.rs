@@ -1,4 +1,4 @@
-//! What may be asked of a service besides its command.
+//! Validation of the service part of a request.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The working directory.
+//! Validation of the working directory.
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! Programs that run other programs: what they would run, where that can be seen.
+//! Programs that run other programs (`env`, `nice`): which program they would run, where the
+//! arguments show it.
 
 /// What a program would run besides itself.
 #[derive(Debug, PartialEq, Eq)]

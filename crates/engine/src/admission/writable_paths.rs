@@ -1,6 +1,6 @@
-//! Which directories level high may show writable. Decided by what a directory is: where it lies
-//! under every name it has, who owns it and what leads to it, what file system it is on. Pure;
-//! the facts come from [`super::path_facts`].
+//! Which directories isolation level high may expose writable. The decision depends on where a
+//! directory lies under every name it has, who owns it and its parents, and which file system it is
+//! on. Pure; the facts come from [`super::path_facts`].
 
 use std::fmt;
 use std::path::{Path, PathBuf};

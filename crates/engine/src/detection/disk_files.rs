@@ -1,4 +1,4 @@
-//! The workspace's files on disk.
+//! [`WorkspaceFiles`] on disk.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! The limit on a workspace's growth, kept by accounting: nothing in the kernel counts what one
-//! tree of processes writes to a directory, so it is looked at, and only while there is a limit.
+//! The limit on a workspace's growth, enforced by accounting: the kernel does not count what one
+//! process tree writes to a directory, so its size is measured, and only while there is a limit.
 
 use std::sync::Arc;
 use std::time::Duration;

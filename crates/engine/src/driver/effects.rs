@@ -1,4 +1,4 @@
-//! Carrying out effects.
+//! Performs the supervisor's effects.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a driver listens to: control first, output last.
+//! The driver's event loop: control messages first, output last.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,7 +30,6 @@ use super::trim::TrimSchedule;
 /// What a driver can be asked.
 #[derive(Debug)]
 pub(crate) enum DriverCommand {
-    /// End it.
     Stop {
         /// Who and why.
         order: StopReason,
@@ -50,14 +49,12 @@ pub(crate) enum DriverCommand {
     Freeze(FreezeRequest),
     /// Have a service's attempt end and the next one begin.
     Restart {
-        /// Who.
         by: Principal,
         /// Why, in words.
         reason: String,
     },
     /// It was seen waiting for an answer.
     PromptDetected {
-        /// With what.
         prompt: PromptRecord,
         /// When it is on record.
         reply: oneshot::Sender<()>,
@@ -80,7 +77,6 @@ pub(crate) enum DriverCommand {
 /// A command's question, for the record.
 #[derive(Debug)]
 pub(crate) struct PromptRecord {
-    /// Its text.
     pub(crate) text: String,
     /// Whether the answer must not be shown.
     pub(crate) secret: bool,
@@ -91,9 +87,7 @@ pub(crate) struct PromptRecord {
 /// What a driver is made for.
 #[derive(Debug)]
 pub(crate) struct DriverInit {
-    /// The execution.
     pub(crate) execution: Arc<ExecutionHandle>,
-    /// Who asks.
     pub(crate) commands: mpsc::Receiver<DriverCommand>,
     /// How to launch it; none where an earlier engine did.
     pub(crate) template: Option<LaunchTemplate>,

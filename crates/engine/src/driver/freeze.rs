@@ -1,4 +1,4 @@
-//! Pausing: the order, its answer, and what is on record of it.
+//! Pausing and resuming: the request to the backend, its result, and the recorded events.
 
 use ostler_backend::ControlError;
 use ostler_model::{Principal, Timestamp};
@@ -13,7 +13,6 @@ use super::event_loop::Driver;
 pub(crate) struct FreezeRequest {
     /// Which of both.
     pub(crate) frozen: bool,
-    /// Who.
     pub(crate) by: Principal,
     /// Whether it is so, once it is on record; dropped when the tree ends before.
     pub(crate) reply: oneshot::Sender<Result<bool, ControlError>>,

@@ -1,4 +1,4 @@
-//! Writes to a command's input: one order at a time, each waited for.
+//! Writes to a command's input: one at a time, each awaited.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -27,9 +27,7 @@ const LONGEST_RETRY_MS: u64 = 100;
 /// Bytes for a command, or the end of its input, or both.
 #[derive(Debug)]
 pub(crate) struct InputWrite {
-    /// From whom.
     pub(crate) by: Principal,
-    /// The bytes.
     pub(crate) bytes: Vec<u8>,
     /// Whether the input ends after them.
     pub(crate) close: bool,
@@ -66,7 +64,6 @@ pub(crate) enum ProgressReply {
 /// What bytes for a command are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
-    /// Somebody's input.
     Input,
     /// Somebody's input that goes in once, however often it is written.
     Idempotent(IdempotentInput),

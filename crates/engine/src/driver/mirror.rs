@@ -1,4 +1,4 @@
-//! The live copy of a journal in another format (A2).
+//! The live copy (mirror) of a journal in another format.
 
 use ostler_journal::export::ExportError;
 use ostler_journal::{ExportSubject, Mirror, read_events};

@@ -1,4 +1,5 @@
-//! The one task of an execution: it carries out what the supervisor decides, and tells.
+//! The driver: the one task of an execution, which performs what the supervisor decides and
+//! publishes the state.
 
 mod disk_quota;
 mod effects;

@@ -1,5 +1,5 @@
-//! What the shim is told about readers of output: whether there are any, and how far those are
-//! that may miss nothing.
+//! Notifies the shim about readers of output: whether there are any, and the read offset of
+//! lossless ones.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Waiting for a pattern: reads output as it comes and hands it to a [`Searcher`].
+//! Waiting for a pattern: reads output as it arrives and feeds it to a [`Searcher`].
 
 use std::sync::Arc;
 use std::time::Duration;

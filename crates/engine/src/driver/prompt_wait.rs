@@ -1,4 +1,4 @@
-//! Waiting for a prompt (B7): quiet output, and somebody who waits for the execution's input.
+//! Waiting for a prompt: quiet output, and a process that waits for the execution's input.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Writing events down, off the path of the answer.
+//! Writes events, off the latency path of responses.
 //!
-//! What can be rebuilt from `placeholder_spec.json` and the exit record waits until somebody was answered,
-//! and goes out in one write; a one-shot writes its events once, after its end. Everything
-//! else is written before it is acted on.
+//! Events that can be rebuilt from `spec.json` and the exit record are deferred until the caller
+//! has its response, and are written at once; a one-shot writes its events once, after its end.
+//! Every other event is written before it takes effect.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ impl EventRecorder {
     }
 
     /// Whether anything but the request itself waits. The request alone stays back: it is in
-    /// the ledger and in `placeholder_spec.json`, and its directory is still being made by the shim.
+    /// the ledger and in `spec.json`, and its directory is still being made by the shim.
     pub(super) fn needs_flush(&self) -> bool {
         self.pending
             .iter()

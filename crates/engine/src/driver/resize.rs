@@ -1,4 +1,4 @@
-//! A terminal's new size, with its place in the output.
+//! Records a terminal's new size with its position in the output.
 
 use ostler_backend::{ControlCommand, ControlError};
 use ostler_model::TermSize;

@@ -1,7 +1,7 @@
-//! Looks at a service on its supervisor's behalf: sockets, output, probes, its own words.
+//! Observes a service for its supervisor: sockets, output, probes and notify messages.
 //!
-//! The supervisor says what it [`WatchPlan`]; one look of each kind is under way at a time, and what
-//! it shows is fed back. Nothing is decided here.
+//! The supervisor publishes a [`WatchPlan`]; one check of each kind runs at a time, and its result
+//! is fed back. Nothing is decided here.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! Keeping the output of a running command within head and tail.
+//! Trims the output of a running command to head and tail.
 //!
-//! The shim only appends. While somebody watches, its marks tell how much there is; while
-//! nobody does, the driver looks by itself, ever more rarely when little was printed: seven
-//! times in the first two hours of a silent command, then once an hour.
+//! The shim only appends. While somebody watches, its output marks say how much there is; while
+//! nobody does, the driver checks by itself, ever more rarely when little was printed: seven times
+//! in the first two hours of a silent command, then once an hour.
 
 use std::time::Duration;
 

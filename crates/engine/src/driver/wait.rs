@@ -1,5 +1,5 @@
-//! Waiting: for the end, for a line, for quiet, for a prompt. Everything here reads what the
-//! driver publishes; nothing polls, but for [`prompt`]'s looks.
+//! Waiting for the end, a line, quiet output or a prompt. Everything here reads what the driver
+//! publishes; nothing polls, except [`prompt`].
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The registry's part of the facade.
+//! The facade's methods for interactions.
 
 use ostler_model::{Caller, Scope};
 use tokio::sync::watch;

@@ -1,4 +1,5 @@
-//! Consent to starts, through the engine: asked of a person, once, for exactly what was asked.
+//! Approval of starts, through the engine: requested from a person, valid once, for exactly the
+//! request that was shown.
 
 use std::sync::Arc;
 

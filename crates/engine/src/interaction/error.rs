@@ -1,4 +1,4 @@
-//! What can be wrong with a question or an answer.
+//! Errors of questions and answers.
 
 use ostler_model::ExecutionId;
 use thiserror::Error;
@@ -9,7 +9,7 @@ use crate::prompt::QuestionKind;
 /// A question that cannot be asked, or an answer that cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InteractionError {
-    /// Unknown, or somebody else's; the two are told alike (D3).
+    /// Unknown, or somebody else's; the two are reported alike.
     #[error("Interaction not found or access denied")]
     NotFound,
     /// It was answered, cancelled or ran out of time before.

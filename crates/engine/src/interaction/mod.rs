@@ -1,8 +1,9 @@
-//! Questions to whoever is in charge, and their answers (B7): one registry for every face.
+//! Interactions: questions to the operator and their answers, in one registry for every API
+//! surface.
 //!
-//! A question is asked by a tool, or for a command that waits for an answer; it is answered
-//! once, cancelled or runs out of time. [`table`] decides, purely; the desk carries it out:
-//! one timer for the earliest deadline, one task per answer that goes into a command.
+//! A question is posted by a tool, or for a command that waits for input; it is answered once,
+//! cancelled or times out. [`table`] decides, purely; the service performs the effects: one timer
+//! for the earliest deadline, one task per answer that is written to a command.
 
 mod api;
 #[cfg(test)]

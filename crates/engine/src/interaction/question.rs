@@ -1,4 +1,4 @@
-//! What is asked.
+//! [`Question`]: what an interaction asks, and its validation limits.
 
 use std::time::Duration;
 
@@ -10,8 +10,7 @@ use crate::admission::approval::Approval;
 use crate::info::Prompt;
 use crate::prompt::{OPTIONS, QuestionKind};
 
-/// How long an answer is waited for unless the question says otherwise, in milliseconds
-/// (001 §4).
+/// How long an answer is waited for unless the question says otherwise, in milliseconds.
 pub const INTERACTION_TIMEOUT_MS: u64 = 300_000;
 /// The longest time an answer is waited for, in milliseconds.
 pub const LONGEST_TIMEOUT_MS: u64 = 24 * 3_600_000;
@@ -43,7 +42,7 @@ pub struct Question {
     pub execution: Option<ExecutionId>,
     /// Whether the answer must not be shown, kept or asked for in a form.
     pub secret: bool,
-    /// What a yes lets run; then only a person may answer (B3).
+    /// What a yes lets run; then only a person may answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<Approval>>,
 }

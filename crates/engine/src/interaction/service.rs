@@ -1,4 +1,4 @@
-//! Carrying out what the book decides.
+//! Performs what the interaction table decides: timers, notifications, delivery of answers.
 
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -87,7 +87,7 @@ impl InteractionService {
             .collect()
     }
 
-    /// The interaction a caller means, if it may see it; unknown and foreign are told alike.
+    /// The interaction a caller means, if it may see it; unknown and foreign are reported alike.
     pub(super) fn find(&self, caller: &Caller, id: &str) -> Result<Interaction, InteractionError> {
         let id = InteractionId::parse(id).ok_or(InteractionError::NotFound)?;
         let table = self.lock();

@@ -1,4 +1,4 @@
-//! What became of a question.
+//! The state and outcome of an interaction.
 
 use std::fmt;
 
@@ -84,7 +84,7 @@ pub enum InteractionState {
 }
 
 impl InteractionState {
-    /// Its name on every face: `open`, `answered`, `cancelled` or `timed_out`.
+    /// Its name on every API surface: `open`, `answered`, `cancelled` or `timed_out`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {

@@ -1,9 +1,9 @@
-//! The registry's decisions, without clock, input or output.
+//! The interaction state machine, without clock or I/O.
 //!
-//! An interaction is open, then one of answered, cancelled, timed out, for good. An answer to
-//! an execution goes in first: meanwhile the interaction is *claimed*. It still shows as open,
-//! takes no second answer, and whatever else wants to end it waits for what becomes of the
-//! bytes.
+//! An interaction is open, then one of answered, cancelled, timed out, finally. An answer to an
+//! execution is delivered first: meanwhile the interaction is *claimed*. It still shows as open,
+//! accepts no second answer, and anything else that would end it waits for the result of the
+//! delivery.
 
 use std::collections::BTreeMap;
 
@@ -250,7 +250,7 @@ impl InteractionTable {
         }
     }
 
-    /// Passes the interactions of an execution on with it (D3).
+    /// Passes the interactions of an execution on with it.
     pub fn transfer_to(&mut self, execution: ExecutionId, owner: &Owner) {
         for record in self.records.values_mut() {
             if record.interaction.question.execution == Some(execution) {

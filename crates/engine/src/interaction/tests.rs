@@ -1,5 +1,5 @@
-//! The desk over a scripted place: answers, ownership, time, ends. Time stands still unless
-//! nothing else can happen.
+//! The interaction service over a fake backend: answers, ownership, timeouts, ends. Time is paused
+//! and advances only when every task is idle.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Whether a value answers a question, and what goes in for it.
+//! Whether a value is a valid answer to a question, and the bytes it is delivered as.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! Random walks over the book: questions, answers, deliveries, deadlines and ends in any
-//! order, and what must hold whatever comes. A failing walk is shown with its seed; set
-//! `OSTLER_WALK_SEED` to repeat it.
+//! Random walks over the interaction table: questions, answers, deliveries, deadlines and ends in
+//! any order, and the invariants. A failing walk prints its seed; set `OSTLER_WALK_SEED` to repeat
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

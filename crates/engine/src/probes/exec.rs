@@ -1,4 +1,4 @@
-//! Commands that probe.
+//! Probes that run a command.
 
 use std::ffi::OsStr;
 use std::io;

@@ -1,7 +1,7 @@
-//! One HTTP/1.1 request, of whose answer only the status matters.
+//! An HTTP/1.1 probe, which evaluates only the status of the response.
 //!
-//! A client library refuses what it cannot use (a huge header, a banner, an alert) and keeps the
-//! bytes to itself; here it is these bytes that tell what kind of server it is.
+//! A client library refuses what it cannot use (a huge header, a banner, an alert) and hides the
+//! bytes; here these bytes identify the kind of server.
 
 use std::time::Duration;
 

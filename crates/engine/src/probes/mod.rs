@@ -1,7 +1,8 @@
-//! Looks outward: the one client of probes (E3), and later of webhooks.
+//! Network and command probes of services.
 //!
-//! Decisions are made elsewhere; this carries out one [`ProbeRequest`](crate::readiness::ProbeRequest)
-//! and says how it ended, and listens on notify sockets.
+//! Decisions are made elsewhere; this module runs one
+//! [`ProbeRequest`](crate::readiness::ProbeRequest) and reports its result, and listens on notify
+//! sockets.
 
 mod exec;
 mod http;

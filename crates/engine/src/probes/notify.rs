@@ -1,4 +1,4 @@
-//! The socket a service says `READY=1` on (sd_notify(3)).
+//! The socket on which a service reports `READY=1` (sd_notify(3)).
 
 use std::fs::{self, Metadata, Permissions};
 use std::io;

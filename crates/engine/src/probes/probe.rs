@@ -1,4 +1,4 @@
-//! One probe.
+//! Runs one probe.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Probes against real little servers.
+//! Probes against small local servers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;

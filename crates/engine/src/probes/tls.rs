@@ -1,5 +1,5 @@
-//! TLS towards servers of this machine: what they show is taken as it is, for what is asked is
-//! whether they answer and not who they are.
+//! TLS to servers of this machine. Certificates are not verified: a probe asks whether the server
+//! responds, not who it is.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What kind of answer a prompt asks for: a pure function over its text.
+//! Classifies the answer that a prompt wants: a pure function over its text.
 
 use super::question_kind::QuestionKind;
 use super::visible_line::visible_line;

@@ -26,7 +26,6 @@ static INLINE: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a constant")
 });
 
-/// `[1-5]`, `(0-3)`.
 static RANGE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[\[(]\s*(\d{1,3})\s*-\s*(\d{1,3})\s*[\])]").expect("a constant"));
 

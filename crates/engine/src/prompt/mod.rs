@@ -1,4 +1,4 @@
-//! Whether a command waits for an answer, and for what kind (B7): kernel evidence first, the
+//! Whether a command waits for an answer, and for what kind: kernel evidence first, the
 //! words of the prompt second. Pure; the waiting itself is the driver's.
 
 mod detect;

@@ -1,5 +1,4 @@
-//! The words prompts are made of: the patterns of 001 §2, and those of the programs people
-//! run.
+//! The patterns of prompts: common ones, and those of widely used programs.
 
 use std::sync::LazyLock;
 

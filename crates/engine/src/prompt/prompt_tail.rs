@@ -1,4 +1,4 @@
-//! The end of a command's output, as far as it matters to a prompt.
+//! The end of a command's output, as needed to detect a prompt.
 
 use ostler_model::StreamName;
 

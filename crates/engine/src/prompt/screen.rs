@@ -1,4 +1,4 @@
-//! A terminal's screen, as far as it matters to a prompt.
+//! A terminal's screen, as needed to detect a prompt.
 
 use ostler_terminal::{ScreenSnapshot, ShellState};
 use unicode_width::UnicodeWidthChar;

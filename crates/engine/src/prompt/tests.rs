@@ -117,7 +117,7 @@ fn yes_or_no_with_the_capital_letter_as_default() {
 fn questions_that_want_a_yes_or_a_no() {
     let yes_no = |default| row(Confirmation, &["yes", "no"], default);
     table(&[
-        // Document 001 §2.
+        // Common prompts.
         ("Do you want to continue?", yes_no(None)),
         ("Are you sure?", yes_no(None)),
         ("Proceed with the installation?", yes_no(None)),

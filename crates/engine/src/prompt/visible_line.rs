@@ -1,4 +1,4 @@
-//! A line as a person would see it.
+//! A line without escape sequences and overwritten text, as a person sees it.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Telling the echo of an input from the reply to it.
+//! Distinguishes the echo of an input from the reply to it.
 //!
 //! Behind an input come, in this order: the rest of the line it was typed in, which the
 //! terminal (termios(3), ECHO) or a line editor shows, the latter often with its prompt

@@ -1,4 +1,4 @@
-//! Input that was sent, as a later wait needs to know it.
+//! Input that was sent, as needed by a later wait.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The first match in output that comes in pieces.
+//! Finds the first match in output that arrives in chunks.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Output as it reads: escape sequences carried out within their line, byte by byte, so that
-//! it can come in pieces of any size.
+//! Output as it reads: applies escape sequences within their line, byte by byte, so that chunks may
+//! have any size.
 
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
@@ -10,14 +10,14 @@ const CELLS_MAX: usize = 1_000;
 /// Where in an escape sequence (ECMA-48) the output stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum LineParserState {
-    /// In none.
     #[default]
     Text,
-    /// Behind ESC.
     Escape,
     /// In a control sequence, with its first parameter; none where it has others, or a private
     /// marker.
-    Control { number: Option<usize> },
+    Control {
+        number: Option<usize>,
+    },
     /// In a string (OSC, DCS, SOS, PM, APC) up to BEL or ST.
     String,
     /// Behind an ESC in a string.
@@ -45,7 +45,6 @@ pub(super) enum LineChange {
     Insert(usize),
     /// The line ends.
     End,
-    /// Nothing.
     Nothing,
 }
 

@@ -1,4 +1,4 @@
-//! What every face asks of services.
+//! The facade's methods for services.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -28,7 +28,7 @@ use crate::stop;
 const LINES: u64 = 200;
 
 impl Engine {
-    /// The service a request's command is, by the table (E2); none where it is no service.
+    /// The service a request's command is, by the table; none where it is no service.
     #[must_use]
     pub fn detect(&self, request: &StartRequest) -> Option<DetectedService> {
         self.inner.services.detect(&self.inner.settings, request)
@@ -50,11 +50,11 @@ impl Engine {
     }
 
     /// Admits and starts a service; answers when its program runs and before it is ready:
-    /// [`WaitFor::PollReady`](crate::WaitFor) waits for that. What it depends on is started before
+    /// [`WaitFor::Ready`](crate::WaitFor) waits for that. What it depends on is started before
     /// it and waited for.
     ///
     /// # Errors
-    /// As [`Engine::start_unawaited`], and [`Error::ImportedService`]; nothing was started where a name is not
+    /// As [`Engine::start_unawaited`], and [`Error::Service`]; nothing was started where a name is not
     /// known or taken, or dependencies go in a circle.
     pub async fn start_service(
         &self,
@@ -185,10 +185,10 @@ impl Engine {
     }
 
     /// Stops a service by name or id, those that depend on it first; succeeds when its tree is
-    /// empty and says which of its ports are free (E8). Stopping what has ended changes nothing.
+    /// empty and says which of its ports are free. Stopping what has ended changes nothing.
     ///
     /// # Errors
-    /// [`Error::ImportedService`] for an unknown name; as [`Engine::stop`].
+    /// [`Error::Service`] for an unknown name; as [`Engine::stop`].
     pub async fn stop_service(
         &self,
         caller: &Caller,
@@ -204,7 +204,7 @@ impl Engine {
     }
 
     /// Ends its attempt and begins the next one at once, under the same id; one that has ended,
-    /// or is only defined through the API, is started anew, with what its front brought.
+    /// or is only defined through the API, is restarted, with what its front brought.
     ///
     /// # Errors
     /// As [`Engine::stop_service`].
@@ -257,7 +257,7 @@ impl Engine {
     /// living, ended and not dismissed.
     ///
     /// # Errors
-    /// [`Error::ImportedService`] for an `ostler.toml` that cannot be used, unless services of it live:
+    /// [`Error::Service`] for an `ostler.toml` that cannot be used, unless services of it live:
     /// then they say so.
     pub fn services(&self, caller: &Caller, cwd: Option<&Path>) -> Result<Vec<ServiceInfo>, Error> {
         self.service_rows(caller, cwd, false)
@@ -330,7 +330,7 @@ impl Engine {
     /// One service by name or id.
     ///
     /// # Errors
-    /// [`Error::ImportedService`] for an unknown name.
+    /// [`Error::Service`] for an unknown name.
     pub fn service(
         &self,
         caller: &Caller,
@@ -430,11 +430,11 @@ impl Engine {
         holders.into_iter().map(resolve).collect()
     }
 
-    /// Keeps a definition under its name, for its principal and project (E7); it starts on
+    /// Keeps a definition under its name, for its principal and project; it starts on
     /// request only.
     ///
     /// # Errors
-    /// [`Error::ImportedService`], [`Error::Storage`]; everything that can be refused without looking
+    /// [`Error::Service`], [`Error::Storage`]; everything that can be refused without looking
     /// at the machine is refused here.
     pub fn define_service(&self, caller: &Caller, request: &ServiceRequest) -> Result<(), Error> {
         let name = request.name.clone().unwrap_or_default();
@@ -455,7 +455,7 @@ impl Engine {
     /// Forgets a definition of the API; what runs goes on.
     ///
     /// # Errors
-    /// [`Error::ImportedService`] for an unknown name, [`Error::Storage`].
+    /// [`Error::Service`] for an unknown name, [`Error::Storage`].
     pub fn forget_service(&self, caller: &Caller, name: &str) -> Result<(), Error> {
         if self.inner.services.definitions.remove(caller, name)? {
             return Ok(());

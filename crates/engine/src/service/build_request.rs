@@ -1,4 +1,4 @@
-//! From what is asked and what was recognised to a request that can be admitted.
+//! Builds an admissible start request from the service request and the detection result.
 
 use ostler_model::{ByteString, Command, Lifetime, ReadyCondition, ReadyRule, ServicePlan};
 
@@ -27,14 +27,12 @@ pub(crate) fn detection_subject(request: &StartRequest) -> DetectionQuery<'_> {
 pub(crate) struct DefinitionOrigin {
     /// The `ostler.toml`, or `api`.
     pub(crate) defined_in: ByteString,
-    /// Its fingerprint.
     pub(crate) defined_as: String,
 }
 
 /// What was decided before composing.
 #[derive(Debug)]
 pub(crate) struct RequestInputs<'a> {
-    /// Its name.
     pub(crate) name: String,
     /// What was recognised.
     pub(crate) detected: Option<&'a DetectedService>,

@@ -1,4 +1,4 @@
-//! Which execution a name means: the registry, seen by one caller.
+//! Resolves service names to executions, for one caller.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -264,7 +264,7 @@ pub(crate) fn name_of(entry: &ExecutionHandle) -> String {
     }
 }
 
-/// Whether a command that looked like a service turned out to be none (E4): it ended well
+/// Whether a command that looked like a service turned out to be none: it ended well
 /// before it was ever ready.
 pub(crate) fn is_one_shot(entry: &ExecutionHandle) -> bool {
     let live = entry.live.borrow();

@@ -1,4 +1,4 @@
-//! Whether a service is as far as another needs it, and waiting until it is.
+//! Whether a dependency satisfies its condition, and waiting until it does.
 
 use std::time::Duration;
 

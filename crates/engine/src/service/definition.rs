@@ -1,4 +1,4 @@
-//! A service as it is written down: in an `ostler.toml`, or through the API.
+//! A service definition, from an `ostler.toml` or through the API.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub struct ServiceDefinition {
     /// Secrets, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
-    /// How far it is walled off at least; a front may ask for more.
+    /// How far it is isolated at least; a front may ask for more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<IsolationLevel>,
     /// Limits of its tree.

@@ -1,4 +1,4 @@
-//! Definitions of the API, kept over restarts (E7).
+//! Stores definitions made through the API; they survive restarts of the engine.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -20,7 +20,6 @@ const DEFINITIONS: usize = 1_000;
 /// Where services of the API are defined, in words.
 pub(crate) const API: &str = "api";
 
-/// The definitions.
 #[derive(Debug)]
 pub(crate) struct DefinitionStore {
     path: PathBuf,

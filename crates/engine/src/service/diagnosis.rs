@@ -1,4 +1,4 @@
-//! Why a service is where it is: pure, from what is known of it.
+//! Explains why a service is in its state: pure, from what is known about it.
 
 use std::sync::LazyLock;
 
@@ -34,7 +34,6 @@ const SHOWN_LINES: usize = 5;
 /// Everything that is known.
 #[derive(Debug)]
 pub(crate) struct DiagnosisInput<'a> {
-    /// The service.
     pub(crate) info: &'a ServiceInfo,
     /// What it depends on, with what is known of each.
     pub(crate) needs: Vec<(Dependency, Option<ServiceInfo>)>,
@@ -42,7 +41,6 @@ pub(crate) struct DiagnosisInput<'a> {
     pub(crate) holders: Vec<(PortHolder, Option<String>)>,
     /// Its last lines, oldest first.
     pub(crate) lines: Vec<String>,
-    /// The time.
     pub(crate) now: Timestamp,
 }
 
@@ -96,7 +94,6 @@ fn port_in(line: &str) -> Option<u16> {
     number.parse().ok().filter(|port: &u16| *port > 0)
 }
 
-/// Explains.
 pub(crate) fn diagnose(input: &DiagnosisInput<'_>) -> Diagnosis {
     let status = input.info.status();
     let mut diagnosis = Diagnosis {

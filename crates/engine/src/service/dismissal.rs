@@ -1,4 +1,4 @@
-//! Ended services that nobody wants to hear of any more.
+//! Dismissal: ended services that are left out of lists.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ impl Engine {
     /// id it is found as before. Dismissing it again changes nothing.
     ///
     /// # Errors
-    /// [`Error::ImportedService`] for an unknown name and for one that lives, [`Error::Storage`].
+    /// [`Error::Service`] for an unknown name and for one that lives, [`Error::Storage`].
     pub fn dismiss_service(
         &self,
         caller: &Caller,

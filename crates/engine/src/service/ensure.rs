@@ -1,4 +1,4 @@
-//! Reuse what is well, replace what is not, start what is not there (E6).
+//! Ensure: reuses a healthy service, replaces an unhealthy or changed one, starts an absent one.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::stop;
 pub(crate) enum ReuseDecision {
     /// It is reused: why, in words.
     Reuse(String),
-    /// It is ended and started anew: why, in words.
+    /// It is ended and restarted: why, in words.
     Replace(String),
 }
 

@@ -1,4 +1,4 @@
-//! Requests for services that cannot be carried out.
+//! Errors of service requests.
 
 use ostler_model::{ErrorCode, PortHolder};
 

@@ -1,4 +1,4 @@
-//! Hears when one file of a directory changes: inotify(7).
+//! Watches one file of a directory for changes, with inotify(7).
 
 use std::ffi::OsString;
 use std::io;

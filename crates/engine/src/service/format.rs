@@ -1,4 +1,4 @@
-//! How things about services are said.
+//! Text fragments about services, for people.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What comes before what.
+//! The dependency graph: topological order and cycles.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What callers are told of services.
+//! Services as callers see them.
 
 use std::path::PathBuf;
 
@@ -75,7 +75,7 @@ pub struct EnsureResult {
     pub note: String,
 }
 
-/// What became of a stop (E8).
+/// What became of a stop.
 #[derive(Debug, Clone)]
 pub struct ServiceStopped {
     /// The service.

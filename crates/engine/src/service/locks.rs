@@ -1,4 +1,4 @@
-//! One at a time for each name: two who ensure the same service start one.
+//! One lock per service name: two callers that ensure the same service start one.
 
 use std::path::PathBuf;
 

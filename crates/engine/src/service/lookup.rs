@@ -1,4 +1,4 @@
-//! Which `ostler.toml` holds for a request, and who is meant by a name.
+//! Finds the `ostler.toml` of a request, and resolves a name to an execution.
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// What a name means that is to be started anew: what ran under it, else what the API
+    /// What a name means that is to be restarted: what ran under it, else what the API
     /// defined.
     pub(super) fn find_restartable(
         &self,

@@ -1,8 +1,8 @@
-//! Services by name: definitions, ensure, dependencies, ports, why (E6–E8).
+//! Services by name: definitions, ensure, dependencies, ports, diagnosis.
 //!
-//! A service is an execution that is meant to stay; what is here knows which execution a name
-//! means now, what was defined, and in what order things start and stop. It keeps nothing the
-//! registry knows already.
+//! A service is an execution that is meant to stay up. This module knows which execution a name
+//! refers to, which definitions exist, and in which order services start and stop. It duplicates
+//! nothing that the registry of executions holds.
 
 mod api;
 mod build_request;

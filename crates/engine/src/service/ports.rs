@@ -1,4 +1,4 @@
-//! Ports that are given to services: fixed ones that must be free, and leases.
+//! Ports assigned to services: fixed ports that must be free, and leased ports.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

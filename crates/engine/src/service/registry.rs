@@ -1,4 +1,4 @@
-//! What one engine keeps of services beyond the registry.
+//! Runtime state of services that the registry of executions does not hold.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,7 +20,6 @@ use crate::settings::Settings;
 /// Requests remembered before those of executions that are gone are forgotten.
 const REQUESTS: usize = 64;
 
-/// The book.
 #[derive(Debug)]
 pub(crate) struct ServiceRegistry {
     /// One at a time for each name.

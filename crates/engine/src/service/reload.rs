@@ -1,5 +1,5 @@
-//! Services follow their `ostler.toml` (E7): what changed is started anew, nothing else is
-//! touched, and nothing starts that did not run.
+//! Hot reload of `ostler.toml`: a service whose definition changed is restarted; the others are
+//! left alone, and no service starts that did not run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -26,7 +26,6 @@ pub(crate) struct ManifestWatches {
     files: Mutex<HashMap<PathBuf, WatchedManifest>>,
 }
 
-/// One file.
 #[derive(Debug, Default)]
 struct WatchedManifest {
     /// Told when another service of it lives.
@@ -37,11 +36,11 @@ struct WatchedManifest {
     watch_error: Option<String>,
     /// Names that run and are not in it.
     removed: BTreeSet<String>,
-    /// Names that could not be started anew.
+    /// Names that could not be restarted.
     failed: BTreeMap<String, FailedReload>,
 }
 
-/// A definition that a running service could not be started anew by.
+/// A definition that a running service could not be restarted by.
 #[derive(Debug)]
 struct FailedReload {
     /// Its fingerprint: a service that was started by it meanwhile is up to date.

@@ -1,4 +1,4 @@
-//! What callers ask of services.
+//! Service requests.
 
 use ostler_model::{Dependency, HealthRule, ReadyCondition, RestartPolicy};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct ServiceRequest {
     pub depends_on: Vec<Dependency>,
     /// Which port it gets.
     pub port: PortRequest,
-    /// Whether nobody asked for a service (E4).
+    /// Whether nobody asked for a service.
     pub automatic: bool,
 }
 

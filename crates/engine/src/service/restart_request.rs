@@ -1,4 +1,5 @@
-//! Starting anew what ended, and what an earlier engine started.
+//! Rebuilds the start request of a service that has ended, or that an earlier engine started, in
+//! order to restart it.
 
 use ostler_model::{ByteString, IsolationLevel, Lifetime, Owner, RestartPolicy, ServicePlan};
 

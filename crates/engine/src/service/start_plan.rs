@@ -1,5 +1,5 @@
-//! Several services in the order of their dependencies (E6): each begins as soon as what it
-//! needs is so, those that need nothing of each other at the same time.
+//! Starts several services in dependency order: each begins as soon as its dependencies satisfy
+//! their conditions; independent services start in parallel.
 
 use std::collections::HashMap;
 

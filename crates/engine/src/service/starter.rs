@@ -1,4 +1,4 @@
-//! Starts services for one caller.
+//! The start pipeline of services, for one caller.
 
 use std::sync::Arc;
 

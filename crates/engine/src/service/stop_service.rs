@@ -1,4 +1,4 @@
-//! Stopping: those that depend on it first, and not done before its ports are free (E8).
+//! Stops a service: its dependents first; done only when its ports are free.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Workspaces: from where a name is looked for, and where a service belongs.
+//! Workspaces: the directory that a name is resolved from, and the one a service belongs to.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What every face asks of a shell session.
+//! The facade's methods for shell sessions.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Commands that may be asked for again, and are typed once. The shim knows what of them went in:
-//! it outlives the daemon, and whatever a daemon sent before it died is there before the next
-//! one asks.
+//! Shell commands with an idempotency key are typed at most once. The shim keeps the record of what
+//! was written: it outlives the daemon, and everything a daemon sent before it died has arrived
+//! before the next daemon asks.
 
 use ostler_backend::{ControlError, InputProgress};
 use ostler_model::{Caller, InputId};

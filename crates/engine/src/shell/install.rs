@@ -1,4 +1,4 @@
-//! The scripts of the integration, where shells find them.
+//! Installs the shell integration scripts where shells find them.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};

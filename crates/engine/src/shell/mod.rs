@@ -1,8 +1,8 @@
-//! Shell sessions (C14): a command typed into a living shell, and what became of it.
+//! Shell sessions: commands typed into a running shell, and their results.
 //!
-//! The shell tells by marks where a command begins and ends; the kernel tells who waits for
-//! input where no marks come. `run_state` is what follows from both, without a clock;
-//! `runner` looks and types.
+//! The shell's markers (OSC sequences) say where a command begins and ends; where none arrive, the
+//! kernel says which process waits for input. `run_state` combines both, without a clock; `runner`
+//! observes and types.
 
 mod api;
 mod idempotency;

@@ -1,4 +1,4 @@
-//! Where a command's own output begins.
+//! Finds where a command's own output begins.
 
 use std::ops::Range;
 

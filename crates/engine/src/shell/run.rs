@@ -1,4 +1,4 @@
-//! Running one command in a shell session.
+//! Runs one command in a shell session.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One script at a time in one shell.
+//! The lock that admits one command at a time per shell.
 
 use std::sync::Arc;
 

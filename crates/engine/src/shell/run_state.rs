@@ -1,4 +1,5 @@
-//! What became of a script, from what was seen since it was typed. No clock, no I/O.
+//! The state machine of one shell command, over the observations since it was typed. No clock, no
+//! I/O.
 
 /// Looks in a row that must find the shell at its prompt before the want of marks means
 /// anything: the first may come before it has read what was typed.
@@ -52,20 +53,14 @@ pub(super) enum ShellInspection {
 /// What became of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunOutcome {
-    /// As [`ShellEnd::Finished`](super::ShellEnd::Finished).
     Finished {
         /// The exit status.
         status: i32,
     },
-    /// As [`ShellEnd::PromptDetected`](super::ShellEnd::PromptDetected).
     Question,
-    /// As [`ShellEnd::Incomplete`](super::ShellEnd::Incomplete).
     Incomplete,
-    /// As [`ShellEnd::NoMarker`](super::ShellEnd::NoMarker).
     NoMarker,
-    /// As [`ShellEnd::ShellEnded`](super::ShellEnd::ShellEnded).
     ShellEnded,
-    /// As [`ShellEnd::TimedOut`](super::ShellEnd::TimedOut).
     TimedOut,
 }
 

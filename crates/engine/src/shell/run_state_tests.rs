@@ -1,4 +1,4 @@
-//! Tables of what happens in shells, and random walks over everything that could.
+//! Tables of shell transcripts, and random walks over all inputs.
 
 use super::run_state::RunInput::{
     self, CommandEnded, CommandStarted, DirectoryReported, Inspected, Output, PromptShown,

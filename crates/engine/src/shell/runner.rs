@@ -1,4 +1,4 @@
-//! Looking at a shell, typing into it, and telling [`RunProgress`] what is seen.
+//! Observes a shell, types into it, and feeds [`RunProgress`].
 
 use std::ops::Range;
 use std::sync::Arc;

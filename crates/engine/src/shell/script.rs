@@ -1,4 +1,4 @@
-//! What is typed for a script.
+//! The bytes that are typed for a script.
 
 use ostler_model::ShellKind;
 use ostler_model::spec::SCRIPT_BYTES;
@@ -36,7 +36,6 @@ pub(super) const fn clear_keys(kind: ShellKind) -> &'static [u8] {
 /// A script as it is typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypedScript {
-    /// The bytes.
     pub(super) bytes: Vec<u8>,
     /// Whether the shell gets it in one piece, and shows no prompt before all of it is done.
     pub(super) one_piece: bool,

@@ -1,4 +1,4 @@
-//! Where a shell stands, read from its output.
+//! Derives a shell's state from the markers in its output.
 
 use ostler_journal::query::{BytePage, Chunk};
 use ostler_journal::{ByteQuery, Journal};

@@ -1,4 +1,4 @@
-//! Who is who in a shell's terminal.
+//! The processes of a shell's terminal: session leader, foreground group, readers.
 
 use ostler_model::SnapshotRequest;
 use ostler_model::snapshot::TreeSnapshot;

@@ -1,4 +1,4 @@
-//! What every face asks of a terminal.
+//! The facade's methods for terminal sessions.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Engine {
         self.inner.with_screen(&entry, repaint).await
     }
 
-    /// Where its shell stands, as its marks tell (C14).
+    /// Where its shell stands, as its marks tell.
     ///
     /// # Errors
     /// As [`Engine::screen`].
@@ -54,7 +54,7 @@ impl Engine {
         self.inner.with_screen(&entry, state).await
     }
 
-    /// Raw output by byte offsets (C3).
+    /// Raw output by byte offsets.
     ///
     /// # Errors
     /// As [`Engine::screen`].
@@ -177,7 +177,7 @@ impl Engine {
         Ok(self.terminal(caller, id)?.leases.holder())
     }
 
-    /// The session's events from a position on (C10).
+    /// The session's events from a position on.
     ///
     /// # Errors
     /// As [`Engine::screen`].

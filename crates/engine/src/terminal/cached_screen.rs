@@ -1,4 +1,4 @@
-//! One execution's screen, and how it is brought up to its journal.
+//! One execution's screen, and how it catches up with its journal.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};

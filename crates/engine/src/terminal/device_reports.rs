@@ -1,8 +1,8 @@
-//! What a terminal answers by itself, where no person's terminal does it.
+//! Replies to terminal queries (such as DSR) where no client's terminal gives them.
 //!
-//! Programs ask where the cursor stands or what their terminal can do, and some wait long for
-//! the answer. Whoever holds the lease has a terminal of their own, which answers; the screen
-//! answers otherwise.
+//! Programs query the cursor position or the terminal's abilities, and some wait long for the
+//! reply. The holder of the writer's lease has a terminal of its own, which replies; otherwise the
+//! emulated screen does.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A session's events (C10): output as it comes, and its end, exactly once.
+//! A session's event stream: output as it arrives, and the end, exactly once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What is typed.
+//! Input to a terminal session.
 
 use ostler_terminal::{InputPiece, Modes, encode};
 

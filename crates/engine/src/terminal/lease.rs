@@ -1,4 +1,4 @@
-//! Who may type (C15): a single writer's lease, taken over and handed back.
+//! The writer's lease: who may type into a session.
 //!
 //! While nobody holds it, everybody who sees the session may type. While somebody does, only
 //! they may. Leases live in memory: they end with the engine.

@@ -1,4 +1,4 @@
-//! Terminal sessions (C): what is on the screen, what is typed, who types.
+//! Terminal sessions: screen contents, input, and the writer's lease.
 
 mod api;
 mod cached_screen;

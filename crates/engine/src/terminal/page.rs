@@ -1,4 +1,4 @@
-//! The raw view of a terminal's output, by byte offsets (C3).
+//! The raw view of a terminal's output, by byte offsets.
 
 use ostler_journal::{ByteQuery, Journal, ReadError};
 use ostler_model::Cursor;

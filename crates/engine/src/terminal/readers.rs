@@ -1,4 +1,4 @@
-//! Whose journal files stay open: of the terminals that somebody looks at again and again.
+//! The journals whose files stay open: those of terminals that are viewed repeatedly.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,5 +1,5 @@
-//! Screens of an engine: parsed from the journals when somebody looks, kept while they are
-//! looked at, left as checkpoints after that.
+//! The engine's cache of screens: parsed from the journals on demand, kept while they are viewed,
+//! saved as checkpoints afterwards.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

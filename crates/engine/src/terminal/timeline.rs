@@ -1,5 +1,5 @@
-//! What happened to a terminal besides its bytes, in their order: new sizes, new attempts, and
-//! output that was dropped.
+//! The timeline of a terminal besides its output bytes, in order: size changes, attempts, and
+//! dropped output.
 //!
 //! Events say all of this, but an event reaches the disk a moment after it happened, and a
 //! screen must not be parsed past a size it does not know of.

@@ -1,4 +1,4 @@
-//! The engine over this machine's processes, without a keeper.
+//! The engine over this machine's processes, without a zygote.
 
 mod input;
 mod quota;

@@ -1,4 +1,4 @@
-//! A start at the quota waits its turn (D6).
+//! A start at the quota waits its turn.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Commands typed into living shells (C14): bash, zsh and fish, without a keeper.
+//! Commands typed into running shells: bash, zsh and fish, without a zygote.
 #![expect(
     clippy::wildcard_enum_match_arm,
     reason = "whatever else an answer is, the test fails and shows it"

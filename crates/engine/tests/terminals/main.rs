@@ -1,4 +1,4 @@
-//! Terminal sessions over this machine's processes: real programs, without a keeper.
+//! Terminal sessions over this machine's processes: real programs, without a zygote.
 
 mod answers;
 mod events;

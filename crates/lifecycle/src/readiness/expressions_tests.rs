@@ -137,7 +137,7 @@ fn what_is_no_failure() {
 
 #[test]
 fn a_failure_is_never_ready() {
-    // The pattern of document 004 finds `ready in` in `alREADY IN use`.
+    // A plausible pattern finds `ready in` in `alREADY IN use`.
     let rule = ReadyRule {
         ready: vec!["(?i)Local:.*http://localhost|ready in|compiled successfully".into()],
         fail: vec!["^boom".into(), "(not valid".into()],

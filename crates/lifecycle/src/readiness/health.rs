@@ -1,4 +1,4 @@
-//! After ready: its main port, its health rule, its own word.
+//! Health after ready: the main port, the health probe, the service's notify messages.
 
 use std::time::Duration;
 
@@ -60,7 +60,6 @@ impl Readiness {
         }
     }
 
-    /// One look.
     pub(super) fn step_ready(&mut self, events: &mut Vec<ReadinessEvent>) {
         self.probe_ready();
         self.check_health();

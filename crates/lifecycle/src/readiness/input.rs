@@ -1,4 +1,4 @@
-//! What can be seen of a service.
+//! The observations that readiness takes as input.
 
 use std::net::SocketAddr;
 

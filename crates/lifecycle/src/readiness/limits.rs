@@ -1,4 +1,4 @@
-//! Every count, size and time of readiness, with its unit.
+//! Limits of readiness: every count, size and time, with its unit.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ pub(super) const EXCERPT_CHARS: usize = 300;
 pub(super) const SOCKETS_MAX: usize = 256;
 /// Unix sockets kept in mind.
 pub(super) const UNIX_MAX: usize = 64;
-/// Ports told.
 pub(super) const PORTS_MAX: usize = 64;
 /// Printed addresses kept in mind.
 pub(super) const PRINTED_MAX: usize = 32;
@@ -67,7 +66,7 @@ pub(super) const HEALTH_FAILURES: u32 = 3;
 pub(super) const HEALTH_INTERVAL_MIN: Duration = ms(100);
 /// A ready port is doubted at most so often: each doubt is a request in its log.
 pub(super) const RECHECK_INTERVAL: Duration = ms(30_000);
-/// How long a look at health may take (E1).
+/// How long a look at health may take.
 pub(super) const HEALTH_TIMEOUT: Duration = ms(2_000);
 /// How long a ready port that is doubted may take to answer.
 pub(super) const RECHECK_TIMEOUT: Duration = ms(5_000);

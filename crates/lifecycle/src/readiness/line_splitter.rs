@@ -1,4 +1,4 @@
-//! Lines out of pieces of output.
+//! Splits chunks of output into lines.
 
 use std::time::Duration;
 
@@ -21,7 +21,6 @@ pub(super) struct LineSplitter {
 enum EscapeState {
     #[default]
     Text,
-    /// After ESC.
     Escape,
     /// After ESC and an intermediate byte: one more ends it.
     Designation,

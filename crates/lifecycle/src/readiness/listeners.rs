@@ -1,4 +1,4 @@
-//! The listening sockets of a tree, debounced.
+//! The listening sockets of a process tree, debounced.
 
 use std::time::Duration;
 
@@ -23,7 +23,6 @@ struct MissingScans {
 /// A socket that was seen in two scans.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConfirmedListener<'a> {
-    /// The socket.
     pub(super) socket: &'a ListeningSocket,
     /// Since when it is known to be real.
     pub(super) since: Duration,

@@ -1,8 +1,8 @@
-//! What a line of output says.
+//! Classifies a line of output: failure, ready or neither.
 //!
-//! Failures come first: a line that tells of one never counts as ready. The generic expressions
-//! are those that hold for every program (studied on 120 real starts); what is special to one
-//! framework stands in the detection table.
+//! Failures take precedence: a line that reports one never counts as ready. The generic expressions
+//! hold for every program (studied on 120 real starts); those of one framework are in the detection
+//! table.
 
 use std::sync::LazyLock;
 

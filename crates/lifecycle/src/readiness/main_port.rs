@@ -1,4 +1,4 @@
-//! Which of several ports is the one people mean, and how it is reached.
+//! Chooses the main port among several, and the address it is reached at.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Readiness in words.
+//! Readiness as text for people.
 
 use ostler_model::{ReadyCondition, ServiceKind};
 

@@ -1,7 +1,8 @@
-//! When a service is ready, decided from what was seen (E3): pure, told the time.
+//! Whether a service is ready and healthy: a pure state machine that is given the time.
 //!
-//! [`Readiness`] belongs to one attempt. It takes in what was [`ReadinessInput`] and answers what it
-//! [`ReadinessEvent`]s out; [`Readiness::watch_plan`] says what is to be looked at next. No clock, no I/O.
+//! [`Readiness`] belongs to one attempt. It takes each observation as [`ReadinessInput`] and
+//! returns [`ReadinessEvent`]s; [`Readiness::watch_plan`] says what to observe next. No clock, no
+//! I/O.
 
 mod health;
 mod input;

@@ -1,4 +1,4 @@
-//! What the output has said so far.
+//! The evidence that the output has given so far.
 
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use super::printed_address::{AddressWeight, PrintedAddress};
 pub(super) enum ReadMode {
     /// Everything: it is not ready.
     Everything,
-    /// Its address.
     Addresses,
     /// The last line.
     LastLine,
@@ -23,7 +22,6 @@ pub(super) enum ReadMode {
 /// A line that was taken note of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotedLine {
-    /// The line.
     pub(super) line: String,
     /// When it came.
     pub(super) at: Duration,

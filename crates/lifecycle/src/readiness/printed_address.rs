@@ -1,4 +1,4 @@
-//! Addresses in lines of output.
+//! Extracts addresses from lines of output.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,6 @@ use super::limits::PATH_BYTES;
 pub(super) struct PrintedAddress {
     /// The host as it was printed, IPv6 without brackets; none where only a port was told.
     pub(super) host: Option<String>,
-    /// The port.
     pub(super) port: u16,
     /// Whether `https` stood before it; none without a scheme.
     pub(super) https: Option<bool>,

@@ -1,4 +1,4 @@
-//! One probe after the other, until it passes.
+//! The schedule of a probe: repeated until it passes.
 
 use std::time::Duration;
 
@@ -11,11 +11,9 @@ use super::output::excerpt;
 /// What is probed, and what counts as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProbeSpec {
-    /// The probe.
     pub(super) request: ProbeRequest,
     /// The socket of the tree it goes to; none for one outside.
     pub(super) inode: Option<u64>,
-    /// What counts.
     pub(super) criterion: ProbeCriterion,
 }
 
@@ -39,7 +37,6 @@ pub(super) enum ProbeCriterion {
 pub(super) struct ProbeSuccess {
     /// What showed it.
     pub(super) kind: SignalKind,
-    /// In words.
     pub(super) detail: String,
     /// Whether TLS was spoken, where HTTP was.
     pub(super) tls: Option<bool>,
@@ -47,7 +44,6 @@ pub(super) struct ProbeSuccess {
     pub(super) status: Option<u16>,
     /// Whether nothing came back: it may speak HTTP still.
     pub(super) silent: bool,
-    /// When.
     pub(super) at: Duration,
     /// Whether a socket that still listens must confirm it: the kernel takes connections for a
     /// program that is about to die.

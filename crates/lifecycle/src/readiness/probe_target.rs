@@ -1,4 +1,4 @@
-//! Where a probe that was asked for goes.
+//! The address that a requested probe connects to.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -14,7 +14,6 @@ pub(super) enum ProbeTarget {
     Url {
         /// Host, without brackets.
         host: String,
-        /// Port.
         port: u16,
         /// Whether by TLS.
         https: bool,

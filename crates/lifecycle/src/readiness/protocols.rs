@@ -1,5 +1,5 @@
-//! Who speaks no HTTP, as far as that is known beforehand: such a server is connected to and
-//! never spoken to. A closed list: what is not in it is asked carefully.
+//! Programs that do not speak HTTP: a probe connects to such a server and sends nothing. A closed
+//! list; a server that is not on it is probed carefully.
 
 use super::input::ListeningSocket;
 

@@ -1,4 +1,4 @@
-//! What an earlier engine knew.
+//! Restores readiness from what an earlier engine recorded.
 
 use ostler_model::{HealthRule, ReadyRule, ServiceKind, ServicePort};
 

@@ -1,8 +1,7 @@
-//! When the sockets are to be looked at.
+//! When to scan the listening sockets.
 
 use std::time::Duration;
 
-/// Milliseconds.
 pub(super) const fn ms(value: u64) -> Duration {
     Duration::from_millis(value)
 }

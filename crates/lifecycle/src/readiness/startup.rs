@@ -1,4 +1,4 @@
-//! On the way to ready.
+//! The startup phase: from spawn to ready, or to a startup failure.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The machine.
+//! The readiness state machine, over startup and health.
 
 use std::time::Duration;
 
@@ -58,14 +58,12 @@ pub(super) struct ReadinessRule {
     pub(super) default_port: Option<u16>,
     pub(super) listens_before_ready: bool,
     pub(super) compiles: bool,
-    /// Of [`ReadyCondition::Http`].
     pub(super) target: Option<ProbeTarget>,
 }
 
 /// How far it has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadinessPhase {
-    /// Not ready.
     Startup,
     /// Running with nothing to look at, so far.
     Running,
@@ -90,7 +88,6 @@ pub(super) enum PortProtocol {
         /// Whether over TLS.
         tls: bool,
     },
-    /// Something else.
     Other,
 }
 

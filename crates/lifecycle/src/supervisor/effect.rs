@@ -1,4 +1,4 @@
-//! What a supervisor wants done.
+//! The effects that a supervisor requests.
 
 use std::time::Duration;
 

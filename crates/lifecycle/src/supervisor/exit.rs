@@ -1,4 +1,4 @@
-//! What an exit record leads to: another attempt, or the end.
+//! What follows from an exit record: another attempt, or the end.
 
 use std::time::Duration;
 

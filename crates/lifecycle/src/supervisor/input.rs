@@ -1,4 +1,4 @@
-//! What can happen to an execution, as its supervisor hears of it.
+//! The inputs of a supervisor.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub enum SupervisorInput {
         /// The journal's end.
         end: u64,
     },
-    /// A clock of the plan ran out and the ladder began.
+    /// A clock of the plan ran out and the kill escalation began.
     TimeoutFired {
         /// Which.
         clock: TimeoutKind,

@@ -1,8 +1,8 @@
 //! The pure policy of one execution: what happens next, given what happened.
 //!
-//! [`Supervisor::handle`] takes one [`SupervisorInput`] with the time it came and answers the
-//! [`SupervisorEffect`]s to carry out, in order. No clock, no I/O, no async: every race is a sequence of
-//! inputs, and a test can walk through millions of them.
+//! [`Supervisor::handle`] takes one [`SupervisorInput`] with its time and returns the
+//! [`SupervisorEffect`]s to perform, in order. No clock, no I/O, no async: every race is a sequence
+//! of inputs, and a test can walk through millions of them.
 
 pub mod effect;
 mod exit;

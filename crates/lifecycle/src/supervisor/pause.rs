@@ -1,4 +1,4 @@
-//! Pauses, and limits reached while it runs.
+//! Pausing, and limits that are reached while the execution runs.
 
 use ostler_model::ControlCommand;
 use ostler_model::{Event, LimitKind, Principal, Timestamp};

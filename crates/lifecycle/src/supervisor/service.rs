@@ -1,4 +1,4 @@
-//! What is peculiar to services: on the way to ready, well or ill, once more.
+//! Supervision that only services have: readiness, health, restarts.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The supervisor itself.
+//! The supervisor's state machine.
 
 use std::time::Duration;
 
@@ -20,12 +20,15 @@ pub(super) enum AttemptStage {
     /// Nothing happened yet, or recovery has not said what was found.
     Idle,
     /// A birth was asked for and not yet begun; a stop waits with this grace.
-    Spawning { grace: Option<Duration> },
-    /// A shim takes orders; the ladder begins or began with this grace.
-    Live { grace: Option<Duration> },
+    Spawning {
+        grace: Option<Duration>,
+    },
+    /// A shim takes orders; the kill escalation begins or began with this grace.
+    Live {
+        grace: Option<Duration>,
+    },
     /// Between two attempts.
     Backoff,
-    /// Finished.
     Ended,
 }
 
@@ -386,7 +389,7 @@ impl Supervisor {
         }
     }
 
-    /// Has the attempt go down the ladder.
+    /// Has the attempt go down the kill escalation.
     pub(super) fn end_attempt(&mut self) {
         let grace = self.grace;
         self.stage = AttemptStage::Live { grace: Some(grace) };

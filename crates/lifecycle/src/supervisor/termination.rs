@@ -1,4 +1,4 @@
-//! How an execution ended, decided from what was recorded and nothing else.
+//! The termination of an execution, derived only from what was recorded.
 
 use ostler_model::KillReason;
 use ostler_model::termination::WaitStatus;
@@ -9,14 +9,14 @@ use ostler_model::{StopReason, Termination, TerminationCause};
 pub struct ExitEvidence<'a> {
     /// As waitid(2) told.
     pub status: WaitStatus,
-    /// Whether the kill ladder had begun, and why.
+    /// Whether the kill escalation had begun, and why.
     pub ladder: Option<KillReason>,
     /// Whether a limit on memory killed it.
     pub out_of_memory: bool,
     /// The first decision that it must end, if there was one.
     pub stop: Option<&'a StopReason>,
     /// Whether it was meant to stay: then a stop is why it does not come back, even if it
-    /// ended by itself before the ladder began.
+    /// ended by itself before the kill escalation began.
     pub service: bool,
 }
 

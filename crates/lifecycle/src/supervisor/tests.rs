@@ -144,7 +144,7 @@ fn endings_follow_the_evidence() {
         clock: TimeoutKind::Wall,
     };
     assert_eq!(cause(Some(clock), code, Some(wall)), timed_out);
-    // It ended by itself before the ladder began.
+    // It ended by itself before the kill escalation began.
     assert_eq!(cause(Some(stop()), code, None), TerminationCause::Exited);
     assert_eq!(
         cause(Some(SupervisorInput::ShimGone), code, None),

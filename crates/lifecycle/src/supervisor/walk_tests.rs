@@ -1,5 +1,5 @@
-//! Random walks over the supervisor: a million inputs, sensible and not, and what must hold
-//! whatever comes. A failing walk is shown with its seed; set `OSTLER_WALK_SEED` to repeat it.
+//! Random walks over the supervisor: a million inputs, sensible and not, and the invariants. A
+//! failing walk prints its seed; set `OSTLER_WALK_SEED` to repeat it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is told in each case.
+//! The diagnosis of each case.
 
 use std::sync::Arc;
 use std::time::Duration;

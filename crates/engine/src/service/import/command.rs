@@ -1,4 +1,4 @@
-//! Command lines as compose files write them.
+//! Parses command lines of compose files.
 
 /// The words of a line, as compose takes it apart: quotes and backslashes, no shell. None where
 /// a quote is not closed.

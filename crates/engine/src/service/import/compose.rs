@@ -1,4 +1,4 @@
-//! The services of a compose file that have a command of their own.
+//! Imports the services of a compose file that have a command of their own.
 
 use toml::{Table, Value};
 

@@ -346,7 +346,6 @@ impl ComposeFields<'_> {
     }
 }
 
-/// `[address:][published:]target[/protocol]`.
 fn parse_port_mapping(text: &str) -> (Option<String>, Option<String>) {
     let text = text.split('/').next().unwrap_or_default();
     let mut parts = text.rsplit(':').map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Files of variables: `.env`.
+//! Parses `.env` files.
 
 /// Its variables, in order. Lines that are none are passed over, as the runners do.
 pub(super) fn read(text: &str) -> Vec<(String, String)> {

@@ -1,7 +1,7 @@
-//! Definitions out of what other runners read: a Procfile, scripts of a package, a compose file.
+//! Imports definitions from files of other runners: a Procfile, package scripts, a compose file.
 //!
-//! Reading is a pure function of texts. What cannot be taken over is listed, each with the
-//! reason; nothing is dropped in silence.
+//! Reading is a pure function of texts. What cannot be imported is listed with the reason; nothing
+//! is dropped silently.
 
 mod command;
 mod compose;

@@ -1,4 +1,4 @@
-//! Names that services can have.
+//! Turns names of other runners into valid service names.
 
 use std::collections::BTreeMap;
 

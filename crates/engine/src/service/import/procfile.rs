@@ -1,4 +1,4 @@
-//! `name: command`, a line each.
+//! Parses a Procfile: `name: command`, one per line.
 
 use toml::{Table, Value};
 

@@ -1,4 +1,4 @@
-//! What a file of another runner comes to, and what surrounds it.
+//! The result of an import, and its surroundings (directory, variables).
 
 /// Bytes of the largest file that is read.
 pub const FILE_BYTES: usize = 256 * 1024;

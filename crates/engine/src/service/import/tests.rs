@@ -1,4 +1,4 @@
-//! Files as they stand in repositories.
+//! Files as found in public repositories.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! An `ostler.toml` of what was imported.
+//! Renders imported definitions as an `ostler.toml`.
 
 use super::ImportResult;
 

@@ -1,7 +1,7 @@
-//! YAML as a tree whose nodes know where they stand.
+//! YAML as a tree whose nodes know their position in the file.
 //!
-//! The tree is bounded in nodes and depth, aliases counted as what they stand for: a few lines
-//! of them can stand for billions of nodes.
+//! The tree is bounded in nodes and depth, and aliases count as what they expand to: a few lines of
+//! them can expand to billions of nodes.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,6 @@ impl YamlPosition {
     }
 }
 
-/// A node.
 #[derive(Debug, Clone)]
 pub(super) struct YamlNode {
     pub(super) position: YamlPosition,

@@ -1,11 +1,11 @@
-//! What a new version of the file means for what runs.
+//! The effect of a changed `ostler.toml` on running services.
 
 use std::collections::BTreeMap;
 
 /// Names by what became of their definitions, each in alphabetical order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManifestChanges {
-    /// Runs, and is defined otherwise now: to be started anew.
+    /// Runs, and is defined otherwise now: to be restarted.
     pub changed: Vec<String>,
     /// Is defined and does not run: left alone.
     pub added: Vec<String>,

@@ -1,4 +1,4 @@
-//! Where the file stands, and reading it.
+//! Finds and reads the `ostler.toml`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

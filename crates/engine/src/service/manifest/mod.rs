@@ -1,7 +1,7 @@
-//! `ostler.toml`: the services of a workspace (E7).
+//! `ostler.toml`: the services of a workspace.
 //!
-//! Reading it is a pure function of its text; it starts nothing. Finding it looks upwards from
-//! where the caller stands.
+//! Parsing is a pure function of the text and starts nothing. The file is searched upwards from the
+//! caller's working directory.
 
 mod changes;
 mod find;

@@ -1,4 +1,4 @@
-//! From text to definitions.
+//! Parses the text into definitions.
 
 use std::collections::BTreeMap;
 use std::path::Path;

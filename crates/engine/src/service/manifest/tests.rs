@@ -1,4 +1,4 @@
-//! Good files, bad files, and any file.
+//! Valid files, invalid files, and arbitrary input.
 
 use std::path::Path;
 

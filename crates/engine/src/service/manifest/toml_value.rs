@@ -1,4 +1,4 @@
-//! One value of the file, with its path and its line.
+//! A cursor on one value of the file, with its path and line.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,6 @@ const EXCERPT_CHARS: usize = 60;
 /// How alike a key must be to be suggested, from 0 to 1.
 const LIKENESS: f64 = 0.7;
 
-/// A value.
 #[derive(Debug, Clone)]
 pub(super) struct TomlValue<'a> {
     pub(super) text: &'a str,

@@ -1,4 +1,4 @@
-//! Values with a grammar of their own.
+//! Parsers for values with their own grammar (durations, ports, conditions).
 
 use std::time::Duration;
 

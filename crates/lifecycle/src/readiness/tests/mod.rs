@@ -1,5 +1,5 @@
-//! A small world around the machine: sockets, output and answers change by a script, and a
-//! driver does what the machine wants, in simulated milliseconds.
+//! A simulated environment of the state machine: sockets, output and probe results change by a
+//! script, and a driver follows the watch plan, in simulated milliseconds.
 
 mod after;
 mod life;

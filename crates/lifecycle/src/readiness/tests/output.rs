@@ -1,4 +1,4 @@
-//! Much output.
+//! Large amounts of output.
 
 use std::time::Instant;
 

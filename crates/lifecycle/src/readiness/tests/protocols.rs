@@ -1,4 +1,4 @@
-//! Who speaks HTTP, who does not, and who does not serve any more.
+//! Servers that speak HTTP, servers that do not, and servers that stop responding.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Each kind and each way of readiness.
+//! Each kind of readiness rule and each way to satisfy it.
 
 use super::*;
 

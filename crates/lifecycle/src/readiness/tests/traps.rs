@@ -1,4 +1,4 @@
-//! Traps found in the field, as transcripts.
+//! Misleading output of real programs, as transcripts.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn address_in_use_never_counts_as_ready() {
         "OSError: [Errno 98] Address already in use\n",
         "Port 3000 is already in use\n",
     ] {
-        // The pattern of document 004: `ready in` stands in `alREADY IN use`.
+        // A plausible pattern: `ready in` stands in `alREADY IN use`.
         for kind in [
             ServiceKind::Server,
             ServiceKind::Unknown,

@@ -1,4 +1,4 @@
-//! Random walks.
+//! Random walks over readiness inputs.
 
 use std::collections::{HashMap, HashSet};
 
