@@ -24,18 +24,18 @@ use crate::service_names;
 use crate::start::{self, StartGuard};
 use crate::stop;
 
-/// Lines looked at by [`Engine::diagnose_service`].
+/// Lines of output that [`Engine::diagnose_service`] reads.
 const LINES: u64 = 200;
 
 impl Engine {
-    /// The service a request's command is, by the table; none where it is no service.
+    /// The service that the table recognises in a request's command; none where it recognises none.
     #[must_use]
     pub fn detect(&self, request: &StartRequest) -> Option<DetectedService> {
         self.inner.services.detect(&self.inner.settings, request)
     }
 
-    /// The request that starts a command again: as it was asked for, as far as that is known.
-    /// Where its input came from and the environment of who asked are not.
+    /// The request that runs a command again, as it was requested, as far as that is recorded. The
+    /// source of its input and the client's environment are not.
     ///
     /// # Errors
     /// [`Error::NotFound`]; for services and shell sessions; a secret that is gone.
@@ -49,13 +49,13 @@ impl Engine {
         restart_request::rebuild_command(&self.inner, &entry, (&caller.owner, client_env))
     }
 
-    /// Admits and starts a service; answers when its program runs and before it is ready:
-    /// [`WaitFor::Ready`](crate::WaitFor) waits for that. What it depends on is started before
-    /// it and waited for.
+    /// Admits and starts a service; returns when its program runs and before it is ready:
+    /// [`WaitFor::Ready`](crate::WaitFor) waits for that. Its dependencies are started before it
+    /// and awaited.
     ///
     /// # Errors
-    /// As [`Engine::start_unawaited`], and [`Error::Service`]; nothing was started where a name is not
-    /// known or taken, or dependencies go in a circle.
+    /// As [`Engine::start_unawaited`], and [`Error::Service`]; nothing was started where a name is
+    /// unknown or taken, or the dependencies form a cycle.
     pub async fn start_service(
         &self,
         caller: &Caller,
@@ -70,7 +70,7 @@ impl Engine {
         if result.is_err()
             && let Some(guard) = start::find_existing_after_starts(&self.inner, caller, id).await?
         {
-            // The same start came twice, and this one found its own name taken.
+            // The same start arrived twice, and this one found its own name taken.
             guard.wait_started().await?;
             return Ok(guard);
         }
@@ -96,9 +96,10 @@ impl Engine {
         Box::pin(starter.start(&service)).await
     }
 
-    /// A living service of this name (or of this command in this directory) that is well is
-    /// reused; one that is not is replaced; a port held by a stranger is explained. A request
-    /// that names one that is defined, and has an empty command, means that one.
+    /// Ensures that a service runs: a running one of this name (or of this command in this
+    /// directory) is reused when it is healthy and replaced when it is not; a port held by a
+    /// foreign process is explained. A request that names a defined service, and has an empty
+    /// command, refers to that one.
     ///
     /// # Errors
     /// As [`Engine::start_service`].
@@ -130,9 +131,10 @@ impl Engine {
         start_plan::last_outcome(outcomes)
     }
 
-    /// As [`Engine::ensure_service`], for those that are defined or were started here, with
-    /// everything they depend on; without names, all that are defined. `cwd` is where an `ostler.toml` is looked for, upwards;
-    /// `base` is what the front brings (its command does not matter).
+    /// As [`Engine::ensure_service`], for services that are defined or were started here, with all
+    /// their dependencies; without names, for every defined service. `cwd` is where the upward
+    /// search for an `ostler.toml` begins; `base` holds the client's environment and options (its
+    /// command is ignored).
     ///
     /// # Errors
     /// As [`Engine::ensure_service`].
@@ -184,8 +186,8 @@ impl Engine {
         start_plan::collect_outcomes(&steps, outcomes)
     }
 
-    /// Stops a service by name or id, those that depend on it first; succeeds when its tree is
-    /// empty and says which of its ports are free. Stopping what has ended changes nothing.
+    /// Stops a service by name or id, its dependents first; succeeds when its tree is empty and
+    /// reports which of its ports are free. Stopping an ended service changes nothing.
     ///
     /// # Errors
     /// [`Error::Service`] for an unknown name; as [`Engine::stop`].
@@ -203,8 +205,8 @@ impl Engine {
         Box::pin(starter.stop(&entry, request)).await
     }
 
-    /// Ends its attempt and begins the next one at once, under the same id; one that has ended,
-    /// or is only defined through the API, is restarted, with what its front brought.
+    /// Ends its attempt and begins the next one at once, under the same id; a service that has
+    /// ended, or is only defined through the API, is started again, with its client's environment.
     ///
     /// # Errors
     /// As [`Engine::stop_service`].
@@ -243,7 +245,7 @@ impl Engine {
             .as_deref()
             .unwrap_or(&service.request.start)
             .clone();
-        // Its definition may be another one by now.
+        // The definition may have changed by now.
         let defined = service
             .origin
             .as_ref()
@@ -254,16 +256,16 @@ impl Engine {
     }
 
     /// Every service the caller sees of the workspace of `cwd`, or of all workspaces: defined,
-    /// living, ended and not dismissed.
+    /// running, and ended but not dismissed.
     ///
     /// # Errors
-    /// [`Error::Service`] for an `ostler.toml` that cannot be used, unless services of it live:
-    /// then they say so.
+    /// [`Error::Service`] for an invalid `ostler.toml`, unless services of it run: then their notes
+    /// say so.
     pub fn services(&self, caller: &Caller, cwd: Option<&Path>) -> Result<Vec<ServiceInfo>, Error> {
         self.service_rows(caller, cwd, false)
     }
 
-    /// As [`Engine::services`], with those that were dismissed.
+    /// As [`Engine::services`], including dismissed ones.
     ///
     /// # Errors
     /// As [`Engine::services`].
@@ -305,7 +307,7 @@ impl Engine {
         for entry in entries {
             let info = starter.service_info(&entry);
             match rows.iter_mut().find(|row| is_same_service(row, &info)) {
-                // It waits to be started once more.
+                // It waits for its dependencies before it starts again.
                 Some(row) if entry.is_finished() => row.execution = info.execution,
                 Some(row) => *row = info,
                 None => rows.push(info),
@@ -319,7 +321,7 @@ impl Engine {
         Ok(rows)
     }
 
-    /// How many services live in other workspaces than that of `cwd`.
+    /// How many services run in other workspaces than that of `cwd`.
     #[must_use]
     pub fn services_elsewhere(&self, caller: &Caller, cwd: Option<&Path>) -> usize {
         let context = self.context_at(cwd);
@@ -368,7 +370,7 @@ impl Engine {
         }
     }
 
-    /// Why a service is where it is.
+    /// Explains why a service is in its state.
     ///
     /// # Errors
     /// As [`Engine::service`].
@@ -389,7 +391,7 @@ impl Engine {
         ports.extend(info.main_port());
         let holders = self.foreign_holders(caller, &info, &ports).await;
         let needs = info.plan.depends_on.iter();
-        // What it needs is of its own workspace, wherever who asks stands.
+        // Its dependencies are resolved in its own workspace, not in the caller's.
         let dir = info.workspace.as_deref().and_then(Path::parent);
         let cwd = dir.or(cwd);
         let input = DiagnosisInput {
@@ -412,7 +414,8 @@ impl Engine {
         lines.is_some_and(|lines| lines.iter().any(|line| is_port_conflict(line)))
     }
 
-    /// Who but a service itself listens on ports, with the caller's service each is.
+    /// The foreign processes that listen on the ports, with the caller's service that each one
+    /// belongs to.
     async fn foreign_holders(
         &self,
         caller: &Caller,
@@ -430,12 +433,12 @@ impl Engine {
         holders.into_iter().map(resolve).collect()
     }
 
-    /// Keeps a definition under its name, for its principal and project; it starts on
-    /// request only.
+    /// Stores a definition under its name, for its principal and project; it starts on request
+    /// only.
     ///
     /// # Errors
-    /// [`Error::Service`], [`Error::Storage`]; everything that can be refused without looking
-    /// at the machine is refused here.
+    /// [`Error::Service`], [`Error::Storage`]; everything that can be refused without inspecting
+    /// the machine is refused here.
     pub fn define_service(&self, caller: &Caller, request: &ServiceRequest) -> Result<(), Error> {
         let name = request.name.clone().unwrap_or_default();
         service_names::check(&name).map_err(|problem| ServiceError::Value {
@@ -452,7 +455,7 @@ impl Engine {
         self.inner.services.definitions.put(caller, definition)
     }
 
-    /// Forgets a definition of the API; what runs goes on.
+    /// Deletes a definition made through the API; what runs continues.
     ///
     /// # Errors
     /// [`Error::Service`] for an unknown name, [`Error::Storage`].

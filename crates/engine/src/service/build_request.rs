@@ -8,12 +8,12 @@ use crate::admission::environment;
 use crate::detection::{DetectedService, DetectionQuery};
 use crate::request::StartRequest;
 
-/// The variable that tells a command its port.
+/// The environment variable that carries the port.
 const PORT: &str = "PORT";
-/// What stands for the number in the table's arguments.
+/// The placeholder of the port number in the table's arguments.
 const PORT_PLACEHOLDER: &str = "{port}";
 
-/// What detection looks at of a request.
+/// The parts of a request that detection reads.
 pub(crate) fn detection_subject(request: &StartRequest) -> DetectionQuery<'_> {
     DetectionQuery {
         command: &request.command,
@@ -22,7 +22,7 @@ pub(crate) fn detection_subject(request: &StartRequest) -> DetectionQuery<'_> {
     }
 }
 
-/// Where a definition stands, and which of its versions it is.
+/// Where a definition comes from, and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DefinitionOrigin {
     /// The `ostler.toml`, or `api`.
@@ -30,27 +30,27 @@ pub(crate) struct DefinitionOrigin {
     pub(crate) defined_as: String,
 }
 
-/// What was decided before composing.
+/// The decisions made before the request is built.
 #[derive(Debug)]
 pub(crate) struct RequestInputs<'a> {
     pub(crate) name: String,
-    /// What was recognised.
+    /// The detection result.
     pub(crate) detected: Option<&'a DetectedService>,
-    /// The port it is given.
+    /// The port it is assigned.
     pub(crate) port: AssignedPort,
     /// Where it is defined.
     pub(crate) origin: Option<&'a DefinitionOrigin>,
 }
 
-/// A port that is given to a service.
+/// The port assigned to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum AssignedPort {
-    /// It takes its own.
+    /// No port: it uses its own.
     #[default]
     None,
-    /// This one was asked for.
+    /// This port was requested.
     Fixed(u16),
-    /// This one is leased to it.
+    /// This port is leased to it.
     Leased(u16),
 }
 
@@ -63,7 +63,7 @@ impl AssignedPort {
     }
 }
 
-/// The request that starts it.
+/// Builds the start request of a service.
 pub(crate) fn build_request(request: &ServiceRequest, inputs: RequestInputs<'_>) -> StartRequest {
     let RequestInputs {
         name,
@@ -109,8 +109,8 @@ pub(crate) fn build_request(request: &ServiceRequest, inputs: RequestInputs<'_>)
     start
 }
 
-/// The table's rule with what the request says otherwise. A pattern without a word about what
-/// readiness means is what readiness means.
+/// The table's rule, overridden by the request. A pattern without an explicit readiness kind means
+/// readiness by that pattern.
 fn ready_rule(
     request: &ServiceRequest,
     detected: Option<&DetectedService>,
@@ -130,20 +130,20 @@ fn ready_rule(
     }
     rule.fail.extend(request.fail_pattern.clone());
     rule.timeout = request.ready_timeout.or(rule.timeout);
-    // The table knows who heeds the variable; of what it does not know, anybody may.
+    // The table says which programs heed the variable; a program unknown to it might.
     let unknown = detected.is_none();
     let env_port = unknown.then(|| port_from_env(&request.start)).flatten();
     rule.port = port.number().or(rule.port).or(env_port);
     rule
 }
 
-/// The port a request's environment asks for.
+/// The port that a request's environment sets.
 fn port_from_env(start: &StartRequest) -> Option<u16> {
     let value = environment::value(&start.set_env, PORT.as_bytes())?;
     value.to_string().parse().ok().filter(|port| *port > 0)
 }
 
-/// The command with the arguments that give it a port, where the table knows them.
+/// The command with the arguments that set its port, where the table knows them.
 pub(crate) fn with_port(
     command: &Command,
     detected: Option<&DetectedService>,
@@ -179,7 +179,7 @@ pub(crate) fn with_port(
     }
 }
 
-/// The command it was made of, where it ends in the arguments that give it this port.
+/// The original command, where this one ends in the arguments that set this port.
 pub(crate) fn without_port(
     command: &Command,
     detected: Option<&DetectedService>,
@@ -212,7 +212,7 @@ pub(crate) fn without_port(
     }
 }
 
-/// A word as a POSIX shell reads it.
+/// Quotes a word for a POSIX shell.
 fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -14,16 +14,16 @@ use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::stop;
 
-/// What is done with a service that lives.
+/// What to do with a running service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ReuseDecision {
-    /// It is reused: why, in words.
+    /// Reuse it; the cause as text.
     Reuse(String),
-    /// It is ended and restarted: why, in words.
+    /// Stop it and start it again; the cause as text.
     Replace(String),
 }
 
-/// Decides about one that lives; `changed` where its definition is another one now.
+/// Decides about a running service; `changed` where its definition has changed since its start.
 pub(crate) fn decide_reuse(
     state: &State,
     waits_for: Option<&str>,
@@ -68,8 +68,8 @@ pub(crate) fn decide_reuse(
 }
 
 impl ServiceStarter<'_> {
-    /// One service, what it depends on left aside. Those who ensure the same one at the same
-    /// time are answered in turn: the first starts it, the others reuse it.
+    /// Ensures one service, without its dependencies. Concurrent calls for the same one are served
+    /// in turn: the first starts it, the others reuse it.
     pub(crate) async fn ensure_one(self, service: &ResolvedService) -> Result<EnsureResult, Error> {
         let _lock = self.core.services.locks.lock(self.lock_key(service)).await;
         let Some(entry) = self.find_living(service) else {
@@ -129,7 +129,7 @@ impl ServiceStarter<'_> {
         })
     }
 
-    /// Ends one, so that its ports are free for the next.
+    /// Stops a service, and waits until its ports are free for the next attempt.
     pub(crate) async fn stop_and_free_ports(
         self,
         entry: &Arc<ExecutionHandle>,
@@ -142,14 +142,13 @@ impl ServiceStarter<'_> {
             force: false,
         };
         stop::stop_and_wait(self.core, entry, order, self.core.settings.grace).await?;
-        // Whoever holds a port still is told when the next one wants it.
+        // A holder that remains is reported when the next attempt wants the port.
         let _holders =
             stop_service::wait_until_free(self.core, &ports, stop_service::PORTS_MS).await;
         Ok(())
     }
 
-    /// The one that lives and is meant: of this name; without a name, of this command in this
-    /// directory.
+    /// The running service that is meant: by name; without a name, by command and directory.
     fn find_living(self, service: &ResolvedService) -> Option<Arc<ExecutionHandle>> {
         let request = &service.request;
         if let Some(name) = &request.name {
@@ -160,7 +159,7 @@ impl ServiceStarter<'_> {
             .find(|entry| self.runs_same_command(request, entry))
     }
 
-    /// Whether it runs this command in this directory; its own may carry the port it was given.
+    /// Whether it runs this command in this directory; its own command may carry its assigned port.
     fn runs_same_command(self, request: &ServiceRequest, entry: &ExecutionHandle) -> bool {
         let command = &request.start.command;
         let matches_with_port = || {
@@ -176,7 +175,7 @@ impl ServiceStarter<'_> {
         is_same_directory(request, entry) && (*command == entry.spec.command || matches_with_port())
     }
 
-    /// Whose turn it is to wait for.
+    /// The key of the lock that serializes calls for this service.
     fn lock_key(self, service: &ResolvedService) -> ServiceLockKey {
         let manifest = service.origin.as_ref().and(self.manifest);
         let manifest = manifest.map(|it| it.path.clone());
@@ -192,7 +191,7 @@ impl ServiceStarter<'_> {
     }
 }
 
-/// Whether a definition is another one than the one it was started from.
+/// Whether the definition differs from the one it was started from.
 fn is_definition_changed(service: &ResolvedService, entry: &ExecutionHandle) -> bool {
     let plan = plan_of(entry);
     match (&service.origin, &plan.defined_as) {
@@ -204,7 +203,7 @@ fn is_definition_changed(service: &ResolvedService, entry: &ExecutionHandle) -> 
     }
 }
 
-/// Whether it runs in the same directory, links resolved.
+/// Whether it runs in the same directory, symbolic links resolved.
 fn is_same_directory(request: &ServiceRequest, entry: &ExecutionHandle) -> bool {
     let (one, other) = (&request.start.cwd, &entry.spec.cwd);
     let canonical = |path: &ostler_model::ByteString| std::fs::canonicalize(path.as_path()).ok();

@@ -6,7 +6,7 @@ use ostler_model::{PortHolder, ServicePlan};
 
 use crate::info::ExecutionInfo;
 
-/// One service: what is defined, what runs.
+/// One service: its definition and its newest execution.
 #[derive(Debug, Clone)]
 pub struct ServiceInfo {
     /// Its name; the short id where it has none.
@@ -18,22 +18,22 @@ pub struct ServiceInfo {
     pub defined_in: Option<String>,
     /// The `ostler.toml` of the workspace it belongs to; none where it belongs to none.
     pub workspace: Option<PathBuf>,
-    /// What it would be started with, for those that are defined; its command for people.
+    /// The command line it is started with, for people.
     pub command: String,
-    /// What is asked of it.
+    /// Its service options: readiness, health, restart, dependencies.
     pub plan: ServicePlan,
     /// What it waits for before its program starts: `'db' to be ready`; none where it waits for
     /// nothing.
     pub pending: Option<String>,
     /// Whether it ended and was dismissed: lists leave it out.
     pub dismissed: bool,
-    /// What deserves to be told besides: `no longer defined in …`, `… cannot be used: line 7 …`.
+    /// Remarks for people: `no longer defined in …`, `… cannot be used: line 7 …`.
     pub notes: Vec<String>,
 }
 
 impl ServiceInfo {
-    /// Document 004's word for where it stands; `pending` where it waits for what it depends
-    /// on, `stopped` where it is only defined.
+    /// Its status name; `pending` while it waits for its dependencies, `stopped` where it is only
+    /// defined.
     #[must_use]
     pub fn status(&self) -> &'static str {
         if self.pending.is_some() && !self.is_living() {
@@ -44,7 +44,7 @@ impl ServiceInfo {
             .map_or("stopped", |info| info.status().service)
     }
 
-    /// The port people mean, where it listens.
+    /// Its main port, while it listens.
     #[must_use]
     pub fn main_port(&self) -> Option<u16> {
         let info = self.execution.as_ref().filter(|_| self.is_living())?;
@@ -52,7 +52,7 @@ impl ServiceInfo {
         Some(main.address.port())
     }
 
-    /// Whether it lives.
+    /// Whether an execution of it runs.
     #[must_use]
     pub fn is_living(&self) -> bool {
         self.execution
@@ -61,47 +61,47 @@ impl ServiceInfo {
     }
 }
 
-/// What became of an `ensure`.
+/// The result of an `ensure`.
 #[derive(Debug, Clone)]
 pub struct EnsureResult {
-    /// The service.
+    /// The service after the operation.
     pub service: ServiceInfo,
-    /// Whether it lived already.
+    /// Whether it was running already.
     pub reused: bool,
-    /// Whether others need it completed: its good end is what is waited for.
+    /// Whether dependents need it completed: its successful end is awaited instead of ready.
     pub completes: bool,
-    /// What was done and why, in words: `reused: ready for 12 min`, `replaced: alive without
-    /// its port`.
+    /// The action and its cause, as text: `reused: ready for 12 min`, `replaced: alive without its
+    /// port`.
     pub note: String,
 }
 
-/// What became of a stop.
+/// The result of a stop.
 #[derive(Debug, Clone)]
 pub struct ServiceStopped {
-    /// The service.
+    /// The service after the stop.
     pub service: ServiceInfo,
     /// Ports it held that are free now.
     pub released: Vec<u16>,
-    /// Ports it held that somebody listens on still.
+    /// Ports it held that some process still listens on.
     pub still_held: Vec<PortHolder>,
-    /// Services that depended on it and were stopped before, in that order.
+    /// Dependents that were stopped before it, in that order.
     pub dependents: Vec<String>,
 }
 
-/// Why a service is where it is.
+/// Explains the state of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// Its name.
+    /// The service's name.
     pub name: String,
-    /// Its status.
+    /// Its status name.
     pub status: String,
     /// One sentence: `waits for 'db', which is starting: it waits for a port to listen`.
     pub cause: String,
-    /// What was seen, oldest first, each with its time.
+    /// The observations, oldest first, each with its time.
     pub evidence: Vec<String>,
-    /// What can be done about it.
+    /// Suggested actions.
     pub hints: Vec<String>,
-    /// Who else listens on its main port, a sentence each: one that shares it
-    /// (`SO_REUSEPORT`), or has the other family of addresses.
+    /// Other processes that listen on its main port, a sentence each: one that shares it
+    /// (`SO_REUSEPORT`), or listens on the other address family.
     pub shared_ports: Vec<String>,
 }

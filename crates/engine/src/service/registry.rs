@@ -17,21 +17,21 @@ use crate::keyed_mutex::KeyedMutex;
 use crate::request::StartRequest;
 use crate::settings::Settings;
 
-/// Requests remembered before those of executions that are gone are forgotten.
+/// Stored requests before those of removed executions are pruned.
 const REQUESTS: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct ServiceRegistry {
-    /// One at a time for each name.
+    /// One lock per service name.
     pub(crate) locks: KeyedMutex<ServiceLockKey>,
-    /// Held from the choice of a name and a port until the registry knows them.
+    /// Held from the choice of a name and a port until the registry of executions holds them.
     pub(crate) admission_lock: tokio::sync::Mutex<()>,
-    /// What was defined through the API.
+    /// Definitions made through the API.
     pub(crate) definitions: DefinitionStore,
-    /// Files that are watched.
+    /// The watched `ostler.toml` files.
     pub(crate) watches: ManifestWatches,
     table: OnceLock<DetectionTable>,
-    /// What each was started with, its front's environment included.
+    /// The request that each was started with, its client's environment included.
     requests: Mutex<StoredRequests>,
     pending: Mutex<HashMap<u64, PendingService>>,
 }
@@ -39,18 +39,18 @@ pub(crate) struct ServiceRegistry {
 #[derive(Debug, Default)]
 struct StoredRequests {
     by_execution: HashMap<ExecutionId, Arc<ResolvedService>>,
-    /// When to look next who is gone.
+    /// The number of requests at which to prune next.
     prune_at: usize,
 }
 
-/// A service whose program does not run yet: it waits for another.
+/// A service whose program does not run yet, because it waits for a dependency.
 #[derive(Debug, Clone)]
 struct PendingService {
     owner: Owner,
     info: ServiceInfo,
 }
 
-/// While it lives, a service is told as pending.
+/// While it lives, a service is listed as pending.
 #[derive(Debug)]
 pub(crate) struct PendingGuard<'a> {
     registry: &'a ServiceRegistry,
@@ -64,7 +64,7 @@ impl Drop for PendingGuard<'_> {
 }
 
 impl ServiceRegistry {
-    /// With what an earlier engine kept.
+    /// Opens the registry with the definitions that an earlier engine stored.
     pub(crate) fn open(settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
             locks: KeyedMutex::default(),
@@ -77,7 +77,7 @@ impl ServiceRegistry {
         })
     }
 
-    /// The service a command is, by the table.
+    /// The service that the table recognises in a command.
     pub(crate) fn detect(
         &self,
         settings: &Settings,
@@ -90,14 +90,14 @@ impl ServiceRegistry {
         table.detect(build_request::detection_subject(request), &DiskFiles)
     }
 
-    /// Keeps what an execution was started with, to start it anew.
+    /// Stores the request of an execution, for a restart.
     pub(crate) fn store_request(
         &self,
         core: &EngineInner,
         id: ExecutionId,
         mut service: ResolvedService,
     ) {
-        // Started anew, it is another execution.
+        // A restart is another execution.
         service.request.start.id = None;
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         if requests.by_execution.len() >= requests.prune_at.max(REQUESTS) {
@@ -109,13 +109,13 @@ impl ServiceRegistry {
         requests.by_execution.insert(id, Arc::new(service));
     }
 
-    /// What an execution was started with; none where an earlier engine started it.
+    /// The request that an execution was started with; none where an earlier engine started it.
     pub(crate) fn stored_request(&self, id: ExecutionId) -> Option<Arc<ResolvedService>> {
         let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         requests.by_execution.get(&id).cloned()
     }
 
-    /// Tells a service as pending until what is returned is dropped.
+    /// Lists a service as pending until the returned guard is dropped.
     pub(crate) fn register_pending(&self, owner: Owner, info: ServiceInfo) -> PendingGuard<'_> {
         let mut pending = self.lock_pending();
         let number = pending.keys().max().map_or(0, |last| last + 1);
@@ -126,7 +126,7 @@ impl ServiceRegistry {
         }
     }
 
-    /// Those that wait for others, as one caller sees them.
+    /// The pending services, as one caller sees them.
     pub(crate) fn pending(&self, is_visible: impl Fn(&Owner) -> bool) -> Vec<ServiceInfo> {
         let pending = self.lock_pending();
         let visible = pending.values().filter(|it| is_visible(&it.owner));
@@ -138,7 +138,7 @@ impl ServiceRegistry {
     }
 }
 
-/// A service that has no execution yet.
+/// The info of a service that has no execution yet.
 pub(crate) fn unstarted_info(name: &str, command: String, plan: ServicePlan) -> ServiceInfo {
     ServiceInfo {
         name: name.to_owned(),

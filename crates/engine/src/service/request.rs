@@ -9,45 +9,45 @@ use crate::request::StartRequest;
 /// A request to start a service.
 #[derive(Debug, Clone)]
 pub struct ServiceRequest {
-    /// What it is called; none makes up one from the detected framework or the program.
+    /// Its name; none derives one from the detected framework or the program.
     pub name: Option<String>,
-    /// The command and everything around it; its lifetime is decided here.
+    /// The command with its options; the lifetime is set by the service start.
     pub start: StartRequest,
-    /// When it is ready; none decides by the detection table.
+    /// When it counts as ready; none takes the detection table's rule.
     pub ready_when: Option<ReadyCondition>,
-    /// Further lines that show it ready.
+    /// A further pattern of lines that report it ready.
     pub ready_pattern: Option<String>,
-    /// Further lines that show it failed.
+    /// A further pattern of lines that report a failure.
     pub fail_pattern: Option<String>,
-    /// How long a wait for it takes unless told otherwise; none takes the table's.
+    /// The default timeout of a wait for ready; none takes the table's.
     pub ready_timeout: Option<Duration>,
-    /// What happens when it ends.
+    /// When it is started again after its end.
     pub restart: RestartPolicy,
-    /// What shows that it stays well.
+    /// The health rule after ready; none checks only its process and main port.
     pub health: Option<HealthRule>,
-    /// What must be so before it starts.
+    /// The conditions on other services before it starts.
     pub depends_on: Vec<Dependency>,
-    /// Which port it gets.
+    /// The port it is assigned.
     pub port: PortRequest,
-    /// Whether nobody asked for a service.
+    /// Whether the engine, not the caller, decided that this is a service.
     pub automatic: bool,
 }
 
-/// Which port a service gets.
+/// The port that a service is assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortRequest {
-    /// As its command says.
+    /// The one its command uses.
     #[default]
     Own,
-    /// This one: `PORT` is set and, where the table knows how, arguments are added.
+    /// This port: `PORT` is set and, where the table knows how, arguments are added.
     Fixed(u16),
-    /// A free one, leased to it as long as it lives, of all sessions.
+    /// A free port, leased to it for its lifetime, unique across all sessions.
     Lease,
 }
 
 impl ServiceRequest {
-    /// A service of which nothing is asked but to run.
+    /// A service request with every default.
     #[must_use]
     pub const fn new(start: StartRequest) -> Self {
         Self {

@@ -21,31 +21,31 @@ use crate::request::StartRequest;
 use crate::service_names;
 use crate::start::{self, StartGuard};
 
-/// Services for one caller, as they are defined where the caller stands.
+/// Starts services for one caller, by the definitions of the caller's workspace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServiceStarter<'a> {
     pub(crate) core: &'a Arc<EngineInner>,
     pub(crate) caller: &'a Caller,
-    /// The workspace's own, where there are some.
+    /// The workspace's `ostler.toml`, where there is one.
     pub(crate) manifest: Option<&'a Manifest>,
-    /// From where names are looked for.
+    /// The scope that names are resolved in.
     pub(crate) scope: NameScope<'a>,
 }
 
-/// A service that is to run.
+/// A service to start.
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedService {
-    /// What was asked.
+    /// The request, with its definition applied.
     pub(crate) request: ServiceRequest,
-    /// Where it is defined; none of what was just asked for.
+    /// Where it is defined; none for an ad-hoc request.
     pub(crate) origin: Option<DefinitionOrigin>,
-    /// What the front brought, of what is defined: a later version of the definition is started
-    /// with the same.
+    /// The client's environment and options, for a defined service: a later version of the
+    /// definition is started with the same.
     pub(crate) base: Option<Arc<StartRequest>>,
 }
 
 impl ResolvedService {
-    /// What was just asked for.
+    /// An ad-hoc request.
     pub(crate) const fn from_request(request: ServiceRequest) -> Self {
         Self {
             request,
@@ -54,7 +54,7 @@ impl ResolvedService {
         }
     }
 
-    /// What is defined, for a front.
+    /// A definition, with a client's environment.
     pub(crate) fn from_definition(
         definition: &ServiceDefinition,
         at: ByteString,
@@ -70,7 +70,7 @@ impl ResolvedService {
         }
     }
 
-    /// What it is called, as far as that is known.
+    /// Its name, as far as it is known.
     pub(crate) fn name(&self) -> &str {
         self.request.name.as_deref().unwrap_or("this service")
     }
@@ -90,12 +90,13 @@ impl<'a> ServiceStarter<'a> {
         }
     }
 
-    /// The caller's services, those of this workspace.
+    /// The caller's services of this workspace.
     pub(crate) fn services(self) -> CallerServices<'a> {
         CallerServices::new(self.core, self.caller).in_scope(self.scope)
     }
 
-    /// What is defined under this name, here or through the API; the workspace's own first.
+    /// The definition of this name, in the workspace or through the API; the workspace takes
+    /// precedence.
     pub(crate) fn find_definition(
         self,
         name: &str,
@@ -105,7 +106,7 @@ impl<'a> ServiceStarter<'a> {
             let definition = manifest.services.get(name)?;
             let at = ByteString::from(manifest.path.as_path());
             let mut service = ResolvedService::from_definition(definition, at, base);
-            // A file of the workspace tightens what holds without a word, never loosens it.
+            // A workspace file may tighten the defaults, never loosen them.
             let start = &mut service.request.start;
             if base.level.is_none() {
                 let default_level = self.core.settings.isolation.default;
@@ -123,7 +124,7 @@ impl<'a> ServiceStarter<'a> {
         })
     }
 
-    /// Every definition the caller can start by name here, as rows of a list.
+    /// Every definition that the caller can start by name here, as list rows.
     pub(crate) fn definitions(self) -> Vec<ServiceInfo> {
         let from_manifest = self.manifest.into_iter().flat_map(|manifest| {
             let at = ByteString::from(manifest.path.as_path());
@@ -143,12 +144,13 @@ impl<'a> ServiceStarter<'a> {
             .collect()
     }
 
-    /// The request it would be started with now, as far as nothing has to be looked at for it.
+    /// The request it would be started with now, as far as it can be built without inspecting the
+    /// machine.
     pub(crate) fn preview_request(self, service: &ResolvedService) -> StartRequest {
         self.build_request(service, service.name().to_owned(), AssignedPort::None)
     }
 
-    /// As it would run, were it started now.
+    /// Its info as if it were started now.
     pub(crate) fn preview(self, service: &ResolvedService) -> ServiceInfo {
         let start = self.preview_request(service);
         let plan = start.lifetime.as_ref().and_then(|it| it.plan()).cloned();
@@ -183,7 +185,7 @@ impl<'a> ServiceStarter<'a> {
         build_request(request, inputs)
     }
 
-    /// Chooses its name and its port, admits it, and waits until its program runs.
+    /// Chooses its name and port, admits it, and waits until its program runs.
     pub(crate) async fn start(self, service: &ResolvedService) -> Result<StartGuard, Error> {
         let guard = self.admit(service).await?;
         guard.wait_started().await?;
@@ -195,7 +197,7 @@ impl<'a> ServiceStarter<'a> {
             request, origin, ..
         } = service;
         let registry = &self.core.services;
-        // Outside the turn: others do not wait for this one's place.
+        // Outside the lock: other starts do not wait for this one's slot within the quota.
         let share = QuotaKey::Other(self.caller.owner.principal.clone());
         let admission = start::enter_queue(self.core, self.caller, (&request.start, share)).await?;
         let permit = match admission {
@@ -215,7 +217,7 @@ impl<'a> ServiceStarter<'a> {
         Ok(guard)
     }
 
-    /// The name it gets.
+    /// The name it is assigned.
     fn name_for(self, request: &ServiceRequest) -> Result<String, Error> {
         let services = self.services();
         let Some(name) = &request.name else {
@@ -235,10 +237,10 @@ impl<'a> ServiceStarter<'a> {
         Ok(name.clone())
     }
 
-    /// Whether a service can be called so now.
+    /// Whether a service may have this name now.
     ///
     /// # Errors
-    /// When it cannot, or one that lives is.
+    /// When the name is invalid, or a running service has it.
     pub(crate) fn ensure_name_free(self, name: &str) -> Result<(), Error> {
         service_names::check(name).map_err(|problem| ServiceError::Value {
             what: "service name",
@@ -255,7 +257,7 @@ impl<'a> ServiceStarter<'a> {
         }
     }
 
-    /// What is told of an execution: with where its definition has gone.
+    /// The info of an execution, with a note when its definition has moved or gone.
     pub(crate) fn service_info(self, entry: &ExecutionHandle) -> ServiceInfo {
         let mut info = service_info(entry, self.services().scope_of(entry));
         if let Some(at) = &info.plan.defined_in {
