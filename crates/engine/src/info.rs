@@ -1,4 +1,4 @@
-//! What callers are told.
+//! Executions and events as callers see them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,39 +21,40 @@ use crate::quota_queue::QueueWait;
 pub struct ExecutionInfo {
     /// Its id.
     pub id: ExecutionId,
-    /// What was asked.
+    /// The admitted request.
     pub spec: Arc<Spec>,
-    /// Who may see it now; its session is gone once it was passed to the project.
+    /// Who may see it now; without a session once it was passed to the project.
     pub owner: Arc<Owner>,
-    /// What was observed.
+    /// The observed state.
     pub state: State,
-    /// The journal's end, as far as it is known without looking.
+    /// The journal's end, as far as it is known without reading files.
     pub output_end: u64,
-    /// OS pids that survived a stop; empty, or an error to be told.
+    /// OS pids that survived a stop; empty unless the kill escalation failed.
     pub survivors: Vec<u32>,
-    /// What a service waits for on its way to ready, as one clause; none of what is ready.
+    /// The condition that a service still waits for before it is ready, as one clause; none once it
+    /// is ready.
     pub waiting_for: Option<String>,
-    /// Whether somebody was told its id.
+    /// Whether a caller received its id.
     pub id_disclosed: bool,
-    /// Whether an earlier engine left it unfinished: its end, if it ended, was told to nobody
-    /// by then.
+    /// Whether an earlier engine left it unfinished: if it ended in between, nobody has been
+    /// notified of the end.
     pub recovered: bool,
-    /// How long its start waited for a place; none where one was free, and under a later
-    /// engine.
+    /// How long its start waited for a slot within the quota; none where one was free, and under a
+    /// later engine.
     pub queue_wait: Option<QueueWait>,
-    /// Whether its answers say what no command gets on this host, such as a cgroup of its own:
-    /// those of the first one do that lacks it under an engine.
+    /// Whether its answers report the capabilities that are missing on this host, such as a cgroup
+    /// of its own: only those of the engine's first execution that lacks them do.
     pub warns_about_host: bool,
 }
 
 impl ExecutionInfo {
-    /// Its status in the words of every document.
+    /// Its status under the names of each tool family.
     #[must_use]
     pub fn status(&self) -> StatusNames {
         status_names(&self.state, &self.spec.lifetime)
     }
 
-    /// What of its isolation is missing and is told without being asked for.
+    /// The missing isolation capabilities that every answer reports unasked.
     #[must_use]
     pub fn isolation_warnings(&self) -> Vec<MissingCapability> {
         self.spec.policy.warnings(self.warns_about_host)
@@ -68,7 +69,7 @@ impl ExecutionInfo {
             .unwrap_or_default()
     }
 
-    /// Why it did not end well, in words; none while it lives and after success.
+    /// Why it did not end well, as text; none while it runs and after success.
     #[must_use]
     pub fn error_message(&self) -> Option<String> {
         let ending = self.state.ending.as_ref()?;
@@ -112,7 +113,7 @@ impl ExecutionInfo {
         }
     }
 
-    /// The size of its terminal now; none where it has none.
+    /// The current size of its terminal; none where it has none.
     #[must_use]
     pub fn size(&self) -> Option<TermSize> {
         match self.spec.io {
@@ -121,7 +122,7 @@ impl ExecutionInfo {
         }
     }
 
-    /// The position after everything known now.
+    /// The position after all output known now.
     #[must_use]
     pub const fn cursor(&self) -> Cursor {
         Cursor {
@@ -131,18 +132,18 @@ impl ExecutionInfo {
     }
 }
 
-/// How a wait was over.
+/// The result of a wait.
 #[derive(Debug, Clone)]
 pub struct WaitOutcome {
-    /// What was known then.
+    /// The execution's state at the end of the wait.
     pub info: ExecutionInfo,
-    /// Why it was over.
+    /// Why the wait ended.
     pub end: WaitEnd,
-    /// The position up to which the wait looked.
+    /// The position up to which the wait read the output.
     pub cursor: Cursor,
 }
 
-/// Why a wait was over.
+/// Why a wait ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitEnd {
     /// The execution ended.
@@ -151,18 +152,18 @@ pub enum WaitEnd {
     Pattern(LineMatch),
     /// The command waits for an answer.
     Prompt(Prompt),
-    /// The service is ready, or running with nothing to look at.
+    /// The service is ready, or runs without a readiness rule.
     Ready,
-    /// The service will not become ready as it is: an attempt ended, or it lives and its
-    /// application does not. Says what was seen.
+    /// The service will not become ready in its present state: an attempt ended, or it runs and its
+    /// application failed. Holds the observation, as text.
     NotReady(String),
-    /// There is output after the position asked.
+    /// There is output after the requested position.
     Output,
-    /// There was no output for the time asked.
+    /// There was no output for the requested time.
     Idle,
-    /// The caller's time ran out; the execution goes on.
+    /// The timeout of the wait expired; the execution goes on.
     TimedOut,
-    /// Nothing was waited for.
+    /// The wait had no condition.
     Nothing,
 }
 
@@ -181,33 +182,32 @@ pub struct LineMatch {
     pub line: ByteString,
 }
 
-/// A command's question.
+/// A prompt: a command's request for input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// The last unfinished line as the command wrote it (the last finished one where that asks
-    /// and nothing follows it), decoded lossily, escape sequences included; its end where it is
-    /// longer than [`PROMPT_TEXT_BYTES`](crate::prompt::PROMPT_TEXT_BYTES). Empty where it
-    /// waits without a word.
+    /// The last unfinished line as the command wrote it (the last finished one where that is the
+    /// prompt and nothing follows it), decoded lossily, escape sequences included; its end where it
+    /// is longer than [`PROMPT_TEXT_BYTES`](crate::prompt::PROMPT_TEXT_BYTES). Empty where the
+    /// command waits without a prompt text.
     pub text: String,
-    /// Whether the answer must not be shown.
+    /// Whether the answer must not be displayed (a password).
     pub secret: bool,
-    /// What kind of answer is wanted.
+    /// The kind of answer that is wanted.
     pub kind: QuestionKind,
-    /// What there is to choose from.
+    /// The choices offered, if any.
     pub options: Vec<String>,
-    /// What an empty answer stands for.
+    /// The meaning of an empty answer.
     pub default: Option<String>,
-    /// The OS pid of the process that waits.
+    /// The OS pid of the process that reads the input.
     pub pid: u32,
 }
 
-/// What became of one id in a clean request.
+/// The result of cleaning one execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CleanOutcome {
-    /// It is gone.
+    /// It is removed.
     Cleaned,
-    /// It is gone, and with it changes to its workspace that were kept apart and that nobody
-    /// had decided about.
+    /// It is removed, together with undecided changes in its overlay workspace.
     Discarded,
     /// It runs, and was left alone.
     Running,
@@ -220,10 +220,10 @@ pub enum CleanOutcome {
 /// One lifecycle event of one execution, for subscribers.
 #[derive(Debug, Clone)]
 pub struct LifecycleEvent {
-    /// Whose.
+    /// The execution.
     pub id: ExecutionId,
     /// Who may see it.
     pub owner: Arc<Owner>,
-    /// What happened.
+    /// The event.
     pub record: Arc<EventRecord>,
 }

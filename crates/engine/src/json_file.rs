@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// Replaces a file: readers find the old text or the new one. Not made durable, a loss of power
-/// may leave either.
+/// Replaces a file atomically: readers find the old text or the new one. Not synced: a power
+/// failure may leave either.
 ///
 /// # Errors
 /// [`Error::Storage`].

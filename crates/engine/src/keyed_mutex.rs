@@ -1,4 +1,4 @@
-//! One mutex per key, made when it is asked for.
+//! One mutex per key, created on demand.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::OwnedMutexGuard;
 
-/// Keys known before those that nobody holds or waits for are forgotten.
+/// The number of keys from which unused ones are pruned.
 const KEYS: usize = 64;
 
-/// The mutexes; those nobody holds or waits for are forgotten.
+/// The mutexes by key; those that nobody holds or waits for are pruned.
 #[derive(Debug)]
 pub(crate) struct KeyedMutex<K> {
     mutexes: Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>,
@@ -24,7 +24,7 @@ impl<K> Default for KeyedMutex<K> {
 }
 
 impl<K: Eq + Hash> KeyedMutex<K> {
-    /// Locks the mutex of `key`, in the order in which it was asked for.
+    /// Locks the mutex of `key`, in first-come order.
     pub(crate) async fn lock(&self, key: K) -> OwnedMutexGuard<()> {
         let mutex = {
             let mut mutexes = self.mutexes.lock().unwrap_or_else(PoisonError::into_inner);

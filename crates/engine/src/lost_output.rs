@@ -6,8 +6,8 @@ use ostler_journal::{Gap, Journal, ReadError};
 
 use crate::info::ExecutionInfo;
 
-/// How many bytes of `within` were lost: they are gone, and nobody dropped them. Without a
-/// refusal of the disk there are none, and nothing is read.
+/// How many bytes of `within` were lost, that is missing without having been dropped on purpose.
+/// Unless the disk refused writes there are none, and nothing is read.
 ///
 /// # Errors
 /// When the files cannot be read.
@@ -27,7 +27,7 @@ pub fn lost_bytes(
     Ok(lost.sum())
 }
 
-/// What an ended execution printed last and no file holds.
+/// The last output of an ended execution that no file holds.
 ///
 /// # Errors
 /// When the files cannot be read.

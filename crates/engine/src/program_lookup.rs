@@ -1,4 +1,4 @@
-//! Whether a program is there, before anything is started.
+//! Looks up whether a program exists, before anything is started.
 
 use crate::admission::{environment, program};
 use crate::engine::Engine;

@@ -1,9 +1,9 @@
-//! Which project a directory belongs to: what outlives a session passes to its project.
+//! The project of a directory: executions that outlive a session pass to its project.
 
 use std::fs;
 use std::path::Path;
 
-/// What the root of a project holds.
+/// The files or directories that mark the root of a project.
 const ROOT_MARKERS: [&str; 2] = ["ostler.toml", ".git"];
 
 /// The project of a working directory: the nearest directory upwards that holds an `ostler.toml`

@@ -1,4 +1,4 @@
-//! A start at the quota waits its turn for a place.
+//! The queue of starts that wait for a slot within the quota.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,46 +13,46 @@ use crate::error::Error;
 use crate::request::StartRequest;
 use crate::start::{ApprovalMode, StartGuard, check, find_existing};
 
-/// The longest time a start waits for a place, and how long it waits unless its request says
-/// otherwise, in milliseconds.
+/// The longest time a start waits for a slot, and the default unless its request overrides it, in
+/// milliseconds.
 pub const QUEUE_WAIT_MS: u64 = 45_000;
 
-/// How long a start waited for its place.
+/// A start's wait for its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueWait {
-    /// How long.
+    /// The time waited.
     pub waited: Duration,
-    /// How many executions may run at once.
+    /// The quota: how many executions may run at once.
     pub limit: u32,
 }
 
-/// A start that waits for a place.
+/// A start that waits for a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedStart {
-    /// How many starts are served before it.
+    /// The number of starts that are served before it.
     pub ahead: usize,
-    /// How many executions run.
+    /// The number of running executions.
     pub running: usize,
-    /// How many may.
+    /// The quota: how many may run at once.
     pub limit: u32,
-    /// Those that the caller sees, oldest first.
+    /// The running executions that the caller sees, oldest first.
     pub holders: Vec<QuotaHolder>,
 }
 
-/// A place for an execution; dropped before there is one, the next start gets it.
+/// A slot for an execution; dropped before it is used, the slot goes to the next start.
 #[derive(Debug)]
 pub(crate) struct QuotaPermit {
     core: Arc<EngineInner>,
     quota_key: QuotaKey,
     ticket: QuotaTicket,
-    /// Present where it was waited for.
+    /// Present where the start had to wait.
     pub(crate) queue_wait: Option<QueueWait>,
-    /// A start that is sent again meanwhile, with the same id, waits for the outcome of this.
+    /// Makes a repeated start with the same id wait for the result of this one.
     _start_lock: Option<OwnedMutexGuard<()>>,
 }
 
 impl QuotaPermit {
-    /// What it is and who has it.
+    /// The quota that the slot belongs to, and its ticket.
     pub(crate) fn key_and_ticket(&self) -> (QuotaKey, QuotaTicket) {
         (self.quota_key.clone(), self.ticket)
     }
@@ -64,19 +64,20 @@ impl Drop for QuotaPermit {
     }
 }
 
-/// What a start comes to before it is carried out.
+/// The result of the queue for a start.
 pub(crate) enum StartAdmission {
-    /// An earlier start with its id began this.
+    /// An earlier start with its id created this execution.
     Existing(StartGuard),
-    /// It has a place.
+    /// It has a slot.
     Granted(QuotaPermit),
 }
 
-/// Finds the execution that this start began already, or takes a place for it; where none is
-/// free, it waits as long as it may. What cannot run at all is refused without a wait.
+/// Finds the execution that an earlier start with this id created, or takes a slot for a new one;
+/// where none is free, it waits for as long as it may. What cannot run at all is refused without a
+/// wait.
 ///
 /// # Errors
-/// [`Error::Quota`] where no place became free in time, and what admission refuses.
+/// [`Error::Quota`] where no slot became free in time, and what admission refuses.
 pub(crate) async fn enter_queue(
     core: &Arc<EngineInner>,
     caller: &Caller,

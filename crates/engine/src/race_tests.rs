@@ -1,5 +1,5 @@
-//! Races over a fake backend: stop, clean, exit and list on the same execution, thousands of
-//! times, and what recovery makes of every way an engine can leave one behind.
+//! Races over a fake backend: stop, clean, exit and list on the same execution, thousands of times,
+//! and recovery from every state an engine can leave behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,7 +102,7 @@ async fn one_round(engine: &Engine, place: &Arc<FakeBackend>, round: u32) {
     for stopped in [first, second] {
         match stopped {
             Ok(info) => causes.push(info.state.ending.expect("a stop answers at the end").cause),
-            // Cleaned before it was asked.
+            // Cleaned before the request arrived.
             Err(error) => assert_eq!(error.code(), ErrorCode::ProcessNotFound, "{error}"),
         }
     }

@@ -1,5 +1,5 @@
-//! What an earlier engine left: loaded, and where it had not finished, found again
-//! (01 §3, the recovery table).
+//! Recovery: loads what an earlier engine left, and adopts, finishes or declares lost each
+//! execution that had not finished.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,28 +20,28 @@ use crate::execution::{ExecutionHandle, LiveState};
 use crate::retention::{GONE_PREFIX, remove_directory};
 use crate::session_end::read_owner;
 
-/// Executions looked for at the same time.
+/// Executions recovered concurrently.
 const RECOVERY_CONCURRENCY: usize = 16;
-/// Executions that are so many that reading them leaves memory to give back.
+/// The number of executions from which the heap is trimmed after loading.
 const MANY_EXECUTIONS: usize = 256;
-/// What a garbled events file is moved to.
+/// The suffix that a garbled events file is renamed to.
 const DAMAGED_SUFFIX: &str = "damaged";
 
 /// The exit record in an execution's directory.
 const EXIT_FILE: &str = "exit";
 
-/// One execution as it was left.
+/// One execution as stored on disk.
 struct StoredExecution {
     id: ExecutionId,
     dir: PathBuf,
     spec: Spec,
     owner: Owner,
     records: Vec<EventRecord>,
-    /// Whether the records had to be made up from the spec.
+    /// Whether its events had to be rebuilt from the spec.
     is_rebuilt: bool,
 }
 
-/// Loads every execution of the state directory and takes up those that had not finished.
+/// Loads every execution of the state directory and adopts those that had not finished.
 pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
     let dir = core.executions_dir();
     let scan = tokio::task::spawn_blocking(move || scan_executions(&dir)).await;
@@ -62,7 +62,7 @@ pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
         .await?;
     damaged::list_as_lost(core, damaged).await;
     for id in never_started {
-        // Should a spec have been emptied by somebody else, what runs of it is ended.
+        // Should a spec have been emptied from outside, its processes are ended.
         let found = core.backend.recover(id).await;
         let dir = core.execution_dir(id);
         let removed = tokio::task::spawn_blocking(move || remove_directory(&dir)).await;
@@ -77,7 +77,7 @@ pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
         }
     };
     if is_many {
-        // Nobody waits for it.
+        // Runs in the background.
         drop(core.tracker.spawn_blocking(summarize));
     } else {
         summarize();
@@ -85,7 +85,7 @@ pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a directory of executions holds.
+/// The content of the directory of executions.
 #[derive(Default)]
 struct ExecutionScan {
     stored: Vec<StoredExecution>,
@@ -123,7 +123,7 @@ fn scan_executions(executions: &Path) -> Result<ExecutionScan, Error> {
                 reason: error.to_string(),
                 dir: path,
             }),
-            // What we cannot read today another engine may: it stays as it is.
+            // What this version cannot read, another one may: it is left as it is.
             Err(error) => tracing::warn!(%id, %error, "cannot be loaded: left alone"),
         }
     }
@@ -141,7 +141,7 @@ fn never_started(dir: &Path) -> bool {
     dir.is_dir() && files.into_iter().all(empty)
 }
 
-/// Whether no engine will ever be able to read it.
+/// Whether no version will ever be able to read it.
 fn is_permanent_damage(error: &SpecFileError) -> bool {
     match error {
         SpecFileError::Damaged(_) => true,
@@ -226,7 +226,7 @@ async fn reattach(core: &Arc<EngineInner>, stored: StoredExecution) -> Result<()
         driver.push_rebuilt(stored.records);
     }
     if leased {
-        // Its holder is gone with the engine that knew them.
+        // The holder ended with the engine that knew it.
         entry.leases.record_orphaned();
         entry.notify_lease_change();
     }
@@ -236,7 +236,7 @@ async fn reattach(core: &Arc<EngineInner>, stored: StoredExecution) -> Result<()
     Ok(())
 }
 
-/// Whether a lease was held when the last event was recorded.
+/// Whether a lease was held at the last recorded event.
 fn is_leased(records: &[EventRecord]) -> bool {
     let is_lease_change = |record: &&EventRecord| matches!(record.event, Event::LeaseTaken { .. });
     let last = records.iter().rev().find(is_lease_change);

@@ -21,47 +21,47 @@ use crate::settings::Quotas;
 use crate::start_id::{self, IdHolder};
 use crate::summary::{ExecutionSummary, SummaryInterner};
 
-/// Ended executions that are kept as they are, those that somebody asked for last.
+/// Ended executions that are kept in full, the most recently used ones.
 const ENDED_FULL_MAX: usize = 64;
-/// Ended executions that are looked at, with each that ends, whether they can be summed up.
+/// Ended executions that are considered for summarizing with each end.
 const SUMMARIZE_BATCH: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Registry {
     inner: Mutex<RegistryInner>,
     running_count: watch::Sender<u64>,
-    /// Where executions are kept.
+    /// The directory of all executions.
     executions: PathBuf,
 }
 
 #[derive(Debug, Clone)]
 enum StoredEntry {
-    /// As whoever asks gets it.
+    /// In full, as callers get it.
     Full(Arc<ExecutionHandle>),
-    /// Ended, and summed up.
+    /// Ended, and summarized.
     Summary(Arc<ExecutionSummary>),
 }
 
 #[derive(Debug)]
 struct RegistryInner {
     entries: BTreeMap<ExecutionId, StoredEntry>,
-    /// Ended ones that are kept whole, the one asked for last at the end.
+    /// Ended executions kept in full, the most recently used at the end.
     ended: VecDeque<ExecutionId>,
-    /// Everything an earlier engine left is in: until then nothing is summed up.
+    /// Whether recovery has loaded everything; until then nothing is summarized.
     is_loaded: bool,
     shared: SummaryInterner,
     by_short_id: HashMap<u64, ExecutionId>,
     quota: QuotaTable,
     quota_keys: HashMap<ExecutionId, QuotaKey>,
-    /// How starts that wait for a place hear that they have one.
+    /// Notifies waiting starts that they have a slot.
     grant_senders: HashMap<QuotaTicket, oneshot::Sender<()>>,
 }
 
-/// A start that asked for a place.
+/// A start that requested a slot.
 #[derive(Debug)]
 pub(crate) struct QueueEntry {
     pub(crate) ticket: QuotaTicket,
-    /// Where it waits: answered when it has a place, closed where it gets none.
+    /// Where it waits: resolves when it has a slot, closed where it gets none.
     pub(crate) granted: Option<oneshot::Receiver<()>>,
 }
 
@@ -87,15 +87,15 @@ impl Registry {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many run.
+    /// The number of running executions.
     pub(crate) fn running_count(&self) -> watch::Receiver<u64> {
         self.running_count.subscribe()
     }
 
-    /// Asks for a place.
+    /// Requests a slot.
     ///
     /// # Errors
-    /// [`Error::Quota`] where as many starts wait as may.
+    /// [`Error::Quota`] where the queue is full.
     pub(crate) fn enter_queue(
         &self,
         caller: &Caller,
@@ -125,7 +125,7 @@ impl Registry {
         })
     }
 
-    /// The start needs no place any more; one that became an execution keeps its own.
+    /// Releases the ticket of a start; one that became an execution keeps its slot.
     pub(crate) fn leave_queue(&self, quota_key: &QuotaKey, ticket: QuotaTicket) {
         let mut inner = self.lock();
         inner.grant_senders.remove(&ticket);
@@ -133,12 +133,12 @@ impl Registry {
         inner.notify_granted(granted);
     }
 
-    /// How many executions of a share may run at once.
+    /// The limit of a quota.
     pub(crate) fn limit(&self, quota_key: &QuotaKey) -> u32 {
         self.lock().quota.limit(quota_key)
     }
 
-    /// Nobody waits for a place of this share any more.
+    /// Drops every start that waits for a slot of this quota.
     pub(crate) fn drop_waiters(&self, quota_key: &QuotaKey) {
         let mut inner = self.lock();
         for ticket in inner.quota.drop_waiters(quota_key) {
@@ -146,7 +146,7 @@ impl Registry {
         }
     }
 
-    /// Why a start gets no place, as its caller may know it.
+    /// The refusal of a start without a slot, limited to what its caller may see.
     pub(crate) fn quota_exceeded(
         &self,
         caller: &Caller,
@@ -165,7 +165,7 @@ impl Registry {
         }
     }
 
-    /// How the start with this id waits for a place; none where it does not.
+    /// The queue position of the start with this id; none where it does not wait.
     pub(crate) fn queued_start(&self, caller: &Caller, id: ExecutionId) -> Option<QueuedStart> {
         let inner = self.lock();
         let owner = &caller.owner;
@@ -186,8 +186,8 @@ impl Registry {
         })
     }
 
-    /// Makes the start that has this place an execution, with the id the client chose or a new
-    /// one whose short form is free.
+    /// Turns a start with a slot into an execution, with the id that the client chose or a new one
+    /// whose short form is free.
     pub(crate) fn reserve_id(
         &self,
         (quota_key, ticket): (QuotaKey, QuotaTicket),
@@ -215,8 +215,8 @@ impl Registry {
         Ok(id)
     }
 
-    /// What has the id that a client chose for a start; where that is an execution of its own,
-    /// the entry.
+    /// What holds the id that a client chose for a start; where that is an execution of its own,
+    /// the handle.
     pub(crate) fn id_holder(
         &self,
         caller: &Caller,
@@ -237,14 +237,14 @@ impl Registry {
         }
     }
 
-    /// Gives up an id whose execution never came to be.
+    /// Releases an id whose execution was never created.
     pub(crate) fn forget(&self, id: ExecutionId) {
         let mut inner = self.lock();
         inner.by_short_id.remove(&id.short_bits());
         self.release(&mut inner, id);
     }
 
-    /// Puts an execution in; `quota_key` where recovery found it alive.
+    /// Inserts an execution; with `quota_key` where recovery found it running.
     pub(crate) fn insert(&self, entry: Arc<ExecutionHandle>, quota_key: Option<QuotaKey>) {
         let mut inner = self.lock();
         let id = entry.id;
@@ -257,12 +257,12 @@ impl Registry {
         }
     }
 
-    /// It has ended: its place is free.
+    /// Releases the slot of an execution that has ended.
     pub(crate) fn on_finished(&self, id: ExecutionId) {
         self.release(&mut self.lock(), id);
     }
 
-    /// It counts elsewhere from now on.
+    /// Moves an execution to another quota.
     pub(crate) fn move_to_quota(&self, id: ExecutionId, to: QuotaKey) {
         let mut inner = self.lock();
         if let Some(from) = inner.quota_keys.get(&id).cloned() {
@@ -290,7 +290,7 @@ impl Registry {
         });
     }
 
-    /// Takes an ended execution out. None when another one was faster, or it runs.
+    /// Removes an ended execution. None when another caller was faster, or it runs.
     pub(crate) fn remove_ended(&self, id: ExecutionId) -> Option<Arc<ExecutionHandle>> {
         let mut inner = self.lock();
         let entry = match inner.entries.get(&id)? {
@@ -305,12 +305,13 @@ impl Registry {
         Some(entry)
     }
 
-    /// It has ended and nothing of it is written any more: sums it up once nobody has it.
+    /// Notes that an execution has ended and is fully written: it is summarized once no handle is
+    /// held.
     pub(crate) fn on_ended(&self, id: ExecutionId) {
         self.lock().on_ended(id);
     }
 
-    /// Everything an earlier engine left is in: sums it up, step by step, as long as `may_continue`.
+    /// Notes that recovery has loaded everything, and summarizes step by step while `may_continue`.
     pub(crate) fn on_loaded(&self, may_continue: impl Fn() -> bool) {
         let mut remaining = {
             let mut inner = self.lock();
@@ -323,7 +324,7 @@ impl Registry {
         }
     }
 
-    /// The entry as it was, where it was summed up.
+    /// Restores the handle of a summarized execution.
     fn load_full(
         &self,
         inner: &mut RegistryInner,
@@ -341,17 +342,18 @@ impl Registry {
         Some(entry)
     }
 
-    /// Whether there is one with this id.
+    /// Whether an execution with this id exists.
     pub(crate) fn contains(&self, id: ExecutionId) -> bool {
         self.lock().entries.contains_key(&id)
     }
 
-    /// The entry with this id.
+    /// The execution with this id.
     pub(crate) fn get(&self, id: ExecutionId) -> Option<Arc<ExecutionHandle>> {
         self.load_full(&mut self.lock(), id)
     }
 
-    /// The execution a caller means, if it may see it; unknown and foreign are reported alike.
+    /// The execution with this id or short id, if the caller may see it; unknown and foreign ids
+    /// give the same error.
     pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<Arc<ExecutionHandle>, Error> {
         let entry = {
             let mut inner = self.lock();
@@ -368,8 +370,8 @@ impl Registry {
             .ok_or(Error::NotFound)
     }
 
-    /// Every execution, newest first; of what was summed up only what `filter` lets through. It
-    /// is made again one at a time, for reading: whoever changes something asks for it by its id.
+    /// Every execution, newest first; of summarized ones only those that `filter` accepts. They are
+    /// restored one at a time, for reading: a caller that changes something looks it up by id.
     pub(crate) fn all_with<F: Fn(&ExecutionSummary) -> bool>(
         &self,
         filter: F,
@@ -390,7 +392,7 @@ impl Registry {
         })
     }
 
-    /// Those that live, newest first.
+    /// The running executions, newest first.
     pub(crate) fn running(&self) -> impl Iterator<Item = Arc<ExecutionHandle>> + use<> {
         self.all_with(|_| false)
             .filter(|entry| !entry.is_finished())
@@ -398,7 +400,7 @@ impl Registry {
 }
 
 impl RegistryInner {
-    /// This one is kept whole for a while; others have been for long enough.
+    /// Keeps an ended execution in full for a while, and considers older ones for summarizing.
     fn on_ended(&mut self, id: ExecutionId) {
         self.ended.push_back(id);
         if self.is_loaded {
@@ -406,7 +408,7 @@ impl RegistryInner {
         }
     }
 
-    /// Looks at so many of those that have been whole for long enough.
+    /// Considers up to `limit` of the ended executions that were kept in full longest.
     fn summarize_oldest(&mut self, limit: usize) {
         for _ in 0..limit.min(self.ended.len().saturating_sub(ENDED_FULL_MAX)) {
             if let Some(id) = self.ended.pop_front() {
@@ -415,7 +417,7 @@ impl RegistryInner {
         }
     }
 
-    /// Where somebody has it, it is looked at again later.
+    /// Summarizes an execution; where a handle is still held, it is considered again later.
     fn summarize(&mut self, id: ExecutionId) {
         let Some(StoredEntry::Full(entry)) = self.entries.get(&id) else {
             return;
@@ -432,7 +434,7 @@ impl RegistryInner {
 }
 
 impl RegistryInner {
-    /// Tells starts that they have a place. One that is gone gives it back when it leaves.
+    /// Notifies starts that they have a slot. A start that is gone returns it when it leaves.
     fn notify_granted(&mut self, granted: Vec<QuotaTicket>) {
         for ticket in granted {
             if let Some(call) = self.grant_senders.remove(&ticket) {
@@ -441,7 +443,7 @@ impl RegistryInner {
         }
     }
 
-    /// Holders of places, those that the caller sees.
+    /// The executions that hold slots, limited to those the caller sees.
     fn visible_holders(&self, caller: &Caller, holders: &[ExecutionId]) -> Vec<QuotaHolder> {
         let entries = holders.iter().filter_map(|id| match self.entries.get(id)? {
             StoredEntry::Full(entry) => Some(entry),

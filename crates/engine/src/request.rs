@@ -1,4 +1,4 @@
-//! What callers ask for.
+//! Requests to the engine.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use crate::search::SentInput;
 /// A request to run a command, before admission.
 #[derive(Debug, Clone)]
 pub struct StartRequest {
-    /// The id it gets, chosen by the client; none has the engine mint one. A start whose id an
-    /// execution of the same principal has answers that execution: it can be sent again when
-    /// its answer was lost, also to the next engine.
+    /// Its id, chosen by the client; none lets the engine generate one. A start whose id belongs to
+    /// an execution of the same principal returns that execution: it can be sent again when its
+    /// response was lost, also to the next engine.
     pub id: Option<ExecutionId>,
     /// What to run.
     pub command: Command,
@@ -25,7 +25,7 @@ pub struct StartRequest {
     pub cwd: ByteString,
     /// Where standard input comes from; ignored with a terminal.
     pub stdin: StdinRequest,
-    /// The environment of the client, of which the engine keeps the base names (or all, with
+    /// The client's environment, of which the engine keeps the base names (or all, with
     /// `inherit_env`); empty takes that of the settings.
     pub base_env: Vec<(ByteString, ByteString)>,
     /// Variables added or replaced.
@@ -36,13 +36,13 @@ pub struct StartRequest {
     pub timeout: Option<Duration>,
     /// Limit of time without output.
     pub idle: Option<Duration>,
-    /// How far it is isolated; none takes the setting.
+    /// The isolation level; none takes the setting.
     pub level: Option<IsolationLevel>,
     /// Limits of its tree; none of a field takes the level's default.
     pub limits: Limits,
-    /// For filtering.
+    /// Labels for filtering.
     pub labels: Vec<String>,
-    /// What to call it, for people.
+    /// A description for people.
     pub description: String,
     /// The WHATWG label output is decoded with, or `auto`; none takes the setting.
     pub encoding: Option<String>,
@@ -50,59 +50,60 @@ pub struct StartRequest {
     pub retention: RetentionRequest,
     /// Whether it outlives its session.
     pub keep: bool,
-    /// When it may end; none is finite with `timeout` and `idle`.
+    /// Finite, service or terminal, with its limits; none is finite with `timeout` and `idle`.
     pub lifetime: Option<Lifetime>,
     /// A terminal of this size instead of pipes.
     pub pty: Option<TermSize>,
-    /// Which face asks; decides the default retention.
+    /// The API surface that the request came from; decides the default retention.
     pub client_kind: ClientKind,
-    /// The only programs that may run, besides what the settings' own list says: a front can
+    /// The only programs that may run, in addition to the settings' own list: a request can
     /// tighten, never loosen. None adds nothing.
     pub allowed: Option<Vec<String>>,
-    /// What level high shows and reaches beyond its defaults; must be the default below it.
+    /// What isolation level high exposes and reaches beyond its defaults; must be the default at
+    /// lower levels.
     pub sandbox: SandboxOptions,
     /// Names of secrets whose values go into the environment under the same names; the values
     /// come from [`Settings::secrets`](crate::Settings).
     pub secrets: Vec<String>,
-    /// The approval a person gave when the command policy asked: the interaction's id.
+    /// The approval by a person where the command policy requires one: the interaction's id.
     pub approval: Option<String>,
-    /// How long it waits for a place at most where as many run as may; none takes
-    /// [`QUEUE_WAIT_MS`](crate::QUEUE_WAIT_MS), which is also the most. Zero refuses at once.
+    /// The longest wait for a slot when the quota is exhausted; none takes
+    /// [`QUEUE_WAIT_MS`](crate::QUEUE_WAIT_MS), which is also the maximum. Zero refuses at once.
     pub queue_timeout: Option<Duration>,
     /// Present where the command is an integrated shell; made by
     /// [`MatchEngine::shell_request`](crate::MatchEngine::shell_request).
     pub shell: Option<ShellSession>,
-    /// Whether who starts it reads its output with [`OutputFollower::lossless`](crate::OutputFollower) from
-    /// the beginning: on a full disk the command waits for that reader, for a limited time
-    /// until it comes. Without it, a full disk stops no command.
+    /// Whether the caller reads the output with [`OutputFollower::lossless`](crate::OutputFollower)
+    /// from the beginning: on a full disk the command waits for that reader, for a limited time
+    /// until it begins. Without it, a full disk stops no command.
     pub lossless_reader: bool,
 }
 
-/// What level high shows and reaches beyond its defaults. The working directory is the
-/// workspace, unless it is private inside anyway (`/tmp`).
+/// What isolation level high exposes and reaches beyond its defaults. The working directory is the
+/// workspace, unless it is private inside the sandbox anyway (`/tmp`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SandboxOptions {
     /// The writable directory; none takes the working directory, which must be below it.
     pub workspace: Option<ByteString>,
-    /// Whether writes to it are kept apart, to be committed or discarded.
+    /// Whether writes to the workspace go to an overlay, to be committed or discarded.
     pub overlay: bool,
-    /// What of the network is reached; none takes the setting.
+    /// The network access; none takes the setting.
     pub network: Option<NetworkAccess>,
-    /// Further paths to show read-only, absolute.
+    /// Additional read-only paths, absolute.
     pub read: Vec<ByteString>,
-    /// Further paths to show writable, absolute.
+    /// Additional writable paths, absolute.
     pub write: Vec<ByteString>,
-    /// Ports of the host's loopback that lead to the command's own.
+    /// Ports of the host's loopback that are forwarded into the command's network namespace.
     pub forwards: Vec<PortForward>,
-    /// What may be missing without a refusal; every answer says what is.
+    /// Capabilities that may be missing without a refusal; every answer reports those that are.
     pub allow_degraded: Vec<Capability>,
 }
 
 /// Where standard input comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum StdinRequest {
-    /// Finite executions: at end of file. Services: open and silent.
+    /// Finite executions: at end of file. Services: open, without input.
     #[default]
     Default,
     /// At end of file from the start.
@@ -116,7 +117,7 @@ pub enum StdinRequest {
 /// How long an execution is kept after its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RetentionRequest {
-    /// As the settings say for the API surface.
+    /// The settings' default for the API surface.
     #[default]
     Default,
     /// This long.
@@ -125,14 +126,14 @@ pub enum RetentionRequest {
     Forever,
 }
 
-/// The face that asks.
+/// The API surface that a request came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClientKind {
     /// The command tools.
     Command,
     /// The shell tools.
     Shell,
-    /// The `exec` tool.
+    /// The core tools (`exec`).
     Core,
     /// Terminal sessions.
     Pty,
@@ -207,16 +208,16 @@ impl StartRequest {
     }
 }
 
-/// What a caller waits for.
+/// The condition of a wait.
 #[derive(Debug, Clone)]
 pub enum WaitFor {
-    /// Nothing: answer with what is known.
+    /// None: returns the current state.
     Nothing,
     /// Its end.
     Exit,
-    /// A line of output that matches; or its end. Lines are searched from the first one kept,
-    /// and where input was given, from what was printed after the last of it: a prompt that was
-    /// answered is no match.
+    /// A line of output that matches; or its end. Lines are searched from the oldest one kept, and
+    /// where input was sent, from what was printed after the last of it: a prompt that was answered
+    /// does not match.
     ///
     /// A line is searched as it reads: without escape sequences and other control characters,
     /// and each part that a carriage return separates by itself. The last line is searched
@@ -227,32 +228,32 @@ pub enum WaitFor {
     /// As [`WaitFor::Pattern`], but only lines that end after this position, and the line that
     /// has no end yet.
     PatternAfter(Pattern, Cursor),
-    /// As [`WaitFor::Pattern`], in what was printed after this input was sent; neither the
-    /// echo of what was typed nor the line it was typed in, painted again, is a match.
+    /// As [`WaitFor::Pattern`], in what was printed after this input was sent; neither the echo of
+    /// the input nor a redraw of the line it was typed in matches.
     PatternAfterInput(Pattern, SentInput),
     /// Any output after this position; or its end.
     OutputAfter(Cursor),
     /// No output for this long; or its end.
     Idle(Duration),
-    /// A question to the operator; or its end.
+    /// A prompt of the command; or its end.
     Prompt,
-    /// A service is ready, or running with nothing to look at; or shows that it will not be; or
-    /// the end of an attempt.
+    /// A service is ready, or runs without a readiness rule; or it reports a failure; or the end of
+    /// an attempt.
     Ready,
 }
 
-/// How to stop.
+/// Options of a stop.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StopRequest {
-    /// At once, without grace.
+    /// Kill at once, without grace.
     pub force: bool,
-    /// Between the polite request and the kill; none takes the setting.
+    /// Between the termination signal and the kill; none takes the setting.
     pub grace: Option<Duration>,
     /// Recorded with the stop.
     pub reason: Option<String>,
 }
 
-/// Which executions to list.
+/// Selects executions to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListFilter {
     /// Only those with this status.

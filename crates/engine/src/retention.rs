@@ -1,4 +1,4 @@
-//! What becomes of ended executions: compressed, kept for their time, removed.
+//! Retention of ended executions: compression, expiry, removal.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use crate::execution::ExecutionHandle;
 use crate::info::CleanOutcome;
 use crate::terminal::SCREEN_CATCH_UP_BYTES;
 
-/// Whoever waited for an end may ask what it was: for so many seconds after it, a full state
-/// directory does not cost this execution.
+/// A client that waited for an end may query its result: for so many seconds after the end, a full
+/// state directory does not remove this execution.
 const RECENT_PROTECTED_S: u64 = 60;
 /// Bytes of output from which an ended execution's journal is compressed.
 pub(crate) const COMPRESS_BYTES: u64 = 1024 * 1024;
@@ -26,25 +26,25 @@ pub(crate) const COMPRESS_BYTES: u64 = 1024 * 1024;
 const OVERHEAD_BYTES: u64 = 16 * 1024;
 /// Files and directories of an execution, about.
 const INODES: u64 = 7;
-/// Executions that end or are removed before the memory they took is given back to the system.
+/// Ended or removed executions after which the heap is trimmed.
 const HEAP_STEP: u64 = 512;
 /// Fewer removals than this free too little to trim the heap for.
 const HEAP_FEW: u64 = 64;
-/// How long nothing is removed before the heap is trimmed: whoever asked for the removals holds
-/// memory of their answers until then.
+/// How long no removal happens before the heap is trimmed: until then, callers hold the memory of
+/// their responses.
 const HEAP_QUIET: Duration = Duration::from_secs(2);
-/// What a directory that is being removed is called until it is gone.
+/// The name prefix of a directory during its removal.
 pub(crate) const GONE_PREFIX: &str = ".gone-";
 
-/// When which ended execution goes, and how much all of them hold.
+/// The expiry time of each ended execution, and their total size.
 #[derive(Debug)]
 pub(crate) struct RetentionScheduler {
     inner: Mutex<RetentionInner>,
     changed: Notify,
     policy: Option<StatePolicy>,
-    /// How many were added.
+    /// Executions added so far.
     added: AtomicU64,
-    /// How many were removed.
+    /// Executions removed so far.
     removed: AtomicU64,
 }
 
@@ -70,7 +70,7 @@ impl RetentionScheduler {
         }
     }
 
-    /// Notes an ended execution.
+    /// Adds an ended execution.
     fn add(&self, entry: &ExecutionHandle) {
         let info = entry.info();
         let Some(ended_at) = info.state.ended_at else {
@@ -78,7 +78,7 @@ impl RetentionScheduler {
         };
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let retention = info.spec.retention;
-        // A time beyond what can be said is never.
+        // A time beyond the range of timestamps means never.
         if let Some(due) = retention.and_then(|kept| ended_at.checked_add(kept).ok()) {
             inner.due.insert((due, entry.id));
             if inner.due.first() == Some(&(due, entry.id)) {
@@ -105,7 +105,7 @@ impl RetentionScheduler {
         })
     }
 
-    /// Strikes out one that is gone.
+    /// Removes an execution that is gone.
     fn remove(&self, entry: &ExecutionHandle) {
         let info = entry.info();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +119,7 @@ impl RetentionScheduler {
         }
     }
 
-    /// What must go now, and when to look again.
+    /// The executions to remove now, and when to check again.
     fn plan_removals(&self, now: Timestamp) -> (Vec<ExecutionId>, Option<Duration>) {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let mut expired: Vec<ExecutionId> = inner
@@ -144,7 +144,7 @@ impl RetentionScheduler {
     }
 }
 
-/// Keeps what has just ended out of a plan, as if it ran; answers until when.
+/// Excludes recently ended executions from a plan, as if they ran; returns until when.
 fn protect_recent(holding: &mut ExecutionDiskUsage, now: Timestamp) -> Option<Timestamp> {
     let until = holding.ended_at? + Duration::from_secs(RECENT_PROTECTED_S);
     (until > now).then(|| {
@@ -154,7 +154,7 @@ fn protect_recent(holding: &mut ExecutionDiskUsage, now: Timestamp) -> Option<Ti
 }
 
 impl EngineInner {
-    /// An execution has ended for good: from now on it only takes room.
+    /// Schedules an execution that has ended and is fully written for compression and expiry.
     pub(crate) fn retire(self: &Arc<Self>, entry: &Arc<ExecutionHandle>) {
         self.retention.add(entry);
         self.registry.on_ended(entry.id);
@@ -197,7 +197,7 @@ impl EngineInner {
         }
     }
 
-    /// Removes what is due, for as long as the engine lives. Sleeps to the exact next moment.
+    /// Removes expired executions, for as long as the engine lives. Sleeps until the next expiry.
     pub(crate) async fn run_retention(self: Arc<Self>) {
         let mut trimmed_at = 0;
         loop {
@@ -241,8 +241,8 @@ impl EngineInner {
         }
     }
 
-    /// Removes an ended execution with its files. Whoever takes it out of the registry first
-    /// removes it; the work goes on when the asker is gone.
+    /// Removes an ended execution with its files. The caller that takes it out of the registry
+    /// first removes it; the removal continues when the caller is gone.
     pub(crate) async fn remove(self: &Arc<Self>, id: ExecutionId) -> CleanOutcome {
         let Some(entry) = self.registry.remove_ended(id) else {
             return match self.registry.get(id) {
@@ -280,9 +280,9 @@ impl EngineInner {
             .unwrap_or_else(|error| CleanOutcome::Failed(error.to_string()))
     }
 
-    /// Gives memory back once in a while; the calendar does it once more afterwards.
+    /// Trims the heap every so often; the retention loop does it once more afterwards.
     fn on_removed(&self) {
-        // There is room again.
+        // Removal has freed disk space.
         self.flush_unwritten();
         let before = self.retention.removed.fetch_add(1, Ordering::Relaxed);
         self.retention.changed.notify_one();
@@ -302,7 +302,7 @@ impl EngineInner {
 }
 
 impl RetentionScheduler {
-    /// Strikes out an id that is not known any more.
+    /// Removes an id that is no longer in the registry.
     fn forget(&self, id: ExecutionId) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.due.retain(|(_, due)| *due != id);
@@ -315,7 +315,7 @@ pub(crate) fn remove_directory(dir: &Path) -> std::io::Result<()> {
     let gone: PathBuf = dir.with_file_name(format!("{GONE_PREFIX}{name}"));
     match std::fs::rename(dir, &gone) {
         Ok(()) => std::fs::remove_dir_all(&gone),
-        // Never born, or removed by hand: that is what was asked for.
+        // Never created, or removed by hand: the requested result.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         // No room for a longer name. Without its spec, half of one is listed as damaged.
         Err(error) if is_full(&error) => std::fs::remove_dir_all(dir),

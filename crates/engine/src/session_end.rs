@@ -1,5 +1,4 @@
-//! The end of a session: finite executions stop and are cleaned, the rest passes to the
-//! project.
+//! The end of a session: finite executions stop and are cleaned, the others pass to the project.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use crate::json_file;
 use crate::project::project_of;
 use crate::stop;
 
-/// The file that says who owns an execution since it was passed on.
+/// The file that holds the owner of an execution that was passed on.
 const OWNER_FILE: &str = "owner.json";
 const OWNER_VERSION: u8 = 1;
 
@@ -40,10 +39,10 @@ pub(crate) async fn end(core: &Arc<EngineInner>, caller: &Caller) -> Result<(), 
     let candidates = core.registry.all_with(|summary| is_theirs(&summary.owner));
     let theirs = candidates
         .filter(|entry| is_theirs(&entry.owner()))
-        // The one that is kept: some pass to the project.
+        // Restores each into the registry's full entries, because some pass to the project.
         .filter_map(|entry| core.registry.get(entry.id));
     let (ending, passing): (Vec<_>, Vec<_>) = theirs.partition(|entry| ends_with_session(entry));
-    // A full disk keeps nobody from being ended.
+    // A full disk must not prevent executions from ending.
     let passed = passing.iter().map(|entry| pass_to_project(core, entry));
     let passed: Vec<Result<(), Error>> = passed.collect();
     core.interactions.session_ended(&caller.owner);
@@ -61,7 +60,7 @@ async fn stop_and_remove(
 ) -> Result<(), Error> {
     let grace = core.settings.grace;
     stop::stop_and_wait(core, entry, StopReason::SessionEnded, grace).await?;
-    // Work that waits for a decision is not lost with a session.
+    // Changes that wait for a decision are not lost with a session.
     if core.undecided_changes(entry).await.is_some() {
         return pass_to_project(core, entry);
     }
@@ -82,7 +81,7 @@ fn pass_to_project(core: &EngineInner, entry: &ExecutionHandle) -> Result<(), Er
         .move_to_quota(entry.id, QuotaKey::of(&entry.spec, &owner));
     core.interactions.transfer_to(entry.id, &owner);
     entry.set_owner(owner.clone());
-    // What is not written is passed on again by the next engine, which finds nobody of the session.
+    // If this write fails, the next engine, which has no such session, passes it on again.
     write_owner(&entry.dir, &owner)
 }
 
@@ -94,7 +93,7 @@ fn write_owner(dir: &Path, owner: &Owner) -> Result<(), Error> {
     json_file::replace(dir, OWNER_FILE, &file)
 }
 
-/// Who owns the execution since it was passed on; none if it never was.
+/// The owner since it was passed on; none if it never was.
 pub(crate) fn read_owner(dir: &Path) -> Option<Owner> {
     let bytes = std::fs::read(dir.join(OWNER_FILE)).ok()?;
     let file: OwnerFile = serde_json::from_slice(&bytes).ok()?;

@@ -1,4 +1,5 @@
-//! How an engine is set up. Only the binary reads files and environment; here is the result.
+//! The engine's settings. Only the binary reads configuration files and the environment; this is
+//! the result.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,9 +21,9 @@ pub const TERMINAL_VIEW_BYTES: u64 = 1024 * 1024;
 pub const FINITE_PER_SESSION: u32 = 20;
 /// Services, terminals and executions outside any session that one principal may run at once.
 pub const OTHERS_PER_PRINCIPAL: u32 = 1_000;
-/// Between the polite request to end and the kill, in milliseconds.
+/// Between the termination signal and the kill, in milliseconds.
 pub const GRACE_MS: u64 = 5_000;
-/// Variables every level keeps from the client; `LC_*` are kept besides.
+/// Variables of the client's environment that every isolation level keeps; `LC_*` are kept besides.
 pub const BASE_ENVIRONMENT: [&str; 8] = [
     "PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TZ", "TMPDIR",
 ];
@@ -44,12 +45,11 @@ pub struct Settings {
     pub quotas: Quotas,
     /// How long ended executions are kept.
     pub retention: RetentionDefaults,
-    /// Between the polite request to end and the kill.
+    /// Between the termination signal and the kill.
     pub grace: Duration,
     /// Variables kept besides [`BASE_ENVIRONMENT`].
     pub base_env_names: Vec<String>,
-    /// Whether the whole environment of the client is passed on where a request does
-    /// not say.
+    /// Whether the client's whole environment is passed on where a request does not say.
     pub inherit_env: bool,
     /// The environment of requests that bring none, and of attempts after a restart.
     pub base_env: Vec<(ByteString, ByteString)>,
@@ -62,31 +62,30 @@ pub struct Settings {
     /// How far back a terminal's raw view reaches, in bytes; at most
     /// [`TERMINAL_VIEW_MAX_BYTES`](crate::terminal::TERMINAL_VIEW_MAX_BYTES).
     pub terminal_view_bytes: u64,
-    /// A live copy of every journal in this format.
+    /// The format of a live copy (mirror) of every journal; none writes no copy.
     pub mirror: Option<ostler_journal::export::Format>,
-    /// Which commands may run, by rules; none lets every command run.
+    /// The command policy; none lets every command run.
     pub policy: Option<std::sync::Arc<ostler_policy::RuleSet>>,
-    /// How far commands are isolated, and what level high shows.
+    /// Isolation defaults, and what level high exposes.
     pub isolation: IsolationSettings,
-    /// Where values of secrets come from.
+    /// The sources of secrets.
     pub secrets: SecretSettings,
-    /// How services are recognised and told.
+    /// Detection, automatic start and ports of services.
     pub services: ServiceSettings,
 }
 
-/// How services are recognised and told.
+/// Detection, automatic start and ports of services.
 #[derive(Debug, Clone, Default)]
 pub struct ServiceSettings {
-    /// Which commands are services; none takes what is shipped.
+    /// The detection table; none takes the built-in one.
     pub table: Option<crate::detection::DetectionTable>,
-    /// Whether the API surfaces start commands that look like services as services without being
-    /// asked.
+    /// Whether commands that look like services are started as services without a request to do so.
     pub automatic: AutoServices,
-    /// Ports that are leased, first and last; none takes 20000–29999.
+    /// The range of leased ports, first and last; none takes 20000–29999.
     pub lease_ports: Option<(u16, u16)>,
 }
 
-/// Whether commands that look like services are started as such without being asked.
+/// Whether commands that look like services are started as such without a request to do so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AutoServices {
     /// Yes; every such answer says so.
@@ -96,41 +95,41 @@ pub enum AutoServices {
     Off,
 }
 
-/// How far commands are isolated unless a request says otherwise, and what level high shows.
+/// The isolation of commands unless a request overrides it, and what level high exposes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsolationSettings {
     /// The level of requests that name none.
     pub default: IsolationLevel,
-    /// The lowest level a request may ask for. Where it is high, requests may show and reach
-    /// nothing beyond these settings, nor do without a wall.
+    /// The lowest level a request may ask for. Where it is high, requests may expose and reach
+    /// nothing beyond these settings, nor waive a capability.
     pub minimum: IsolationLevel,
-    /// What of the network level high reaches.
+    /// The network access of level high.
     pub network: NetworkAccess,
-    /// Absolute paths whose directories may be workspaces at level high; none permits the
-    /// caller's own directories outside the trees of the operating system.
+    /// Absolute paths whose directories may be workspaces at level high; none permits the caller's
+    /// own directories outside the operating system's directories.
     pub workspaces: Vec<ByteString>,
     /// Ports a request may forward where the minimum is high.
     pub forwards: Vec<PortForward>,
-    /// Absolute paths level high shows read-only.
+    /// Absolute paths that level high exposes read-only.
     pub read: Vec<ByteString>,
-    /// Absolute paths level high shows writable.
+    /// Absolute paths that level high exposes writable.
     pub write: Vec<ByteString>,
-    /// Absolute paths level high hides within what it shows; the state directory is among
-    /// them without being named.
+    /// Absolute paths that level high hides within what it exposes; the state directory is always
+    /// hidden.
     pub hide: Vec<ByteString>,
     /// Paths below a workspace that stay read-only.
     pub protect: Vec<ByteString>,
     /// Paths below the home directory that stay visible, read-only.
     pub home_visible: Vec<ByteString>,
-    /// What may be missing without a refusal.
+    /// Capabilities that may be missing without a refusal.
     pub allow_degraded: Vec<Capability>,
-    /// Limits of requests that name none, at every level; none of a field is the level's.
+    /// Limits of requests that name none, at every level; a field without a value takes the level's
+    /// default.
     pub limits: Limits,
 }
 
-/// Paths below the home directory that level high shows read-only: toolchains and git's
-/// identity. Stores of credentials within them stay hidden
-/// (`admission::credentials_to_hide`).
+/// Paths below the home directory that level high exposes read-only: toolchains and git's identity.
+/// Credential stores within them stay hidden (`admission::credentials_to_hide`).
 pub const HOME_VISIBLE: [&str; 27] = [
     ".asdf",
     ".bun/bin",
@@ -181,25 +180,26 @@ impl Default for IsolationSettings {
     }
 }
 
-/// Where values of secrets come from: variables of the client, or of the settings'
-/// environment, whose names begin with a prefix; then the source.
+/// The sources of secret values: variables of the client, or of the settings' environment, whose
+/// names begin with a prefix; then the secret store.
 #[derive(Debug, Clone, Default)]
 pub struct SecretSettings {
     /// The prefixes: `OSTLER_SECRET_` gives the secret `TOKEN` from `OSTLER_SECRET_TOKEN`.
-    /// Variables named so are never passed on as they are.
+    /// Variables with such a prefix are never passed to a command under their own names.
     pub prefixes: Vec<String>,
-    /// Asked for what no variable gives.
+    /// The store that is queried for secrets that no variable holds.
     pub source: Option<Arc<dyn SecretSource>>,
-    /// Who is given which, by name; one that is not named is for the local user alone.
+    /// The callers that may use each secret, by its name; a secret without a binding is for the
+    /// local user alone.
     pub bindings: BTreeMap<String, SecretBinding>,
 }
 
 /// A store of secrets.
 pub trait SecretSource: fmt::Debug + Send + Sync {
-    /// The value of a secret, looked up anew each time; none where it has none.
+    /// The value of a secret, queried each time; none where it has none.
     fn value(&self, name: &str) -> Option<ByteString>;
 
-    /// Why it gives no values at all, as a clause; none where it does.
+    /// Why the store is unusable, as a clause; none where it works.
     fn problem(&self) -> Option<String> {
         None
     }
@@ -208,14 +208,14 @@ pub trait SecretSource: fmt::Debug + Send + Sync {
 /// How many executions may run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quotas {
-    /// Finite ones, per session.
+    /// Finite executions, per session.
     pub finite_per_session: u32,
-    /// Services, terminals and those outside any session, per principal.
+    /// Services, terminals and executions outside any session, per principal.
     pub others_per_principal: u32,
 }
 
-/// How long ended executions are kept, by the API surface that started them; none keeps them
-/// until they are cleaned.
+/// How long ended executions are kept, by the API surface that started them; none keeps them until
+/// they are cleaned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetentionDefaults {
     /// Started by the command tools (`PROCESS_RETENTION_SECONDS`).
@@ -229,7 +229,7 @@ pub struct RetentionDefaults {
 }
 
 impl Settings {
-    /// The defaults, for this state directory.
+    /// Default settings for this state directory.
     #[must_use]
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
         Self {

@@ -1,4 +1,5 @@
-//! One look at what a running tree is made of and uses, and where its files are.
+//! A snapshot of a running process tree and its resource usage, and the location of an execution's
+//! files.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 impl Engine {
-    /// Looks at an execution's processes; what has ended has none.
+    /// Takes a snapshot of an execution's processes; an ended execution has none.
     ///
     /// # Errors
     /// When the caller does not see it.
@@ -22,7 +23,7 @@ impl Engine {
         if info.state.is_finished() {
             return Ok(TreeSnapshot::default());
         }
-        // What the place does not know any more has no processes either.
+        // What the backend does not know any more has no processes either.
         Ok(self
             .inner
             .backend
@@ -31,7 +32,7 @@ impl Engine {
             .unwrap_or_default())
     }
 
-    /// Where an execution's files are.
+    /// The directory of an execution's files.
     ///
     /// # Errors
     /// When the caller does not see it.

@@ -1,4 +1,4 @@
-//! From a request to a running driver.
+//! The start of an execution: from a request to a running driver.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,11 +24,11 @@ use crate::request::{StartRequest, WaitFor};
 use crate::settings::Settings;
 use crate::start_id::{self, StartIdAction};
 
-/// Characters of a command line in the ledger.
+/// The longest command line in the ledger, in characters.
 const COMMAND_CHARS: usize = 4_096;
 
-/// An execution whose id nobody has been told yet: dropped, it is cancelled, unless
-/// [`StartGuard::commit`] said that the id was disclosed.
+/// An execution whose id was not disclosed yet: dropping the guard cancels it, unless
+/// [`StartGuard::commit`] recorded that the caller has the id.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the execution"]
 pub struct StartGuard {
@@ -37,19 +37,19 @@ pub struct StartGuard {
 }
 
 impl StartGuard {
-    /// Its id; not yet disclosed.
+    /// Its id; not disclosed yet.
     #[must_use]
     pub fn id(&self) -> ExecutionId {
         self.execution.id
     }
 
-    /// What is known of it now.
+    /// Its current state.
     #[must_use]
     pub fn info(&self) -> ExecutionInfo {
         self.execution.fresh_info()
     }
 
-    /// How long it waited for its place; none where one was free.
+    /// How long it waited for its slot; none where one was free.
     #[must_use]
     pub fn queue_wait(&self) -> Option<QueueWait> {
         self.execution.origin.queue_wait
@@ -67,24 +67,24 @@ impl StartGuard {
         wait::wait(&self.inner, &self.execution, until, timeout).await
     }
 
-    /// The id is disclosed: the execution goes on without this.
+    /// Marks the id as disclosed: the execution continues without this guard.
     #[must_use]
     pub fn commit(self) -> ExecutionInfo {
         self.execution.mark_id_disclosed();
         self.execution.fresh_info()
     }
 
-    /// As [`StartGuard::commit`], for those who have seen enough of it.
+    /// As [`StartGuard::commit`], without returning the state.
     pub fn detach(self) {
         self.execution.mark_id_disclosed();
     }
 
-    /// Until the program runs.
+    /// Resolves when the program runs.
     pub(crate) async fn wait_started(&self) -> Result<(), Error> {
         tokio::select! {
             biased;
             () = wait::wait_started(&self.execution) => self.execution.info().ensure_spawned(),
-            // Its driver may have let go of it already: nothing more is told.
+            // The driver may have finished already, and reports nothing more.
             () = self.inner.closing.cancelled() => Err(Error::Closing),
         }
     }
@@ -92,14 +92,15 @@ impl StartGuard {
 
 impl Drop for StartGuard {
     fn drop(&mut self) {
-        // An engine that shuts down decides by itself what goes on.
+        // An engine that shuts down decides by itself which executions continue.
         if !self.execution.is_id_disclosed() && !self.inner.closing.is_cancelled() {
             self.execution.cancel();
         }
     }
 }
 
-/// Admits a request and sets its driver to work, in its turn. A refusal goes into the ledger.
+/// Admits a request and starts its driver, in the order of the queue. A refusal is recorded in the
+/// ledger.
 pub(crate) async fn start(
     core: &Arc<EngineInner>,
     caller: &Caller,
@@ -115,7 +116,7 @@ pub(crate) async fn start(
     }
 }
 
-/// As [`quota_queue::enter_queue`]; a refusal goes into the ledger.
+/// As [`quota_queue::enter_queue`]; a refusal is recorded in the ledger.
 pub(crate) async fn enter_queue(
     core: &Arc<EngineInner>,
     caller: &Caller,
@@ -132,19 +133,19 @@ pub(crate) async fn enter_queue(
     })
 }
 
-/// Whether a person is asked where the policy wants that.
+/// How an approval that the policy requires is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApprovalMode {
-    /// Asked; a yes is not spent.
+    /// It is requested; an approval that exists is not consumed.
     Request,
-    /// Not asked: it counts as given.
+    /// It is assumed to be given.
     Assume,
 }
 
-/// Whether the request would be carried out now, were there a place.
+/// Whether the request would be started now if a slot were free.
 ///
 /// # Errors
-/// As admission refuses it; with [`ApprovalMode::Request`] [`Error::ApprovalRequired`] among them.
+/// As admission refuses it; with [`ApprovalMode::Request`], also [`Error::ApprovalRequired`].
 pub(crate) async fn check(
     core: &EngineInner,
     caller: &Caller,
@@ -171,7 +172,7 @@ pub(crate) async fn check(
         .map_err(|error| error.redacted(&redactions))
 }
 
-/// Admits a request that has a place, and sets its driver to work.
+/// Admits a request that has a slot, and starts its driver.
 pub(crate) async fn start_with_permit(
     core: &Arc<EngineInner>,
     caller: &Caller,
@@ -227,11 +228,11 @@ pub(crate) async fn start_with_permit(
         .inspect_err(|error| core.record_refusal(&caller.owner, detail, error))
 }
 
-/// The execution that an earlier start with this id began, also under an earlier engine; none
-/// where nothing has the id. Its id counts as disclosed: two wait for it.
+/// The execution that an earlier start with this id created, also under an earlier engine; none
+/// where the id is unused. Its id counts as disclosed, because two callers wait for it.
 ///
 /// # Errors
-/// When no execution can get this id.
+/// When no execution can have this id.
 pub(crate) fn find_existing(
     core: &Arc<EngineInner>,
     caller: &Caller,
@@ -254,8 +255,8 @@ pub(crate) fn find_existing(
     }
 }
 
-/// As [`find_existing`], once no start with this id is under way: one that has taken its id and has
-/// no entry yet would be mistaken for somebody else's.
+/// As [`find_existing`], once no start with this id is in progress: one that has reserved the id
+/// and is not in the registry yet would be mistaken for a foreign one.
 pub(crate) async fn find_existing_after_starts(
     core: &Arc<EngineInner>,
     caller: &Caller,
@@ -268,8 +269,8 @@ pub(crate) async fn find_existing_after_starts(
     find_existing(core, caller, id)
 }
 
-/// As [`admit`], and with a person's consent where the policy asks for it: asked last, for
-/// what can run at all.
+/// As [`admit`], and with a person's approval where the policy requires it: requested last, only
+/// for what can run.
 async fn admit_with_approval(
     core: &EngineInner,
     caller: &Caller,
@@ -282,7 +283,7 @@ async fn admit_with_approval(
     let approval_id = request.approval.clone();
     let display = command_policy::display_start(&request, &secrets);
     let mut admitted = admit(core, caller, request.clone(), secrets).await?;
-    // Last of all: what is read now is what runs.
+    // Last, so that the files read now are the ones that run.
     let program = admitted.template.program().clone();
     let path = command_policy::search_path(&core.settings, &request);
     let (command, cwd) = (request.command.clone(), request.cwd.clone());
@@ -296,7 +297,7 @@ async fn admit_with_approval(
     Ok(admitted)
 }
 
-/// Looks at what the request's file systems can do, where that matters, and decides.
+/// Probes the capabilities of the request's file systems, where they matter, and decides.
 async fn admit(
     core: &EngineInner,
     caller: &Caller,
@@ -320,10 +321,10 @@ async fn admit(
     admission::admit(context, caller, request, prepared)
 }
 
-/// How an execution sets out.
+/// Options of an execution's start.
 #[derive(Debug, Clone, Copy)]
 struct StartContext {
-    /// Whether somebody wants to hear of the start.
+    /// Whether a caller waits for the start.
     report_start: bool,
     origin: StartOrigin,
     lossless_reader: bool,

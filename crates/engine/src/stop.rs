@@ -1,4 +1,4 @@
-//! Stopping, and waiting until it is so.
+//! Stopping and restarting, and waiting for completion.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 
-/// How long an end may take beyond the grace, in milliseconds: the kill, the sweep and the
-/// exit record.
+/// How long an end may take beyond the grace, in milliseconds: the kill, the sweep of survivors and
+/// the exit record.
 pub(crate) const STOP_MARGIN_MS: u64 = 15_000;
 /// The longest grace, in seconds.
 pub(crate) const GRACE_MAX_S: u64 = 3_600;
 
-/// Decides that an execution must end, and waits until it has.
+/// Stops an execution, and waits until it has ended.
 pub(crate) async fn stop_and_wait(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,
@@ -28,14 +28,15 @@ pub(crate) async fn stop_and_wait(
     if live.borrow().state.is_finished() {
         return Ok(());
     }
-    // A driver that takes no more asks has just seen the end, or the engine's.
+    // A driver that accepts no more commands has just seen the end of the execution or of the
+    // engine.
     let _over = entry
         .send_command(DriverCommand::Stop { order, grace })
         .await
         .is_err();
     let timeout = grace + Duration::from_millis(STOP_MARGIN_MS);
     let ended = async {
-        // What `wait_for` returns holds the lock: it must be gone before anybody looks again.
+        // What `wait_for` returns holds the lock: it must be dropped before the next read.
         let done = live.wait_for(|live| live.state.is_finished() || live.driver_done);
         done.await.is_ok_and(|live| live.state.is_finished())
     };
@@ -50,8 +51,8 @@ pub(crate) async fn stop_and_wait(
     }
 }
 
-/// Ends a service's attempt and waits until the next one is on its way; one between two
-/// attempts begins the next at once. Nothing of what has ended, or ends.
+/// Ends a service's attempt and waits until the next one starts; between two attempts, the next
+/// begins at once. No effect on an execution that has ended or is ending.
 pub(crate) async fn restart_and_wait(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,

@@ -1,5 +1,5 @@
-//! An ended command as the registry keeps it: what was asked and what became of it as text, in a
-//! tenth of the room, from which the entry is made again when somebody asks for it.
+//! The compact form of an ended command in the registry: its spec and state as text, in a tenth of
+//! the memory, from which the handle is restored on demand.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 
 use crate::execution::{EndedFields, ExecutionHandle};
 
-/// Fields of a spec that differ from command to command; the others are shared.
+/// Fields of a spec that differ between commands; the others are shared.
 const OWN_FIELDS: [&str; 4] = ["command", "cwd", "description", "labels"];
-/// Texts that are shared at most.
+/// The most shared texts.
 const SHARED_MAX: usize = 256;
 
-/// A state before anything happens.
+/// The state before any event.
 static INITIAL_STATE: LazyLock<Map<String, Value>> =
     LazyLock::new(|| json_object(&State::default()).unwrap_or_default());
 
-/// Parts that many summaries have in common.
+/// Interned texts that many summaries have in common.
 #[derive(Debug, Default)]
 pub(crate) struct SummaryInterner {
     texts: Vec<Arc<str>>,
@@ -55,23 +55,23 @@ impl SummaryInterner {
     }
 }
 
-/// One ended command.
+/// The summary of one ended command.
 #[derive(Debug)]
 pub(crate) struct ExecutionSummary {
     pub(crate) id: ExecutionId,
     pub(crate) owner: Arc<Owner>,
     pub(crate) status: ProcessStatus,
     ended_fields: EndedFields,
-    /// What its spec shares with others.
+    /// The shared part of its spec.
     shared_spec: Arc<str>,
-    /// What of its spec is its own.
+    /// Its own part of the spec.
     own_spec: Box<str>,
-    /// What of its state is not as it is before anything happens.
+    /// The fields of its state that differ from the initial state.
     state_changes: Box<str>,
 }
 
 impl ExecutionSummary {
-    /// Of an entry that nobody else has; none where it must stay as it is.
+    /// Summarizes a handle that nobody else holds; none where it must stay in full.
     pub(crate) fn from_execution(
         entry: &ExecutionHandle,
         shared: &mut SummaryInterner,
@@ -97,13 +97,13 @@ impl ExecutionSummary {
             own_spec: serde_json::to_string(&own).ok()?.into(),
             state_changes: state_text(&info.state)?.into(),
         };
-        // Nothing may be told otherwise afterwards.
+        // The restored spec must be identical.
         let is_same = summary.spec().is_some_and(|it| it == *entry.spec)
             && summary.state().is_some_and(|it| it == info.state);
         is_same.then_some(summary)
     }
 
-    /// The entry it was made of; `executions` is where they are kept.
+    /// Restores the handle; `executions` is the directory of all executions.
     pub(crate) fn restore(&self, executions: &Path) -> Option<Arc<ExecutionHandle>> {
         let identity = (self.id, Arc::new(self.spec()?), Arc::clone(&self.owner));
         let dir = executions.join(self.id.to_string());

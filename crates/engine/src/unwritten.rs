@@ -1,6 +1,6 @@
-//! What a full disk did not take, events and entries of the ledger: kept in memory, and written
-//! before whatever follows. What is not written by the end of the daemon is rebuilt from the spec
-//! and the exit record, as after any kill.
+//! Events and ledger entries that a full disk refused: kept in memory, and written before whatever
+//! follows. What is not written by the end of the daemon is rebuilt from the spec and the exit
+//! record, as after any kill.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
@@ -14,29 +14,30 @@ use ostler_model::{Event, EventRecord, ExecutionId};
 use crate::engine_inner::EngineInner;
 use crate::fd_shortage::is_write_out_of_fds;
 
-/// Events of one execution that wait.
+/// The most queued events of one execution.
 const EVENTS_MAX: usize = 1_024;
-/// Ended executions whose events wait.
+/// The most ended executions with queued events.
 const EXECUTIONS_MAX: usize = 4_096;
-/// Entries of the ledger that wait.
+/// The most queued ledger entries.
 const ENTRIES_MAX: usize = 4_096;
 
 /// The events of one execution that are not in its file yet, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct UnwrittenEvents(Mutex<Vec<EventRecord>>);
 
-/// Held while something is written.
+/// Held during a write.
 pub(crate) struct UnwrittenEventsGuard<'a>(MutexGuard<'a, Vec<EventRecord>>);
 
 impl UnwrittenEvents {
-    /// Whoever writes events holds this meanwhile.
+    /// Locks the queue; a writer of events holds the guard meanwhile.
     pub(crate) fn lock(&self) -> UnwrittenEventsGuard<'_> {
         UnwrittenEventsGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl UnwrittenEventsGuard<'_> {
-    /// Appends what waits, and after it `records`; where that is refused, nothing has changed.
+    /// Appends the queued events, and after them `records`; where that is refused, nothing has
+    /// changed.
     pub(crate) fn append(
         &mut self,
         writer: &mut EventWriter,
@@ -51,20 +52,20 @@ impl UnwrittenEventsGuard<'_> {
         Ok(())
     }
 
-    /// These were refused: they wait.
+    /// Queues events that were refused.
     pub(crate) fn push(&mut self, records: &[EventRecord]) {
         self.0.extend_from_slice(records);
         let excess = self.0.len().saturating_sub(EVENTS_MAX);
-        // The oldest are the start, which is rebuilt from the spec.
+        // The oldest are those of the start, which is rebuilt from the spec.
         self.0.drain(..excess);
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Writes what waits for an execution that has no driver any more.
+    /// Writes the queued events of an execution that has no driver any more.
     fn flush(&mut self, dir: &Path) -> Result<(), WriteError> {
         let open = || EventWriter::open(dir);
         let (mut writer, _known) = open_files::with_emergency_fds(open, is_write_out_of_fds)?;
@@ -72,7 +73,7 @@ impl UnwrittenEventsGuard<'_> {
     }
 }
 
-/// Executions that have ended and whose events wait.
+/// Ended executions with queued events.
 #[derive(Debug, Default)]
 pub(crate) struct UnwrittenExecutions(Mutex<BTreeSet<ExecutionId>>);
 
@@ -81,7 +82,7 @@ impl UnwrittenExecutions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Events of this one wait, and its driver is done.
+    /// Adds an execution with queued events whose driver is done.
     pub(crate) fn add(&self, id: ExecutionId) {
         let mut ids = self.lock();
         if ids.len() < EXECUTIONS_MAX {
@@ -91,7 +92,7 @@ impl UnwrittenExecutions {
 }
 
 impl EngineInner {
-    /// Writes what a full disk refused of ended executions, as far as it takes it now.
+    /// Writes what a full disk refused of ended executions, as far as space permits now.
     pub(crate) fn flush_unwritten(&self) {
         let mut pending = std::mem::take(&mut *self.unwritten.lock());
         while let Some(id) = pending.pop_first() {
@@ -112,12 +113,12 @@ impl EngineInner {
 #[derive(Debug, Default)]
 pub(crate) struct UnwrittenEntries {
     queue: VecDeque<LedgerEntry>,
-    /// The newest entry beyond what may wait, and how many there were.
+    /// The newest entry beyond the limit, and how many there were.
     overflow: Option<(LedgerEntry, u64)>,
 }
 
 impl UnwrittenEntries {
-    /// Appends what waits, and after it `execution`.
+    /// Appends the queued entries, and after them `execution`.
     pub(crate) fn append(
         &mut self,
         ledger: &mut Ledger,
@@ -127,7 +128,8 @@ impl UnwrittenEntries {
         ledger.append(entry).map(drop)
     }
 
-    /// Appends what waits, and how many are missing. Where that is refused, the rest waits on.
+    /// Appends the queued entries, and the number of dropped ones. Where that is refused, the rest
+    /// stays queued.
     pub(crate) fn flush(&mut self, ledger: &mut Ledger) -> Result<(), WriteError> {
         while let Some(first) = self.queue.front() {
             ledger.append(first)?;
@@ -140,7 +142,7 @@ impl UnwrittenEntries {
         Ok(())
     }
 
-    /// This one was refused: it waits.
+    /// Queues an entry that was refused.
     pub(crate) fn push(&mut self, entry: &LedgerEntry) {
         if self.queue.len() < ENTRIES_MAX && self.overflow.is_none() {
             self.queue.push_back(entry.clone());
@@ -236,7 +238,7 @@ mod tests {
             unwritten.push(&entry());
         }
         let mut ledger = Ledger::open(dir.path()).expect("it opens");
-        // The disk took all that waited, and refused what tells of the others.
+        // The disk accepted the queue, and refused the entry that reports the dropped ones.
         unwritten.queue.clear();
         unwritten.push(&entry());
         unwritten.flush(&mut ledger).expect("there is room");

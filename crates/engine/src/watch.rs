@@ -1,4 +1,4 @@
-//! Hearing that something about one execution changed, without reading any of it.
+//! Change notifications of one execution, without reading its output.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use tokio::sync::watch;
 use crate::execution::{ExecutionHandle, LiveState, OutputWatchGuard};
 use crate::info::ExecutionInfo;
 
-/// One execution, watched for change. Output is told of only while [`ExecutionWatch::changed`] waits,
+/// Watches one execution for changes. Output counts only while [`ExecutionWatch::changed`] waits,
 /// so a watch that pauses wakes nobody.
 #[derive(Debug)]
 pub struct ExecutionWatch {
     entry: Arc<ExecutionHandle>,
     journal_end: watch::Receiver<JournalEnd>,
     live: watch::Receiver<LiveState>,
-    /// Output and events that were seen.
+    /// The output and events seen so far.
     seen_end: u64,
     seen_events: u64,
 }
@@ -33,7 +33,7 @@ impl ExecutionWatch {
         watch
     }
 
-    /// What is known now. What it says is not told again.
+    /// The current state. What it contains does not count as a change again.
     pub fn refresh(&mut self) -> ExecutionInfo {
         let info = self.entry.fresh_info();
         self.mark_seen(&info);
@@ -45,12 +45,12 @@ impl ExecutionWatch {
         self.seen_events = info.state.events;
     }
 
-    /// Until there is output or an event that the last [`ExecutionWatch::refresh`] did not see. Nothing
-    /// more may come after the end. Cancel safe.
+    /// Resolves when there is output or an event that the last [`ExecutionWatch::refresh`] did not
+    /// see. Nothing may follow after the end. Cancel safe.
     pub async fn changed(&mut self) {
         let _watching = OutputWatchGuard::new(&self.entry);
         let (end, events) = (self.seen_end, self.seen_events);
-        // The senders live in the entry this holds, so neither wait can fail.
+        // The senders live in the handle that this holds, so neither wait can fail.
         tokio::select! {
             biased;
             _state = self.live.wait_for(|live| live.state.events > events) => {}
@@ -58,11 +58,11 @@ impl ExecutionWatch {
         }
     }
 
-    /// As [`ExecutionWatch::changed`], whatever is printed.
+    /// As [`ExecutionWatch::changed`], ignoring output.
     pub async fn state_changed(&mut self) {
         let events = self.seen_events;
         let changed = self.live.wait_for(|live| live.state.events > events);
-        // The sender lives in the entry this holds, so this cannot fail.
+        // The sender lives in the handle that this holds, so this cannot fail.
         let _changed = changed.await.is_ok();
     }
 }
