@@ -11,13 +11,13 @@ use super::event_loop::DriverCommand;
 use crate::engine_inner::EngineInner;
 use crate::execution::ExecutionHandle;
 
-/// Between the end of one look and the next at most: while nothing grows.
+/// The longest pause between two measurements: while nothing grows.
 const SAMPLE_INTERVAL_MAX: Duration = Duration::from_millis(2_000);
-/// And at least: while the limit comes near. A look that took longer than this is followed by a
-/// pause as long, so that accounting takes half of one core at the very most.
+/// The shortest pause: while the limit comes near. A measurement that took longer than this is
+/// followed by a pause of equal length, so that accounting takes at most half of one core.
 const SAMPLE_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Looks until it has ended or passed its limit; then it is stopped.
+/// Measures until the execution has ended or exceeded its limit; then it is stopped.
 pub(super) async fn enforce_disk_limit(
     core: Arc<EngineInner>,
     entry: Arc<ExecutionHandle>,
@@ -41,7 +41,7 @@ pub(super) async fn enforce_disk_limit(
             let limit = LimitKind::Disk;
             let order = StopReason::LimitHit { limit };
             let grace = core.settings.grace;
-            // A driver that takes no more asks has just seen the end.
+            // A driver that accepts no more commands has just seen the end.
             let _over = entry
                 .send_command(DriverCommand::LimitHit(limit))
                 .await
@@ -61,14 +61,14 @@ pub(super) async fn enforce_disk_limit(
     }
 }
 
-/// What a look found, and the pause before it.
+/// One measurement, and the pause before it.
 #[derive(Debug, Clone, Copy, Default)]
 struct DiskSample {
     bytes: u64,
     pause: Duration,
 }
 
-/// Half of the time in which the limit is reached at the pace of the last pause; twice the last
+/// Half of the time in which the limit is reached at the rate of the last pause; twice the last
 /// pause where nothing grew.
 fn next_interval(last_bytes: u64, sample: DiskSample, limit: u64) -> Duration {
     let grown = sample.bytes.saturating_sub(last_bytes);
@@ -82,7 +82,7 @@ fn next_interval(last_bytes: u64, sample: DiskSample, limit: u64) -> Duration {
     Duration::from_millis(half).clamp(SAMPLE_INTERVAL_MIN, SAMPLE_INTERVAL_MAX)
 }
 
-/// Bytes the workspace has grown by; none where nobody can tell.
+/// The workspace's growth in bytes; none where it cannot be measured.
 async fn disk_growth(core: &EngineInner, entry: &ExecutionHandle) -> Option<u64> {
     let request = SnapshotRequest {
         disk: true,

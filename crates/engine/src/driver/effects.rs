@@ -21,18 +21,18 @@ use super::event_loop::{Driver, launch_plan};
 const STOP_TRIES: u32 = 3;
 
 impl Driver {
-    /// Has the supervisor decide, and carries it out, with all that follows from it.
+    /// Feeds an input to the supervisor, performs its effects, and all that follows from them.
     pub(super) async fn step(&mut self, input: SupervisorInput) {
         self.step_at(Timestamp::now(), input).await;
     }
 
-    /// As [`Driver::step`], with a time told by somebody else.
+    /// As [`Driver::step`], at a given time.
     pub(super) async fn step_at(&mut self, now: Timestamp, input: SupervisorInput) {
         self.step_without_flush(now, input).await;
         self.flush_if_needed().await;
     }
 
-    /// As [`Driver::step`], but for the writing down: [`Driver::flush_if_needed`] is to follow.
+    /// As [`Driver::step`], without writing events: [`Driver::flush_if_needed`] must follow.
     pub(super) async fn step_without_flush(&mut self, now: Timestamp, input: SupervisorInput) {
         let effects = self.supervisor.handle(now, input);
         self.execute(effects).await;
@@ -42,10 +42,10 @@ impl Driver {
         }
     }
 
-    /// Writes down what was published, if that cannot wait.
+    /// Writes the published events, if they cannot be deferred.
     pub(super) async fn flush_if_needed(&mut self) {
         if self.recorder.needs_flush() {
-            // Whoever waits for what was published is answered before anything is written.
+            // Waiters on the published state are woken before anything is written.
             tokio::task::yield_now().await;
             self.flush_events();
         }
@@ -101,14 +101,14 @@ impl Driver {
         self.inbox.push_back(input);
     }
 
-    /// What a refused write of the state directory is told with.
+    /// Appends the free space to the message of a refused write.
     fn with_disk_space(&self, message: &str) -> String {
         let space = disk_space::describe(&self.core.settings.state_dir);
         format!("{message}; {space}")
     }
 
-    /// As the shim reported it; where the state directory could not be written, with how much
-    /// room there is.
+    /// The exit record as the shim reported it; where the state directory could not be written,
+    /// with its free space.
     pub(super) fn with_storage_hint(&self, mut record: ExitRecord) -> ExitRecord {
         if let LeaderOutcome::SpawnFailed { step, message, .. } = &mut record.outcome
             && step == STEP_STORAGE
@@ -127,7 +127,7 @@ impl Driver {
         launch_plan(self, attempt).ok_or_else(|| "its spec cannot be written as JSON".to_owned())
     }
 
-    /// Hands an order over and tells whether it arrived.
+    /// Sends a command, and returns whether it arrived.
     pub(super) async fn send(&self, command: ControlCommand) -> Result<(), ControlError> {
         match &self.control {
             Some(control) => control.send(command).await,
@@ -135,7 +135,7 @@ impl Driver {
         }
     }
 
-    /// Passes an order that needs no decision.
+    /// Forwards a command that needs no decision.
     pub(super) async fn forward(&mut self, command: ControlCommand) -> Result<(), ControlError> {
         let effects = self
             .supervisor
@@ -162,7 +162,7 @@ impl Driver {
         }
     }
 
-    /// Tells everybody, in one step.
+    /// Publishes events to all subscribers, in one step.
     fn publish(&mut self, records: Vec<EventRecord>) {
         if records.is_empty() {
             return;
@@ -171,12 +171,12 @@ impl Driver {
             .iter()
             .any(|record| matches!(record.event, Event::Finished { .. }));
         if finished {
-            // Whoever sees the end may start the next one in its place.
+            // A waiter that sees the end may immediately start the next execution in its slot.
             self.core.registry.on_finished(self.execution.id);
         }
         let is_trim = |record: &EventRecord| matches!(record.event, Event::Trimmed { .. });
         if finished || records.iter().any(is_trim) {
-            // Files that are gone give their space back once nobody has them open.
+            // Deleted files release their space only when nobody has them open.
             self.execution.close_reader();
         }
         let sent_at = self.writes.sent_offset();
@@ -214,7 +214,7 @@ impl Driver {
         self.recorder.flush(&self.core, &self.execution);
     }
 
-    /// Takes over what an exit record says of the journal and of survivors.
+    /// Applies what an exit record says about the journal and the survivors.
     pub(super) fn apply_exit_record(&mut self, record: &ExitRecord) {
         self.detach_process();
         self.execution.journal_end.send_modify(|mark| {
@@ -227,7 +227,7 @@ impl Driver {
         }
     }
 
-    /// Output is there up to `end`.
+    /// Handles new output up to `end`.
     pub(super) async fn on_output(&mut self, end: u64) {
         self.execution.journal_end.send_if_modified(|mark| {
             let grown = end > mark.end;
@@ -240,7 +240,7 @@ impl Driver {
         self.trim(end).await;
     }
 
-    /// Learns the journal's end where nobody tells it.
+    /// Reads the journal's end where no notification reports it.
     pub(super) async fn refresh_journal_end(&mut self) {
         let end = self.execution.journal().ok().and_then(|it| it.end().ok());
         if let Some(end) = end {
@@ -249,7 +249,7 @@ impl Driver {
         self.close_idle_journal();
     }
 
-    /// Nothing is held open for output that nobody looks at.
+    /// Closes the journal files when nobody reads the output.
     pub(super) fn close_idle_journal(&mut self) {
         if !self.watches_output {
             self.journal = None;
@@ -257,7 +257,7 @@ impl Driver {
         }
     }
 
-    /// The last thing: everything on disk, nobody left waiting.
+    /// The last step: writes everything and wakes every waiter.
     pub(super) async fn finish(&mut self) {
         self.detach_process();
         self.fail_writes();
@@ -275,7 +275,7 @@ impl Driver {
     }
 }
 
-/// The step at which a birth failed before it began.
+/// The step at which a spawn failed before it began.
 const fn failed_step(error: &SpawnError) -> &'static str {
     match error {
         SpawnError::Zygote(_) => "spawn",

@@ -27,73 +27,73 @@ use super::recorder::EventRecorder;
 use super::service_monitor::{MonitorEvent, ServiceMonitor};
 use super::trim::TrimSchedule;
 
-/// What a driver can be asked.
+/// A command to a driver.
 #[derive(Debug)]
 pub(crate) enum DriverCommand {
     Stop {
-        /// Who and why.
+        /// Who requested the stop, and why.
         order: StopReason,
-        /// Between the polite request and the kill.
+        /// Between the termination signal and the kill.
         grace: Duration,
     },
-    /// Hand an order over that needs no decision.
+    /// Forward a command that needs no decision.
     Forward {
         /// A signal or a size.
         command: ControlCommand,
-        /// Whether it arrived.
+        /// Receives whether it arrived.
         reply: oneshot::Sender<Result<(), ControlError>>,
     },
     /// Write to its input.
     Write(super::input_queue::InputWrite),
-    /// Have it stand still or go on.
+    /// Freeze or thaw the tree.
     Freeze(FreezeRequest),
-    /// Have a service's attempt end and the next one begin.
+    /// End a service's attempt and begin the next one.
     Restart {
         by: Principal,
-        /// Why, in words.
+        /// The reason, as text.
         reason: String,
     },
-    /// It was seen waiting for an answer.
+    /// A wait has detected a prompt.
     PromptDetected {
         prompt: PromptRecord,
-        /// When it is on record.
+        /// Resolves when it is recorded.
         reply: oneshot::Sender<()>,
     },
-    /// A limit that is kept by accounting was passed.
+    /// A limit that is enforced by accounting was exceeded.
     LimitHit(LimitKind),
     /// Output was cleared.
     OutputCleared {
-        /// First byte dropped.
+        /// Offset of the first byte dropped.
         from: u64,
-        /// First byte kept.
+        /// Offset of the first byte kept.
         to: u64,
-        /// On whose behalf.
+        /// Who requested it.
         by: Principal,
-        /// When it is on record; a driver that is done drops it.
+        /// Resolves when it is recorded; a driver that is done drops it.
         reply: oneshot::Sender<()>,
     },
 }
 
-/// A command's question, for the record.
+/// A prompt to record.
 #[derive(Debug)]
 pub(crate) struct PromptRecord {
     pub(crate) text: String,
-    /// Whether the answer must not be shown.
+    /// Whether the answer must not be displayed.
     pub(crate) secret: bool,
-    /// The journal's end then.
+    /// The journal's end at that moment.
     pub(crate) end: u64,
 }
 
-/// What a driver is made for.
+/// The parameters of a driver.
 #[derive(Debug)]
 pub(crate) struct DriverInit {
     pub(crate) execution: Arc<ExecutionHandle>,
     pub(crate) commands: mpsc::Receiver<DriverCommand>,
-    /// How to launch it; none where an earlier engine did.
+    /// The launch template; none where an earlier engine launched it.
     pub(crate) template: Option<LaunchTemplate>,
-    /// Whether somebody wants to hear of the start.
+    /// Whether a caller waits for the start.
     pub(crate) report_start: bool,
-    /// Whether a reader that may miss nothing is expected from the first byte on.
+    /// Whether a lossless reader is expected from the first byte on.
     pub(crate) lossless_reader: bool,
 }
 
@@ -113,17 +113,17 @@ pub(crate) struct Driver {
     pub(super) inbox: VecDeque<SupervisorInput>,
     pub(super) watches_output: bool,
     pub(super) retain_state: RetainState,
-    /// When it is looked again whether output is to be told: after the last one who wanted to
-    /// hear has gone, and when the shim was too busy for the order.
+    /// When to check again whether the shim should send output notifications: after the last
+    /// watcher has gone, and when the shim was too busy for the command.
     pub(super) watch_check_at: Option<Instant>,
     pub(super) journal: Option<Journal>,
     pub(super) mirror: Option<ostler_journal::Mirror>,
     pub(super) trim_schedule: TrimSchedule,
-    /// What a service is looked at with.
+    /// Observes a service.
     pub(super) monitor: ServiceMonitor,
-    /// Who waits for the answer to a freeze or a thaw.
+    /// Requests that wait for the result of a freeze or thaw.
     pub(super) pending_freezes: Vec<FreezeRequest>,
-    /// It was found running: whether it stands still is said once unasked.
+    /// Recovery found it running: the shim reports once, unasked, whether it is frozen.
     pub(super) adopted: bool,
     commands: mpsc::Receiver<DriverCommand>,
     pub(super) flags: watch::Receiver<DriverFlags>,
@@ -132,7 +132,7 @@ pub(crate) struct Driver {
     detached: bool,
 }
 
-/// One thing a driver woke up for.
+/// One event that a driver wakes up for.
 enum DriverEvent {
     Closing,
     FlagsChanged,
@@ -146,14 +146,14 @@ enum DriverEvent {
 }
 
 impl Driver {
-    /// For a new execution.
+    /// A driver of a new execution.
     pub(crate) fn new(core: Arc<EngineInner>, init: DriverInit) -> Self {
         let grace = core.settings.grace;
         let supervisor = Supervisor::new(init.execution.spec.lifetime.clone(), grace);
         Self::build(core, init, supervisor)
     }
 
-    /// For one that an earlier engine recorded this much of.
+    /// A driver of an execution that an earlier engine recorded this much of.
     pub(crate) fn resume(
         core: Arc<EngineInner>,
         init: DriverInit,
@@ -197,7 +197,7 @@ impl Driver {
         }
     }
 
-    /// Starts the execution and stays with it to its end.
+    /// Starts the execution and drives it to its end.
     pub(crate) async fn run(mut self, now: Timestamp) {
         let missing = self.execution.spec.policy.missing.clone();
         self.step_at(now, SupervisorInput::Admitted { missing })
@@ -205,7 +205,7 @@ impl Driver {
         self.run_loop().await;
     }
 
-    /// Takes in what recovery found; true when there is somebody to stay with.
+    /// Handles the result of recovery; returns whether the driver must run.
     pub(crate) async fn on_recovered(&mut self, recovered: RecoveryOutcome) -> bool {
         let input = match recovered {
             RecoveryOutcome::Running {
@@ -226,7 +226,7 @@ impl Driver {
                 self.apply_exit_record(&record);
                 SupervisorInput::Exited(Box::new(record))
             }
-            // Told by recovery, which does not go on.
+            // Reported by recovery, which does not continue.
             RecoveryOutcome::Unreachable(_) => return false,
             RecoveryOutcome::Lost {
                 reason, attempt, ..
@@ -247,7 +247,7 @@ impl Driver {
         self.retain_state.reset();
     }
 
-    /// Stays with it to its end, or to the engine's.
+    /// Runs until the execution or the engine ends.
     pub(crate) async fn run_loop(mut self) {
         if let Some(limit) = self.execution.spec.policy.limits.disk_bytes {
             let (core, entry) = (Arc::clone(&self.core), Arc::clone(&self.execution));
@@ -267,7 +267,7 @@ impl Driver {
         self.finish().await;
     }
 
-    /// Events made up from the spec, to be written like new ones.
+    /// Queues events rebuilt from the spec, to be written like new ones.
     pub(crate) fn push_rebuilt(&mut self, records: Vec<EventRecord>) {
         self.recorder.push(records);
     }
@@ -302,7 +302,7 @@ impl Driver {
                 self.step(SupervisorInput::Timer(timer)).await;
             }
             DriverEvent::WriteDue => self.retry_write().await,
-            // Seen to after everything that happened.
+            // Handled after everything that happened.
             DriverEvent::Monitor(looked) => self.on_monitor_event(looked).await,
             DriverEvent::ReadersDue => {}
             DriverEvent::TrimDue => self.check_trim().await,
@@ -314,7 +314,8 @@ impl Driver {
         }
     }
 
-    /// The engine ends: what is durable and known to somebody goes on without it.
+    /// The engine shuts down: an execution that is durable and whose id is known continues without
+    /// it.
     async fn on_closing(&mut self) {
         self.closing_handled = true;
         if self.core.capabilities.has(Capability::Durable) && self.execution.is_id_known() {
@@ -355,7 +356,7 @@ impl Driver {
                 } else {
                     self.forward(order).await
                 };
-                // Whoever asked may have gone; the order was carried out all the same.
+                // The caller may have gone; the command was performed all the same.
                 let _gone = answer.send(sent).is_err();
             }
             DriverCommand::Write(write) => self.enqueue_write(write).await,
@@ -372,7 +373,7 @@ impl Driver {
                 let PromptRecord { text, secret, end } = asked;
                 self.step(SupervisorInput::PromptDetected { text, secret, end })
                     .await;
-                // Whoever looked may have gone; it is on record all the same.
+                // The caller may have gone; the prompt is recorded all the same.
                 let _gone = answer.send(()).is_err();
             }
             DriverCommand::OutputCleared {
@@ -385,7 +386,7 @@ impl Driver {
                 let reason = TrimReason::Cleared;
                 self.step(SupervisorInput::Trimmed { from, to, reason })
                     .await;
-                // Whoever asked may have gone; it is on record all the same.
+                // The caller may have gone; the event is recorded all the same.
                 let _gone = answer.send(()).is_err();
             }
         }
@@ -484,7 +485,7 @@ async fn next_process_event(
     }
 }
 
-/// The plan of one attempt.
+/// The launch plan of one attempt.
 pub(super) fn launch_plan(driver: &mut Driver, attempt: u32) -> Option<LaunchPlan> {
     let service = matches!(
         driver.execution.spec.lifetime,
@@ -506,7 +507,7 @@ pub(super) fn launch_plan(driver: &mut Driver, attempt: u32) -> Option<LaunchPla
         plan.min_output_offset = output_end.max(driver.supervisor.offset());
     }
     driver.prepare_monitor(&mut plan);
-    // A spec is plain data: strings, numbers and lists always spell as JSON.
+    // A spec is plain data: strings, numbers and lists always serialize as JSON.
     plan.spec = serde_json::to_vec(&*driver.execution.spec).ok()?;
     Some(plan)
 }

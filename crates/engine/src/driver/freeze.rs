@@ -8,22 +8,22 @@ use crate::supervisor::{SupervisorEffect, SupervisorInput};
 
 use super::event_loop::Driver;
 
-/// Somebody wants a tree to stand still or go on.
+/// A request to freeze or thaw a tree.
 #[derive(Debug)]
 pub(crate) struct FreezeRequest {
-    /// Which of both.
+    /// True to freeze, false to thaw.
     pub(crate) frozen: bool,
     pub(crate) by: Principal,
-    /// Whether it is so, once it is on record; dropped when the tree ends before.
+    /// Receives whether it is so, once recorded; dropped when the tree ends before.
     pub(crate) reply: oneshot::Sender<Result<bool, ControlError>>,
 }
 
 impl Driver {
-    /// Hands the order over; its answer is a report.
+    /// Sends the command; its result arrives as a report.
     pub(super) async fn freeze(&mut self, freeze: FreezeRequest) {
         let frozen = freeze.frozen;
         if self.supervisor.is_live() && self.supervisor.state().paused == frozen {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _gone = freeze.reply.send(Ok(true)).is_err();
             return;
         }
@@ -39,15 +39,15 @@ impl Driver {
         }
         match sent {
             Ok(()) => self.pending_freezes.push(freeze),
-            // Whoever asked may have gone.
+            // The caller may have gone.
             Err(error) => drop(freeze.reply.send(Err(error))),
         }
     }
 
-    /// The tree stands still now, or goes on. Without anybody who asked, it was so when this
-    /// engine found it: then it is its owner's doing.
+    /// The tree is frozen or thawed now. Without a request, it was so when this engine found it:
+    /// then it is attributed to its owner.
     pub(super) async fn on_frozen(&mut self, frozen: bool) {
-        // What is said at an adoption is no answer to anybody.
+        // The report at an adoption answers no request.
         let requests = if std::mem::take(&mut self.adopted) {
             Vec::new()
         } else {
@@ -60,7 +60,7 @@ impl Driver {
         );
         self.step(SupervisorInput::Frozen { frozen, by }).await;
         for freeze in requests {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _gone = freeze.reply.send(Ok(freeze.frozen == frozen)).is_err();
         }
     }

@@ -14,12 +14,12 @@ use crate::supervisor::SupervisorInput;
 
 use super::event_loop::Driver;
 
-/// Writes that wait for the ones before them; more are refused as busy.
+/// The most queued writes; more are refused as busy.
 const WRITES: usize = 64;
-/// How long a command may leave its full input alone before it counts as not reading, in
+/// How long a command may leave its full input unread before it counts as not reading, in
 /// milliseconds.
 const INPUT_STALL_TIMEOUT_MS: u64 = 1_000;
-/// Until a full input is tried again, in milliseconds; doubled while nothing is taken.
+/// The first retry of a full input, in milliseconds; doubled while nothing is accepted.
 const FIRST_RETRY_MS: u64 = 2;
 /// The longest time between two tries, in milliseconds.
 const LONGEST_RETRY_MS: u64 = 100;
@@ -29,68 +29,67 @@ const LONGEST_RETRY_MS: u64 = 100;
 pub(crate) struct InputWrite {
     pub(crate) by: Principal,
     pub(crate) bytes: Vec<u8>,
-    /// Whether the input ends after them.
+    /// Whether the input is closed after them.
     pub(crate) close: bool,
-    /// What they are.
+    /// The purpose of the bytes.
     pub(crate) kind: WriteKind,
-    /// How many were taken.
+    /// Receives how many were accepted.
     pub(crate) reply: oneshot::Sender<Result<WriteResult, ControlError>>,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WriteResult {
-    /// Bytes the command's input took.
+    /// Bytes that the command's input accepted.
     pub(crate) accepted: u64,
-    /// The journal's end when the first of them was handed over: output before it cannot be
-    /// the reply.
+    /// The journal's end when the first of them was sent: output before it cannot be the reply.
     pub(crate) sent_offset: u64,
-    /// What [`WriteKind::QueryProgress`] asked for.
+    /// The answer to [`WriteKind::QueryProgress`].
     pub(crate) progress: ProgressReply,
 }
 
-/// What the shim says of an input that goes in once.
+/// The shim's record of an input that is written at most once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum ProgressReply {
-    /// Nothing: it was not asked, or is of an earlier version that cannot tell.
+    /// None: it was not asked, or is of an earlier version without that record.
     #[default]
     Unsupported,
-    /// None of it was taken.
+    /// None of it was accepted.
     Nothing,
-    /// Some of it was taken, or all.
+    /// Some or all of it was accepted.
     Some(InputProgress),
 }
 
-/// What bytes for a command are.
+/// The purpose of the bytes of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     Input,
-    /// Somebody's input that goes in once, however often it is written.
+    /// Input that is written at most once, however often it is requested.
     Idempotent(IdempotentInput),
-    /// None: it is asked how much of such an input was taken.
+    /// No bytes: queries how much of such an input was accepted.
     QueryProgress(InputId),
-    /// The answer to a prompt: one line and its end.
+    /// The answer to a prompt: one line and its line end.
     PromptReply,
-    /// What a terminal says by itself; nobody typed it, so it is no event.
+    /// A terminal's automatic reply; nobody typed it, so it is no event.
     TerminalReply,
 }
 
-/// Writes under way; the first one has an order out.
+/// The queued writes; the first one has a command in flight.
 #[derive(Debug, Default)]
 pub(crate) struct InputQueue {
     queue: VecDeque<InputWrite>,
-    /// Bytes of it that were handed over and not given back.
+    /// Bytes of the first write that were sent and not returned.
     sent: usize,
     accepted: u64,
-    /// The journal's end when the first one began to be handed over.
+    /// The journal's end when the first write began to be sent.
     sent_offset: u64,
     backoff: Option<InputBackoff>,
-    /// Whether the question of the first one is out.
+    /// Whether the progress query of the first write is in flight.
     progress_queried: bool,
     progress: ProgressReply,
 }
 
-/// An input that takes no more just now. Nothing tells when it does again.
+/// A full input. No notification says when it accepts bytes again.
 #[derive(Debug, Clone, Copy)]
 struct InputBackoff {
     retry_at: Instant,
@@ -108,7 +107,7 @@ impl InputBackoff {
         }
     }
 
-    /// Still full; none when it counts as not read any more.
+    /// Still full: the next retry; none when it counts as not reading.
     fn next_retry(self) -> Option<Self> {
         let pause = (self.pause * 2).min(Duration::from_millis(LONGEST_RETRY_MS));
         let retry_at = Instant::now() + pause;
@@ -121,7 +120,7 @@ impl InputBackoff {
 }
 
 impl InputQueue {
-    /// When a full input is to be tried again; none while a try is out.
+    /// When to retry a full input; none while a try is in flight.
     pub(super) fn retry_at(&self) -> Option<Instant> {
         let stalled = self.backoff.filter(|_| !self.is_partial());
         stalled.map(|full| full.retry_at)
@@ -131,12 +130,12 @@ impl InputQueue {
         self.accepted < self.sent as u64
     }
 
-    /// The journal's end when the write under way began.
+    /// The journal's end when the current write began.
     pub(super) const fn sent_offset(&self) -> u64 {
         self.sent_offset
     }
 
-    /// What was not taken is still to be sent.
+    /// Marks the bytes that were not accepted as still to be sent.
     fn rewind(&mut self) {
         // It is at most what was sent, which is in memory.
         self.sent = usize::try_from(self.accepted).unwrap_or(self.sent);
@@ -178,7 +177,7 @@ impl Driver {
             };
             let (from, sent) = (self.writes.sent as u64, chunk.len());
             if self.writes.sent == 0 && self.writes.accepted == 0 && !is_terminal_reply {
-                // What is there by now is no reply to it.
+                // Output that exists by now is no reply to it.
                 self.refresh_journal_end().await;
                 self.writes.sent_offset = self.execution.journal_end.borrow().end;
             }
@@ -203,8 +202,8 @@ impl Driver {
         }
     }
 
-    /// Asks for what was taken of an input. Shims of an earlier version do not answer that;
-    /// they do answer the input of nothing that follows it.
+    /// Queries how much of an input was accepted. Shims of an earlier version do not answer that;
+    /// they do answer the empty input that follows it.
     async fn query_progress(&mut self, id: InputId) -> Result<(), ControlError> {
         self.writes.progress_queried = true;
         let input = IdempotentInput {
@@ -218,12 +217,12 @@ impl Driver {
         self.forward(ControlCommand::Input(Vec::new())).await
     }
 
-    /// The shim's answer to it.
+    /// The shim's answer to the query.
     pub(super) fn on_input_progress(&mut self, progress: Option<InputProgress>) {
         self.writes.progress = progress.map_or(ProgressReply::Nothing, ProgressReply::Some);
     }
 
-    /// So much of the last chunk was taken.
+    /// This many bytes of the last chunk were accepted.
     pub(super) async fn on_input_taken(&mut self, len: u64) {
         if self.writes.queue.is_empty() {
             return;
@@ -236,14 +235,14 @@ impl Driver {
             if self.writes.backoff.is_some() {
                 return self.writes.rewind();
             }
-            // The command does not read: the rest of this write is not for it.
+            // The command does not read: the rest of this write is dropped.
             self.finish_write(Ok(())).await;
         }
         self.writes.backoff = None;
         self.send_next_chunk().await;
     }
 
-    /// Tries what did not fit once more.
+    /// Sends again what did not fit.
     pub(super) async fn retry_write(&mut self) {
         self.send_next_chunk().await;
     }
@@ -274,7 +273,7 @@ impl Driver {
         } else if ends_a_line(&write, len) {
             self.core.interactions.input_arrived(self.execution.id);
         }
-        // Everybody knows of it; whoever typed does not wait for the disk.
+        // Already published; the writer does not wait for the disk.
         let sent_offset = self.writes.sent_offset;
         send_reply(
             write,
@@ -287,7 +286,7 @@ impl Driver {
         self.flush_if_needed().await;
     }
 
-    /// Nobody will take any more.
+    /// Fails every queued write: no more input is accepted.
     pub(super) fn fail_writes(&mut self) {
         self.writes.backoff = None;
         let bytes = std::mem::take(&mut self.writes.accepted);
@@ -305,7 +304,7 @@ impl Driver {
     }
 }
 
-/// Whether what was taken of it is an answer to whatever the command asked.
+/// Whether the accepted bytes answer a prompt of the command.
 fn ends_a_line(write: &InputWrite, accepted: u64) -> bool {
     let accepted = usize::try_from(accepted).unwrap_or(usize::MAX);
     let bytes = write.bytes.get(..accepted).unwrap_or(&write.bytes);
@@ -315,6 +314,6 @@ fn ends_a_line(write: &InputWrite, accepted: u64) -> bool {
 }
 
 fn send_reply(write: InputWrite, outcome: Result<WriteResult, ControlError>) {
-    // Whoever asked may have gone; the bytes were written all the same.
+    // The caller may have gone; the bytes were written all the same.
     let _gone = write.reply.send(outcome).is_err();
 }

@@ -9,34 +9,33 @@ use tokio::time::Instant;
 
 use super::event_loop::Driver;
 
-/// How long output of a terminal is still told after nobody wants to hear, in milliseconds.
+/// How long output notifications of a terminal stay on after the last watcher has gone, in
+/// milliseconds.
 const LINGER_MS: u64 = 1_000;
 
-/// Until a shim that was too busy for an order about readers is given it again, in
-/// milliseconds.
+/// The retry interval of a command about readers for which a shim was too busy, in milliseconds.
 const BUSY_RETRY_MS: u64 = 100;
 
-/// How long a command whose output goes to memory waits for a reader that is expected, in
-/// milliseconds since its driver began: the time between the answer to a start and the request
-/// that reads.
+/// How long a command whose output goes to memory waits for an expected reader, in milliseconds
+/// since its driver began: the time between the response to a start and the request that reads.
 const FIRST_READER_MS: u64 = 2_000;
 
-/// What the shim knows of readers that may miss nothing, once output goes to memory.
+/// The shim's knowledge of lossless readers, once output goes to memory.
 #[derive(Debug)]
 pub(super) struct RetainState {
     in_memory: bool,
-    /// Whether the start said that such a reader comes.
+    /// Whether the start announced such a reader.
     expected: bool,
-    /// The lowest offset they have yet to read, as the shim knows it; none while it waits for a
-    /// reader that is expected.
+    /// The lowest offset they have yet to read, as the shim knows it; none while it waits for an
+    /// expected reader.
     sent_offset: Option<Option<u64>>,
     first_reader_deadline: Instant,
-    /// When a shim that was too busy for the order is given it again.
+    /// When to retry the command for which the shim was too busy.
     retry_at: Option<Instant>,
 }
 
-/// When an order is given again for which a shim was too busy: nothing else may happen before,
-/// and whoever waits for what it brings would wait for good.
+/// When to retry a command for which a shim was too busy: no other event may come before, and a
+/// waiter on its result would wait forever.
 fn busy_retry_at() -> Instant {
     Instant::now() + Duration::from_millis(BUSY_RETRY_MS)
 }
@@ -52,17 +51,17 @@ impl RetainState {
         }
     }
 
-    /// What a shim knows that was told nothing since its launch, or since it lost its daemon.
+    /// The knowledge of a shim that received nothing since its launch, or since it lost its daemon.
     const fn offset_at_launch(expected: bool) -> Option<Option<u64>> {
         if expected { None } else { Some(None) }
     }
 
-    /// Whether the start said that such a reader comes.
+    /// Whether the start announced such a reader.
     pub(super) const fn is_reader_expected(&self) -> bool {
         self.expected
     }
 
-    /// When the shim is to be told that nobody came, or what it was too busy for.
+    /// When to notify the shim that no reader came, or to retry a command it was too busy for.
     pub(super) fn due(&self) -> Option<Instant> {
         let nobody_came = self.in_memory && self.sent_offset.is_none();
         let nobody = nobody_came.then_some(self.first_reader_deadline);
@@ -77,22 +76,22 @@ impl RetainState {
 }
 
 impl Driver {
-    /// The disk refused output, which goes to memory now: the shim is told how far the readers
-    /// are that may miss nothing, also that there are none. What it knew from an earlier time may
-    /// have crossed its return to the disk.
+    /// The disk refused output, which goes to memory now: the shim is notified of the lossless
+    /// readers' offset, or that there are none. Its earlier knowledge may have crossed its return
+    /// to the disk.
     pub(super) fn on_output_in_memory(&mut self) {
         self.retain_state.in_memory = true;
         self.retain_state.sent_offset = None;
     }
 
-    /// The disk takes output again, and has what was in memory.
+    /// The disk accepts output again, and holds what was in memory.
     pub(super) fn on_output_on_disk(&mut self) {
         self.retain_state.in_memory = false;
         self.execution.clear_memory();
     }
 
-    /// Tells the shim how far those readers are. Where there is none yet and one
-    /// is expected, it may still be on its way.
+    /// Notifies the shim of the lossless readers' offset. Where there is none yet and one is
+    /// expected, it may still be on its way.
     pub(super) async fn sync_retain_offset(&mut self) {
         let from = self.flags.borrow().retain_from;
         let retaining = &self.retain_state;
@@ -103,7 +102,7 @@ impl Driver {
         if is_synced || may_still_come || self.control.is_none() {
             return;
         }
-        // A shim that is busy is told again; one that is gone has ended.
+        // A busy shim is notified again; one that is gone has ended.
         let sent = self.send(ControlCommand::Retain(from)).await;
         let is_busy = matches!(sent, Err(ControlError::Busy));
         self.retain_state.retry_at = is_busy.then(busy_retry_at);
@@ -112,7 +111,7 @@ impl Driver {
         }
     }
 
-    /// Has output told while somebody wants to hear, and only then.
+    /// Turns output notifications on while somebody watches, and off otherwise.
     pub(super) async fn sync_output_watch(&mut self) {
         let mirrored = self.core.settings.mirror.is_some();
         let watched = self.flags.borrow().watchers > 0;
@@ -140,8 +139,8 @@ impl Driver {
         }
     }
 
-    /// Whoever has just looked at a terminal is likely to look again: two orders and two
-    /// wake-ups less for each key that is typed and waited for.
+    /// A recent viewer of a terminal is likely to return: that saves two commands and two wake-ups
+    /// for each key that is typed and awaited.
     fn lingers(&mut self) -> bool {
         if !matches!(self.execution.spec.io, Io::Pty { .. }) {
             return false;

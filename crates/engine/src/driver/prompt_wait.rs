@@ -21,16 +21,16 @@ use crate::prompt::{
     DetectedPrompt, PromptContext, PromptTail, PromptTailEvent, ScreenPrompt, detect, visible_line,
 };
 
-/// Silence after which a prompt may stand, in milliseconds.
+/// Silence after which a prompt is looked for, in milliseconds.
 const PROMPT_QUIET_MS: u64 = 150;
-/// The longest time between two looks at a silent command, in milliseconds; each look without
-/// evidence doubles it from [`PROMPT_QUIET_MS`]. Nothing tells when a process begins to read,
-/// so this is looked at, and only while somebody waits.
+/// The longest time between two checks of a silent command, in milliseconds; each check without
+/// evidence doubles it from [`PROMPT_QUIET_MS`]. The kernel does not notify when a process begins
+/// to read, so this is polled, and only while somebody waits.
 const PROMPT_CHECK_MAX_MS: u64 = 2_000;
 /// Output before a prompt that is looked at: its menu.
 const TAIL_BYTES: u64 = 16 * 1024;
 
-/// Waits until the command waits for an answer, or for its end.
+/// Waits for a prompt, or for the end.
 pub(super) async fn wait_for_prompt(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,
@@ -66,7 +66,7 @@ pub(super) async fn wait_for_prompt(
             wait_finished(&mut live).await;
             return Ok(WaitEnd::Exit);
         }
-        // Output, input and every other event begin the silence anew.
+        // Output, input and every other event restart the silence.
         let now = (
             marks.borrow_and_update().end,
             live.borrow_and_update().state.events,
@@ -79,7 +79,7 @@ pub(super) async fn wait_for_prompt(
     }
 }
 
-/// Whether anything can ever be typed in.
+/// Whether the execution accepts input at all.
 const fn has_input(io: &Io) -> bool {
     match io {
         Io::Pty { .. }
@@ -92,7 +92,7 @@ const fn has_input(io: &Io) -> bool {
     }
 }
 
-/// The prompt that stands now, told once to the journal.
+/// The current prompt, recorded once in the journal's events.
 pub(crate) async fn find_prompt(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,
@@ -102,7 +102,7 @@ pub(crate) async fn find_prompt(
         foreground: true,
         ..SnapshotRequest::default()
     };
-    // Between two attempts there is nothing to look at.
+    // Between two attempts there is no process to inspect.
     let Ok(snapshot) = core.backend.snapshot(entry.id, request).await else {
         return Ok(None);
     };
@@ -114,7 +114,7 @@ pub(crate) async fn find_prompt(
     let tail = output_tail(entry)?;
     let screen = screen_state(core, entry).await;
     if entry.journal_end.borrow().end > end {
-        // It printed while we looked.
+        // It printed during the check.
         return Ok(None);
     }
     let input = PromptContext {
@@ -156,8 +156,8 @@ pub(crate) async fn find_prompt(
     }))
 }
 
-/// The line that asks: the unfinished one, else the last finished one, else nothing where a
-/// process reads without a word.
+/// The prompt line: the unfinished one, else the last finished one, else empty where a process
+/// reads without a prompt text.
 fn detect_in_tail(tail: &PromptTail, input: PromptContext<'_>) -> Option<(String, DetectedPrompt)> {
     if !tail.text.trim().is_empty() {
         return detect(&tail.text, input).map(|found| (tail.text.clone(), found));
@@ -172,8 +172,8 @@ fn detect_in_tail(tail: &PromptTail, input: PromptContext<'_>) -> Option<(String
     by_line.or_else(|| detect("", input).map(|found| (String::new(), found)))
 }
 
-/// The same of a terminal, whose screen shows the line as a person sees it. Alone what was
-/// printed since the last input can ask.
+/// The same for a terminal, whose screen shows the line as a person sees it. Only what was printed
+/// since the last input can be a prompt.
 fn detect_on_screen(
     screen: &ScreenPrompt,
     tail: &PromptTail,

@@ -37,7 +37,7 @@ impl EventRecorder {
         self.pending.extend(records);
     }
 
-    /// Whether anything but the request itself waits. The request alone stays back: it is in
+    /// Whether more than the request itself is pending. The request alone stays deferred: it is in
     /// the ledger and in `spec.json`, and its directory is still being made by the shim.
     pub(super) fn needs_flush(&self) -> bool {
         self.pending
@@ -45,8 +45,8 @@ impl EventRecorder {
             .any(|record| !matches!(record.event, Event::Created { .. }))
     }
 
-    /// Writes everything pending: first the ledger, then the execution's events, so that an
-    /// end can be told twice but never be missing.
+    /// Writes everything pending: first the ledger, then the execution's events, so that an end may
+    /// be recorded twice but is never missing.
     pub(super) fn flush(&mut self, core: &EngineInner, entry: &ExecutionHandle) {
         if self.pending.is_empty() {
             return;
@@ -63,14 +63,14 @@ impl EventRecorder {
             });
         }
         if self.writer.is_none() && !self.dir.is_dir() {
-            // Never born: nothing is there to keep events beside.
+            // Never spawned: there is no directory for events.
             return;
         }
         let written =
             open_files::with_emergency_fds(|| self.append(entry, &pending), is_write_out_of_fds);
         match written {
             Ok(()) => core.flush_unwritten(),
-            // The command must not suffer for our disk: they are written with the next ones.
+            // The command must not fail for our disk: they are written with the next ones.
             Err(error) => {
                 entry.unwritten.lock().push(&pending);
                 if !std::mem::replace(&mut self.failed, true) {

@@ -23,42 +23,42 @@ use crate::readiness::{
 };
 use crate::supervisor::SupervisorInput;
 
-/// Output is handed over in pieces of at most so many bytes.
+/// The largest chunk of output passed on at once, in bytes.
 const PIECE_BYTES: u64 = 256 * 1024;
-/// Output further back than this is not looked at: a service that prints faster than it can be
-/// read is not slowed, nor is anybody else.
+/// The largest backlog of output that is read, in bytes: a service that prints faster than it can
+/// be read is not slowed, nor is anybody else.
 const BACKLOG_BYTES: u64 = 4 * 1024 * 1024;
 /// Until a scan that failed is tried again, in milliseconds.
 const SCAN_RETRY_MS: u64 = 100;
 /// The directory of notify sockets within the state directory.
 const NOTIFY: &str = "notify";
 
-/// A look under way; dropped, it stops.
+/// A check in progress; dropping it aborts it.
 type CheckTask<T> = AbortOnDropHandle<T>;
 
-/// Everything under way.
+/// The checks in progress.
 #[derive(Default)]
 pub(super) struct ServiceMonitor {
     /// When the attempt began.
     started_at: Option<Instant>,
     watch_plan: WatchPlan,
     scan: Option<CheckTask<Result<TreeSnapshot, SnapshotError>>>,
-    /// No scan before this: the last one failed.
+    /// The earliest next scan: the last one failed.
     scan_not_before: Option<Duration>,
     probe: Option<CheckTask<ProbeOutcome>>,
-    /// What is under way.
+    /// The probe in progress.
     probe_request: Option<ProbeRequest>,
     notify: Option<NotifySocket>,
     exec: Option<ExecContext>,
-    /// Output up to here was handed over.
+    /// Output up to this offset was passed on.
     output_read_to: u64,
 }
 
-/// What a look showed.
+/// The result of a check.
 pub(super) enum MonitorEvent {
-    /// None where there was nothing to see.
+    /// None where no process was found.
     Scanned(Option<TreeSnapshot>),
-    /// None where the look itself failed.
+    /// None where the probe itself failed to run.
     Probed(Option<ProbeOutcome>),
     Notified(NotifyState),
     ScanDue,
@@ -66,8 +66,8 @@ pub(super) enum MonitorEvent {
 }
 
 impl ServiceMonitor {
-    /// For what an earlier engine recorded this much of: output is looked at from the newest
-    /// attempt's start on, or from where it was ready.
+    /// A monitor of an attempt that an earlier engine recorded this much of: output is read from
+    /// the newest attempt's start on, or from where it was ready.
     pub(super) fn resume(records: &[EventRecord]) -> Self {
         let is_starting_point = |record: &&EventRecord| {
             matches!(record.event, Event::Started { .. } | Event::Ready { .. })
@@ -79,7 +79,7 @@ impl ServiceMonitor {
         }
     }
 
-    /// Until a look shows something, or it is time for one. Dropped, nothing is lost.
+    /// Resolves when a check has a result, or one is due. Cancel safe.
     pub(super) async fn next_event(&mut self) -> MonitorEvent {
         let Some(started_at) = self.started_at else {
             return std::future::pending().await;
@@ -98,7 +98,7 @@ impl ServiceMonitor {
         }
     }
 
-    /// Whether output is to be told.
+    /// Whether output notifications are needed.
     pub(super) const fn wants_output(&self) -> bool {
         self.watch_plan.output
     }
@@ -141,7 +141,7 @@ async fn sleep_until_elapsed(started_at: Instant, at: Option<Duration>) {
 }
 
 impl Driver {
-    /// An attempt of a service is about to begin.
+    /// Prepares the monitor for an attempt that is about to begin.
     pub(super) fn prepare_monitor(&mut self, plan: &mut LaunchPlan) {
         let Some(service) = self.execution.spec.lifetime.plan() else {
             return;
@@ -171,7 +171,7 @@ impl Driver {
         }
     }
 
-    /// The attempt runs: looks begin, or go on after an earlier engine.
+    /// The attempt runs: checks begin, or continue after an earlier engine.
     pub(super) fn start_monitor(&mut self) {
         let Some(service) = self.execution.spec.lifetime.plan() else {
             return;
@@ -184,7 +184,7 @@ impl Driver {
         }
     }
 
-    /// What the supervisor wants to be looked at now.
+    /// Starts the checks that the watch plan requests.
     pub(super) async fn schedule_checks(&mut self) {
         let Some(elapsed) = self.monitor.elapsed() else {
             return;
@@ -195,7 +195,7 @@ impl Driver {
         let paused = self.supervisor.state().paused;
         let mut watch_plan = self.supervisor.watch_plan(elapsed);
         if paused {
-            // What stands still shows nothing.
+            // A frozen tree shows nothing.
             watch_plan = WatchPlan::default();
         }
         self.schedule_probe(watch_plan.probe.take(), watch_plan.probe_timeout);
@@ -208,7 +208,7 @@ impl Driver {
         });
     }
 
-    /// One probe at a time; one that is not wanted any more is dropped with its answer.
+    /// One probe at a time; one that is no longer requested is dropped with its result.
     fn schedule_probe(&mut self, request: Option<ProbeRequest>, limit: Duration) {
         if self.monitor.probe_request == request
             && (request.is_none() || self.monitor.probe.is_some())
@@ -242,7 +242,7 @@ impl Driver {
         self.monitor.probe = Some(AbortOnDropHandle::new(probing));
     }
 
-    /// Takes in what a look showed.
+    /// Handles the result of a check.
     pub(super) async fn on_monitor_event(&mut self, looked: MonitorEvent) {
         match looked {
             MonitorEvent::ScanDue => self.start_scan(),
@@ -297,7 +297,7 @@ impl Driver {
         }
     }
 
-    /// Hands over what was printed since, where somebody wants it.
+    /// Passes on the output printed since, where the watch plan requests it.
     pub(super) async fn monitor_output(&mut self, end: u64) {
         if !self.monitor.wants_output() || self.monitor.started_at.is_none() {
             self.monitor.output_read_to = end;
@@ -345,7 +345,7 @@ impl Driver {
         Some(observations.collect())
     }
 
-    /// It is over: nothing is left of what it was looked at with.
+    /// The attempt has ended: removes everything it was observed with.
     pub(super) fn stop_monitor(&mut self) {
         self.monitor.reset();
         if self.monitor.notify.take().is_some() && self.supervisor.is_over() {
@@ -357,8 +357,8 @@ impl Driver {
     }
 }
 
-/// Where the notify socket of an execution stands: the path must be short, and the execution's
-/// own directory is made by its shim only.
+/// The directory of an execution's notify socket: the path must be short, and the execution's own
+/// directory is made only by its shim.
 fn notify_dir(core: &EngineInner, id: &ostler_model::ExecutionId) -> std::path::PathBuf {
     core.settings.state_dir.join(NOTIFY).join(id.short())
 }

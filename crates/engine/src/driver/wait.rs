@@ -18,8 +18,7 @@ use crate::execution::{ExecutionHandle, LiveState, OutputWatchGuard};
 use crate::info::{WaitEnd, WaitOutcome};
 use crate::request::WaitFor;
 
-/// How long one that will not be ready is given to end, before it is told as living, in
-/// milliseconds.
+/// How long a failing service is given to end before it is reported as running, in milliseconds.
 const IMMINENT_EXIT_MS: u64 = 500;
 
 /// Silence after which what was printed together counts as complete, in milliseconds.
@@ -27,7 +26,7 @@ const OUTPUT_QUIET_MS: u64 = 5;
 /// How long that is waited for at most after the first output, in milliseconds.
 const OUTPUT_SETTLE_MS: u64 = 50;
 
-/// Waits as asked, at most so long.
+/// Waits for the condition, at most for this time.
 pub(crate) async fn wait(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,
@@ -40,7 +39,8 @@ pub(crate) async fn wait(
     let end = {
         let wait = wait_until(core, entry, until);
         match timeout {
-            // `timeout` looks at the future first: what is already so is told even with 0.
+            // `timeout` polls the future first: a condition that already holds is reported even
+            // with 0.
             Some(at_most) => match tokio::time::timeout(at_most, wait).await {
                 Ok(found) => found?,
                 Err(_) => on_timeout(entry, until),
@@ -66,7 +66,7 @@ pub(crate) async fn wait(
     Ok(WaitOutcome { info, end, cursor })
 }
 
-/// The time is over. Output that came is told, whether or not more of it was under way.
+/// The timeout expired. Output that arrived is reported, whether or not more of it was under way.
 fn on_timeout(entry: &ExecutionHandle, until: &WaitFor) -> WaitEnd {
     match until {
         WaitFor::OutputAfter(from) if entry.journal_end.borrow().end > from.offset => {
@@ -117,7 +117,7 @@ pub(super) async fn wait_finished(live: &mut watch::Receiver<LiveState>) {
     let _ended = live.wait_for(|live| live.state.is_finished()).await.is_ok();
 }
 
-/// Until its first attempt runs or it is over without one.
+/// Resolves when the first attempt runs, or the execution ended without one.
 pub(crate) async fn wait_started(entry: &ExecutionHandle) {
     let mut live = entry.live.subscribe();
     let _ended = live
@@ -126,7 +126,7 @@ pub(crate) async fn wait_started(entry: &ExecutionHandle) {
         .is_ok();
 }
 
-/// What of a service ends a wait for its readiness; `first` is the attempt it is about.
+/// The outcome that ends a wait for readiness; `first` is the attempt it began with.
 fn readiness_outcome(state: &State, first: u32) -> Option<WaitEnd> {
     if state.is_finished() {
         return Some(WaitEnd::Exit);
@@ -161,7 +161,7 @@ async fn wait_ready(entry: &ExecutionHandle) -> Result<WaitEnd, Error> {
     };
     loop {
         let state = live.borrow_and_update().state.clone();
-        // Between two attempts, what is known is about the one before.
+        // Between two attempts, the known state is that of the previous one.
         let is_previous_attempt =
             !state.is_finished() && state.attempt > 0 && state.attempt < first;
         if !is_previous_attempt && let Some(end) = readiness_outcome(&state, first) {
@@ -172,8 +172,8 @@ async fn wait_ready(entry: &ExecutionHandle) -> Result<WaitEnd, Error> {
     }
 }
 
-/// A program that has just said why it fails is often about to end: told as one that lives, it
-/// would be dead before anybody reads that.
+/// A program that has just reported why it fails is often about to end: reported as running, it
+/// would be dead before the caller reads that.
 async fn prefer_imminent_exit(live: &mut watch::Receiver<LiveState>, end: WaitEnd) -> WaitEnd {
     let may_exit =
         matches!(end, WaitEnd::NotReady(_)) && live.borrow().state.phase == Phase::Running;

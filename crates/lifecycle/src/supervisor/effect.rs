@@ -5,33 +5,33 @@ use std::time::Duration;
 use ostler_model::ControlCommand;
 use ostler_model::EventRecord;
 
-/// One thing to do. The driver carries effects out in the order given.
+/// One effect. The driver performs effects in the order given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SupervisorEffect {
-    /// Have the place give birth to this attempt; answered by `Spawned` or `SpawnFailed`.
+    /// Have the backend spawn this attempt; answered by `Spawned` or `SpawnFailed`.
     Spawn {
-        /// From 1.
+        /// The attempt's number, from 1.
         attempt: u32,
     },
-    /// Hand this order over.
+    /// Send this command to the shim.
     Send(ControlCommand),
-    /// Write this down; it is already part of the supervisor's state.
+    /// Record this event; it is already part of the supervisor's state.
     Record(EventRecord),
-    /// Answer with `Timer` when so much time has passed, whatever the wall clock says meanwhile;
-    /// replaces the timer of the same name.
+    /// Send `Timer` as input after this time, measured by the monotonic clock; replaces the timer
+    /// of the same name.
     SetTimer {
-        /// Which.
+        /// The timer.
         timer: Timer,
-        /// From now.
+        /// Measured from now.
         after: Duration,
     },
-    /// The timer is not wanted any more.
+    /// Cancel the timer.
     ClearTimer(Timer),
 }
 
-/// Deadlines of a supervisor.
+/// Timers of a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Timer {
-    /// The next attempt of a service.
+    /// The backoff before the next attempt of a service.
     Backoff,
 }

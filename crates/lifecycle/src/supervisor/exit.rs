@@ -13,13 +13,14 @@ use super::effect::{SupervisorEffect, Timer};
 use super::state_machine::{AttemptStage, RestartCause, Supervisor};
 use super::termination::{self, ExitEvidence};
 
-/// Before the second attempt of a service, in milliseconds; doubled for each further one.
+/// The backoff before the second attempt of a service, in milliseconds; doubled for each further
+/// one.
 pub const BACKOFF_FIRST_MS: u64 = 500;
 /// The longest backoff, in milliseconds.
 pub const BACKOFF_MAX_MS: u64 = 30_000;
-/// An attempt that lived this long, in milliseconds, gives a service its restarts back.
+/// An attempt that ran this long, in milliseconds, resets a service's restart count.
 pub const RESTART_STABLE_MS: u64 = 60_000;
-/// Doublings after which the backoff does not grow any more.
+/// The number of doublings after which the backoff no longer grows.
 pub const MAX_TRIES_SHIFT: u32 = 6;
 
 impl Supervisor {
@@ -73,8 +74,8 @@ impl Supervisor {
             let ability = DegradedCapability::Journal;
             self.record_if_created(record.ended_at, Event::Degraded { ability, detail });
         }
-        // What was lost between two times at which the disk took output is on record, unless no
-        // engine was there.
+        // Gaps between two periods in which the disk accepted output are on record already, unless
+        // no engine was running then.
         let lost = record.lost_bytes.saturating_sub(self.lost_bytes);
         if lost > 0 {
             let trimmed = Event::Trimmed {
@@ -140,7 +141,7 @@ impl Supervisor {
         }
         let termination = termination::termination_of(ExitEvidence {
             status,
-            // One that was ended for being ill has failed, whoever sent the signal.
+            // An attempt that was ended for being unhealthy has failed, whoever sent the signal.
             ladder: ladder.filter(|_| restart.is_none()),
             out_of_memory,
             stop: self.state.stopping.as_ref(),
@@ -174,7 +175,8 @@ impl Supervisor {
         }
     }
 
-    /// `now` is when the attempt ended, by the shim's clock; `lost` says why it is not known how.
+    /// `now` is when the attempt ended, by the shim's clock; `lost` says why its exit status is
+    /// unknown.
     pub(super) fn back_off(&mut self, now: Timestamp, lost: Option<LostReason>) {
         let doublings = self.tries.saturating_sub(1).min(MAX_TRIES_SHIFT);
         let wait = (BACKOFF_FIRST_MS << doublings).min(BACKOFF_MAX_MS);

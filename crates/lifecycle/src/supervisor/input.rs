@@ -13,26 +13,26 @@ use ostler_model::{
 use super::effect::Timer;
 use crate::readiness::ReadinessInput;
 
-/// One thing that happened. Inputs that come too late, too early or twice change nothing.
+/// One input. Inputs that come too late, too early or twice change nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SupervisorInput {
     /// The request was admitted; the first input of a new execution.
     Admitted {
-        /// What was asked and cannot be had.
+        /// Requested capabilities that are not available.
         missing: Vec<MissingCapability>,
     },
-    /// The place gives birth to the attempt; orders can be handed over from now on.
+    /// The backend has begun to spawn the attempt; commands can be sent from now on.
     Spawned,
-    /// The place could not begin to give birth.
+    /// The backend could not begin to spawn.
     SpawnFailed {
         /// The step that failed.
         step: String,
-        /// For people.
+        /// The cause, for people.
         message: String,
     },
     /// The program of the attempt runs.
     Started {
-        /// When.
+        /// The start time.
         at: Timestamp,
         /// Its OS pid.
         pid: u32,
@@ -42,116 +42,115 @@ pub enum SupervisorInput {
         /// The journal's end.
         end: u64,
     },
-    /// A clock of the plan ran out and the kill escalation began.
+    /// A timeout of the plan expired and the kill escalation began.
     TimeoutFired {
-        /// Which.
+        /// The timeout.
         clock: TimeoutKind,
     },
     /// Output does not reach the disk.
     JournalFailed {
-        /// For people.
+        /// The cause, for people.
         detail: String,
     },
     /// Output reaches the disk again.
     JournalRecovered {
-        /// What is gone nevertheless, from and to.
+        /// The lost ranges of offsets, from and to.
         missing: Vec<(u64, u64)>,
     },
-    /// The leader ended well and left processes that go on in its place.
+    /// The leader ended successfully and left processes that continue in its place.
     Detached {
-        /// How it ended.
+        /// The leader's exit status.
         status: WaitStatus,
     },
-    /// Something was seen of a service.
+    /// An observation of a service.
     Observed {
         /// How long after the attempt's start.
         elapsed: Duration,
-        /// What.
+        /// The observation.
         observation: ReadinessInput,
     },
-    /// Somebody wants a service's attempt ended and the next one begun.
+    /// A request to end a service's attempt and begin the next one.
     Restart {
-        /// Who.
+        /// Who requested the restart.
         by: Principal,
-        /// Why, in words.
+        /// The reason, as text.
         reason: String,
     },
-    /// The attempt is over and left its record.
+    /// The attempt has ended and left its exit record.
     Exited(Box<ExitRecord>),
-    /// The attempt is over and left none.
+    /// The attempt has ended without an exit record.
     ShimGone,
-    /// Somebody decided that it must end.
+    /// A decision that the execution must end.
     Stop {
-        /// Who and why.
+        /// Who requested the stop, and why.
         order: StopReason,
-        /// Between the polite request and the kill.
+        /// Between the termination signal and the kill.
         grace: Duration,
     },
-    /// An order that needs no decision: signal, input, resize.
+    /// A command that needs no decision: signal, input, resize.
     Forward(ControlCommand),
-    /// Somebody wants the tree to stand still, or to go on; passed on where that changes
-    /// anything.
+    /// A request to freeze or thaw the tree; forwarded where that changes anything.
     Freeze {
-        /// Which of both.
+        /// True to freeze, false to thaw.
         frozen: bool,
     },
-    /// The tree stands still now, or goes on.
+    /// The tree is frozen or thawed now.
     Frozen {
-        /// Which of both.
+        /// True when frozen, false when thawed.
         frozen: bool,
-        /// Whose doing it is.
+        /// Who requested it.
         by: Principal,
     },
     /// The tree reached a limit.
     LimitHit {
-        /// Which.
+        /// The limit.
         limit: LimitKind,
     },
-    /// Bytes of a write were taken.
+    /// Bytes of a write were accepted by the command's input.
     InputTaken {
-        /// From whom.
+        /// Who wrote them.
         by: Principal,
-        /// How many.
+        /// The number of bytes.
         len: u64,
     },
-    /// The command was seen waiting for an answer.
+    /// The command waits for an answer to a prompt.
     PromptDetected {
-        /// What it asks.
+        /// The prompt's text.
         text: String,
-        /// Whether the answer must not be shown.
+        /// Whether the answer must not be displayed.
         secret: bool,
-        /// The journal's end at that moment, which tells prompts apart.
+        /// The journal's end at that moment, which distinguishes prompts.
         end: u64,
     },
-    /// A prompt was answered; the input itself is told before.
+    /// A prompt was answered; the input itself is recorded before.
     PromptAnswered {
-        /// By whom.
+        /// Who answered.
         by: Principal,
     },
-    /// The terminal took its new size.
+    /// The terminal was resized.
     Resized {
-        /// The size.
+        /// The new size.
         size: TermSize,
     },
     /// The terminal's writer's lease changed hands.
     LeaseTaken {
-        /// Who holds it; none when it was handed back.
+        /// The new holder; none when the lease was released.
         by: Option<Principal>,
     },
     /// Output was dropped.
     Trimmed {
-        /// First byte dropped.
+        /// Offset of the first byte dropped.
         from: u64,
-        /// First byte kept.
+        /// Offset of the first byte kept.
         to: u64,
-        /// Why.
+        /// Why it was dropped.
         reason: TrimReason,
     },
-    /// A timer that was set ran out.
+    /// A timer expired.
     Timer(Timer),
-    /// Recovery found it alive.
+    /// Recovery found the execution running.
     Adopted {
-        /// The attempt found.
+        /// The attempt that runs.
         attempt: u32,
         /// The leader's OS pid.
         pid: u32,
@@ -160,9 +159,9 @@ pub enum SupervisorInput {
     },
     /// Recovery found neither process nor record.
     Lost {
-        /// Why.
+        /// Why its end is unknown.
         reason: LostReason,
-        /// The newest attempt that was begun, 0 where that is not known.
+        /// The newest attempt that was begun, 0 where unknown.
         attempt: u32,
     },
 }

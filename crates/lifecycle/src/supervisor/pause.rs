@@ -7,7 +7,7 @@ use super::effect::SupervisorEffect;
 use super::state_machine::Supervisor;
 
 impl Supervisor {
-    /// A tree that must end is not frozen any more: its stop would wait for nothing.
+    /// A tree that must end is no longer frozen: its stop would wait for nothing.
     pub(super) fn on_freeze(&mut self, frozen: bool) {
         let is_stopping = self.state.stopping.is_some();
         if self.is_live() && self.state.paused != frozen && !(frozen && is_stopping) {
@@ -16,7 +16,8 @@ impl Supervisor {
         }
     }
 
-    /// Told once, however often it is said; and only of what runs.
+    /// Records a change of the frozen state once, however often it is reported, and only while the
+    /// execution runs.
     pub(super) fn on_frozen(&mut self, now: Timestamp, frozen: bool, by: Principal) {
         if !self.is_live() || self.state.paused == frozen || self.is_attempt_end_recorded() {
             return;
@@ -37,7 +38,7 @@ impl Supervisor {
         ended_attempt.is_some_and(|(attempt, _)| *attempt == self.attempt)
     }
 
-    /// Each limit once, over all attempts.
+    /// Records each limit once, over all attempts.
     pub(super) fn on_limit_hit(&mut self, now: Timestamp, limit: LimitKind) {
         if !self.state.limits_hit.contains(&limit) {
             self.record_if_created(now, Event::LimitHit { limit });

@@ -10,7 +10,7 @@ use super::state_machine::{AttemptStage, RestartCause, Supervisor};
 use crate::readiness::{Readiness, ReadinessEvent, ReadinessInput, WatchPlan};
 
 impl Supervisor {
-    /// What is to be looked at, this long after the attempt's start; nothing of what is not a
+    /// What to observe, this long after the attempt's start; empty for an execution that is not a
     /// service, does not run, or must end.
     #[must_use]
     pub fn watch_plan(&self, elapsed: Duration) -> WatchPlan {
@@ -18,7 +18,8 @@ impl Supervisor {
         readiness.map_or_else(WatchPlan::default, |it| it.watch_plan(elapsed))
     }
 
-    /// What a service waits for on its way to ready, as one clause; none of what is ready.
+    /// The condition that a service still waits for before it is ready, as one clause; none once it
+    /// is ready.
     #[must_use]
     pub fn waiting_for(&self) -> Option<String> {
         let is_not_ready =
@@ -31,13 +32,13 @@ impl Supervisor {
         self.is_live() && self.state.stopping.is_none() && self.pending_restart.is_none()
     }
 
-    /// Of an attempt that begins now.
+    /// Begins the readiness of a new attempt.
     pub(super) fn begin_readiness(&mut self) {
         let plan = self.lifetime.plan();
         self.readiness = plan.map(|plan| Readiness::new(&plan.ready, plan.health.as_ref()));
     }
 
-    /// Of one that an earlier engine began, with what it saw of it.
+    /// Restores the readiness of an attempt that an earlier engine began, from its events.
     pub(super) fn resume_readiness(&mut self) {
         let ready = self.state.stage >= Some(ostler_model::ServiceStage::Running);
         self.readiness = self.lifetime.plan().map(|plan| {
@@ -142,7 +143,7 @@ impl Supervisor {
         );
     }
 
-    /// What is being born, ends anyway or is finite is left alone.
+    /// An attempt that is being spawned, is ending or is finite is left alone.
     pub(super) fn on_restart(&mut self, now: Timestamp, (by, reason): (Principal, String)) {
         if self.lifetime.plan().is_none() || self.state.stopping.is_some() {
             return;
@@ -153,7 +154,8 @@ impl Supervisor {
                 self.end_attempt();
             }
             AttemptStage::Live { grace: Some(_) } => {
-                // On its way for being ill: now it is asked for, too.
+                // The attempt is being ended for being unhealthy: now the restart is also
+                // requested.
                 self.pending_restart = self
                     .pending_restart
                     .map(|(attempt, _)| (attempt, RestartCause::Requested));

@@ -14,16 +14,16 @@ use super::input::SupervisorInput;
 use super::termination;
 use crate::readiness::Readiness;
 
-/// Where the attempts of an execution are.
+/// The stage of the current attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttemptStage {
-    /// Nothing happened yet, or recovery has not said what was found.
+    /// Nothing has happened yet, or recovery has not reported its result.
     Idle,
-    /// A birth was asked for and not yet begun; a stop waits with this grace.
+    /// A spawn was requested and has not begun; a stop waits with this grace.
     Spawning {
         grace: Option<Duration>,
     },
-    /// A shim takes orders; the kill escalation begins or began with this grace.
+    /// A shim accepts commands; the kill escalation begins or began with this grace.
     Live {
         grace: Option<Duration>,
     },
@@ -32,12 +32,12 @@ pub(super) enum AttemptStage {
     Ended,
 }
 
-/// Why an attempt is ended for the next one.
+/// Why an attempt is ended in favour of the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RestartCause {
-    /// Somebody asked: it begins at once.
+    /// A caller requested it: the next attempt begins at once.
     Requested,
-    /// Its health rule wants it: that counts as a failure.
+    /// The health rule requires it: counts as a failure.
     Unhealthy,
 }
 
@@ -48,7 +48,7 @@ pub struct Supervisor {
     grace: Duration,
     pub(super) state: State,
     pub(super) stage: AttemptStage,
-    /// The attempt that was begun last.
+    /// The newest attempt.
     pub(super) attempt: u32,
     /// Attempts since the last stable one.
     pub(super) tries: u32,
@@ -58,13 +58,13 @@ pub struct Supervisor {
     pub(super) ended_attempt: Option<(u32, Event)>,
     journal_failed: bool,
     journal_recovered: bool,
-    /// Bytes of the attempt that are on record as lost to a full disk.
+    /// Bytes of the attempt that are recorded as lost to a full disk.
     pub(super) lost_bytes: u64,
-    /// What is known of a service's readiness, while an attempt of one runs.
+    /// The readiness of a service, while an attempt of it runs.
     pub(super) readiness: Option<Readiness>,
-    /// This attempt is being ended for the next one.
+    /// The attempt that is being ended for the next one.
     pub(super) pending_restart: Option<(u32, RestartCause)>,
-    /// Where the prompt stands that nothing was typed for since.
+    /// The offset of the prompt that was not answered yet.
     prompt_offset: Option<u64>,
     pub(super) offset: u64,
     last_at: Timestamp,
@@ -72,7 +72,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// For a new execution; `grace` is used where a stop names none.
+    /// A supervisor of a new execution; `grace` is used where a stop names none.
     #[must_use]
     pub fn new(lifetime: Lifetime, grace: Duration) -> Self {
         Self {
@@ -96,8 +96,8 @@ impl Supervisor {
         }
     }
 
-    /// For an execution an earlier engine recorded this much of. Its first input says what
-    /// recovery found.
+    /// A supervisor of an execution that an earlier engine began, from its events. Its first input
+    /// is the result of recovery.
     #[must_use]
     pub fn resume(lifetime: Lifetime, grace: Duration, records: &[EventRecord]) -> Self {
         let mut supervisor = Self::new(lifetime, grace);
@@ -111,13 +111,13 @@ impl Supervisor {
         supervisor
     }
 
-    /// What was observed so far: the fold of every event recorded.
+    /// The observed state: the fold of every event recorded.
     #[must_use]
     pub const fn state(&self) -> &State {
         &self.state
     }
 
-    /// The highest offset on record.
+    /// The highest recorded offset.
     #[must_use]
     pub const fn offset(&self) -> u64 {
         self.offset
@@ -129,13 +129,13 @@ impl Supervisor {
         self.stage == AttemptStage::Ended
     }
 
-    /// Whether orders can be handed over now.
+    /// Whether commands can be sent now.
     #[must_use]
     pub const fn is_live(&self) -> bool {
         matches!(self.stage, AttemptStage::Live { .. })
     }
 
-    /// Takes one input in, at `now`, and answers what to do.
+    /// Handles one input at time `now`, and returns the effects to perform.
     pub fn handle(&mut self, now: Timestamp, input: SupervisorInput) -> Vec<SupervisorEffect> {
         if !self.is_over() {
             self.handle_input(now, input);
@@ -259,7 +259,7 @@ impl Supervisor {
         }
     }
 
-    /// Told in words the first time; what is gone, every time.
+    /// Records the recovery the first time, and the lost ranges every time.
     fn on_journal_recovered(&mut self, now: Timestamp, missing: &[(u64, u64)]) {
         for &(from, to) in missing {
             let reason = TrimReason::DiskFull;
@@ -276,7 +276,7 @@ impl Supervisor {
         }
     }
 
-    /// However many look at it, a prompt is told once.
+    /// Records a prompt once, however many waits detect it.
     fn on_prompt(&mut self, now: Timestamp, (text, secret): (String, bool), end: u64) {
         self.offset = self.offset.max(end);
         if self.is_live() && self.prompt_offset.replace(self.offset) != Some(self.offset) {
@@ -284,7 +284,7 @@ impl Supervisor {
         }
     }
 
-    /// Records what needs no decision, once there is something to record it for.
+    /// Records an event that needs no decision, once the execution exists.
     pub(super) fn record_if_created(&mut self, now: Timestamp, event: Event) {
         if self.state.events > 0 {
             self.record(now, event);
@@ -352,7 +352,7 @@ impl Supervisor {
             errno,
             message,
         });
-        // A first attempt that cannot be born is a mistake in the request, not a crash.
+        // A first attempt that cannot be spawned is an error in the request, not a crash.
         if attempt > 1 && self.may_restart(false) {
             return self.back_off(now, None);
         }
@@ -381,7 +381,7 @@ impl Supervisor {
         self.on_started(started_at, pid);
         self.resume_readiness();
         self.record(now, Event::Adopted { attempt });
-        // What was to be ended may be another attempt than the one that was found.
+        // The attempt to be ended may be another than the one that was found.
         let found = self.attempt;
         self.pending_restart = self.pending_restart.filter(|(ended, _)| *ended == found);
         if self.state.stopping.is_some() || self.pending_restart.is_some() {
@@ -389,7 +389,7 @@ impl Supervisor {
         }
     }
 
-    /// Has the attempt go down the kill escalation.
+    /// Starts the kill escalation of the attempt.
     pub(super) fn end_attempt(&mut self) {
         let grace = self.grace;
         self.stage = AttemptStage::Live { grace: Some(grace) };
@@ -402,7 +402,7 @@ impl Supervisor {
             return;
         }
         self.attempt = self.attempt.max(attempt);
-        // What was recorded before the engine was killed is known all the same.
+        // What was recorded before the engine was killed is still known.
         let recorded = self
             .ended_attempt
             .take()
@@ -424,9 +424,8 @@ impl Supervisor {
         self.after_exit(now, (status, ladder, out_of_memory), Duration::ZERO);
     }
 
-    /// Nobody can say how the attempt ended. What is meant to stay begins again as after any
-    /// failure, where its supervisor process alone is gone: not after a reboot, and not without
-    /// its files.
+    /// The attempt's exit status is unknown. A service begins again as after any failure, where
+    /// only its shim is gone: not after a reboot, and not without its files.
     fn lose_attempt(&mut self, now: Timestamp, reason: LostReason) {
         let restart = self.pending_restart.take();
         let only_shim_lost = match reason {
@@ -449,7 +448,7 @@ impl Supervisor {
         );
     }
 
-    /// Ends as the stop decision says, with the last status on record if there is one.
+    /// Ends as the stop decision says, with the last recorded exit status if there is one.
     pub(super) fn finish_stopped(&mut self, now: Timestamp) {
         let cause = self.state.stopping.as_ref().map_or(
             TerminationCause::Stopped { reason: None },
@@ -480,7 +479,7 @@ impl Supervisor {
         self.offset = self.offset.max(record.offset);
         match &record.event {
             Event::Started { attempt, .. } => {
-                // The start of the one to be ended may be told late.
+                // The start of the attempt to be ended may be reported late.
                 self.pending_restart = self.pending_restart.filter(|(ended, _)| ended >= attempt);
                 self.started_attempt = *attempt;
                 self.attempt = self.attempt.max(*attempt);

@@ -4,24 +4,24 @@ use ostler_model::KillReason;
 use ostler_model::termination::WaitStatus;
 use ostler_model::{StopReason, Termination, TerminationCause};
 
-/// What is known of a leader's end.
+/// The evidence about a leader's end.
 #[derive(Debug, Clone, Copy)]
 pub struct ExitEvidence<'a> {
-    /// As waitid(2) told.
+    /// The status from waitid(2).
     pub status: WaitStatus,
     /// Whether the kill escalation had begun, and why.
     pub ladder: Option<KillReason>,
-    /// Whether a limit on memory killed it.
+    /// Whether a memory limit killed it.
     pub out_of_memory: bool,
-    /// The first decision that it must end, if there was one.
+    /// The first stop decision, if there was one.
     pub stop: Option<&'a StopReason>,
-    /// Whether it was meant to stay: then a stop is why it does not come back, even if it
-    /// ended by itself before the kill escalation began.
+    /// Whether it was meant to stay up: then a stop is the cause of its end, even if it ended by
+    /// itself before the kill escalation began.
     pub service: bool,
 }
 
-/// The ending this evidence shows. The first stop decision stands; a command that ended before
-/// any ladder began ended by itself, whatever was decided meanwhile.
+/// The termination that follows from this evidence. The first stop decision stands; a command that
+/// ended before any kill escalation began ended by itself, whatever was decided meanwhile.
 #[must_use]
 pub fn termination_of(exit: ExitEvidence<'_>) -> Termination {
     Termination::new(termination_cause(exit), exit.status)
