@@ -14,33 +14,33 @@ use super::probe_target::{ProbeTarget, http_request, loopback_address};
 use super::scan_schedule::ms;
 use super::state_machine::{MainPort, Readiness, ReadinessEvent};
 
-/// What is watched, and what was told of it.
+/// The health state of a ready service.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HealthState {
     /// The main port.
     pub(super) main: Option<u16>,
-    /// When it was seen last.
+    /// When the main port was last seen listening.
     main_seen_at: Duration,
-    /// The unix socket, where that is what it listens on.
+    /// The unix socket, where that is what the service listens on.
     unix_path: Option<String>,
-    /// What is wrong, as it was told.
+    /// The published problem.
     unhealthy: Option<String>,
-    /// Whether an end was asked for.
+    /// Whether a restart was requested.
     restart_requested: bool,
-    /// Whether it was ready because its main port answered.
+    /// Whether it became ready by a response of its main port.
     ready_by_answer: bool,
-    /// The last time that was doubted.
+    /// The time of the last recheck.
     rechecked_at: Option<Duration>,
-    /// Whether it still is.
+    /// Whether a recheck is in progress.
     recheck: bool,
-    /// Whether it is to be found out what its main port speaks.
+    /// Whether the main port's protocol is to be detected.
     detect_protocol: bool,
-    /// Since when connections wait at it that nobody takes.
+    /// Since when connections wait in its accept queue.
     backlogged_since: Option<Duration>,
 }
 
 impl Readiness {
-    /// It is ready from now on.
+    /// Enters the ready phase.
     pub(super) fn enter_ready(&mut self, main: Option<MainPort>, unprobed: bool) {
         let port = main
             .filter(|it| it.reason != MainPortReason::Debug)
@@ -95,8 +95,8 @@ impl Readiness {
         }
     }
 
-    /// The main port, where it was not known yet, another was named, or it is gone and another
-    /// has been opened since.
+    /// Updates the main port, where it was not known yet, another was named, or it is gone and
+    /// another has been opened since.
     pub(super) fn update_main_port(&mut self) {
         let main = self
             .main_port()
@@ -115,7 +115,7 @@ impl Readiness {
             || self.health_state.main.is_none()
             || main.since > self.health_state.main_seen_at
         {
-            // Another port may speak something else.
+            // Another port may speak another protocol.
             let another = self
                 .health_state
                 .main
@@ -126,8 +126,8 @@ impl Readiness {
         }
     }
 
-    /// A process of it is gone. Where another one holds the same socket (a reloader, a parent
-    /// of workers), the port listens on and nobody answers: ask once.
+    /// Requests a recheck: a process is gone. Where another one holds the same socket (a reloader,
+    /// a parent of workers), the port listens on although nobody responds.
     pub(super) fn request_recheck(&mut self) {
         let is_recent = self
             .health_state
@@ -139,8 +139,8 @@ impl Readiness {
         }
     }
 
-    /// Whether it is found out what the main port speaks, where readiness does not hang on
-    /// that. A port of which only a connection was asked, or less, is left alone.
+    /// Whether to detect the main port's protocol, where readiness does not depend on it. A port
+    /// whose readiness needs only a connection, or less, is left alone.
     pub(super) fn should_detect_protocol(&self) -> bool {
         let is_connect_only = matches!(
             self.rule.when,
@@ -151,12 +151,12 @@ impl Readiness {
         !is_connect_only && !is_watcher && !has_own_url && !self.resumed
     }
 
-    /// Whether the ready port is doubted.
+    /// Whether the ready port is being rechecked.
     pub(super) fn is_rechecking(&self) -> bool {
         self.is_ready() && self.health_state.recheck
     }
 
-    /// Whether whoever holds the main port was stopped, or has let connections wait for long.
+    /// Whether the holder of the main port was stopped, or has left connections waiting for long.
     pub(super) fn is_backlogged(&mut self) -> bool {
         let main = self.main_port();
         let waits = main.as_ref().is_some_and(|it| it.socket.waiting > 0);
@@ -169,7 +169,7 @@ impl Readiness {
             || main.is_some_and(|it| it.socket.stopped)
     }
 
-    /// Probes the main port while there is doubt, or it is not known what it speaks.
+    /// Probes the main port during a recheck, or to detect its protocol.
     fn probe_ready(&mut self) {
         if !self.is_ready() {
             return;
@@ -200,8 +200,8 @@ impl Readiness {
         }
     }
 
-    /// Whether it speaks HTTP, where that is not known: with patience, since who was silent
-    /// before may have had to think.
+    /// The probe that detects HTTP, with a long timeout, since a server that was silent before may
+    /// have been busy.
     pub(super) fn protocol_probe(&self, main: &MainPort) -> Option<ProbeSpec> {
         let port = main.socket.address.port();
         if self.protocol(port).is_some() || self.is_non_http(&main.socket) {
@@ -221,7 +221,7 @@ impl Readiness {
         })
     }
 
-    /// What it no longer listens on.
+    /// The problem of a listener that is gone, if any.
     fn lost_listener(&self) -> Option<String> {
         if !self.has_rescanned() {
             return None;
@@ -252,7 +252,7 @@ impl Readiness {
             .then(|| "no port listens any more".to_owned())
     }
 
-    /// What is wrong, without the health rule.
+    /// The problem, without the health rule.
     fn problem(&self) -> Option<String> {
         if self.notify_state.stopping {
             let status = self
@@ -286,7 +286,7 @@ impl Readiness {
         self.health = Some(health);
     }
 
-    /// What a health rule looks at now.
+    /// What a health rule checks now.
     fn inspect_health(&self, probe: &ReadyCondition, main: Option<&MainPort>) -> HealthInspection {
         let at_main = |path: &str, pass| match main {
             Some(main) => {
@@ -359,24 +359,24 @@ impl Readiness {
     }
 }
 
-/// One look at health.
+/// One health check.
 enum HealthInspection {
-    /// By this probe.
+    /// Run this probe.
     Probe(ProbeSpec),
-    /// It is well.
+    /// Healthy without a probe.
     Healthy,
-    /// It is not.
+    /// Unhealthy, with the cause.
     Unhealthy(String),
-    /// There is nothing to look at.
+    /// Nothing to check.
     NotApplicable,
 }
 
-/// A health rule at work.
+/// The health rule's state.
 #[derive(Debug, Clone)]
 pub(super) struct HealthCheck {
     pub(super) rule: HealthRule,
     spec: Option<ProbeSpec>,
-    /// When the next look is due; it lasts from then until it was answered.
+    /// When the next check is due; it stays due until its result arrives.
     due: Option<Duration>,
     failures: u32,
     detail: String,
@@ -395,7 +395,7 @@ impl HealthCheck {
         }
     }
 
-    /// From now on; the first look comes after one interval.
+    /// Starts the checks; the first one comes after one interval.
     fn start(&mut self, at: Duration) {
         *self = Self {
             due: Some(at + self.interval()),
@@ -410,7 +410,7 @@ impl HealthCheck {
             .max(HEALTH_INTERVAL_MIN)
     }
 
-    /// The probe that is to be under way.
+    /// The probe that should be in progress.
     pub(super) fn due_probe(&self, at: Duration) -> Option<&ProbeRequest> {
         self.spec
             .as_ref()
@@ -418,17 +418,17 @@ impl HealthCheck {
             .map(|it| &it.request)
     }
 
-    /// When the next look is due.
+    /// When the next check is due.
     pub(super) fn due(&self) -> Duration {
         self.due.unwrap_or_default()
     }
 
-    /// When a look failed, where the last one did.
+    /// When the last check failed, if it did.
     pub(super) fn failed_at(&self) -> Option<Duration> {
         self.failed_at
     }
 
-    /// What is wrong, after enough failures in a row.
+    /// The problem, after enough failures in a row.
     fn unhealthy_detail(&self) -> Option<&str> {
         let threshold = if self.rule.failures == 0 {
             HEALTH_FAILURES
@@ -447,7 +447,7 @@ impl HealthCheck {
         self.spec = Some(aim);
     }
 
-    /// Takes in an answer.
+    /// Handles the result of a probe.
     pub(super) fn handle_result(&mut self, answered: ProbeOutcome, at: Duration) {
         if let Some(aim) = self.spec.as_ref().filter(|_| self.is_due(at)) {
             let outcome = evaluate(aim, answered, at).map(|_| ());
@@ -455,12 +455,12 @@ impl HealthCheck {
         }
     }
 
-    /// Nothing to look at.
+    /// Skips a check that has nothing to check.
     fn skip(&mut self, at: Duration) {
         self.record(Ok(()), at);
     }
 
-    /// A look without a probe, where one is due.
+    /// Records a check without a probe, where one is due.
     fn record(&mut self, outcome: Result<(), String>, at: Duration) {
         let interval = self.interval();
         let due = *self.due.get_or_insert(at + interval);

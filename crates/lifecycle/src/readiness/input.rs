@@ -7,33 +7,33 @@ use ostler_model::{ByteString, StreamName};
 /// One listening socket of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListeningSocket {
-    /// Where it is bound, as the process sees it.
+    /// The bound address, as the process sees it.
     pub address: SocketAddr,
-    /// Its inode, which tells it from a later one on the same port.
+    /// The socket's inode, which distinguishes it from a later socket on the same port.
     pub inode: u64,
     /// The OS pid of a process that holds it.
     pub pid: u32,
     /// That process's name.
     pub process: String,
-    /// Whether it was stopped by a signal.
+    /// Whether that process was stopped by a signal.
     pub stopped: bool,
-    /// Connections that nobody has taken yet.
+    /// Connections in the accept queue.
     pub waiting: u32,
 }
 
-/// One thing that was seen.
+/// One observation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadinessInput {
-    /// All listening sockets of the tree, and how many processes live in it.
+    /// All listening sockets of the tree, and its process count.
     Sockets {
         /// The sockets.
         sockets: Vec<ListeningSocket>,
-        /// Paths of its unix sockets that listen.
+        /// Paths of its listening unix sockets.
         unix: Vec<String>,
-        /// Living processes.
+        /// The number of processes in the tree.
         members: u32,
     },
-    /// Output, in the order of arrival; pieces may end anywhere.
+    /// Output, in order of arrival; chunks may end anywhere.
     Output {
         /// Which stream.
         stream: StreamName,
@@ -42,13 +42,13 @@ pub enum ReadinessInput {
     },
     /// A probe has ended.
     ProbeFinished(ProbeOutcome),
-    /// A word over the notify socket.
+    /// A message on the notify socket.
     Notify(NotifyState),
-    /// Nothing but the time.
+    /// Only the passage of time.
     Time,
 }
 
-/// A word over the notify socket (sd_notify(3)).
+/// A message on the notify socket (sd_notify(3)).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NotifyState {
     /// `READY=1`.
@@ -61,26 +61,26 @@ pub struct NotifyState {
     pub watchdog: bool,
 }
 
-/// A probe to carry out: one at a time for each service.
+/// A probe to run: one at a time for each service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeRequest {
-    /// `GET` this path at this address of the tree; TLS where plain HTTP is refused.
+    /// `GET` this path at this address of the tree; with TLS where plain HTTP is refused.
     Http {
         /// The socket's own address; a wildcard is reached by its family's loopback.
         address: SocketAddr,
         /// The host name for the `Host` header and TLS.
         host: String,
-        /// From `/` on.
+        /// The path, beginning with `/`.
         path: String,
-        /// Whether TLS is to be tried first.
+        /// Whether to try TLS first.
         tls: bool,
-        /// Whether it may speak something else: who talks first is not spoken to, and who says
-        /// nothing is told as silent.
+        /// Whether the server may speak another protocol: to one that talks first nothing is sent,
+        /// and one that says nothing is reported as silent.
         unsure: bool,
     },
     /// Connect and close.
     Tcp {
-        /// Where.
+        /// The address to connect to.
         address: SocketAddr,
     },
     /// Run this in the service's directory, with its environment.
@@ -90,38 +90,38 @@ pub enum ProbeRequest {
     },
 }
 
-/// How a probe ended.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeOutcome {
-    /// An HTTP status.
+    /// An HTTP response.
     Http {
-        /// From 100 to 599.
+        /// The status code, from 100 to 599.
         status: u16,
-        /// Whether over TLS.
+        /// Whether it came over TLS.
         tls: bool,
         /// Milliseconds to the first byte.
         ms: u64,
     },
-    /// The connection was taken; what came back is no HTTP, or nothing.
+    /// The connection was accepted; the reply was not HTTP, or empty.
     Accepted {
-        /// In words: `closed without an answer`, `speaks no HTTP`.
+        /// The detail, as text: `closed without an answer`, `speaks no HTTP`.
         detail: String,
     },
-    /// The connection was taken, and nothing came back.
+    /// The connection was accepted, and no reply arrived.
     Silent {
-        /// For how long, in milliseconds.
+        /// The time waited, in milliseconds.
         ms: u64,
     },
     /// The command exited.
     Exec {
         /// Its exit code; 128 + n for a signal.
         code: i32,
-        /// The end of what it printed, at most 200 characters.
+        /// The end of its output, at most 200 characters.
         output: String,
     },
-    /// Nothing answered.
+    /// The probe failed.
     Failed {
-        /// In words: `connection refused`, `no answer within 30 s`.
+        /// The cause, as text: `connection refused`, `no answer within 30 s`.
         detail: String,
     },
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::input::ListeningSocket;
 use super::limits::{CONFIRM, CONFIRMS_MAX, GONE, SOCKETS_MAX, UNIX_MAX};
 
-/// What was seen of one socket.
+/// The scans of one socket.
 #[derive(Debug, Clone)]
 struct Tracked<T> {
     value: T,
@@ -13,18 +13,18 @@ struct Tracked<T> {
     missing: Option<MissingScans>,
 }
 
-/// Since when and how often a socket was not there any more.
+/// Since when and how often scans did not show a socket.
 #[derive(Debug, Clone, Copy)]
 struct MissingScans {
     since: Duration,
     scans: u32,
 }
 
-/// A socket that was seen in two scans.
+/// A socket that two scans have shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConfirmedListener<'a> {
     pub(super) socket: &'a ListeningSocket,
-    /// Since when it is known to be real.
+    /// Since when it is confirmed.
     pub(super) since: Duration,
 }
 
@@ -39,8 +39,8 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Takes in a scan. A socket is real in its second scan, and gone when two did not show it
-    /// any more and it was missing for `gone_after`.
+    /// Handles a scan. A socket is confirmed in its second scan, and gone when two did not show it
+    /// and it was missing for `gone_after`.
     pub(super) fn scan(
         &mut self,
         at: Duration,
@@ -63,17 +63,17 @@ impl Listeners {
         };
     }
 
-    /// Takes in how many processes live in the tree; whether that changed.
+    /// Updates the process count; returns whether it changed.
     pub(super) fn update_members(&mut self, members: u32) -> bool {
         std::mem::replace(&mut self.members, members) != members
     }
 
-    /// How many processes lived in the last scan.
+    /// The process count of the last scan.
     pub(super) fn members(&self) -> u32 {
         self.members
     }
 
-    /// The real ones.
+    /// The confirmed sockets.
     pub(super) fn all(&self) -> impl Iterator<Item = ConfirmedListener<'_>> {
         self.sockets.iter().filter_map(|it| {
             let since = it.confirmed?;
@@ -84,36 +84,36 @@ impl Listeners {
         })
     }
 
-    /// Paths of the real unix sockets.
+    /// Paths of the confirmed unix sockets.
     pub(super) fn unix(&self) -> impl Iterator<Item = &str> {
         let confirmed = self.unix.iter().filter(|it| it.confirmed.is_some());
         confirmed.map(|it| it.value.as_str())
     }
 
-    /// Every inode seen and not gone, real or not.
+    /// Every inode that is not gone, confirmed or not.
     pub(super) fn inodes(&self) -> Vec<u64> {
         self.sockets.iter().map(|it| it.value.inode).collect()
     }
 
-    /// Whether the last scan showed a socket with this inode of which every connection was taken.
+    /// Whether the last scan showed a socket with this inode and an empty accept queue.
     pub(super) fn is_drained(&self, inode: u64) -> bool {
         let found = self.sockets.iter().find(|it| it.value.inode == inode);
         found.is_some_and(|it| it.missing.is_none() && it.value.waiting == 0)
     }
 
-    /// Whether a socket on this port was there in the last scan, or was not gone for long: one
-    /// that is new takes the place of another.
+    /// Whether a socket on this port existed in the last scan, or was gone for a short time only: a
+    /// new one replaces another.
     pub(super) fn has_port(&self, port: u16) -> bool {
         let on = |it: &&Tracked<ListeningSocket>| it.value.address.port() == port;
         self.sockets.iter().any(|it| on(&it))
     }
 
-    /// When the last scan was.
+    /// The time of the last scan.
     pub(super) fn scanned_at(&self) -> Option<Duration> {
         self.scanned_at
     }
 
-    /// When a scan is needed to make certain what the last ones showed.
+    /// When a scan is needed to confirm what the last ones showed.
     pub(super) fn confirm_at(&self, gone: Duration) -> Option<Duration> {
         let scanned_at = self.scanned_at?;
         let confirm = scanned_at + CONFIRM;

@@ -13,35 +13,35 @@ use super::printed_address::{
     AddressWeight, PrintedAddress, ascii_classes, extract_addresses, from_captures,
 };
 
-/// One line's meaning.
+/// The classification of one line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct LineMeaning {
-    /// The failure it tells of.
+    /// The failure it reports.
     pub(super) failure: Option<LineFailure>,
     /// Whether a ready expression of the rule matches.
     pub(super) ready: bool,
-    /// Whether it looks like a watcher at rest.
+    /// Whether it looks like an idle watcher.
     pub(super) idle: bool,
-    /// Whether a watcher starts its program anew.
+    /// Whether a watcher restarts its program.
     pub(super) restart: bool,
-    /// Addresses it tells.
+    /// The addresses it contains.
     pub(super) addresses: Vec<PrintedAddress>,
 }
 
-/// Failures, the certain ones first.
+/// Failures, in order of certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineFailure {
-    /// The application is dead.
+    /// The application has failed.
     Dead,
-    /// The application has ended well under a watcher: no failure, but no server either.
+    /// The application has ended successfully under a watcher: no failure, but no server either.
     Ended,
-    /// A port is in use; whether it goes on on another is not said.
+    /// A port is in use; whether the program continues on another is not said.
     InUse,
-    /// A port is in use and it goes on on another.
+    /// A port is in use and the program continues on another.
     Moved,
-    /// An error that ends programs.
+    /// An error that usually ends the program.
     Fatal,
-    /// Something that calls itself an error.
+    /// A line that calls itself an error.
     Error,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct LogPatterns {
 }
 
 impl LogPatterns {
-    /// Those that do not compile match nothing.
+    /// Compiles a rule's expressions; those that do not compile match nothing.
     pub(super) fn new(rule: &ReadyRule) -> Self {
         let compiled = |list: &[String]| list.iter().filter_map(|it| Regex::new(it).ok()).collect();
         Self {
@@ -64,7 +64,7 @@ impl LogPatterns {
         }
     }
 
-    /// What a line says.
+    /// Classifies a line.
     pub(super) fn analyze(&self, line: &str) -> LineMeaning {
         let generic = PatternMatches::new(line);
         let failure = if matches(&self.fail, line) {
@@ -89,7 +89,7 @@ impl LogPatterns {
         }
     }
 
-    /// The addresses a line tells.
+    /// The addresses that a line contains.
     pub(super) fn addresses(&self, line: &str) -> Vec<PrintedAddress> {
         self.find_addresses(line, PatternMatches::new(line).has(GenericPattern::Side))
     }
@@ -112,7 +112,7 @@ impl LogPatterns {
         addresses
     }
 
-    /// The first of the ready expressions, as it was given.
+    /// The first of the ready expressions, as given.
     pub(super) fn first_ready(&self) -> Option<&str> {
         self.ready.first().map(Regex::as_str)
     }
@@ -162,7 +162,7 @@ enum GenericPattern {
     Restart,
 }
 
-/// All of them in one pass: output is read line by line while a service starts.
+/// All of them in one pass: output is analysed line by line while a service starts.
 static GENERIC: LazyLock<RegexSet> = LazyLock::new(|| {
     let all = [
         DEAD, ENDED, IN_USE, MOVED, QUESTION, SIDE, FATAL, ERROR, IDLE, RESTART,
@@ -197,7 +197,7 @@ impl PatternMatches {
         }
     }
 
-    /// A port in use: of an aside (a debugger, live reload) it is as if it had moved.
+    /// A port in use: a secondary port (a debugger, live reload) counts as moved.
     fn in_use(&self) -> LineFailure {
         let moved = self.has(GenericPattern::Moved) && !self.has(GenericPattern::Question);
         if moved || self.has(GenericPattern::Side) {
@@ -208,8 +208,8 @@ impl PatternMatches {
     }
 }
 
-/// A watcher says that what it watches is dead (nodemon, node --watch), or a server that what it
-/// serves cannot be loaded (uvicorn --reload, gunicorn, django, spring).
+/// A watcher reports that its program has failed (nodemon, node --watch), or a server that its
+/// application cannot be loaded (uvicorn --reload, gunicorn, django, spring).
 const DEAD: &str = concat!(
     r"app crashed - waiting for (?:file )?changes|(?:^|\s)Failed running '",
     r"|Error loading ASGI app\b|\bWorker failed to boot\b|APPLICATION FAILED TO START",
@@ -219,11 +219,11 @@ const DEAD: &str = concat!(
 /// The same, the program having exited with 0.
 const ENDED: &str = r"clean exit - waiting for (?:file )?changes|(?:^|\s)Completed running '";
 
-/// A watcher starts its program anew.
+/// A watcher restarts its program.
 const RESTART: &str = r"\[nodemon\] (?:re)?starting |(?:^|\s)Restarting '";
 
-/// A port is in use, in the words of libc (in some languages), node, go, rust, java, .NET,
-/// erlang and of frameworks.
+/// A port is in use, in the wording of libc (in some languages), node, go, rust, java, .NET, erlang
+/// and of frameworks.
 const IN_USE: &str = concat!(
     r"(?i:\bEADDRINUSE\b|\bWSAEADDRINUSE\b)|\bAddrInUse\b|\bConnection in use\b",
     r"|(?i:\baddress (?:is )?(?:already )?(?:being )?(?:in use|used)\b|\baddress already bound\b)",
@@ -237,24 +237,24 @@ const IN_USE: &str = concat!(
     r"|(?i:\balready (?:running|listening) on port \d)",
 );
 
-/// It goes on elsewhere, or tries again.
+/// It continues on another port, or retries.
 const MOVED: &str = concat!(
     r"(?i)\btrying (?:another|other|the next|next|again|a different|an? |port|\d)",
     r"|\battempting to use\b|\b(?:available|alternative|next) port\b|\binstead\b|\bretrying\b",
     r"|\busing (?:port )?\d|\b(?:switch|fall)(?:ed|ing)? (?:over |back )?to\b",
 );
 
-/// A question is no decision.
+/// A question to the user is no decision.
 const QUESTION: &str = r"(?i)\bwould you like\b|\bdo you want\b|\by/n\b";
 
-/// Lines about something beside the service.
+/// Lines about a secondary component.
 const SIDE: &str = concat!(
     r"(?i)/metrics\b|/debug/pprof|\badmin(?:istration)? (?:endpoint|api|interface|server|port)\b",
     r"|\b(?:metrics|prometheus|debugg(?:er|ing)|inspector|devtools|hmr|live ?reload|pprof",
     r"|web ?socket server|proxy(?:ing)?|upstream|connect(?:ed|ing)? to)\b",
 );
 
-/// Programs end by these, as a rule.
+/// Errors that usually end a program.
 const FATAL: &str = concat!(
     r"Traceback \(most recent call last\)|\bCannot find module '|\bModuleNotFoundError\b",
     r"|\bERR_MODULE_NOT_FOUND\b|^(?:Uncaught )?(?:[A-Z]\w*)?(?:Error|Exception)(?: \[\w+\])?: ",
@@ -270,7 +270,7 @@ const ERROR: &str = concat!(
     r"(?:[:!\]]|$|\s+(?:in\b|code\b|to\b|while\b|when\b|occurred\b|\W|[A-Z]))",
 );
 
-/// A watcher has done its first round.
+/// A watcher has finished its first run.
 const IDLE: &str = concat!(
     r"(?i)\bwatching (?:for|files|the|path|dir|src|\S+ for)\b|\bwaiting for (?:file )?changes\b",
     r"|\bfound 0 errors\b|\bcompiled (?:successfully|with)\b|\b(?:ready|built|created .{1,60}) in \d",

@@ -16,37 +16,37 @@ pub(super) const fn is_debug_port(port: u16) -> bool {
     matches!(port, 9229..=9239 | 5678 | 35729 | 24678 | 5858 | 2345)
 }
 
-/// Why a port is the main one, the best reason first.
+/// Why a port is the main one, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MainPortReason {
-    /// It was asked for.
+    /// It was requested.
     Requested,
     /// A URL with it was printed.
     PrintedUrl,
-    /// It was told in words.
+    /// It was printed without a URL.
     PrintedPort,
-    /// Programs of its kind take it.
+    /// It is the default of its kind.
     Default,
     /// It was opened last.
     Newest,
     /// The same, at an address that is neither a wildcard nor loopback.
     NewestElsewhere,
-    /// It is one of administration or metrics.
+    /// It is an administration or metrics port.
     Aside,
     /// There are only debuggers' ports.
     Debug,
 }
 
-/// What is known of the main port beside the sockets.
+/// The hints about the main port besides the sockets.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PortHints<'a> {
-    /// The port asked for.
+    /// The requested port.
     pub(super) requested: Option<u16>,
-    /// The port its kind takes.
+    /// The default port of its kind.
     pub(super) default: Option<u16>,
-    /// Addresses that were printed, in that order.
+    /// The printed addresses, in order.
     pub(super) addresses: &'a [PrintedAddress],
-    /// When the first of them was.
+    /// When the first of them was printed.
     pub(super) first_address_at: Duration,
     /// Whether a line said that a port is in use.
     pub(super) in_use: bool,
@@ -55,16 +55,16 @@ pub(super) struct PortHints<'a> {
 /// A main port.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MainPortChoice<'a> {
-    /// Its best socket.
+    /// Its preferred socket.
     pub(super) listener: ConfirmedListener<'a>,
     /// Why it is the main one.
     pub(super) reason: MainPortReason,
-    /// Since when it is certain that no better one comes.
+    /// When it became certain that no better one opens.
     pub(super) settled: Duration,
 }
 
 impl PortHints<'_> {
-    /// Why this socket might be the main one; the smaller second part is the better.
+    /// Why this socket might be the main one; a smaller second part is better.
     fn reason(&self, listener: ConfirmedListener<'_>) -> (MainPortReason, u64) {
         let address = listener.socket.address;
         let port = address.port();
@@ -103,7 +103,7 @@ impl PortHints<'_> {
         }
     }
 
-    /// The main one of these; `current` is the one so far, kept unless another has been named.
+    /// Chooses the main port; `current` is the one so far, kept unless another has been named.
     pub(super) fn choose_main_port<'a>(
         &self,
         listeners: &[ConfirmedListener<'a>],
@@ -136,7 +136,7 @@ impl PortHints<'_> {
         })
     }
 
-    /// How long a better port may still come.
+    /// How long a better port may still open.
     fn grace(&self, reason: MainPortReason, since: Duration) -> Duration {
         let requested = if self.requested.is_some() && !self.in_use {
             REQUESTED_GRACE
@@ -163,7 +163,7 @@ impl PortHints<'_> {
         }
     }
 
-    /// Until when a port that was printed may come.
+    /// Until when a printed port may open.
     fn promised_until(&self) -> Duration {
         let strong = |it: &&PrintedAddress| {
             it.weight <= AddressWeight::Url && it.is_local() && !is_debug_port(it.port)
@@ -174,13 +174,13 @@ impl PortHints<'_> {
         }
     }
 
-    /// Where the main port is reached: as it was printed, else from its address.
+    /// The URL of the main port: as printed, else from its address.
     pub(super) fn url(&self, address: SocketAddr, tls: Option<bool>) -> String {
         let printed = self
             .addresses
             .iter()
             .filter(|it| it.port == address.port() && it.weight <= AddressWeight::Side);
-        // One with a token is the way in; else the home page rather than a resource.
+        // A URL with a token is the entry; else the home page rather than a resource.
         let printed = printed.min_by_key(|it| {
             let plain = !it.path.contains('?');
             (it.weight, !it.is_local(), plain, it.path.len())
@@ -198,13 +198,13 @@ impl PortHints<'_> {
     }
 }
 
-/// Whether two URLs differ in a name of this machine at most.
+/// Whether two URLs differ at most in a name of this machine.
 pub(super) fn is_same_url(one: &str, other: &str) -> bool {
     let plain = |url: &str| url.replacen("//127.0.0.1", "//localhost", 1);
     plain(one) == plain(other)
 }
 
-/// The socket on a port that is probed and told.
+/// The socket on a port that is probed and published.
 pub(super) fn preferred_listener<'a>(
     listeners: &[ConfirmedListener<'a>],
     port: u16,
@@ -216,7 +216,7 @@ pub(super) fn preferred_listener<'a>(
         .copied()
 }
 
-/// Which of several sockets on one port is probed and told: IPv4 first, this machine first.
+/// The preference among several sockets on one port: IPv4 first, loopback first.
 fn preference(ip: IpAddr) -> u8 {
     match (ip.is_loopback() || ip.is_unspecified(), ip.is_ipv4()) {
         (true, true) => 0,
@@ -226,7 +226,7 @@ fn preference(ip: IpAddr) -> u8 {
     }
 }
 
-/// A host for a URL: the one printed, where it leads to the socket.
+/// The host of a URL: the printed one, where it leads to the socket.
 fn url_host(ip: IpAddr, printed: Option<&str>) -> String {
     let only_six = matches!(ip, IpAddr::V6(ip) if ip.is_loopback());
     match printed {
@@ -246,7 +246,7 @@ fn url_host(ip: IpAddr, printed: Option<&str>) -> String {
     }
 }
 
-/// All ports, the main one first and debuggers' last; one for each address.
+/// All ports, the main one first and debuggers' last; one entry for each address.
 pub(super) fn sorted_ports<'a>(
     listeners: impl Iterator<Item = ConfirmedListener<'a>>,
     main: Option<SocketAddr>,

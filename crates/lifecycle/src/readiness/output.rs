@@ -9,17 +9,17 @@ use super::line_splitter::LineSplitter;
 use super::log_patterns::{LineFailure, LineMeaning, LogPatterns};
 use super::printed_address::{AddressWeight, PrintedAddress};
 
-/// What lines are read for.
+/// What lines are analysed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadMode {
-    /// Everything: it is not ready.
+    /// Everything: the service is not ready.
     Everything,
     Addresses,
     /// The last line.
     LastLine,
 }
 
-/// A line that was taken note of.
+/// A line that was recorded as evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotedLine {
     pub(super) line: String,
@@ -27,14 +27,14 @@ pub(super) struct NotedLine {
     pub(super) at: Duration,
 }
 
-/// The output of one attempt, as far as it says something.
+/// Analyses the output of one attempt.
 #[derive(Debug, Clone)]
 pub(super) struct OutputAnalyzer {
     streams: [LineSplitter; 4],
     evidence: OutputEvidence,
 }
 
-/// What was said.
+/// The evidence in the output.
 #[derive(Debug, Clone)]
 pub(super) struct OutputEvidence {
     expressions: LogPatterns,
@@ -43,28 +43,28 @@ pub(super) struct OutputEvidence {
     pub(super) addresses: Vec<PrintedAddress>,
     /// When the first was.
     pub(super) first_address_at: Duration,
-    /// A line that shows it ready.
+    /// A line that reports ready.
     pub(super) ready: Option<NotedLine>,
-    /// A line of a watcher at rest.
+    /// A line of an idle watcher.
     pub(super) idle: Option<NotedLine>,
-    /// A line that shows it dead.
+    /// A line that reports a fatal failure.
     pub(super) fatal: Option<NotedLine>,
-    /// A port was in use, and nothing tells whether it goes on.
+    /// A port was in use, and no line says whether the program continues.
     pub(super) in_use: Option<NotedLine>,
-    /// A port was in use, whatever came of it.
+    /// A port was in use, whatever the outcome.
     pub(super) conflict: Option<String>,
-    /// An error that may be its end.
+    /// An error that may end the program.
     pub(super) suspect: Option<NotedLine>,
-    /// A watcher started its program anew.
+    /// When a watcher restarted its program.
     pub(super) restarted_at: Option<Duration>,
     /// The last line.
     pub(super) last_line: String,
-    /// When something was printed last.
+    /// When output arrived last.
     pub(super) output_at: Option<Duration>,
 }
 
 impl OutputAnalyzer {
-    /// Nothing so far.
+    /// An analyzer without evidence.
     pub(super) fn new(rule: &ReadyRule) -> Self {
         Self {
             streams: Default::default(),
@@ -96,13 +96,13 @@ impl OutputAnalyzer {
         &mut self.evidence
     }
 
-    /// Takes in output.
+    /// Analyses a chunk of output.
     pub(super) fn push(&mut self, stream: StreamName, bytes: &[u8], at: Duration, mode: ReadMode) {
         let lines = match stream {
             StreamName::Stdout => &mut self.streams[0],
             StreamName::Stderr => &mut self.streams[1],
             StreamName::Pty => &mut self.streams[2],
-            // What it was given is not what it says.
+            // Its input is not its output.
             StreamName::Stdin => return,
         };
         self.evidence.output_at = Some(at);
@@ -110,7 +110,7 @@ impl OutputAnalyzer {
         lines.push(bytes, at, |line| evidence.read_line(line, at, mode));
     }
 
-    /// Takes unfinished lines that stood long enough for lines.
+    /// Analyses unfinished lines that have not changed for long enough.
     pub(super) fn flush_partial(&mut self, at: Duration, mode: ReadMode) {
         let evidence = &mut self.evidence;
         for lines in &mut self.streams {
@@ -187,7 +187,7 @@ impl OutputEvidence {
         self.add_addresses(meaning.addresses, at);
     }
 
-    /// Whatever was said before no longer holds.
+    /// Invalidates all evidence so far.
     fn mark_dead(&mut self, line: NotedLine) {
         self.ready = None;
         self.idle = None;
@@ -196,8 +196,8 @@ impl OutputEvidence {
         self.fatal = Some(line);
     }
 
-    /// A program that does nothing but run may print errors; only grave ones count then, and a
-    /// watcher's errors are its work.
+    /// A program that only runs may print errors; only fatal ones count then, and a watcher's
+    /// errors belong to its work.
     fn mark_suspect(&mut self, line: NotedLine, grave: bool) {
         let counts = match self.kind {
             ServiceKind::Server | ServiceKind::Multi => true,

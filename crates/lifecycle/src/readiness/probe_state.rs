@@ -8,49 +8,49 @@ use super::input::{ProbeOutcome, ProbeRequest};
 use super::limits::{CONFIRM, RETRY, RETRY_MAX};
 use super::output::excerpt;
 
-/// What is probed, and what counts as well.
+/// A probe and its success criterion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProbeSpec {
     pub(super) request: ProbeRequest,
-    /// The socket of the tree it goes to; none for one outside.
+    /// The inode of the tree's socket that it goes to; none for a target outside the tree.
     pub(super) inode: Option<u64>,
     pub(super) criterion: ProbeCriterion,
 }
 
-/// What counts as well.
+/// The criterion of success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProbeCriterion {
-    /// Any status but 503, or a connection taken by something that speaks no HTTP.
+    /// Any status but 503, or a connection accepted by a server that does not speak HTTP.
     Answers,
     /// A status from 200 to 399.
     Succeeds,
-    /// Any status, or a connection taken: it is to be found out what it speaks.
+    /// Any status, or an accepted connection: detects the protocol.
     Speaks,
-    /// A connection taken.
+    /// An accepted connection.
     Connects,
     /// Exit code 0.
     Exits,
 }
 
-/// A probe that was passed.
+/// A probe that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProbeSuccess {
-    /// What showed it.
+    /// The kind of evidence.
     pub(super) kind: SignalKind,
     pub(super) detail: String,
     /// Whether TLS was spoken, where HTTP was.
     pub(super) tls: Option<bool>,
     /// The status, where HTTP was spoken.
     pub(super) status: Option<u16>,
-    /// Whether nothing came back: it may speak HTTP still.
+    /// Whether no reply arrived: it may still speak HTTP.
     pub(super) silent: bool,
     pub(super) at: Duration,
-    /// Whether a socket that still listens must confirm it: the kernel takes connections for a
+    /// Whether a socket that still listens must confirm it: the kernel accepts connections for a
     /// program that is about to die.
     pub(super) confirm: bool,
 }
 
-/// Judges an answer: passed, or why not.
+/// Evaluates a result: success, or the cause of the failure.
 pub(super) fn evaluate(
     spec: &ProbeSpec,
     result: ProbeOutcome,
@@ -134,7 +134,7 @@ pub(super) fn evaluate(
     }
 }
 
-/// What a probe asks, in words.
+/// A probe request, as text.
 fn describe_request(request: &ProbeRequest) -> String {
     match request {
         ProbeRequest::Http { path, .. } => {
@@ -155,7 +155,7 @@ fn describe_address(request: &ProbeRequest) -> String {
     }
 }
 
-/// Probes one aim until it passes.
+/// Repeats one probe until it succeeds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ProbeState {
     spec: Option<ProbeSpec>,
@@ -166,7 +166,7 @@ pub(super) struct ProbeState {
 }
 
 impl ProbeState {
-    /// Sets what is to be probed; a new aim begins anew.
+    /// Sets the probe; another one starts over.
     pub(super) fn set_spec(&mut self, aim: Option<ProbeSpec>, at: Duration) {
         if self.spec != aim {
             *self = Self {
@@ -177,7 +177,7 @@ impl ProbeState {
         }
     }
 
-    /// The probe that is to be under way; the same until it was answered.
+    /// The probe that should be in progress; the same until its result arrives.
     pub(super) fn due_probe(&self, at: Duration) -> Option<&ProbeRequest> {
         let spec = self
             .spec
@@ -186,7 +186,7 @@ impl ProbeState {
         Some(&spec.request)
     }
 
-    /// Takes in an answer; one nobody waits for is dropped.
+    /// Handles a result; one that nobody waits for is dropped.
     pub(super) fn handle_result(&mut self, answered: ProbeOutcome, at: Duration) {
         let Some(spec) = self
             .spec
@@ -201,8 +201,8 @@ impl ProbeState {
         }
     }
 
-    /// What was passed, confirmed where that is needed: the last scan was at `scanned_at` and shows
-    /// the socket, with nobody waiting at it, or not.
+    /// The success, confirmed where necessary: whether the last scan, at `scanned_at`, shows the
+    /// socket with an empty accept queue.
     pub(super) fn confirmed_success(
         &mut self,
         scanned_at: Option<Duration>,
@@ -226,13 +226,13 @@ impl ProbeState {
         None
     }
 
-    /// Whether the aim is no socket of the tree.
+    /// Whether the target is outside the tree.
     pub(super) fn is_outside(&self) -> bool {
         self.spec.as_ref().is_some_and(|it| it.inode.is_none())
     }
 
-    /// Whether TLS is tried first at this socket, and whether it may speak something else: a
-    /// probe is not to change by what was found out meanwhile.
+    /// Whether TLS is tried first at this socket, and whether it may speak another protocol: a
+    /// probe must not change by what was detected meanwhile.
     pub(super) fn http_options(&self, inode: u64) -> Option<(bool, bool)> {
         let spec = self.spec.as_ref().filter(|it| it.inode == Some(inode))?;
         match &spec.request {
@@ -246,7 +246,7 @@ impl ProbeState {
         (self.spec.is_some() && self.success.is_none()).then_some(self.due)
     }
 
-    /// When a scan is needed to confirm what was passed.
+    /// When a scan is needed to confirm a success.
     pub(super) fn confirm_at(&self, scanned_at: Option<Duration>) -> Option<Duration> {
         let success = self.success.as_ref().filter(|it| it.confirm)?;
         let is_pending = scanned_at.is_none_or(|scanned| scanned <= success.at);

@@ -8,7 +8,8 @@ use super::scan_schedule::ms;
 use super::state_machine::{PortProtocol, PublishedPorts, Readiness, ReadinessPhase};
 
 impl Readiness {
-    /// For an attempt an earlier engine started and that was ready by then (or running), or not.
+    /// The readiness of an attempt that an earlier engine started and that was ready by then (or
+    /// running), or not.
     #[must_use]
     pub fn resume(rule: &ReadyRule, health: Option<&HealthRule>, ready: bool) -> Self {
         let mut readiness = Self::new(rule, health);
@@ -19,8 +20,8 @@ impl Readiness {
         readiness
     }
 
-    /// With the ports and the URL that were told before, which stay as they are while that port
-    /// listens: what was printed is not read again.
+    /// Restores the published ports and URL, which stay as they are while that port listens:
+    /// printed output is not read again.
     #[must_use]
     pub fn with_published(mut self, ports: &[ServicePort], url: Option<&str>) -> Self {
         if let Some(main) = ports.iter().find(|it| it.main) {
@@ -43,14 +44,14 @@ impl Readiness {
         self
     }
 
-    /// Whether there was time enough to see the ports of before again.
+    /// Whether there was enough time to see the earlier ports again.
     pub(super) fn has_rescanned(&self) -> bool {
         let certain_at = self.first_input_at.map(|it| it + GONE);
         !self.resumed || self.listeners.scanned_at() >= certain_at
     }
 
-    /// Whether it was ready by an earlier engine's account and the port that must have been
-    /// there is not.
+    /// Whether it was ready according to an earlier engine and the port that must have listened
+    /// does not.
     pub(super) fn has_lost_port(&self) -> bool {
         let server = self.resumed && self.rule.kind == ServiceKind::Server;
         server && self.is_ready() && self.expects_port()

@@ -6,42 +6,42 @@ pub(super) const fn ms(value: u64) -> Duration {
     Duration::from_millis(value)
 }
 
-/// Between two scans of a service that is not ready: by its age.
+/// The interval of scans of a service that is not ready, by its age.
 const WHILE_STARTING: [(Duration, Duration); 4] = [
     (ms(2_000), ms(25)),
     (ms(10_000), ms(50)),
     (ms(300_000), ms(250)),
     (Duration::MAX, ms(1_000)),
 ];
-/// Between two scans of one that is ready.
+/// The interval of scans of a ready service.
 const WHILE_READY: Duration = ms(2_000);
-/// Of one that runs with nothing to look at, or of which no port is expected, after its first
-/// minute; before, as a patient one.
+/// The interval for a service without a readiness rule, or of which no port is expected, after its
+/// first minute; before, a longer one.
 const WHILE_RUNNING: [(Duration, Duration); 3] = [
     (ms(10_000), ms(50)),
     (ms(60_000), ms(250)),
     (Duration::MAX, WHILE_READY),
 ];
-/// After output, and after a failed probe: a scan this much later.
+/// The delay of a scan after output, and after a failed probe.
 const AFTER_OUTPUT: Duration = ms(10);
-/// The same for one that is ready.
+/// The same for a ready service.
 const AFTER_OUTPUT_READY: Duration = ms(100);
-/// Of one that is ready and prints all the time, scans are at least this far apart.
+/// The shortest interval for a ready service that prints all the time.
 const APART_READY: Duration = ms(500);
 
-/// How eagerly a service is looked at.
+/// How often a service is scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScanPace {
-    /// A port may come at any time.
+    /// A port may open at any time.
     Starting,
-    /// A port may come, or not.
+    /// A port may open, or not.
     Running,
-    /// All is well.
+    /// The service is ready and healthy.
     Ready,
 }
 
 impl ScanPace {
-    /// From one scan to the next.
+    /// The interval to the next scan.
     pub(super) fn interval(self, elapsed: Duration) -> Duration {
         let interval_in = |table: &[(Duration, Duration)]| {
             let row = table.iter().find(|(until, _)| elapsed < *until);
@@ -54,7 +54,7 @@ impl ScanPace {
         }
     }
 
-    /// When to look after output at `output`, the last scan having been at `scan`.
+    /// When to scan after output at `output`, the last scan having been at `scan`.
     pub(super) fn after_output(self, scan: Duration, output: Duration) -> Duration {
         match self {
             Self::Starting | Self::Running => (output + AFTER_OUTPUT).max(scan + ms(25)),

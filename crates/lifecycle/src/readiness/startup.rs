@@ -22,12 +22,12 @@ use super::state_machine::{
     MainPort, PortProtocol, Readiness, ReadinessEvent, ReadinessPhase, StartupFailure,
 };
 
-/// Programs whose port is taken try so many behind it.
+/// How many ports after a taken one programs try.
 const NEXT_PORTS: u16 = 10;
 /// How long alive means running.
 const ALIVE: Duration = ms(ALIVE_MS);
 
-/// Readiness as it was reached.
+/// The evidence for ready.
 pub(super) struct ReadyEvidence {
     pub(super) kind: SignalKind,
     pub(super) detail: String,
@@ -45,7 +45,7 @@ impl ReadyEvidence {
 }
 
 impl Readiness {
-    /// One step towards ready: failures first.
+    /// One step of the startup: failures first.
     pub(super) fn step_startup(&mut self, events: &mut Vec<ReadinessEvent>) {
         if let Some(detail) = self.take_failure() {
             self.record_failure(detail, events);
@@ -70,7 +70,7 @@ impl Readiness {
         }
     }
 
-    /// What shows it failed, where something does now.
+    /// The failure that the evidence shows now, if any.
     fn take_failure(&mut self) -> Option<String> {
         let usable = self
             .usable()
@@ -83,7 +83,7 @@ impl Readiness {
             return Some(dead.line);
         }
         if usable || self.failure.is_some() {
-            // It goes on, on another port or after the error; or that it failed was told.
+            // It continues, on another port or after the error; or the failure was published.
             evidence.in_use = None;
             evidence.suspect = None;
         }
@@ -107,7 +107,7 @@ impl Readiness {
         }
     }
 
-    /// Whether a port must come, so that silence after an error means the end.
+    /// Whether a port must open, so that silence after an error means failure.
     pub(super) fn expects_port(&self) -> bool {
         match self.rule.when {
             ReadyCondition::Auto
@@ -122,7 +122,7 @@ impl Readiness {
         }
     }
 
-    /// Since when nothing was printed and no process came or went.
+    /// Since when nothing was printed and the process count has not changed.
     fn quiet_since(&self) -> Duration {
         self.output
             .evidence()
@@ -197,7 +197,7 @@ impl Readiness {
         }
     }
 
-    /// What is to be probed.
+    /// The probe to run.
     fn startup_probe(&self, main: Option<&MainPort>) -> Option<ProbeSpec> {
         let settled = main.filter(|it| it.settled <= self.at);
         match &self.rule.when {
@@ -250,7 +250,7 @@ impl Readiness {
         pass: ProbeCriterion,
     ) -> ProbeSpec {
         let address = main.socket.address;
-        // Once it has passed the order stays as it was, whatever was found out.
+        // Once it has succeeded the order stays, whatever was detected.
         let previous = self.probe.http_options(main.socket.inode);
         let options = previous.unwrap_or_else(|| self.http_options(&main.socket, pass));
         ProbeSpec {
@@ -260,7 +260,7 @@ impl Readiness {
         }
     }
 
-    /// Whether TLS is tried first, and whether it may speak something else than HTTP.
+    /// Whether TLS is tried first, and whether it may speak a protocol other than HTTP.
     pub(super) fn http_options(
         &self,
         socket: &ListeningSocket,
@@ -274,7 +274,8 @@ impl Readiness {
         (self.tls_first(port), unsure)
     }
 
-    /// Whether it answers, in whatever it speaks: who speaks no HTTP is only connected to.
+    /// The probe whether it responds, in any protocol: to servers that do not speak HTTP only a
+    /// connection is made.
     pub(super) fn answer_probe(&self, main: &MainPort) -> ProbeSpec {
         if !self.is_non_http(&main.socket) {
             return self.http_probe(main, "/", ProbeCriterion::Answers);
@@ -295,7 +296,7 @@ impl Readiness {
         is_non_http_program(socket) || (is_non_http_port(port) && !self.prints_url(port))
     }
 
-    /// Whether readiness itself asks the main port.
+    /// Whether readiness itself probes the main port.
     pub(super) fn probes_main_port(&self) -> bool {
         match self.rule.when {
             ReadyCondition::Auto | ReadyCondition::Responding => true,
@@ -309,7 +310,7 @@ impl Readiness {
         }
     }
 
-    /// Remembers what a probe of the main port heard.
+    /// Records the protocol that a probe of the main port detected.
     pub(super) fn record_protocol(&mut self, port: u16, success: &ProbeSuccess) {
         match success.tls {
             Some(tls) => self.set_protocol(port, PortProtocol::Http { tls }),
@@ -318,8 +319,8 @@ impl Readiness {
         }
     }
 
-    /// A port of the tree; where none of the tree listens on it, one outside, unless it is a
-    /// server: another one may stand there.
+    /// A probe of a port of the tree; where none of the tree listens on it, of one outside, unless
+    /// it is a server: another process may listen there.
     fn port_probe(
         &self,
         host: &str,
@@ -343,14 +344,14 @@ impl Readiness {
         })
     }
 
-    /// Whether something that is no socket of the tree may show it ready: after a failure only
-    /// where ports of the tree say nothing anyway.
+    /// Whether a listener outside the tree may show it ready: after a failure only where ports of
+    /// the tree show nothing anyway.
     fn may_probe_outside(&self) -> bool {
         let ports_irrelevant = matches!(self.rule.kind, ServiceKind::Multi | ServiceKind::Watcher);
         self.failure.is_none() || ports_irrelevant || !self.usable().is_empty()
     }
 
-    /// Whether it is ready now, and by what.
+    /// Whether it is ready now, and by what evidence.
     fn ready_evidence(
         &mut self,
         main: Option<&MainPort>,
@@ -403,7 +404,7 @@ impl Readiness {
         }
     }
 
-    /// A port that answers long before it can do its work waits for its line too.
+    /// A port that responds long before it can work waits for its ready line too.
     fn await_ready_line(&mut self, success: ProbeSuccess) -> Option<ReadyEvidence> {
         let evidence = self.output.evidence();
         let line = evidence.ready.as_ref().map(|it| it.line.clone());
@@ -422,7 +423,7 @@ impl Readiness {
         Some(ReadyEvidence::new(success.kind, success.detail))
     }
 
-    /// Readiness of what has no port, by kind.
+    /// Readiness without a port, by kind.
     fn ready_without_port(&mut self, main: Option<&MainPort>) -> Option<ReadyEvidence> {
         match self.rule.kind {
             ServiceKind::Server => None,
@@ -448,7 +449,7 @@ impl Readiness {
         }
     }
 
-    /// Whether one of which nothing is known will listen, by its command or by its own words.
+    /// Whether an unknown service will listen, by its command or its output.
     pub(super) fn promises_port(&self) -> bool {
         let evidence = self.output.evidence();
         let announces_port = |it: &&PrintedAddress| {
@@ -488,7 +489,7 @@ impl Readiness {
         self.alive_for(PATIENT_ALIVE)
     }
 
-    /// Alive so long since it was started, by a watcher perhaps.
+    /// Ready by having been alive long enough since its start, or its watcher's restart.
     fn alive_for(&self, long: Duration) -> Option<ReadyEvidence> {
         let evidence = self.output.evidence();
         let has_errors = evidence.in_use.is_some() || evidence.suspect.is_some();
@@ -507,7 +508,7 @@ impl Readiness {
         })
     }
 
-    /// Its line, and for a server a port too: many print it before they listen.
+    /// Ready by its line, and for a server by a port too: many print it before they listen.
     fn ready_by_line(&mut self, main: Option<&MainPort>) -> Option<ReadyEvidence> {
         let evidence = self.output.evidence();
         let line = evidence.ready.clone()?;
@@ -572,7 +573,7 @@ impl Readiness {
         });
     }
 
-    /// When something may change by time alone.
+    /// The times at which the phase may change by time alone.
     pub(super) fn startup_deadlines(&self) -> Vec<Duration> {
         let evidence = self.output.evidence();
         let output = evidence.output_at.unwrap_or_default();
@@ -614,13 +615,13 @@ impl Readiness {
     }
 }
 
-/// Whether a port is one of those that are tried when the usual one is taken.
+/// Whether a port is one that programs try when the usual one is taken.
 fn is_fallback_port(usual: u16, port: u16) -> bool {
     port.checked_sub(usual)
         .is_some_and(|further| (1..=NEXT_PORTS).contains(&further))
 }
 
-/// The line of a watcher at rest; one with an expression of its own is given time to print that.
+/// The line of an idle watcher; a rule with its own expression is given time to match.
 fn idle_line(evidence: &OutputEvidence, at: Duration) -> Option<&NotedLine> {
     let patient = if evidence.has_ready() {
         PATIENT_ALIVE

@@ -31,10 +31,10 @@ pub struct Readiness {
     pub(super) health_state: HealthState,
     pub(super) health: Option<HealthCheck>,
     pub(super) notify_state: NotifyState,
-    /// When the number of processes changed last, and that of ports.
+    /// When the process count last changed, and when the ports did.
     pub(super) members_at: Duration,
     pub(super) ports_at: Duration,
-    /// When the main port answered, before its ready line.
+    /// When the main port responded, before its ready line.
     pub(super) responded: Option<Duration>,
     pub(super) stage: Option<ServiceStage>,
     pub(super) signals: Vec<ReadinessSignal>,
@@ -42,18 +42,18 @@ pub struct Readiness {
     pub(super) published: PublishedPorts,
     known_protocol: Option<(u16, PortProtocol)>,
     pub(super) resumed: bool,
-    /// When the first thing was seen.
+    /// When the first input arrived.
     pub(super) first_input_at: Option<Duration>,
     pub(super) at: Duration,
     pub(super) now: Timestamp,
 }
 
-/// What of the rule matters from step to step.
+/// The parts of the rule that matter in each step.
 #[derive(Debug, Clone)]
 pub(super) struct ReadinessRule {
     pub(super) when: ReadyCondition,
     pub(super) kind: ServiceKind,
-    /// The port asked for, by the command or by the rule itself.
+    /// The requested port, by the command or by the rule itself.
     pub(super) requested_port: Option<u16>,
     pub(super) default_port: Option<u16>,
     pub(super) listens_before_ready: bool,
@@ -61,26 +61,26 @@ pub(super) struct ReadinessRule {
     pub(super) target: Option<ProbeTarget>,
 }
 
-/// How far it has come.
+/// The phase of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadinessPhase {
     Startup,
-    /// Running with nothing to look at, so far.
+    /// Running without a readiness rule, so far.
     Running,
     /// Ready, this long after the attempt's start.
     Ready(Duration),
 }
 
-/// It failed before it was ready: what was there then shows nothing any more.
+/// A failure before ready: sockets that existed then are no evidence any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StartupFailure {
-    /// Sockets of that time.
+    /// Inodes of the sockets that existed then.
     pub(super) inodes: Vec<u64>,
-    /// What was told.
+    /// The published detail.
     pub(super) detail: String,
 }
 
-/// What a port was heard to speak.
+/// The protocol that was detected on a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PortProtocol {
     /// HTTP, over TLS or not.
@@ -91,91 +91,90 @@ pub(super) enum PortProtocol {
     Other,
 }
 
-/// What was told of ports.
+/// Ports the service published.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct PublishedPorts {
     pub(super) ports: Vec<ServicePort>,
     pub(super) url: Option<String>,
 }
 
-/// The main port, as far as it is known.
+/// The main port.
 #[derive(Debug, Clone)]
 pub(super) struct MainPort {
     pub(super) socket: ListeningSocket,
     pub(super) reason: MainPortReason,
     /// Since when it listens.
     pub(super) since: Duration,
-    /// Since when it is certain.
+    /// Since when the choice is certain.
     pub(super) settled: Duration,
 }
 
-/// Something that was found out. The supervisor makes events of it.
+/// A change of readiness. The supervisor turns it into events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadinessEvent {
-    /// What it listens on changed (debounced; main port first).
+    /// The listening ports changed (debounced; main port first).
     Ports {
-        /// All of them.
+        /// All ports.
         ports: Vec<ServicePort>,
-        /// Where it is reached.
+        /// The URL of the main port.
         url: Option<String>,
     },
-    /// It came further.
+    /// It reached the next stage.
     Stage {
         /// `Listening` or `Responding`.
         stage: ServiceStage,
-        /// What showed it.
+        /// The evidence.
         signal: ReadinessSignal,
     },
-    /// It is ready, or running with nothing to look at. A second one may follow one that was
-    /// unprobed.
+    /// It is ready, or runs without a readiness rule. A second one may follow an unprobed one.
     Ready {
-        /// One sentence.
+        /// The evidence, as one sentence.
         evidence: String,
-        /// Every sign on the way.
+        /// Every signal during startup.
         signals: Vec<ReadinessSignal>,
-        /// Whether there was nothing to look at.
+        /// Whether there was nothing to probe.
         unprobed: bool,
-        /// Warnings, for example another port than the one asked for.
+        /// Warnings, for example another port than the requested one.
         warnings: Vec<String>,
     },
-    /// It lives, and will not become ready as it is; or was ready and is not well.
+    /// It runs, and will not become ready in its present state; or was ready and is unhealthy.
     Unhealthy {
-        /// What was seen.
+        /// The observation, as text.
         detail: String,
-        /// Whether its health rule wants it ended for the next attempt.
+        /// Whether its health rule requires a restart.
         restart: bool,
     },
-    /// It is well again.
+    /// It is healthy again.
     Healthy {
-        /// What was seen.
+        /// The observation, as text.
         detail: String,
     },
 }
 
-/// What is to be looked at.
+/// What to observe next.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WatchPlan {
-    /// How long after the attempt's start the sockets are to be looked at next; none for never.
-    /// It stays where it is until they were.
+    /// When to scan the sockets next, after the attempt's start; none for never. It stays unchanged
+    /// until they were scanned.
     pub scan_at: Option<Duration>,
-    /// The probe that is to be under way. It stays the same until it was answered; where it
-    /// becomes another one, or none, the one under way is dropped and its answer with it.
+    /// The probe that should be in progress. It stays the same until its result arrives; where it
+    /// changes, or becomes none, the probe in progress is dropped with its result.
     pub probe: Option<ProbeRequest>,
-    /// How long that one may take.
+    /// The timeout of that probe.
     pub probe_timeout: Duration,
-    /// Whether output is to be told.
+    /// Whether to pass on output.
     pub output: bool,
-    /// Whether a scan is to find unix sockets too.
+    /// Whether a scan includes unix sockets.
     pub unix: bool,
-    /// Whether the notify socket is listened to.
+    /// Whether to listen on the notify socket.
     pub notify: bool,
     /// When [`ReadinessInput::Time`] is due, after the attempt's start.
     pub wake_at: Option<Duration>,
 }
 
 impl Readiness {
-    /// For an attempt that begins now. Expressions that do not compile match nothing: admission
-    /// refuses them before.
+    /// The readiness of an attempt that begins now. Expressions that do not compile match nothing:
+    /// admission refuses them before.
     #[must_use]
     pub fn new(rule: &ReadyRule, health: Option<&HealthRule>) -> Self {
         Self {
@@ -203,8 +202,8 @@ impl Readiness {
         }
     }
 
-    /// Takes in what was seen, this long after the attempt's start; `current` is what signs are
-    /// stamped with.
+    /// Handles one input, this long after the attempt's start; `current` is the timestamp of
+    /// signals.
     pub fn handle(
         &mut self,
         elapsed: Duration,
@@ -228,12 +227,12 @@ impl Readiness {
             }
             ReadinessPhase::Ready(_) => self.step_ready(&mut events),
         }
-        // What was just found may have told of TLS, which is part of the URL.
+        // The input may have revealed TLS, which is part of the URL.
         self.publish_ports(&mut events);
         events
     }
 
-    /// What is to be looked at from now on.
+    /// What to observe from now on.
     #[must_use]
     pub fn watch_plan(&self, elapsed: Duration) -> WatchPlan {
         let at = elapsed.max(self.at);
@@ -309,7 +308,7 @@ impl Readiness {
         matches!(self.phase, ReadinessPhase::Ready(_))
     }
 
-    /// The probe that is to be under way: that of readiness first.
+    /// The probe that should be in progress: that of readiness takes precedence.
     fn due_probe(&self, at: Duration) -> Option<&ProbeRequest> {
         let health = || {
             self.health
@@ -319,8 +318,8 @@ impl Readiness {
         self.probe.due_probe(at).or_else(|| health()?.due_probe(at))
     }
 
-    /// How long the probe under way may take: on the way to ready as long as a first page takes
-    /// to be compiled.
+    /// The timeout of the probe in progress: during startup as long as a first page takes to be
+    /// compiled.
     fn probe_timeout(&self, at: Duration) -> Duration {
         match self.probe.due_probe(at) {
             Some(_) if self.is_rechecking() => RECHECK_TIMEOUT,
@@ -329,7 +328,7 @@ impl Readiness {
         }
     }
 
-    /// How eagerly sockets are looked at.
+    /// How often sockets are scanned.
     fn pace(&self) -> ScanPace {
         match (self.phase, self.rule.kind) {
             (ReadinessPhase::Ready(_), _) => ScanPace::Ready,
@@ -372,7 +371,7 @@ impl Readiness {
         .max(scanned_at + ms(1))
     }
 
-    /// What may change by time alone.
+    /// The times at which the state may change by time alone.
     fn deadlines(&self) -> impl Iterator<Item = Duration> {
         let starting = if self.is_ready() {
             Vec::new()
@@ -390,14 +389,14 @@ impl Readiness {
             .chain(health.map(HealthCheck::due))
     }
 
-    /// Real sockets that count: those of before a failure do not.
+    /// Confirmed sockets that count: those from before a failure do not.
     pub(super) fn usable(&self) -> Vec<ConfirmedListener<'_>> {
         let stale = self.failure.as_ref().map_or(&[][..], |it| &it.inodes);
         let all = self.listeners.all();
         all.filter(|it| !stale.contains(&it.socket.inode)).collect()
     }
 
-    /// The main port among these.
+    /// Chooses the main port among these.
     fn choose_main_port(&self, listeners: &[ConfirmedListener<'_>]) -> Option<MainPort> {
         let main = self.hints().choose_main_port(
             listeners,
@@ -411,7 +410,7 @@ impl Readiness {
         })
     }
 
-    /// The main port among those that count.
+    /// The main port among the sockets that count.
     pub(super) fn main_port(&self) -> Option<MainPort> {
         self.choose_main_port(&self.usable())
     }
@@ -427,13 +426,13 @@ impl Readiness {
         }
     }
 
-    /// What a port speaks, as far as that was heard.
+    /// The protocol of a port, as far as detected.
     pub(super) fn protocol(&self, port: u16) -> Option<PortProtocol> {
         let (of, protocol) = self.known_protocol?;
         (of == port).then_some(protocol)
     }
 
-    /// Whether a port speaks TLS, as far as that is known.
+    /// Whether a port speaks TLS, as far as known.
     pub(super) fn tls(&self, port: u16) -> Option<bool> {
         match self.protocol(port)? {
             PortProtocol::Http { tls } => Some(tls),
@@ -441,7 +440,7 @@ impl Readiness {
         }
     }
 
-    /// Whether TLS is to be tried first at a port.
+    /// Whether to try TLS first at a port.
     pub(super) fn tls_first(&self, port: u16) -> bool {
         let addresses = &self.output.evidence().addresses;
         let https = || {
@@ -453,13 +452,13 @@ impl Readiness {
         self.tls(port).or_else(https).unwrap_or(false)
     }
 
-    /// Remembers what a port spoke.
+    /// Records the protocol of a port.
     pub(super) fn set_protocol(&mut self, port: u16, protocol: PortProtocol) {
         self.known_protocol = Some((port, protocol));
     }
 
-    /// Whether people can follow a URL to this port: HTTP was answered there, or where nobody
-    /// asked, the program itself printed one.
+    /// Whether a URL to this port is useful to people: it speaks HTTP, or where it was not probed,
+    /// the program itself printed a URL.
     fn has_url(&self, port: u16) -> bool {
         if is_debug_port(port) && self.rule.requested_port != Some(port) {
             return false;
@@ -476,12 +475,12 @@ impl Readiness {
         addresses.any(|it| it.port == port && it.https.is_some() && it.weight <= AddressWeight::Url)
     }
 
-    /// Tells of ports where they changed.
+    /// Publishes the ports where they changed.
     fn publish_ports(&mut self, events: &mut Vec<ReadinessEvent>) {
         let main = self
             .main_port()
             .or_else(|| self.choose_main_port(&self.listeners.all().collect::<Vec<_>>()));
-        // Another port does not take the place of the one that was ready.
+        // Another port does not replace the one that was ready.
         let is_main =
             |port: u16| self.health_state.main.is_none_or(|it| it == port) || !self.is_ready();
         let address = main.map(|it| it.socket.address);
@@ -490,7 +489,7 @@ impl Readiness {
         let url = address
             .filter(|it| self.has_url(it.port()))
             .map(|it| self.hints().url(it, tls));
-        // A line that comes later and only names this machine otherwise changes nothing told.
+        // A later line that only names this machine differently changes nothing published.
         let keeps_url =
             |it: &&String| self.is_ready() && url.as_ref().is_some_and(|url| is_same_url(it, url));
         let current = PublishedPorts {
@@ -503,7 +502,7 @@ impl Readiness {
                 .cloned()
                 .or(url.clone()),
         };
-        // What an earlier engine told stands until there was time to see it again.
+        // What an earlier engine published stands until a rescan.
         let is_complete = self.has_rescanned() || current.ports.len() >= self.published.ports.len();
         if current != self.published && is_complete {
             self.published = current.clone();
@@ -514,7 +513,7 @@ impl Readiness {
         }
     }
 
-    /// Takes note of a sign.
+    /// Records a signal.
     pub(super) fn record_signal(&mut self, kind: SignalKind, detail: String) -> ReadinessSignal {
         let signal = ReadinessSignal {
             kind,
@@ -531,7 +530,7 @@ impl Readiness {
         signal
     }
 
-    /// Takes note of a warning.
+    /// Records a warning.
     pub(super) fn warn(&mut self, warning: String) {
         if !self.warnings.contains(&warning) && self.warnings.len() < SIGNS_MAX {
             self.warnings.push(warning);
