@@ -9,25 +9,26 @@ use super::named_files::NamedFiles;
 use crate::interaction::InteractionId;
 use crate::request::{SandboxOptions, StdinRequest};
 
-/// How long a person's yes holds, in seconds.
+/// How long an approval is valid, in seconds.
 pub const CONSENT_S: i64 = 600;
 
-/// What a question asks consent to. Only a person answers it, never the session that asked.
+/// The approval that a question asks for. Only a person may give it, never the session that
+/// requested the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Approval {
-    /// The rule that asks.
+    /// The id of the rule that requires it.
     pub rule: String,
-    /// Its justification.
+    /// The rule's justification.
     pub reason: String,
-    /// The command line with its variables and its input, whole, for people: secrets are
-    /// concealed, and what a terminal would obey is written out.
+    /// The whole command line with its variables and input, for people: secrets are redacted, and
+    /// control characters are escaped.
     pub command: String,
-    /// What exactly runs on a yes.
+    /// Exactly what runs once approved.
     #[serde(skip)]
     pub(crate) subject: ApprovalSubject,
 }
 
-/// Everything of a request that decides what it does.
+/// The parts of a request that decide what it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApprovalSubject {
     pub(crate) command: Command,
@@ -43,7 +44,7 @@ pub(crate) struct ApprovalSubject {
 }
 
 impl ApprovalSubject {
-    /// Whether both ask for the same, whatever the files hold by now.
+    /// Whether both are the same request, whatever the files contain by now.
     pub(crate) fn is_same_request(&self, other: &Self) -> bool {
         let Self {
             command,
@@ -68,26 +69,26 @@ impl ApprovalSubject {
     }
 }
 
-/// What becomes of a yes that is found.
+/// What happens to an existing approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ApprovalUse {
-    /// It is good for this start, and for no other.
+    /// It is consumed by this start.
     Consume,
-    /// Somebody only wants to know whether it is there.
+    /// It is only checked.
     Peek,
 }
 
-/// How consent to a start stands.
+/// The status of the approval of a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ApprovalStatus {
-    /// A person said yes, and this was the one start it is for.
+    /// A person approved it, and this was the one start it is valid for.
     Granted,
-    /// A person said yes, and this file is no longer what they agreed to.
+    /// A person approved it, and this file has changed since.
     Changed(PathBuf),
     /// A person was asked and has not answered.
     Open(InteractionId),
-    /// The approval that was named was answered with no.
+    /// The named approval was denied.
     Refused,
-    /// Nobody was asked yet.
+    /// No approval was requested yet.
     None,
 }

@@ -11,13 +11,13 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 impl Engine {
-    /// Asks. The interaction of an execution belongs to whom the execution belongs; its end
-    /// cancels it.
+    /// Opens an interaction. The interaction of an execution belongs to the execution's owner, and
+    /// the execution's end cancels it.
     ///
     /// # Errors
-    /// [`Error::Interaction`] for a question that cannot be asked and beyond
-    /// [`MAX_OPEN`](super::book::MAX_OPEN); [`Error::NotFound`] for an execution the caller
-    /// does not see.
+    /// [`Error::Interaction`] for an invalid question and beyond
+    /// [`MAX_OPEN`](super::table::MAX_OPEN); [`Error::NotFound`] for an execution the caller does
+    /// not see.
     pub fn open_interaction(
         &self,
         caller: &Caller,
@@ -26,7 +26,7 @@ impl Engine {
         self.inner.open_interaction(caller, question)
     }
 
-    /// Interactions the caller sees, newest first; also those that ended lately unless
+    /// The interactions that the caller sees, newest first; recently ended ones are included unless
     /// `open_only`.
     #[must_use]
     pub fn interactions(&self, caller: &Caller, open_only: bool) -> Vec<Interaction> {
@@ -41,7 +41,7 @@ impl Engine {
         Ok(self.inner.interactions.find(caller, id)?)
     }
 
-    /// Waits until it is answered, cancelled or out of time. Cancel safe, and changes nothing.
+    /// Waits until it is answered, cancelled or timed out. Cancel safe, and changes nothing.
     ///
     /// # Errors
     /// As [`Engine::interaction`].
@@ -62,13 +62,14 @@ impl Engine {
         }
     }
 
-    /// Answers; consent to a start only for callers that see all of their principal's. The
-    /// value must suit the kind; for an execution it goes in as one line of
-    /// input, and this answers when it was taken. Dropping the future takes nothing back.
+    /// Answers an interaction; an approval of a start only for callers that see all of their
+    /// principal's. The value must be valid for the kind; for an execution it is written as one
+    /// line of input, and this returns when it was accepted. Dropping the future takes nothing
+    /// back.
     ///
     /// # Errors
-    /// [`Error::Interaction`]: unknown, no longer open, no answer to this question, not
-    /// taken by the command.
+    /// [`Error::Interaction`]: unknown, no longer open, an invalid answer, or not accepted by the
+    /// command.
     pub async fn answer_interaction(
         &self,
         caller: &Caller,
@@ -91,10 +92,10 @@ impl Engine {
             .unwrap_or(interaction))
     }
 
-    /// Gives it up; `reason` is told to whoever waits for the answer.
+    /// Cancels an interaction; `reason` is reported to the waiters for its answer.
     ///
     /// # Errors
-    /// [`Error::Interaction`]: unknown, no longer open, or just being answered.
+    /// [`Error::Interaction`]: unknown, no longer open, or an answer is being delivered.
     pub fn cancel_interaction(
         &self,
         caller: &Caller,
@@ -109,8 +110,8 @@ impl Engine {
         Ok(self.inner.interactions.cancel(id, reason)?)
     }
 
-    /// Counts what happens to interactions: a change says that [`Engine::interactions`] may
-    /// answer differently now.
+    /// Counts the changes of interactions: a new value means that [`Engine::interactions`] may
+    /// return something else now.
     #[must_use]
     pub fn interaction_changes(&self) -> watch::Receiver<u64> {
         self.inner.interactions.changes()

@@ -6,74 +6,74 @@ use thiserror::Error;
 use super::state::InteractionId;
 use crate::prompt::QuestionKind;
 
-/// A question that cannot be asked, or an answer that cannot be taken.
+/// An invalid question, or an answer that was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InteractionError {
-    /// Unknown, or somebody else's; the two are reported alike.
+    /// Unknown, or somebody else's; the error is the same.
     #[error("Interaction not found or access denied")]
     NotFound,
-    /// It was answered, cancelled or ran out of time before.
+    /// It was answered, cancelled or timed out before.
     #[error("interaction {id} is no longer open: {state}")]
     Closed {
-        /// Which.
+        /// The interaction.
         id: InteractionId,
-        /// How it stands: `answered`, `end_cancelled` or `timed_out`.
+        /// Its state: `answered`, `cancelled` or `timed_out`.
         state: &'static str,
     },
-    /// Another answer is just going in.
+    /// Another answer is being delivered.
     #[error("interaction {id} is being answered right now")]
     BeingAnswered {
-        /// Which.
+        /// The interaction.
         id: InteractionId,
     },
-    /// Consent to a start is a person's to give, never the session's that asks.
+    /// Only a person may approve a start, never the session that requested it.
     #[error("interaction {id} is a person's to answer")]
     OnlyPerson {
-        /// Which.
+        /// The interaction.
         id: InteractionId,
     },
-    /// As many are open as may be.
+    /// The limit of open interactions is reached.
     #[error("{open} of {limit} interactions are open already")]
     TooMany {
-        /// How many are open.
+        /// The number of open interactions.
         open: usize,
-        /// How many may be.
+        /// The limit.
         limit: usize,
     },
-    /// The question cannot be asked.
+    /// The question is invalid.
     #[error("the question's {what}")]
     Question {
-        /// What is wrong, for example `message is empty`.
+        /// The cause, for example `message is empty`.
         what: String,
     },
-    /// The answer is none to this question.
+    /// The answer is not valid for this question.
     #[error("'{value}' is no answer to a {}: {allowed}", kind.as_str())]
     Value {
-        /// The answer; of a secret, nothing.
+        /// The answer; empty for a secret.
         value: String,
-        /// What was asked for.
+        /// The requested kind of answer.
         kind: QuestionKind,
-        /// What is allowed.
+        /// The allowed values, as text.
         allowed: String,
     },
     /// The command has ended: nothing waits for an answer.
     #[error("process {} has ended and takes no answer", id.short())]
     Ended {
-        /// Which.
+        /// The execution.
         id: ExecutionId,
     },
     /// The command took less than the whole answer; the interaction is still open.
     #[error("the process took {taken} of {given} bytes of the answer")]
     PartiallyWritten {
-        /// How many bytes went in.
+        /// The number of bytes that were written.
         taken: u64,
-        /// How many the answer has, with its newline.
+        /// The length of the answer in bytes, with its newline.
         given: u64,
     },
-    /// The answer could not be handed over; the interaction is still open.
+    /// The answer could not be delivered; the interaction is still open.
     #[error("the answer did not arrive: {message}")]
     NotDelivered {
-        /// Why.
+        /// The cause, for people.
         message: String,
     },
 }

@@ -10,39 +10,39 @@ use crate::admission::approval::Approval;
 use crate::info::Prompt;
 use crate::prompt::{OPTIONS, QuestionKind};
 
-/// How long an answer is waited for unless the question says otherwise, in milliseconds.
+/// The default timeout of an interaction, in milliseconds.
 pub const INTERACTION_TIMEOUT_MS: u64 = 300_000;
-/// The longest time an answer is waited for, in milliseconds.
+/// The longest timeout of an interaction, in milliseconds.
 pub const LONGEST_TIMEOUT_MS: u64 = 24 * 3_600_000;
-/// The longest message.
+/// The longest message, in bytes.
 pub const MESSAGE_BYTES: usize = 4_096;
-/// The longest message that asks consent to a start: it shows the whole of it.
+/// The longest message of an approval, in bytes: it shows the whole request.
 pub(crate) const APPROVAL_BYTES: usize = 64 * 1024;
 /// The longest option.
 pub const OPTION_BYTES: usize = 1_024;
-/// The longest answer: with its newline one line of a terminal in its ordinary mode.
+/// The longest answer, in bytes: with its newline, one line of a terminal in canonical mode.
 pub const ANSWER_BYTES: usize = 4_095;
 
 /// One question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Question {
-    /// What kind of answer is wanted.
+    /// The kind of answer that is wanted.
     pub kind: QuestionKind,
-    /// What to show, at most [`MESSAGE_BYTES`].
+    /// The message to display, at most [`MESSAGE_BYTES`].
     pub message: String,
-    /// What to choose from; may be empty unless a choice is asked for. An option such as
-    /// `2) the blue one` of a question about an execution may also be chosen by its number or
-    /// by the text behind it: the number is what goes in.
+    /// The options; may be empty except for a choice. An option such as `2) the blue one` of a
+    /// question about an execution may also be chosen by its number or by the text after it: the
+    /// number is what is written to the input.
     pub options: Vec<String>,
-    /// What is taken when the time runs out, or for an empty answer.
+    /// The answer that is used on timeout, or for an empty answer.
     pub default: Option<String>,
-    /// How long an answer is waited for.
+    /// The timeout.
     pub timeout: Duration,
-    /// The execution whose input takes the answer.
+    /// The execution whose input receives the answer.
     pub execution: Option<ExecutionId>,
-    /// Whether the answer must not be shown, kept or asked for in a form.
+    /// Whether the answer must not be displayed, stored or requested in a form.
     pub secret: bool,
-    /// What a yes lets run; then only a person may answer.
+    /// The start to approve; then only a person may answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<Approval>>,
 }
@@ -63,7 +63,7 @@ impl Question {
         }
     }
 
-    /// The question a command waits with ([`WaitFor::Prompt`](crate::WaitFor::Prompt)), for
+    /// The question for a command's prompt ([`WaitFor::Prompt`](crate::WaitFor::Prompt)), for
     /// [`INTERACTION_TIMEOUT_MS`].
     #[must_use]
     pub fn from_prompt(prompt: Prompt, execution: ExecutionId) -> Self {
@@ -76,7 +76,7 @@ impl Question {
         }
     }
 
-    /// Whether it can be asked.
+    /// Validates the question.
     pub(super) fn check(&self) -> Result<(), InteractionError> {
         let invalid = |what: String| Err(InteractionError::Question { what });
         if self.message.trim().is_empty() && self.execution.is_none() {

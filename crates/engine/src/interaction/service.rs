@@ -17,13 +17,13 @@ use crate::driver::{DriverCommand, InputWrite, WriteKind};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 
-/// The registry of one engine.
+/// The interactions of one engine.
 #[derive(Debug)]
 pub(crate) struct InteractionService {
     table: Mutex<InteractionTable>,
-    /// Counts what happened.
+    /// Counts the changes.
     changes: watch::Sender<u64>,
-    /// When the next one runs out of time.
+    /// The next timeout of an interaction.
     next_deadline: watch::Sender<Option<Instant>>,
 }
 
@@ -36,24 +36,24 @@ impl InteractionService {
         }
     }
 
-    /// An execution has ended: nothing of it waits for an answer any more.
+    /// Cancels the interactions of an execution that has ended.
     pub(crate) fn execution_ended(&self, id: ExecutionId) {
         let of_it = |it: &Interaction| it.question.execution == Some(id);
         self.cancel_where(of_it, &CancelReason::ExecutionEnded);
     }
 
-    /// A line went into an execution by another way: its question has had its answer.
+    /// Ends the interactions of an execution that received a line of input by another way.
     pub(crate) fn input_arrived(&self, id: ExecutionId) {
         let of_it = |it: &Interaction| it.question.execution == Some(id);
         self.cancel_where(of_it, &CancelReason::AnsweredElsewhere);
     }
 
-    /// An execution was passed to its project, and what it asks with it.
+    /// Moves the interactions of an execution that was passed to its project.
     pub(crate) fn transfer_to(&self, id: ExecutionId, owner: &Owner) {
         self.update(|book| book.transfer_to(id, owner));
     }
 
-    /// A session ended.
+    /// Cancels the interactions of a session that has ended.
     pub(crate) fn session_ended(&self, owner: &Owner) {
         let theirs = |it: &Interaction| {
             it.owner.principal == owner.principal && it.owner.session == owner.session
@@ -61,7 +61,7 @@ impl InteractionService {
         self.cancel_where(theirs, &CancelReason::SessionEnded);
     }
 
-    /// Whether a person agreed to this start; a yes is spent with it.
+    /// The status of a person's approval of this start; an approval is consumed by it.
     pub(crate) fn approval_status(
         &self,
         owner: &Owner,
@@ -77,7 +77,7 @@ impl InteractionService {
         self.changes.subscribe()
     }
 
-    /// What the caller sees, newest first.
+    /// The interactions that the caller sees, newest first.
     pub(super) fn list(&self, caller: &Caller, open_only: bool) -> Vec<Interaction> {
         let table = self.lock();
         let visible = table.iter().filter(|it| caller.can_access(&it.owner));
@@ -87,7 +87,8 @@ impl InteractionService {
             .collect()
     }
 
-    /// The interaction a caller means, if it may see it; unknown and foreign are reported alike.
+    /// The interaction with this id, if the caller may see it; unknown and foreign ids give the
+    /// same error.
     pub(super) fn find(&self, caller: &Caller, id: &str) -> Result<Interaction, InteractionError> {
         let id = InteractionId::parse(id).ok_or(InteractionError::NotFound)?;
         let table = self.lock();
@@ -114,7 +115,7 @@ impl InteractionService {
     }
 
     fn cancel_where(&self, matches: impl Fn(&Interaction) -> bool, reason: &CancelReason) {
-        // Most executions never ask: nobody is woken for them.
+        // Most executions have no interactions: nobody is woken for them.
         if self.lock().iter().any(|it| it.is_open() && matches(it)) {
             self.update(|book| book.cancel_where(matches, reason));
         }
@@ -124,7 +125,7 @@ impl InteractionService {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Decides, and tells everybody.
+    /// Updates the table, and notifies all waiters.
     fn update<T>(&self, decide: impl FnOnce(&mut InteractionTable) -> T) -> T {
         let (result, next) = {
             let mut table = self.lock();
@@ -149,8 +150,8 @@ fn now() -> ClockSnapshot {
 }
 
 impl EngineInner {
-    /// Takes defaults and gives up what nobody answered, at the exact moments, for as long as
-    /// the engine lives.
+    /// Applies defaults and times interactions out at their deadlines, for as long as the engine
+    /// lives.
     pub(crate) async fn run_interaction_timer(self: Arc<Self>) {
         let mut next_deadline = self.interactions.next_deadline.subscribe();
         loop {
@@ -171,7 +172,7 @@ impl EngineInner {
             .cancel_where(|_| true, &CancelReason::Shutdown);
     }
 
-    /// Asks on behalf of a caller.
+    /// Opens an interaction for a caller.
     pub(crate) fn open_interaction(
         &self,
         caller: &Caller,
@@ -192,14 +193,14 @@ impl EngineInner {
             .interactions
             .update(|book| book.open(now(), owner, question))?;
         if entry.is_finished() {
-            // Whoever ended it may have looked before this was there to be cancelled.
+            // The execution's end may have been handled before this existed to be cancelled.
             self.interactions.execution_ended(id);
             return Err(InteractionError::Ended { id }.into());
         }
         Ok(interaction)
     }
 
-    /// Answers on behalf of a principal; for an execution, once the line was taken.
+    /// Answers for a principal; for an execution, returns once the line was accepted.
     pub(super) async fn answer_interaction(
         self: &Arc<Self>,
         interaction: &Interaction,
@@ -216,7 +217,7 @@ impl EngineInner {
         let question = interaction.question.clone();
         let cwd = entry.map(|entry| entry.spec.cwd.as_path().to_owned());
         let check = move || validate::normalise(&question, &value, cwd.as_deref());
-        // A path may lie on a disk that does not answer.
+        // A path may be on a disk that does not respond.
         let checked = tokio::task::spawn_blocking(check).await;
         let value = checked.map_err(|_| Error::Closing)??;
         let delivery = self
@@ -231,7 +232,7 @@ impl EngineInner {
         }
     }
 
-    /// Brings an answer in, whether or not anybody waits to hear of it.
+    /// Delivers an answer, whether or not a caller waits for the result.
     fn spawn_delivery(
         self: &Arc<Self>,
         delivery: AnswerDelivery,
@@ -240,13 +241,13 @@ impl EngineInner {
         let core = Arc::clone(self);
         self.tracker.spawn(async move {
             let result = core.deliver_all(delivery).await;
-            // Whoever asked may have gone; the answer went in all the same.
+            // The caller may have gone; the answer was delivered all the same.
             let _dropped = sender.send(result).is_err();
         });
         receiver
     }
 
-    /// The outcome is the first delivery's; the default that may follow it is nobody's wait.
+    /// Returns the first delivery's result; nobody waits for the default that may follow it.
     async fn deliver_all(&self, first: AnswerDelivery) -> Result<(), Error> {
         let id = first.id;
         let result = self.write_answer(first).await;
@@ -286,7 +287,7 @@ impl EngineInner {
             reply,
         };
         let sent = match entry.send_command(DriverCommand::Write(write)).await {
-            // A driver that is done answers nothing more.
+            // A driver that is done returns nothing more.
             Ok(()) => written
                 .await
                 .unwrap_or(Err(ostler_backend::ControlError::Ended))
@@ -314,7 +315,7 @@ async fn sleep_until_due(due: Option<Instant>) {
     }
 }
 
-/// What ends a typed line: what Enter sends, where it is typed at a terminal.
+/// The line end of typed input: that of the Enter key, at a terminal.
 const fn line_end(io: &Io) -> u8 {
     match io {
         Io::Pty { .. } => b'\r',

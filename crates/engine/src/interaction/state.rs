@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::question::Question;
 
-/// The name of one interaction: `i` and its number since the engine was opened.
+/// The id of one interaction: `i` and its number since the engine was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InteractionId(pub(super) u64);
 
 impl InteractionId {
-    /// What a caller wrote, if it can be one.
+    /// Parses an id; none where the text is no id.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.trim().strip_prefix(['i', 'I'])?;
@@ -33,52 +33,52 @@ impl Serialize for InteractionId {
     }
 }
 
-/// One question and what became of it.
+/// An interaction: one question and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Interaction {
     /// Its id, unique until the engine ends.
     pub id: InteractionId,
     /// Who may see and answer it.
     pub owner: Owner,
-    /// What was asked.
+    /// The question.
     pub question: Question,
-    /// When.
+    /// When it was opened.
     pub created_at: Timestamp,
-    /// When the default is taken, or it is given up.
+    /// When it times out.
     pub expires_at: Timestamp,
-    /// How it stands.
+    /// Its state.
     pub state: InteractionState,
 }
 
 impl Interaction {
-    /// Whether an answer is still waited for.
+    /// Whether it still waits for an answer.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         matches!(self.state, InteractionState::Open)
     }
 }
 
-/// How an interaction stands. Everything but open is final.
+/// The state of an interaction. Every state but open is final.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum InteractionState {
-    /// An answer is waited for.
+    /// It waits for an answer.
     Open,
-    /// Somebody answered; the answer itself is not kept here.
+    /// It was answered; the answer itself is not kept here.
     Answered {
-        /// Who.
+        /// Who answered.
         by: Principal,
-        /// When.
+        /// When it was answered.
         at: Timestamp,
     },
-    /// Nobody will answer any more.
+    /// It was cancelled.
     Cancelled {
-        /// Why.
+        /// Why it was cancelled.
         reason: CancelReason,
     },
-    /// Nobody answered in time.
+    /// No answer arrived in time.
     TimedOut {
-        /// Whether the default was taken.
+        /// Whether the default was used.
         took_default: bool,
     },
 }
@@ -100,19 +100,19 @@ impl InteractionState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum CancelReason {
-    /// A caller asked.
+    /// A caller requested it.
     Requested {
-        /// Who.
+        /// Who requested it.
         by: Principal,
-        /// What they gave as the reason.
+        /// The reason given, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The command got a line of input by another way.
+    /// The command received a line of input by another way.
     AnsweredElsewhere,
-    /// The command that waited has ended.
+    /// The waiting command has ended.
     ExecutionEnded,
-    /// The session it was asked in ended.
+    /// The session it belongs to has ended.
     SessionEnded,
     /// The engine shuts down.
     Shutdown,
@@ -134,16 +134,16 @@ impl fmt::Display for CancelReason {
     }
 }
 
-/// What whoever waits for an answer is told.
+/// The outcome for a waiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InteractionOutcome {
-    /// The answer, as it was taken (`yes` may have become `y`); empty for a secret that went
-    /// into an execution, which is not kept.
+    /// The answer, normalised (`yes` may have become `y`); empty for a secret that was written to
+    /// an execution, which is not kept.
     Answered(String),
-    /// Nobody answered in time: the default was taken.
+    /// No answer arrived in time: the default was used.
     Default(String),
-    /// Nobody will answer.
+    /// It was cancelled.
     Cancelled(CancelReason),
-    /// Nobody answered in time, and there is no default.
+    /// No answer arrived in time, and there is no default.
     TimedOut,
 }

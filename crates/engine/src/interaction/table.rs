@@ -18,32 +18,33 @@ use super::state::{
 use super::validate::parse_yes_no;
 use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse, CONSENT_S};
 
-/// The most interactions open in one session at a time.
+/// The most open interactions of one session.
 pub const MAX_OPEN: usize = 32;
-/// The most interactions open at a time in all.
+/// The most open interactions in total.
 pub const MAX_OPEN_TOTAL: usize = 1_024;
-/// Ended interactions that are remembered for one session; the oldest goes first.
+/// Ended interactions kept for one session; the oldest is dropped first.
 pub const MAX_ENDED: usize = 64;
-/// Ended interactions that are remembered in all.
+/// Ended interactions kept in total.
 pub const MAX_ENDED_TOTAL: usize = 1_024;
 
-/// One moment on both clocks.
+/// The same moment on the wall clock and the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockSnapshot {
-    /// For people.
+    /// The wall clock, for people.
     pub at: Timestamp,
-    /// For deadlines.
+    /// The monotonic clock, for deadlines.
     pub instant: Instant,
 }
 
-/// One line for a command's input; what became of it is told by [`InteractionTable::finish_delivery`].
+/// One line to write to a command's input; its result is reported with
+/// [`InteractionTable::finish_delivery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerDelivery {
-    /// Whose answer it is.
+    /// The interaction.
     pub id: InteractionId,
-    /// Whose input.
+    /// The execution whose input receives it.
     pub execution: ExecutionId,
-    /// From whom.
+    /// Who answered.
     pub by: Principal,
     /// The line, without its newline.
     pub line: String,
@@ -62,18 +63,18 @@ struct InteractionRecord {
     deadline: Instant,
     claim: Option<AnswerClaim>,
     outcome: Option<InteractionOutcome>,
-    /// Whether the consent it gave was used.
+    /// Whether its approval was consumed.
     consumed: bool,
 }
 
-/// An answer on its way into a command.
+/// An answer that is being delivered to a command.
 #[derive(Debug)]
 struct AnswerClaim {
     by: Principal,
     value: String,
-    /// Whether it is the default, taken for want of an answer.
+    /// Whether it is the default, used for lack of an answer.
     default: bool,
-    /// What ends the interaction if the answer does not arrive.
+    /// What ends the interaction if the delivery fails.
     fallback: Option<CancelReason>,
 }
 
@@ -81,7 +82,7 @@ impl InteractionTable {
     /// Opens an interaction.
     ///
     /// # Errors
-    /// What [`Question`] forbids, and [`InteractionError::TooMany`].
+    /// An invalid question, and [`InteractionError::TooMany`].
     pub fn open(
         &mut self,
         now: ClockSnapshot,
@@ -113,7 +114,7 @@ impl InteractionTable {
         Ok(interaction)
     }
 
-    /// Whether a person agreed to this start within [`CONSENT_S`]; a yes holds once.
+    /// Whether a person approved this start within [`CONSENT_S`]; an approval is valid once.
     pub(crate) fn approval_status(
         &mut self,
         now: Timestamp,
@@ -135,7 +136,7 @@ impl InteractionTable {
             let changed =
                 approval.and_then(|then| subject.files.changed_since(&then.subject.files));
             match &record.interaction.state {
-                // It is about something else.
+                // It belongs to another request.
                 InteractionState::Open if changed.is_some() => {}
                 InteractionState::Open => return ApprovalStatus::Open(id),
                 InteractionState::Answered { at, .. } if record.is_yes() => {
@@ -161,7 +162,7 @@ impl InteractionTable {
         ApprovalStatus::None
     }
 
-    /// Takes an answer that suits the question: at once, or as a delivery to make first.
+    /// Accepts a valid answer: at once, or as a delivery to make first.
     ///
     /// # Errors
     /// [`InteractionError::NotFound`], [`InteractionError::Closed`],
@@ -182,8 +183,8 @@ impl InteractionTable {
         Ok(None)
     }
 
-    /// What became of a delivery. Where it failed and the time has run out meanwhile, the
-    /// answer is the default's delivery.
+    /// Reports the result of a delivery. Where it failed and the interaction has timed out
+    /// meanwhile, returns the delivery of the default.
     pub fn finish_delivery(
         &mut self,
         now: ClockSnapshot,
@@ -215,7 +216,7 @@ impl InteractionTable {
             .flatten()
     }
 
-    /// Gives one up; answers how it stands then.
+    /// Cancels an interaction; returns its state.
     ///
     /// # Errors
     /// As [`InteractionTable::answer`].
@@ -232,8 +233,7 @@ impl InteractionTable {
         Ok(interaction)
     }
 
-    /// Gives up every open one that is meant. A claimed one only once its answer has not
-    /// arrived.
+    /// Cancels every open interaction that matches. A claimed one only if its delivery fails.
     pub fn cancel_where(&mut self, matches: impl Fn(&Interaction) -> bool, reason: &CancelReason) {
         let ids: Vec<InteractionId> = self
             .open_records()
@@ -250,7 +250,7 @@ impl InteractionTable {
         }
     }
 
-    /// Passes the interactions of an execution on with it.
+    /// Moves the interactions of an execution to its new owner.
     pub fn transfer_to(&mut self, execution: ExecutionId, owner: &Owner) {
         for record in self.records.values_mut() {
             if record.interaction.question.execution == Some(execution) {
@@ -259,7 +259,7 @@ impl InteractionTable {
         }
     }
 
-    /// Ends what has run out of time; defaults for executions are to be delivered.
+    /// Times out interactions; returns the deliveries of defaults to executions.
     pub fn expire(&mut self, now: ClockSnapshot) -> Vec<AnswerDelivery> {
         let due: Vec<InteractionId> = self
             .open_records()
@@ -298,7 +298,7 @@ impl InteractionTable {
         self.records.get(&id).map(|record| &record.interaction)
     }
 
-    /// What whoever waits for it is told; none while it is open.
+    /// The outcome for a waiter; none while it is open.
     #[must_use]
     pub fn outcome(&self, id: InteractionId) -> Option<&InteractionOutcome> {
         self.records.get(&id)?.outcome.as_ref()
@@ -418,7 +418,7 @@ fn check_limit(open: usize, limit: usize) -> Result<(), InteractionError> {
     Err(InteractionError::TooMany { open, limit })
 }
 
-/// Whether two owners share what is counted per session.
+/// Whether two owners share the per-session limits.
 fn same_session(one: &Owner, other: &Owner) -> bool {
     one.principal == other.principal && one.session == other.session
 }

@@ -9,8 +9,8 @@ use crate::prompt::QuestionKind;
 /// Longest marker of an option, for example the `12` of `12) the blue one`.
 const MARKER_CHARS: usize = 3;
 
-/// What is taken for `value`: an option spelled as the question spells it, `y` for a `yes`
-/// where `y` is the option, the default for nothing. Relative paths start at `cwd`.
+/// Normalises `value`: an option as the question spells it, `y` for a `yes` where `y` is the
+/// option, the default for an empty value. Relative paths are resolved against `cwd`.
 pub(super) fn normalise(
     question: &Question,
     value: &str,
@@ -41,7 +41,7 @@ pub(super) fn normalise(
 }
 
 fn refusal(question: &Question, value: &str, allowed: &str) -> InteractionError {
-    /// Characters of a refused value that are told.
+    /// The most characters of a refused value that an error repeats.
     const EXCERPT_CHARS: usize = 64;
     let value = if question.secret {
         "(secret)".to_owned()
@@ -69,7 +69,7 @@ fn allowed(question: &Question) -> String {
     }
 }
 
-/// What a word means as an answer to yes or no.
+/// Parses a word as an answer to a yes-or-no question.
 pub(crate) fn parse_yes_no(word: &str) -> Option<bool> {
     match word.to_ascii_lowercase().as_str() {
         "y" | "yes" => Some(true),
@@ -121,7 +121,7 @@ fn split_marker(option: &str) -> Option<(&str, &str)> {
         .then_some((marker, text))
 }
 
-/// A command may be about to make the file: for it, the directory is enough.
+/// A command may be about to create the file: for an answer to it, an existing directory suffices.
 fn file(question: &Question, value: &str, cwd: Option<&Path>) -> Option<String> {
     if !question.options.is_empty() {
         return choice(question, value);

@@ -24,7 +24,7 @@ use crate::search::SentInput;
 const INLINE_BYTES: u64 = 256 * 1024;
 
 impl Engine {
-    /// What is on the screen now; of an ended session, what was on it last.
+    /// The current screen; of an ended session, the last one.
     ///
     /// # Errors
     /// [`Error::SessionNotFound`], [`Error::NoTerminal`], [`Error::Output`].
@@ -33,8 +33,8 @@ impl Engine {
         self.inner.with_screen(&entry, Screen::snapshot).await
     }
 
-    /// As [`Engine::screen`], for somebody whose own terminal is to show the same: bytes that
-    /// paint it, and the offset at which following goes on ([`Checkpoint::offset`]).
+    /// As [`Engine::screen`], for a client whose own terminal mirrors it: the bytes that paint it,
+    /// and the offset at which following continues ([`Checkpoint::offset`]).
     ///
     /// # Errors
     /// As [`Engine::screen`].
@@ -44,7 +44,7 @@ impl Engine {
         self.inner.with_screen(&entry, repaint).await
     }
 
-    /// Where its shell stands, as its marks tell.
+    /// The state of its shell, derived from the shell integration's markers.
     ///
     /// # Errors
     /// As [`Engine::screen`].
@@ -66,7 +66,7 @@ impl Engine {
     ) -> Result<TerminalPage, Error> {
         let entry = self.terminal(caller, id)?;
         let settings = self.inner.settings.terminal_view_bytes;
-        // In this order: what is finished has its end on disk.
+        // In this order: a finished execution has its whole output on disk.
         let finished = entry.is_finished();
         let window = ViewWindow {
             view_bytes: settings.min(TERMINAL_VIEW_MAX_BYTES),
@@ -75,7 +75,7 @@ impl Engine {
         };
         let journal = match entry.journal() {
             Ok(journal) => journal,
-            // Not born yet, or never: there is nothing.
+            // Not spawned yet, or never: there is no output.
             Err(Error::Output(ReadError::Missing { .. })) => return Ok(TerminalPage::empty()),
             Err(error) => return Err(error),
         };
@@ -86,10 +86,10 @@ impl Engine {
         Ok(read.await.map_err(|_| Error::Closing)??)
     }
 
-    /// Types: text, keys, pastes, bytes, as one write that no other gets into.
+    /// Sends input (text, keys, pastes, bytes) as one atomic write.
     ///
     /// # Errors
-    /// As [`Engine::screen`]; [`Error::LeaseChange`] when somebody else holds the lease,
+    /// As [`Engine::screen`]; [`Error::Leased`] when somebody else holds the lease,
     /// [`Error::ControlFailed`] when it has ended, [`Error::Argument`] beyond [`TYPING_BYTES`].
     pub async fn send_input(
         &self,
@@ -129,10 +129,10 @@ impl Engine {
         })
     }
 
-    /// Gives the terminal a new size; with the lease it is typed with, where somebody holds one.
+    /// Resizes the terminal; needs the writer's lease, where somebody holds one.
     ///
     /// # Errors
-    /// As [`Engine::send_input`]; [`Error::Argument`] for a size that none can have.
+    /// As [`Engine::send_input`]; [`Error::Argument`] for an invalid size.
     pub async fn resize_terminal(
         &self,
         caller: &Caller,
@@ -146,8 +146,8 @@ impl Engine {
         forward_command(&entry, ControlCommand::Resize(size)).await
     }
 
-    /// Takes the writer's lease; with `take_over` also from somebody who holds it. `name` says
-    /// to others who it is, in at most [`LEASE_NAME_BYTES`].
+    /// Acquires the writer's lease; with `take_over` also from its holder. `name` identifies the
+    /// holder to others, in at most [`LEASE_NAME_BYTES`].
     ///
     /// # Errors
     /// As [`Engine::send_input`].
@@ -169,7 +169,7 @@ impl Engine {
         lease::acquire(&entry, holder, take_over)
     }
 
-    /// Who holds the writer's lease, if anybody.
+    /// The holder of the writer's lease, if any.
     ///
     /// # Errors
     /// As [`Engine::screen`].
@@ -190,7 +190,7 @@ impl Engine {
         Ok(TerminalEvents::new(self.terminal(caller, id)?, from))
     }
 
-    /// The session a caller means, if it may see it.
+    /// The session with this id, if the caller may see it.
     pub(crate) fn terminal(
         &self,
         caller: &Caller,

@@ -11,20 +11,20 @@ use super::checkpoint_store;
 use super::timeline::{TerminalChange, TerminalChangeKind, Timeline};
 use crate::error::Error;
 
-/// A screen, parsed up to where it stands.
+/// A screen, parsed up to an offset of the journal.
 #[derive(Debug)]
 pub(crate) struct CachedScreen {
     dir: PathBuf,
     nonce: Option<String>,
     pub(super) screen: Screen,
-    /// Turns that lie ahead of it, and the number of the first that was not taken over yet.
+    /// Terminal changes beyond its offset, and the number of the first one not taken over yet.
     pending: VecDeque<TerminalChange>,
     next_index: u64,
-    /// Where the checkpoint on disk stands.
+    /// The offset of the checkpoint on disk.
     checkpoint_offset: Option<u64>,
 }
 
-/// What a terminal began with.
+/// The initial state of a terminal.
 #[derive(Debug, Clone)]
 pub(super) struct ScreenOrigin {
     pub(super) dir: PathBuf,
@@ -50,20 +50,20 @@ impl CachedScreen {
         Ok(cached)
     }
 
-    /// Takes over turns that happened meanwhile.
+    /// Takes over the terminal changes since the last call.
     pub(super) fn sync_timeline(&mut self, timeline: &Timeline) {
         let (new, next) = timeline.since(self.next_index);
         self.pending.extend(new);
         self.next_index = next;
     }
 
-    /// Where it stands.
+    /// The offset up to which it is parsed.
     pub(super) fn offset(&self) -> u64 {
         self.screen.offset()
     }
 
-    /// Brings it nearer to `end`, by about so many bytes; false when it is there or nothing
-    /// more can be read.
+    /// Parses about this many bytes towards `end`; false when it is there or nothing more can be
+    /// read.
     pub(super) fn advance(
         &mut self,
         journal: &Journal,
@@ -95,14 +95,14 @@ impl CachedScreen {
         Ok(self.offset() > at)
     }
 
-    /// Bytes that are no output of the terminal.
+    /// Skips bytes that are missing from the output.
     fn skip_gap(&mut self, offset: u64) {
         if offset > self.offset() {
             self.screen.skip_to(offset);
         }
     }
 
-    /// Takes bytes in, and turns between them.
+    /// Parses bytes, and applies the terminal changes between them.
     fn feed(&mut self, mut bytes: &[u8], end: u64) {
         while !bytes.is_empty() {
             self.apply_due(end);
@@ -115,7 +115,7 @@ impl CachedScreen {
         }
     }
 
-    /// Goes on at `offset`, by a checkpoint that reaches so far where there is one.
+    /// Continues at `offset`, from a checkpoint at or before it where there is one.
     pub(super) fn skip_to(&mut self, offset: u64) {
         let checkpoint = restore(&self.dir, self.nonce.as_deref());
         if let Some(checkpoint) = checkpoint.filter(|it| it.offset() > self.offset()) {
@@ -128,7 +128,7 @@ impl CachedScreen {
         self.apply_skipped();
     }
 
-    /// Behind a jump: only the last size counts.
+    /// After a skip, only the last size counts.
     fn apply_skipped(&mut self) {
         let at = self.offset();
         let mut last = None;
@@ -142,7 +142,7 @@ impl CachedScreen {
         }
     }
 
-    /// Carries out the turns that are due where it stands.
+    /// Applies the terminal changes at its offset.
     fn apply_due(&mut self, end: u64) {
         while let Some(change) = self.pending.front().copied() {
             let at = self.offset();
@@ -151,7 +151,7 @@ impl CachedScreen {
             }
             match change.kind {
                 TerminalChangeKind::Resized(size) => self.resize(size),
-                // Until something follows, the last screen of the attempt stays.
+                // Until output follows, the last screen of the attempt stays.
                 TerminalChangeKind::AttemptEnded if end <= at && self.pending.len() == 1 => return,
                 TerminalChangeKind::AttemptEnded => self.reset_terminal(),
             }
@@ -165,18 +165,18 @@ impl CachedScreen {
         }
     }
 
-    /// A new terminal of the same size, at the same place.
+    /// Replaces the terminal with a new one of the same size, at the same offset.
     fn reset_terminal(&mut self) {
         let nonce = self.nonce.as_deref();
         self.screen = Screen::starting_at(self.offset(), self.screen.size(), nonce);
     }
 
-    /// How far the checkpoint on disk is behind.
+    /// How many bytes the checkpoint on disk is behind.
     pub(super) fn unstored_bytes(&self) -> u64 {
         self.offset() - self.checkpoint_offset.unwrap_or(0).min(self.offset())
     }
 
-    /// Leaves a checkpoint, unless there is the same already.
+    /// Stores a checkpoint, unless an identical one exists.
     pub(super) fn store(&mut self) {
         if self.checkpoint_offset == Some(self.offset()) {
             return;

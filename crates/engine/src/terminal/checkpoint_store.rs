@@ -7,13 +7,13 @@ use std::path::Path;
 
 use ostler_terminal::Checkpoint;
 
-/// The file in an execution's directory.
+/// The checkpoint file in an execution's directory.
 pub(crate) const CHECKPOINT_FILE: &str = "screen";
-/// What it is called until it is whole.
+/// Its temporary name during a write.
 const UNFINISHED_FILE: &str = "screen.new";
 const PRIVATE: u32 = 0o600;
 
-/// The checkpoint of this execution; none where there is none, or none that can be read.
+/// The checkpoint of this execution; none where it is absent or unreadable.
 pub(super) fn read(dir: &Path) -> Option<Checkpoint> {
     let file = File::open(dir.join(CHECKPOINT_FILE)).ok()?;
     let read = serde_json::from_reader(BufReader::new(file));

@@ -14,8 +14,8 @@ use crate::driver::{DriverCommand, InputWrite, WriteKind};
 use crate::engine_inner::EngineInner;
 use crate::execution::ExecutionHandle;
 
-/// Types the answer to a question in that ended at an offset. It is nobody's input and no
-/// event.
+/// Writes the reply to a terminal query that ended at an offset. It is not attributed to anybody
+/// and is no event.
 pub(crate) async fn send_report(
     core: Arc<EngineInner>,
     entry: Arc<ExecutionHandle>,
@@ -53,7 +53,7 @@ pub(crate) async fn send_report(
         .await
         .is_ok()
     {
-        // It may have ended meanwhile; then nobody waits for the answer.
+        // It may have ended meanwhile; then nobody waits for the reply.
         let _ended = written.await.is_err();
     }
 }

@@ -12,24 +12,24 @@ use crate::driver::wait;
 use crate::error::Error;
 use crate::execution::{ExecutionHandle, LiveState, OutputWatchGuard};
 
-/// Bytes read at once for one listener.
+/// Bytes read at once for one subscriber.
 const LISTEN_BYTES: u64 = 64 * 1024;
 
-/// What happens in a session.
+/// An event of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TerminalEvent {
     /// Output.
     Output {
         /// The offset of its first byte.
         offset: u64,
-        /// As it came.
+        /// The bytes, unmodified.
         data: Vec<u8>,
     },
-    /// Output that was dropped before it could be told.
+    /// Output that was dropped before it could be delivered.
     Gap {
-        /// The first byte gone.
+        /// Offset of the first missing byte.
         from: u64,
-        /// The first byte after it.
+        /// Offset of the first byte after it.
         to: u64,
     },
     /// It ended; the last event.
@@ -43,20 +43,20 @@ pub struct TerminalEvents {
     live: watch::Receiver<LiveState>,
     from: Cursor,
     stage: EventStage,
-    /// Read and not told yet.
+    /// Events that were read and not delivered yet.
     queued: VecDeque<TerminalEvent>,
     _watch: OutputWatchGuard,
 }
 
 #[derive(Debug)]
 enum EventStage {
-    /// Its journal is not there yet.
+    /// Its journal does not exist yet.
     NotStarted,
     /// There may be more output.
     Output(Reader),
-    /// Only the end is to come.
+    /// Only the end remains.
     Exit,
-    /// Everything was told.
+    /// Everything was delivered.
     Done,
 }
 
@@ -102,7 +102,7 @@ impl TerminalEvents {
         }
     }
 
-    /// Where the next event's output begins: to go on there later.
+    /// The position at which the next event's output begins, to continue there later.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         match self.queued.front() {
@@ -153,7 +153,7 @@ impl TerminalEvents {
     }
 }
 
-/// Until the engine lets go of it while it runs on.
+/// Resolves when the engine shuts down while the execution continues.
 async fn released(live: &mut watch::Receiver<LiveState>) {
     let is_released = |live: &LiveState| live.driver_done && !live.state.is_finished();
     if live.wait_for(is_released).await.is_err() {

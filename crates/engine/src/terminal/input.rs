@@ -5,27 +5,26 @@ use ostler_terminal::{InputPiece, Modes, encode};
 use super::LeaseId;
 use crate::search::SentInput;
 
-/// The most bytes one typing may come to.
+/// The most bytes of one input.
 pub const TYPING_BYTES: usize = 4 * 1024 * 1024;
 
-/// Something to type: one atomic write.
+/// Input to a terminal: one atomic write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TerminalInput {
-    /// In order.
+    /// The pieces, in order.
     pub pieces: Vec<InputPiece>,
-    /// Whose lease it is typed with; none where nobody holds one.
+    /// The writer's lease; none where nobody holds one.
     pub lease: Option<LeaseId>,
 }
 
-/// What became of it.
+/// The result of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalInputResult {
-    /// Bytes that were to be written.
+    /// Bytes of the input.
     pub bytes: u64,
-    /// Bytes the terminal took; fewer when the program does not read.
+    /// Bytes the terminal accepted; fewer when the program does not read.
     pub accepted: u64,
-    /// What a reply is told from, for
-    /// [`WaitFor::PatternAfterInput`](crate::WaitFor::PatternAfterInput).
+    /// Identifies the input for [`WaitFor::PatternAfterInput`](crate::WaitFor::PatternAfterInput).
     pub input: SentInput,
 }
 
@@ -37,8 +36,7 @@ const ALL_MODES: Modes = Modes {
     mouse: true,
 };
 
-/// The bytes of what is typed, where the terminal's modes do not matter; text never asks for
-/// them.
+/// The bytes of an input that does not depend on the terminal's modes; text never does.
 pub(super) fn mode_independent_bytes(pieces: &[InputPiece]) -> Option<Vec<u8>> {
     let bytes = encode(pieces, Modes::default());
     let simple = |piece: &InputPiece| matches!(piece, InputPiece::Text(_) | InputPiece::Raw(_));

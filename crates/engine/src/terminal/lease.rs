@@ -17,21 +17,21 @@ use crate::execution::ExecutionHandle;
 pub const LEASE_NAME_BYTES: usize = 256;
 /// Random bytes of a lease's id.
 const ID_BYTES: usize = 16;
-/// Changes that wait to be put on record; beyond them the oldest go unrecorded.
+/// Changes that wait to be recorded; beyond them the oldest are dropped.
 const CHANGES: usize = 64;
 
-/// Who holds a lease.
+/// The holder of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseHolder {
-    /// On whose behalf.
+    /// The principal it is held for.
     pub principal: Principal,
-    /// In words, for others: `ostler attach on pts/3`.
+    /// A name for people: `ostler attach on pts/3`.
     pub name: String,
-    /// Since when.
+    /// When it was acquired.
     pub since: Timestamp,
 }
 
-/// Names one lease; unguessable.
+/// The id of one lease; unguessable.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct LeaseId(String);
 
@@ -49,13 +49,13 @@ impl LeaseId {
 }
 
 impl std::fmt::Debug for LeaseId {
-    /// Without the id: it is what lets type.
+    /// Without the id, which is a capability.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("LeaseId(..)")
     }
 }
 
-/// A lease; handed back when dropped.
+/// A lease; released when dropped.
 #[derive(Debug)]
 pub struct Lease {
     entry: Arc<ExecutionHandle>,
@@ -64,13 +64,13 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// What to type with.
+    /// The id to send input with.
     #[must_use]
     pub const fn id(&self) -> &LeaseId {
         &self.id
     }
 
-    /// Until somebody else took it over; answers who. Cancel safe.
+    /// Waits until another client takes it over; returns the new holder. Cancel safe.
     pub async fn wait_takeover(&mut self) -> LeaseHolder {
         if let Ok(new_holder) = self.takeover.wait_for(Option::is_some).await
             && let Some(new_holder) = new_holder.clone()
@@ -90,14 +90,14 @@ impl Drop for Lease {
     }
 }
 
-/// The lease of one execution.
+/// The writer's lease of one execution.
 #[derive(Debug, Default)]
 pub(crate) struct WriterLease(Mutex<WriterLeaseState>);
 
 #[derive(Debug, Default)]
 struct WriterLeaseState {
     active: Option<ActiveLease>,
-    /// What the driver has not put on record yet, oldest first.
+    /// The changes that the driver has not recorded yet, oldest first.
     changes: VecDeque<Option<Principal>>,
 }
 
@@ -122,7 +122,7 @@ impl WriterLease {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether something may be typed with this lease, or with none.
+    /// Whether input is allowed with this lease, or with none.
     pub(crate) fn check(&self, id: ExecutionId, lease: Option<&LeaseId>) -> Result<(), Error> {
         match &self.lock().active {
             Some(active) if lease != Some(&active.id) => Err(leased_error(id, &active.holder)),
@@ -158,7 +158,7 @@ impl WriterLease {
         Ok(receiver)
     }
 
-    /// Whether it was this one that was held.
+    /// Releases the lease; returns whether this one was held.
     fn release(&self, id: &LeaseId) -> bool {
         let mut inner = self.lock();
         let was_active = inner.active.take_if(|held| held.id == *id).is_some();
@@ -168,12 +168,12 @@ impl WriterLease {
         was_active
     }
 
-    /// An engine before this one was gone before a lease was handed back.
+    /// Records that an earlier engine ended before a lease was released.
     pub(crate) fn record_orphaned(&self) {
         self.lock().record_change(None);
     }
 
-    /// The next change that is not on record yet.
+    /// The next change that is not recorded yet.
     pub(crate) fn next_change(&self) -> Option<Option<Principal>> {
         self.lock().changes.pop_front()
     }
@@ -192,7 +192,7 @@ fn leased_error(id: ExecutionId, holder: &LeaseHolder) -> Error {
     }
 }
 
-/// Takes the lease of an execution.
+/// Acquires the lease of an execution.
 pub(crate) fn acquire(
     entry: &Arc<ExecutionHandle>,
     holder: LeaseHolder,

@@ -8,37 +8,37 @@ pub const TERMINAL_VIEW_MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// The longest character of UTF-8, in bytes.
 const CHARACTER_BYTES: u64 = 4;
 
-/// What of the raw output is asked for.
+/// Selects a part of the raw output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TerminalPageQuery {
     /// The first byte, counted from the session's start; none begins at the oldest byte of
     /// the view.
     pub offset: Option<u64>,
-    /// The most bytes, and at least one whole character where there is one; none takes all of
-    /// the view, 0 only tells the offsets.
+    /// The most bytes, and at least one whole character where there is one; none takes the whole
+    /// view, 0 only returns the offsets.
     pub limit: Option<u64>,
 }
 
-/// A piece of raw output: ANSI sequences as they came, never cut within a UTF-8 character
-/// while more can come.
+/// A chunk of raw output: ANSI sequences unmodified, never cut within a UTF-8 character while more
+/// can follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalPage {
     /// The bytes.
     pub data: Vec<u8>,
     /// The offset of the first byte of `data`.
     pub offset: u64,
-    /// The offset to ask for next.
+    /// The offset to request next.
     pub next_offset: u64,
-    /// The oldest offset the view reaches back to.
+    /// The oldest offset of the view.
     pub start_offset: u64,
-    /// The newest: the session's output length.
+    /// The newest offset: the session's output length.
     pub end_offset: u64,
     /// Whether `offset` lay below `start_offset` and was moved there.
     pub truncated: bool,
 }
 
 impl TerminalPage {
-    /// Of a session that has not printed.
+    /// The page of a session without output.
     pub(super) const fn empty() -> Self {
         Self {
             data: Vec::new(),
@@ -51,14 +51,14 @@ impl TerminalPage {
     }
 }
 
-/// What a view reaches over.
+/// The range of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ViewWindow {
     /// The most bytes.
     pub(super) view_bytes: u64,
     /// The end of the newest range that is known to be dropped.
     pub(super) dropped_to: u64,
-    /// Whether nothing follows what is there.
+    /// Whether no output can follow.
     pub(super) finished: bool,
 }
 
@@ -91,8 +91,8 @@ pub(super) fn read(
     Ok(page)
 }
 
-/// Takes so many bytes and what a character may have beyond them; true where what follows is
-/// gone.
+/// Reads this many bytes and the rest of a character beyond them; true where the following bytes
+/// are gone.
 fn fill(page: &mut TerminalPage, journal: &Journal, limit: u64) -> Result<bool, ReadError> {
     let target = limit.saturating_add(CHARACTER_BYTES - 1);
     loop {
@@ -114,7 +114,7 @@ fn fill(page: &mut TerminalPage, journal: &Journal, limit: u64) -> Result<bool, 
             if have > 0 {
                 return Ok(true);
             }
-            // It was dropped just now.
+            // It was dropped during the read.
             page.truncated = true;
             page.offset = gap.to;
             page.start_offset = page.start_offset.max(gap.to);
@@ -129,13 +129,13 @@ fn fill(page: &mut TerminalPage, journal: &Journal, limit: u64) -> Result<bool, 
     }
 }
 
-/// How many of the bytes go into a page of `limit`: whole characters, and where the first is
-/// longer than the limit, that one. Unless nothing follows, one that is not complete waits.
+/// How many of the bytes fit a page of `limit`: whole characters, and where the first is longer
+/// than the limit, that one. An incomplete character is held back unless nothing follows.
 fn whole_chars_len(bytes: &[u8], limit: u64, complete: bool) -> usize {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let limit = limit.min(bytes.len());
     let from = limit.saturating_sub(3);
-    // Only a character that begins just before the limit can reach over it.
+    // Only a character that begins just before the limit can exceed it.
     let is_lead_byte = |index: &usize| bytes[*index] >= 0xC0;
     let Some(last) = (from..limit).rev().find(is_lead_byte) else {
         return limit;
@@ -149,8 +149,7 @@ fn whole_chars_len(bytes: &[u8], limit: u64, complete: bool) -> usize {
     }
 }
 
-/// The length of the first character, or of bytes that are none; 0 where the rest of it may
-/// still come.
+/// The length of the first character, or of invalid bytes; 0 where the rest of it may still arrive.
 fn char_len(bytes: &[u8], complete: bool) -> usize {
     let longest = bytes.len().min(4);
     let bytes = &bytes[..longest];

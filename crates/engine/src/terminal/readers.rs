@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::execution::ExecutionHandle;
 
-/// Executions whose journal stays open for readers, over all; each takes three descriptors.
+/// The most executions with open journals; each takes three descriptors.
 const OPEN_READERS: usize = 16;
 
-/// Those whose files are open, the one looked at last at the end.
+/// The executions with open journals, the most recently used at the end.
 #[derive(Debug, Default)]
 pub(crate) struct OpenReaders(Mutex<VecDeque<Weak<ExecutionHandle>>>);
 
 impl OpenReaders {
-    /// Keeps the files of this one open; the one looked at longest ago is closed for it. They
-    /// are closed too when nobody watches it any more, when output is dropped, and with its
+    /// Keeps the files of this one open; those of the least recently used one are closed for it.
+    /// They are also closed when nobody watches it any more, when output is dropped, and with its
     /// end.
     pub(crate) fn keep_open(&self, entry: &Arc<ExecutionHandle>) {
         if !entry.open_reader() {

@@ -17,24 +17,24 @@ use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 
-/// How long a parse may take, in milliseconds: output can be made to be slow. The rest is
-/// passed over.
+/// The longest time of a parse, in milliseconds: output can be crafted to be slow. The rest is
+/// skipped.
 pub const SCREEN_CATCH_UP_MS: u64 = 15_000;
-/// Screens that are kept in memory, over all executions.
+/// The most screens in memory, over all executions.
 pub const SCREENS_LIVE: usize = 64;
-/// The most output a screen is parsed from at once, in bytes; what lies further back is passed
-/// over, and the screen says so.
+/// The most output that a screen is parsed from at once, in bytes; older output is skipped, and the
+/// screen says so.
 pub const SCREEN_CATCH_UP_BYTES: u64 = 128 * 1024 * 1024;
-/// The same before output is dropped while a command runs, when nobody may be kept waiting.
+/// The same before output of a running command is dropped, when nothing may be delayed for long.
 pub const SCREEN_UPKEEP_BYTES: u64 = 16 * 1024 * 1024;
-/// Output up to so many bytes is parsed in place; more on a thread of its own.
+/// Output up to this many bytes is parsed in place; more on a separate thread.
 const INLINE_BYTES: u64 = 256 * 1024;
-/// Output that is parsed before anybody looks whether it is still wanted.
+/// Output that is parsed between two checks for cancellation.
 const SLICE_BYTES: u64 = 1024 * 1024;
-/// Output a checkpoint is worth at shutdown.
+/// The amount of parsed output from which shutdown stores a checkpoint.
 const CHECKPOINT_MIN_BYTES: u64 = 256 * 1024;
 
-/// Which screens are in memory, the one looked at last at the end.
+/// The screens in memory, the most recently used at the end.
 #[derive(Debug, Default)]
 pub(crate) struct ScreenCache(Mutex<VecDeque<Weak<ExecutionHandle>>>);
 
@@ -43,7 +43,7 @@ impl ScreenCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that it was looked at; answers those that must go.
+    /// Marks a screen as used; returns those to evict.
     fn touch(&self, entry: &Arc<ExecutionHandle>) -> Vec<Arc<ExecutionHandle>> {
         let mut live = self.lock();
         live.retain(|it| it.strong_count() > 0 && it.as_ptr() != Arc::as_ptr(entry));
@@ -57,12 +57,12 @@ impl ScreenCache {
     }
 }
 
-/// How far a screen is brought.
+/// The target of a catch-up.
 #[derive(Debug, Clone, Copy)]
 struct CatchUpTarget {
-    /// From at most so many bytes.
+    /// Parse at most this many bytes.
     max_bytes: u64,
-    /// To this offset, or the end of what there is.
+    /// Up to this offset, or the journal's end.
     until: u64,
 }
 
@@ -82,12 +82,11 @@ impl CatchUpTarget {
     }
 }
 
-/// A screen that nobody else looks at.
+/// A screen, locked for this caller.
 type ScreenGuard = OwnedMutexGuard<Option<Box<CachedScreen>>>;
 
 impl EngineInner {
-    /// Lets `inspect` see the screen as it is now. Those who look at one screen at the same time
-    /// share the parse.
+    /// Runs `inspect` on the current screen. Concurrent callers for one screen share the parse.
     pub(crate) async fn with_screen<T>(
         &self,
         entry: &Arc<ExecutionHandle>,
@@ -104,8 +103,8 @@ impl EngineInner {
         }
     }
 
-    /// Lets `inspect` see the screen as it was at `end`, and not later; none where that cannot be
-    /// told any more. A screen that was looked at since is parsed once more, beside it.
+    /// Runs `inspect` on the screen as it was at `end`, and not later; none where that is no longer
+    /// available. A cached screen beyond it is parsed again, in a separate copy.
     pub(crate) async fn with_screen_at<T>(
         &self,
         entry: &Arc<ExecutionHandle>,
@@ -126,8 +125,8 @@ impl EngineInner {
         Ok(cached.map(|seat| inspect(&seat.screen)))
     }
 
-    /// Output is about to be dropped: brings the screen up and leaves a checkpoint, from at
-    /// most `max_bytes` bytes.
+    /// Before output is dropped: catches the screen up and stores a checkpoint, parsing at most
+    /// `max_bytes` bytes.
     pub(crate) async fn checkpoint_screen(&self, entry: &Arc<ExecutionHandle>, max_bytes: u64) {
         if terminal_size(entry).is_none() {
             return;
@@ -167,7 +166,7 @@ impl EngineInner {
         }
     }
 
-    /// The engine ends: what took long to parse is left for the next one.
+    /// At shutdown, stores what took long to parse for the next engine.
     pub(crate) fn store_checkpoints(&self) {
         for entry in self.screen_cache.all() {
             if let Ok(mut guard) = entry.screen.try_lock()
@@ -217,7 +216,7 @@ impl EngineInner {
     }
 }
 
-/// The size a terminal began with; none where there is no terminal.
+/// The initial size of a terminal; none where there is no terminal.
 pub(super) fn terminal_size(entry: &ExecutionHandle) -> Option<TermSize> {
     match entry.spec.io {
         Io::Pty { size } => Some(size),
@@ -231,7 +230,7 @@ async fn open_screen(
 ) -> Result<ScreenGuard, Error> {
     let size = terminal_size(entry).ok_or(Error::NoTerminal { id: entry.id })?;
     let entry = Arc::clone(entry);
-    // Whoever asked may go; what was begun is not lost.
+    // The caller may go; the parse is not lost.
     let opened = tokio::task::spawn_blocking(move || {
         let shell = entry.spec.shell.as_ref();
         let origin = ScreenOrigin {
@@ -245,7 +244,7 @@ async fn open_screen(
     opened.await.map_err(|_| Error::Closing)?
 }
 
-/// None while it is not born, or where it never was.
+/// None while it is not spawned, or never was.
 fn journal(entry: &ExecutionHandle) -> Result<Option<Journal>, Error> {
     match entry.journal() {
         Ok(journal) => Ok(Some(journal)),
@@ -254,7 +253,7 @@ fn journal(entry: &ExecutionHandle) -> Result<Option<Journal>, Error> {
     }
 }
 
-/// Parses about [`SLICE_BYTES`] on a thread of its own.
+/// Parses about [`SLICE_BYTES`] on a separate thread.
 async fn parse_slice(
     journal: Journal,
     mut guard: ScreenGuard,
@@ -270,8 +269,8 @@ async fn parse_slice(
     parsed.await.map_err(|_| Error::Closing)?
 }
 
-/// A screen nobody looked at for longest: its checkpoint stays. One that somebody looks at
-/// right now comes back by itself.
+/// Drops the least recently used screen; its checkpoint stays. One that is in use right now is
+/// added again.
 fn evict(entry: &ExecutionHandle) {
     if let Ok(mut guard) = entry.screen.try_lock()
         && let Some(mut cached) = guard.take()

@@ -11,35 +11,35 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ostler_journal::{ReadError, read_events};
 use ostler_model::{Event, EventRecord, TermSize};
 
-/// Turns of one execution in memory; older ones are read from its events.
+/// The most changes of one execution in memory; older ones are read from its events.
 const TIMELINE_MAX: usize = 1_024;
 
-/// One thing that happened to a terminal at an offset.
+/// One change of a terminal at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TerminalChange {
     pub(crate) offset: u64,
     pub(crate) kind: TerminalChangeKind,
 }
 
-/// What can happen.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TerminalChangeKind {
-    /// It has this size now.
+    /// It was resized.
     Resized(TermSize),
-    /// Its program ended; what is printed after that is the next attempt's, on a new terminal.
+    /// Its program ended; output after that belongs to the next attempt, on a new terminal.
     AttemptEnded,
 }
 
-/// The turns of one execution.
+/// The terminal changes of one execution.
 #[derive(Debug)]
 pub(crate) struct Timeline(Mutex<TimelineState>);
 
 #[derive(Debug)]
 struct TimelineState {
     changes: VecDeque<TerminalChange>,
-    /// The number of the list's first.
+    /// The number of the first change in memory.
     first: u64,
-    /// Whether the list holds all there were.
+    /// Whether every change is in memory.
     complete: bool,
     /// The end of the newest range of output that was dropped.
     dropped_to: u64,
@@ -78,12 +78,12 @@ fn change_of(record: &EventRecord) -> Option<TerminalChange> {
 }
 
 impl Timeline {
-    /// Of an execution that begins.
+    /// The timeline of a new execution.
     pub(crate) const fn new() -> Self {
         Self::with_complete(true)
     }
 
-    /// Of one whose events are on disk.
+    /// The timeline of an execution whose events are on disk.
     pub(crate) const fn on_disk() -> Self {
         Self::with_complete(false)
     }
@@ -101,7 +101,7 @@ impl Timeline {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what an earlier engine recorded.
+    /// Loads the events that an earlier engine recorded.
     pub(crate) fn load(&self, records: &[EventRecord]) {
         let mut inner = self.lock();
         for record in records {
@@ -109,7 +109,7 @@ impl Timeline {
         }
     }
 
-    /// As [`Timeline::load`], only what was dropped.
+    /// As [`Timeline::load`], only the dropped ranges.
     pub(crate) fn load_dropped(&self, records: &[EventRecord]) {
         let mut inner = self.lock();
         for record in records.iter().filter(|it| change_of(it).is_none()) {
@@ -117,14 +117,14 @@ impl Timeline {
         }
     }
 
-    /// Takes in what was just recorded. A size is known before it is recorded.
+    /// Applies a recorded event. A size is known before it is recorded.
     pub(crate) fn apply(&self, record: &EventRecord) {
         if !matches!(record.event, Event::Resized { .. }) {
             self.lock().apply(record);
         }
     }
 
-    /// The terminal is about to take a new size; where it could not, it is told the former.
+    /// The terminal is about to be resized; on failure, called again with the former size.
     pub(crate) fn resize(&self, offset: u64, size: TermSize) {
         let kind = TerminalChangeKind::Resized(size);
         self.lock().push(TerminalChange { offset, kind });
@@ -135,12 +135,12 @@ impl Timeline {
         self.lock().dropped_to = offset;
     }
 
-    /// Where the newest contiguous output can begin at the earliest.
+    /// The earliest offset at which the newest contiguous output can begin.
     pub(crate) fn dropped_to(&self) -> u64 {
         self.lock().dropped_to
     }
 
-    /// What came from this number on, and the number to ask for next.
+    /// The changes from this number on, and the number to request next.
     pub(crate) fn since(&self, number: u64) -> (Vec<TerminalChange>, u64) {
         let inner = self.lock();
         let known = usize::try_from(number.saturating_sub(inner.first)).unwrap_or(usize::MAX);
@@ -148,7 +148,7 @@ impl Timeline {
         (new, inner.first + inner.changes.len() as u64)
     }
 
-    /// All of them, those that are only on disk included.
+    /// Every change, those on disk included.
     pub(crate) fn all(&self, dir: &Path) -> Result<(Vec<TerminalChange>, u64), ReadError> {
         let (known, next) = self.since(0);
         if self.lock().complete {
