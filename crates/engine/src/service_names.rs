@@ -4,15 +4,15 @@ use std::path::Path;
 
 use ostler_model::Command;
 
-/// Characters of the longest name.
+/// The longest name, in characters.
 pub(crate) const NAME_CHARS: usize = 63;
-/// What a service is called where nothing better is known.
+/// The name of a service where nothing better is known.
 const FALLBACK: &str = "service";
 
-/// Whether a name can be one.
+/// Validates a name.
 ///
 /// # Errors
-/// What is allowed.
+/// The rule for names, as text.
 pub(crate) fn check(name: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let fits = name.len() <= NAME_CHARS
@@ -27,8 +27,8 @@ pub(crate) fn check(name: &str) -> Result<(), String> {
     ))
 }
 
-/// What to call a service nobody named: after the framework, else after its program, with a
-/// number where that is taken.
+/// Chooses a name for an unnamed service: that of the framework, else of its program, with a number
+/// where it is taken.
 pub(crate) fn choose(
     detected: Option<&str>,
     command: &Command,
@@ -50,7 +50,7 @@ pub(crate) fn choose(
     }
 }
 
-/// A name made of any text.
+/// Turns any text into a valid name.
 fn sanitize(text: &str) -> String {
     let replace = |c: char| {
         let c = c.to_ascii_lowercase();

@@ -12,10 +12,10 @@ use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 
-/// Names told with an unknown one.
+/// The most known names in the error about an unknown one.
 const KNOWN_NAMES: usize = 20;
 
-/// Services as one caller sees them.
+/// The services that one caller sees.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallerServices<'a> {
     core: &'a EngineInner,
@@ -32,39 +32,39 @@ impl<'a> CallerServices<'a> {
         }
     }
 
-    /// The same, seen from there.
+    /// The same, with names resolved in `scope`.
     pub(crate) const fn in_scope(self, scope: NameScope<'a>) -> Self {
         Self { scope, ..self }
     }
 
-    /// All of them, newest first.
+    /// All services, newest first.
     pub(crate) fn all(self) -> impl Iterator<Item = Arc<ExecutionHandle>> + 'a {
-        // Services are never summed up.
+        // Services are never summarized.
         let entries = self.core.registry.all_with(|_| false);
         entries.filter(move |entry| {
             entry.spec.lifetime.plan().is_some() && self.caller.can_access(&entry.owner())
         })
     }
 
-    /// Those that live, newest first.
+    /// The running services, newest first.
     pub(crate) fn living(self) -> impl Iterator<Item = Arc<ExecutionHandle>> + 'a {
         self.all().filter(|entry| !entry.is_finished())
     }
 
-    /// Those that share names with what the caller starts here, and live: each workspace has
-    /// names of its own.
+    /// The running services that share a namespace with what the caller starts here: each workspace
+    /// has its own names.
     pub(crate) fn living_in_scope(self) -> impl Iterator<Item = Arc<ExecutionHandle>> + 'a {
         self.living()
             .filter(move |entry| self.is_in_project(entry) && self.is_in_scope(entry))
     }
 
-    /// The one that lives under this name where the caller stands.
+    /// The running service of this name in the caller's scope.
     pub(crate) fn find_living(self, name: &str) -> Option<Arc<ExecutionHandle>> {
         self.living_in_scope().find(|entry| name_of(entry) == name)
     }
 
-    /// The execution a name of this workspace or an id means: one that lives before one that
-    /// ended, one of this project before others, the newest of them.
+    /// The execution that a name of this workspace or an id refers to: a running one before an
+    /// ended one, one of this project before others, the newest of them.
     pub(crate) fn find(self, name_or_id: &str) -> Option<Arc<ExecutionHandle>> {
         let named = self
             .by_name(name_or_id)
@@ -82,8 +82,8 @@ impl<'a> CallerServices<'a> {
             .filter(move |entry| plan_of(entry).name == name && !is_one_shot(entry))
     }
 
-    /// As [`CallerServices::find`]; where nobody is called so here, what this very session started in
-    /// another workspace.
+    /// As [`CallerServices::find`]; where no service here has the name, what this session started
+    /// in another workspace.
     pub(crate) fn find_reachable(self, name_or_id: &str) -> Option<Arc<ExecutionHandle>> {
         self.find(name_or_id).or_else(|| {
             let own = self
@@ -98,15 +98,16 @@ impl<'a> CallerServices<'a> {
         session.is_some() && entry.owner().session.as_ref() == session
     }
 
-    /// Those that live and are known in other workspaces only.
+    /// The running services that are visible only in other workspaces.
     pub(crate) fn elsewhere(self) -> impl Iterator<Item = Arc<ExecutionHandle>> + 'a {
         self.living().filter(move |entry| !self.is_in_scope(entry))
     }
 
-    /// As [`CallerServices::find_reachable`], for whoever would change it.
+    /// As [`CallerServices::find_reachable`], for callers that change the service.
     ///
     /// # Errors
-    /// For a name nobody has, and one that several have that live: of two workspaces, say.
+    /// For an unknown name, and for one that several running services have, in two workspaces for
+    /// example.
     pub(crate) fn get(self, name_or_id: &str) -> Result<Arc<ExecutionHandle>, Error> {
         let found = self
             .find_reachable(name_or_id)
@@ -141,7 +142,7 @@ impl<'a> CallerServices<'a> {
         .into())
     }
 
-    /// Nobody is called so.
+    /// The error for an unknown name.
     pub(crate) fn unknown_name(
         self,
         name: &str,
@@ -167,15 +168,15 @@ impl<'a> CallerServices<'a> {
         .into()
     }
 
-    /// What a list shows: every living one, and the newest end of each name that has none,
-    /// unless that was dismissed.
+    /// The rows of a list: every running service, and for each other name the newest ended one,
+    /// unless it was dismissed.
     pub(crate) fn rows(self) -> Vec<Arc<ExecutionHandle>> {
         let mut rows = self.rows_and_dismissed();
         rows.retain(|entry| !entry.is_dismissed());
         rows
     }
 
-    /// As [`CallerServices::rows`], with what was dismissed.
+    /// As [`CallerServices::rows`], including dismissed ones.
     pub(crate) fn rows_and_dismissed(self) -> Vec<Arc<ExecutionHandle>> {
         let here = self.all().filter(|entry| self.is_in_scope(entry));
         let (living, ended): (Vec<_>, Vec<_>) = here.partition(|it| !it.is_finished());
@@ -198,7 +199,7 @@ impl<'a> CallerServices<'a> {
             .collect()
     }
 
-    /// Living ones that need this one, directly.
+    /// The running services that depend on this one directly.
     pub(crate) fn dependents(self, of: &ExecutionHandle) -> Vec<Arc<ExecutionHandle>> {
         let (name, scope) = (name_of(of), self.scope_of(of));
         let needs = |entry: &Arc<ExecutionHandle>| {
@@ -231,30 +232,29 @@ impl<'a> CallerServices<'a> {
         self.scope == NameScope::AllWorkspaces || self.scope.includes(&self.scope_of(entry))
     }
 
-    /// Where a service belongs.
+    /// The scope of a service.
     pub(crate) fn scope_of(self, entry: &ExecutionHandle) -> ServiceScope {
         let defined_in = plan_of(entry).defined_in.as_ref();
         ServiceScope::new(&self.core.settings, defined_in, &entry.spec.cwd)
     }
 }
 
-/// The `ostler.toml` a service is defined in; none of those of the API and those that were just
-/// asked for.
+/// The `ostler.toml` that a service is defined in; none for API definitions and ad-hoc requests.
 pub(crate) fn manifest_path(defined_in: &ByteString) -> Option<&Path> {
     let path = defined_in.as_path();
     path.is_absolute().then_some(path)
 }
 
-/// What was asked of a service.
+/// The service options of an execution.
 ///
 /// # Panics
-/// For what is no service: views give none out.
+/// For an execution that is not a service: callers pass only services.
 pub(crate) fn plan_of(entry: &ExecutionHandle) -> &ServicePlan {
     let plan = entry.spec.lifetime.plan();
     plan.expect("only services are asked for their plan")
 }
 
-/// What a service is called.
+/// The name of a service.
 pub(crate) fn name_of(entry: &ExecutionHandle) -> String {
     let name = &plan_of(entry).name;
     if name.is_empty() {
@@ -264,8 +264,8 @@ pub(crate) fn name_of(entry: &ExecutionHandle) -> String {
     }
 }
 
-/// Whether a command that looked like a service turned out to be none: it ended well
-/// before it was ever ready.
+/// Whether a command that was detected as a service was none: it ended successfully before it was
+/// ever ready.
 pub(crate) fn is_one_shot(entry: &ExecutionHandle) -> bool {
     let live = entry.live.borrow();
     let state = &live.state;
@@ -273,7 +273,7 @@ pub(crate) fn is_one_shot(entry: &ExecutionHandle) -> bool {
     plan_of(entry).automatic && ended_well && state.ready_evidence.is_none()
 }
 
-/// What callers are told of one that belongs there.
+/// The info of a service in this scope.
 pub(crate) fn service_info(entry: &ExecutionHandle, scope: ServiceScope) -> ServiceInfo {
     let plan = plan_of(entry).clone();
     ServiceInfo {
@@ -289,7 +289,7 @@ pub(crate) fn service_info(entry: &ExecutionHandle, scope: ServiceScope) -> Serv
     }
 }
 
-/// Whether two projects may be the same: a person at the command line names none.
+/// Whether two projects may be the same: command-line requests name none.
 fn may_be_same_project(one: Option<&str>, other: Option<&str>) -> bool {
     one.is_none() || other.is_none() || one == other
 }

@@ -8,21 +8,21 @@ use super::diagnosis::describe_output;
 use super::format;
 use crate::execution::ExecutionHandle;
 
-/// Lines of one that failed that are looked at.
+/// The most lines of a failed dependency that are read.
 const LINES: u64 = 200;
 
-/// How a dependency stands.
+/// The status of a dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DependencyStatus {
-    /// It is so.
+    /// Its condition is satisfied.
     Met,
-    /// It may become so.
+    /// Its condition may become satisfied.
     Waiting,
-    /// It will not, as it is.
+    /// Its condition will not be satisfied in its present state.
     Failed(String),
 }
 
-/// How far it is.
+/// The status of a dependency, by its state.
 pub(crate) fn dependency_status(state: &State, condition: DependencyCondition) -> DependencyStatus {
     if let Some(ending) = &state.ending {
         return match (condition, ending.is_success()) {
@@ -74,10 +74,10 @@ const fn is_ready(stage: Option<ServiceStage>) -> bool {
     }
 }
 
-/// Waits until it is so.
+/// Waits until the condition is satisfied.
 ///
 /// # Errors
-/// Why it will not be: as a clause about the dependency.
+/// Why it will not be: a clause about the dependency.
 pub(crate) async fn wait(
     entry: &ExecutionHandle,
     condition: DependencyCondition,

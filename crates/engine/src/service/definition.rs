@@ -18,66 +18,66 @@ pub(crate) const TERMINAL_SIZE: TermSize = TermSize {
     rows: 40,
 };
 
-/// Everything that makes up a service, without the front that starts it.
+/// A service definition, without the environment of the client that starts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceDefinition {
-    /// What it is called.
+    /// The service's name.
     pub name: String,
-    /// What runs.
+    /// Its command.
     pub command: Command,
     /// Its absolute working directory.
     pub cwd: ByteString,
     /// Variables added or replaced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(ByteString, ByteString)>,
-    /// Whether the whole environment of the front is passed on; none takes the front's wish.
+    /// Whether the client's whole environment is passed on; none takes the request's value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit_env: Option<bool>,
-    /// Secrets, by name.
+    /// The names of its secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
-    /// How far it is isolated at least; a front may ask for more.
+    /// The minimum isolation level; a request may raise it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<IsolationLevel>,
-    /// Limits of its tree.
+    /// Resource limits of its process tree.
     #[serde(default)]
     pub limits: Limits,
-    /// What level high shows and reaches beyond its defaults.
+    /// What isolation level high exposes and reaches beyond its defaults.
     #[serde(default)]
     pub confine: SandboxOptions,
-    /// A terminal instead of pipes.
+    /// The size of its terminal; none uses pipes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TermSize>,
-    /// For people; a change of it changes nothing that runs.
+    /// A description for people; a change of it does not restart the service.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// When it is ready; none decides by the detection table.
+    /// When it counts as ready; none takes the detection table's rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_when: Option<ReadyCondition>,
-    /// Further lines that show it ready.
+    /// A further pattern of lines that report it ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_pattern: Option<String>,
-    /// Further lines that show it failed.
+    /// A further pattern of lines that report a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_pattern: Option<String>,
-    /// How long a wait for it takes, in milliseconds.
+    /// The timeout of a wait for ready, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_timeout_ms: Option<u64>,
-    /// What happens when it ends.
+    /// When it is started again after its end.
     pub restart: RestartPolicy,
-    /// What shows that it stays well.
+    /// The health rule after ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthRule>,
-    /// What comes first.
+    /// The conditions on other services before it starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<Dependency>,
-    /// Which port it gets.
+    /// The port it is assigned.
     #[serde(default)]
     pub port: PortRequest,
 }
 
 impl ServiceDefinition {
-    /// A service of which nothing is asked but to run.
+    /// A definition with every default.
     #[must_use]
     pub fn new(name: impl Into<String>, command: Command, cwd: impl Into<ByteString>) -> Self {
         Self {
@@ -103,7 +103,8 @@ impl ServiceDefinition {
         }
     }
 
-    /// What is kept of a request: all but the front's environment and its passing wishes.
+    /// The definition that a request describes: all but the client's environment and per-start
+    /// options.
     #[must_use]
     pub fn from_request(name: String, request: &ServiceRequest) -> Self {
         let start = &request.start;
@@ -131,12 +132,12 @@ impl ServiceDefinition {
         }
     }
 
-    /// The request to start it, for a front: `base` brings its environment, its allow list, its
-    /// level and its limits. A definition can tighten those, never loosen them.
+    /// The request that starts it: `base` holds the client's environment, allow list, level and
+    /// limits. A definition can tighten those, never loosen them.
     #[must_use]
     pub fn to_request(&self, base: &StartRequest) -> ServiceRequest {
         let mut start = base.clone();
-        // What the front asked for may start several services.
+        // The client's request may start several services.
         start.id = None;
         start.command.clone_from(&self.command);
         start.cwd.clone_from(&self.cwd);
@@ -176,8 +177,8 @@ impl ServiceDefinition {
         }
     }
 
-    /// What tells this definition from others of its name, as 32 hexadecimal digits. What is
-    /// only for people does not count.
+    /// A hash that distinguishes this definition from others of its name, as 32 hexadecimal digits.
+    /// Fields that are only for people do not count.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         const DIGITS: usize = 32;

@@ -15,9 +15,9 @@ use crate::error::Error;
 /// The file within the state directory.
 const FILE: &str = "services.json";
 const VERSION: u8 = 1;
-/// Definitions of all owners together.
+/// The most definitions, of all owners together.
 const DEFINITIONS: usize = 1_000;
-/// Where services of the API are defined, in words.
+/// The origin of services that were defined through the API.
 pub(crate) const API: &str = "api";
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ struct DefinitionsFile {
 }
 
 impl DefinitionStore {
-    /// Reads what is kept. A file that cannot be read is set aside, not overwritten.
+    /// Reads the stored definitions. An unreadable file is renamed, not overwritten.
     pub(crate) fn open(state_dir: &Path) -> Result<Self, Error> {
         let path = state_dir.join(FILE);
         let stored = match fs::read(&path) {
@@ -61,7 +61,7 @@ impl DefinitionStore {
         })
     }
 
-    /// Those of a caller's principal and project, by name.
+    /// The definitions of a caller's principal and project, by name.
     pub(crate) fn list(&self, caller: &Caller) -> Vec<ServiceDefinition> {
         let stored = self.lock();
         let mut found: Vec<ServiceDefinition> = stored
@@ -73,7 +73,7 @@ impl DefinitionStore {
         found
     }
 
-    /// The one of this name.
+    /// The definition of this name.
     pub(crate) fn get(&self, caller: &Caller, name: &str) -> Option<ServiceDefinition> {
         let stored = self.lock();
         let mut found = stored.iter().filter(|it| it.belongs_to(caller));
@@ -82,7 +82,7 @@ impl DefinitionStore {
             .map(|it| it.definition.clone())
     }
 
-    /// Keeps one, in place of an older one of its name.
+    /// Stores a definition, replacing an older one of its name.
     pub(crate) fn put(&self, caller: &Caller, definition: ServiceDefinition) -> Result<(), Error> {
         let mut stored = self.lock();
         let mut next = stored.clone();
@@ -108,7 +108,7 @@ impl DefinitionStore {
         Ok(())
     }
 
-    /// Forgets one; false where there was none.
+    /// Deletes a definition; false where there was none.
     pub(crate) fn remove(&self, caller: &Caller, name: &str) -> Result<bool, Error> {
         let mut stored = self.lock();
         let mut next = stored.clone();
@@ -125,7 +125,7 @@ impl DefinitionStore {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The whole file or none of it; durable before it is told. Its owner alone reads it.
+    /// Replaces the file atomically and durably. Only its owner can read it.
     fn write(&self, definitions: &[StoredDefinition]) -> Result<(), Error> {
         const PRIVATE: u32 = 0o600;
         let failed = |source| storage_error("cannot write", &self.path, source);

@@ -12,8 +12,8 @@ use super::error::describe;
 use super::{Diagnosis, ServiceInfo, format};
 use crate::readiness::{failure_line, is_port_conflict};
 
-/// What is said before and behind the port of a conflict, in the words of many languages, the
-/// surest first: a line has other numbers, of its time and of a place in a source.
+/// The context of a port number in lines about a conflict, in the wording of many languages, the
+/// most certain first: a line has other numbers, of its time and of a source position.
 static PORT: LazyLock<[Regex; 3]> = LazyLock::new(|| {
     [
         r"(?i)\bport[\s:='\x22]{1,4}(\d{1,5})\b",
@@ -22,31 +22,31 @@ static PORT: LazyLock<[Regex; 3]> = LazyLock::new(|| {
     ]
     .map(|it| Regex::new(it).expect("a constant"))
 });
-/// Numbers of the error itself are no ports.
+/// Error numbers are no ports.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(?:errno|os error|error|code)[\s:=\]]{0,3}\d{1,5}\b|\(\d{2}: ")
         .expect("a constant")
 });
 
-/// Lines that are shown.
+/// The most lines shown.
 const SHOWN_LINES: usize = 5;
 
-/// Everything that is known.
+/// The input of a diagnosis.
 #[derive(Debug)]
 pub(crate) struct DiagnosisInput<'a> {
     pub(crate) info: &'a ServiceInfo,
-    /// What it depends on, with what is known of each.
+    /// Its dependencies, with the state of each.
     pub(crate) needs: Vec<(Dependency, Option<ServiceInfo>)>,
-    /// Others that hold ports it wants, with the caller's service each is.
+    /// Other processes that hold its ports, with the caller's service that each one belongs to.
     pub(crate) holders: Vec<(PortHolder, Option<String>)>,
     /// Its last lines, oldest first.
     pub(crate) lines: Vec<String>,
     pub(crate) now: Timestamp,
 }
 
-/// Ports about which somebody may be in its way: those it says are in use; where it names none,
-/// the one it was given, asked for or usually takes. None where nothing was said of a conflict:
-/// whoever holds its port then is not to blame.
+/// Ports that may be in conflict: those its output reports as in use; where it names none, the one
+/// it was assigned, requested or usually takes. None where the output reports no conflict: a holder
+/// of its port is not the cause then.
 pub(crate) fn contested_ports(info: &ServiceInfo, lines: &[String]) -> Vec<u16> {
     let state = info.execution.as_ref().map(|it| &it.state);
     let detail = state.and_then(|it| it.health.clone());
@@ -67,7 +67,7 @@ pub(crate) fn contested_ports(info: &ServiceInfo, lines: &[String]) -> Vec<u16> 
         .filter_map(|line| port_in(line))
         .collect();
     if ports.is_empty() {
-        // `port: 3000` stands in a line of its own where Node.js prints the whole error.
+        // `port: 3000` is on a line of its own where Node.js prints the whole error.
         let near = lines
             .iter()
             .filter(|line| line.trim_start().starts_with("port:"));
@@ -86,7 +86,7 @@ fn listens_on(state: Option<&State>, port: u16) -> bool {
     ports.is_some_and(|it| it.iter().any(|it| it.address.port() == port))
 }
 
-/// The port a line about a conflict names.
+/// The port that a line about a conflict names.
 fn port_in(line: &str) -> Option<u16> {
     let plain = NUMBER.replace_all(line, " ");
     let found = PORT.iter().find_map(|it| it.captures(&plain))?;
@@ -213,7 +213,7 @@ fn describe_end(input: &DiagnosisInput<'_>, state: &State, how: &str) -> String 
     }
 }
 
-/// What it said of its end: the line that tells of a failure, else its last one.
+/// Its output about its end: the line that reports a failure, else the last one.
 pub(crate) fn describe_output(rule: &ReadyRule, lines: &[String]) -> String {
     match (failure_line(rule, lines), lines.last()) {
         (Some(line), _) => format!("; it said: {line}"),

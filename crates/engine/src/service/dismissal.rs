@@ -12,11 +12,11 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 impl Engine {
-    /// Leaves an ended service out of lists from now on, also under later engines; by name and
-    /// id it is found as before. Dismissing it again changes nothing.
+    /// Leaves an ended service out of lists from now on, also under later engines; it is still
+    /// found by name and id. Dismissing it again changes nothing.
     ///
     /// # Errors
-    /// [`Error::Service`] for an unknown name and for one that lives, [`Error::Storage`].
+    /// [`Error::Service`] for an unknown name and for a running service, [`Error::Storage`].
     pub fn dismiss_service(
         &self,
         caller: &Caller,

@@ -8,95 +8,95 @@ use crate::error::Error;
 /// A request for a service that could not be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
-    /// Nobody of this name runs, and none is defined.
+    /// No service of this name runs, and none is defined.
     #[error("no service '{name}'; known: {}{}", names(.known), others(.elsewhere))]
     Unknown {
-        /// As it was given.
+        /// The name as given.
         name: String,
-        /// The names there are, at most 20.
+        /// The known names, at most 20.
         known: Vec<String>,
-        /// Those of this name that live in other workspaces: id and directory.
+        /// Running services of this name in other workspaces: id and directory.
         elsewhere: Vec<String>,
     },
-    /// Only an ended one can be dismissed.
+    /// The service runs; only an ended one can be dismissed.
     #[error("'{name}' has not ended, as {id}: only ended services are dismissed")]
     Living {
-        /// Its name.
+        /// The service's name.
         name: String,
-        /// Its id.
+        /// Its execution's id.
         id: String,
     },
-    /// One of this name lives already.
+    /// A service of this name runs already.
     #[error("service '{name}' runs already as {id}")]
     Running {
-        /// Its name.
+        /// The service's name.
         name: String,
         /// Its short id.
         id: String,
     },
-    /// The port it wants is held by somebody else; nothing was started or ended.
+    /// Another process holds the requested port; nothing was started or ended.
     #[error("port {port} is held by {}", whose(.service.as_deref(), .holder))]
     PortTaken {
-        /// Which.
+        /// The port.
         port: u16,
-        /// By whom.
+        /// The process that holds it.
         holder: Box<PortHolder>,
-        /// The caller's own service it is, by name.
+        /// The name of the caller's own service that holds it, if it is one.
         service: Option<String>,
     },
-    /// No port is left to lease.
+    /// Every port of the lease range is taken.
     #[error("no port from {first} to {last} is free to lease")]
     NoPort {
-        /// The first that may be leased.
+        /// The first port of the range.
         first: u16,
-        /// The last.
+        /// The last port of the range.
         last: u16,
     },
-    /// One of several that were asked for could not be started.
+    /// One of several services could not be started.
     #[error("service '{name}': {problem}")]
     Start {
-        /// Which.
+        /// The service's name.
         name: String,
-        /// What was wrong.
+        /// The cause, for people.
         problem: String,
-        /// The row of what was wrong.
+        /// The error code of the cause.
         code: ErrorCode,
-        /// What to do about it.
+        /// The hint of the cause.
         hint: Option<String>,
     },
-    /// A dependency cannot be had.
+    /// A dependency is not available.
     #[error("it depends on '{on}', which {problem}")]
     Dependency {
-        /// On which.
+        /// The dependency's name.
         on: String,
-        /// What is wrong with it.
+        /// The cause, for people.
         problem: String,
     },
-    /// A definition cannot be used.
+    /// An invalid definition file.
     #[error("{file}: {problem}")]
     Manifest {
-        /// Which file.
+        /// The file.
         file: String,
-        /// What is wrong, with its line.
+        /// The cause, with its line.
         problem: String,
     },
-    /// Nothing is defined where the caller stands.
+    /// No definition exists in the caller's workspace.
     #[error(
         "no ostler.toml in {from} or above it, up to the home directory or /{}",
         name.as_ref().map_or_else(String::new, |it| format!("; and no service '{it}' is defined otherwise"))
     )]
     NoManifest {
-        /// Where it was looked for first.
+        /// The directory where the search began.
         from: String,
-        /// What was asked for.
+        /// The requested name.
         name: Option<String>,
     },
-    /// Something in the request cannot be.
+    /// A part of the request is invalid.
     #[error("{what} '{given}': {problem}")]
     Value {
-        /// Which part.
+        /// The part.
         what: &'static str,
-        /// As it was given.
+        /// The value as given.
         given: String,
         /// What is wrong with it.
         problem: String,
@@ -119,7 +119,7 @@ impl From<InvalidServicePlan> for Error {
 }
 
 impl ServiceError {
-    /// Its row of the taxonomy.
+    /// Its stable error code.
     #[must_use]
     pub const fn code(&self) -> ErrorCode {
         match self {
@@ -136,7 +136,7 @@ impl ServiceError {
         }
     }
 
-    /// What to do about it, where we know.
+    /// What to do about it, where known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -175,7 +175,7 @@ impl ServiceError {
     }
 }
 
-/// A holder in words: `node (pid 42), "vite --port 3000"`.
+/// A port holder as text: `node (pid 42), "vite --port 3000"`.
 pub(crate) fn describe(holder: &PortHolder) -> String {
     let who = match (holder.process.as_str(), holder.pid) {
         ("", None) => return "a process this user may not see".to_owned(),

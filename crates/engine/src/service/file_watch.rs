@@ -10,15 +10,14 @@ use inotify::{Event, EventMask, EventStream, Inotify, WatchMask};
 /// Bytes of events that are read at once.
 const EVENTS_BYTES: usize = 4 * 1024;
 
-/// A directory with the file in question. The directory is watched, not the file: editors put a
-/// new file in its place.
+/// Watches one file through its directory, because editors replace the file.
 pub(crate) struct FileWatch {
     events: EventStream<[u8; EVENTS_BYTES]>,
     name: OsString,
 }
 
 impl FileWatch {
-    /// Watches `file`, whether or not it is there. Needs a runtime with I/O.
+    /// Watches `file`, whether or not it exists. Needs a runtime with I/O.
     ///
     /// # Errors
     /// As inotify_init(2) and inotify_add_watch(2): the kernel's limits, a missing directory.
@@ -27,7 +26,7 @@ impl FileWatch {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let inotify = Inotify::init()?;
-        // Not at its creation: what is in it then is not all of it.
+        // Not at its creation: its content is incomplete then.
         let mask = WatchMask::CLOSE_WRITE
             | WatchMask::MOVED_TO
             | WatchMask::MOVED_FROM
@@ -42,11 +41,11 @@ impl FileWatch {
         })
     }
 
-    /// Until the file was written, replaced or removed; everything that happened to it until
-    /// then counts as one change.
+    /// Resolves when the file was written, replaced or removed; everything that happened to it
+    /// until then counts as one change.
     ///
     /// # Errors
-    /// When its directory is gone, and nothing will be heard any more.
+    /// When its directory is gone, and no further events arrive.
     pub(crate) async fn changed(&mut self) -> io::Result<()> {
         loop {
             let first = self.events.next().await;
@@ -67,7 +66,7 @@ impl FileWatch {
         if event.mask.intersects(ends) {
             return Err(gone());
         }
-        // Events that were lost may have been about it.
+        // Dropped events may have been about this file.
         let lost = event.mask.contains(EventMask::Q_OVERFLOW);
         Ok(lost || event.name.as_ref() == Some(&self.name))
     }

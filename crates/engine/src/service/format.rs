@@ -8,12 +8,12 @@ use ostler_model::{DependencyCondition, Timestamp};
 use crate::execution::ExecutionHandle;
 use crate::prompt::visible_line;
 
-/// Bytes looked at for the last lines.
+/// The most bytes read for the last lines.
 const TAIL_BYTES: u64 = 64 * 1024;
-/// Characters of a line that is quoted.
+/// The most characters of a quoted line.
 const LINE_CHARS: usize = 300;
 
-/// A span of time, roughly: `12 min`.
+/// A rounded duration: `12 min`.
 pub(crate) fn format_duration(time: Duration) -> String {
     const MINUTE_S: u64 = 60;
     const HOUR_S: u64 = 60 * MINUTE_S;
@@ -27,12 +27,12 @@ pub(crate) fn format_duration(time: Duration) -> String {
     }
 }
 
-/// How long ago something was, or how long until it is.
+/// The time between two timestamps, whichever is earlier.
 pub(crate) fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
 
-/// A condition as people say it.
+/// A dependency condition, for people.
 pub(crate) const fn condition_name(condition: DependencyCondition) -> &'static str {
     match condition {
         DependencyCondition::Started => "started",
@@ -51,7 +51,7 @@ pub(crate) fn last_lines(entry: &ExecutionHandle, count: u64) -> Vec<String> {
         max_bytes: TAIL_BYTES,
         ..LineQuery::default()
     };
-    // Output that cannot be read is not worth failing an answer about something else.
+    // Unreadable output must not fail a response about something else.
     let page = entry.journal().ok().and_then(|it| it.lines(&query).ok());
     let lines = page.into_iter().flat_map(|page| page.lines);
     lines

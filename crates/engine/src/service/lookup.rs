@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::request::StartRequest;
 
 impl Engine {
-    /// The home directory of the front that asks.
+    /// The client's home directory.
     pub(super) fn home(&self, request: Option<&StartRequest>) -> Option<PathBuf> {
         let settings = &self.inner.settings.base_env;
         let env = match request {
@@ -26,7 +26,7 @@ impl Engine {
         environment::value(env, b"HOME").map(|home| home.as_path().to_owned())
     }
 
-    /// Where a request's command would run.
+    /// The workspace of a request's working directory.
     pub(super) fn context(&self, request: &StartRequest) -> WorkspaceContext {
         let home = self.home(Some(request));
         WorkspaceContext::at(
@@ -36,7 +36,7 @@ impl Engine {
         )
     }
 
-    /// The same with what the file says that holds there.
+    /// The same, with the parsed `ostler.toml` of the workspace.
     pub(super) fn context_with_manifest(
         &self,
         request: &StartRequest,
@@ -46,15 +46,15 @@ impl Engine {
         Ok(self.context(request).with_manifest(manifest))
     }
 
-    /// Where somebody stands who looks, or stops something: every workspace where `cwd` is none.
+    /// The workspace of a caller that lists or stops services: every workspace where `cwd` is none.
     pub(super) fn context_at(&self, cwd: Option<&Path>) -> WorkspaceContext {
         let home = self.home(None);
         cwd.map(|cwd| WorkspaceContext::at(cwd, home.as_deref(), &self.inner.services.watches))
             .unwrap_or_default()
     }
 
-    /// The same with what the file says that holds there; one that cannot be used is no error
-    /// where services of it live, which say so.
+    /// The same, with the parsed `ostler.toml`; an invalid file is no error where services of it
+    /// run, because their notes report it.
     pub(super) fn context_for_listing(
         &self,
         caller: &Caller,
@@ -81,8 +81,7 @@ impl Engine {
         }
     }
 
-    /// What a name means that is to be restarted: what ran under it, else what the API
-    /// defined.
+    /// The service to restart under a name: what ran under it, else the API definition.
     pub(super) fn find_restartable(
         &self,
         starter: ServiceStarter<'_>,
@@ -100,8 +99,8 @@ impl Engine {
 }
 
 impl ServiceStarter<'_> {
-    /// What lives here under this name, or was started here without a definition, to be started
-    /// anew. What has ended and whose definition is gone does not come back.
+    /// The service that runs here under this name, or was started here without a definition, for a
+    /// restart. An ended service whose definition is gone does not come back.
     pub(super) fn find_started(self, name: &str) -> Result<Option<ResolvedService>, Error> {
         let found = self.services().find(name);
         let entry = found.filter(|it| !it.is_finished() || plan_of(it).defined_in.is_none());
@@ -110,7 +109,7 @@ impl ServiceStarter<'_> {
             .transpose()
     }
 
-    /// Refuses what can be refused without looking at the machine.
+    /// Refuses what can be refused without inspecting the machine.
     pub(super) fn check(self, service: &ResolvedService) -> Result<(), Error> {
         let start = self.preview_request(service);
         let settings = &self.core.settings;
@@ -121,8 +120,8 @@ impl ServiceStarter<'_> {
 }
 
 impl ServiceStarter<'_> {
-    /// Refuses what would be refused at its start without anybody being asked, and what
-    /// somebody would have to be asked about: nobody is there to answer.
+    /// Refuses what its start would refuse, and what would need an approval: there is no person to
+    /// ask.
     pub(super) fn check_unattended(self, service: &ResolvedService) -> Result<(), Error> {
         self.check(service)?;
         let start = self.preview_request(service);

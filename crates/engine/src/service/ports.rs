@@ -14,15 +14,15 @@ use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::request::StartRequest;
 
-/// Ports that are leased unless the settings say otherwise, first and last.
+/// The default range of leased ports, first and last.
 pub(crate) const LEASE_PORTS: (u16, u16) = (20_000, 29_999);
-/// How long a port may be held by somebody who is just ending, in milliseconds.
+/// How long a port may be held by a process that is just ending, in milliseconds.
 const CLOSING_MS: u64 = 100;
-/// Ports that are looked at together.
+/// The most ports per query.
 const PORTS_PER_QUERY: usize = 64;
 
-/// The port a service gets. Nothing is reserved: the registry knows a lease as soon as the
-/// service is in it, and until then the caller holds the book's turn.
+/// Assigns the port of a service. Nothing is reserved: the registry holds a lease as soon as it
+/// holds the service, and until then the caller holds the admission lock.
 pub(crate) async fn assign(
     core: &EngineInner,
     caller: &Caller,
@@ -52,7 +52,7 @@ pub(crate) async fn assign(
     }
 }
 
-/// Whether its ports are the host's own.
+/// Whether it uses the host's network namespace.
 fn shares_host_ports(core: &EngineInner, request: &StartRequest) -> Result<bool, Error> {
     let settings = &core.settings.isolation;
     let level = sandbox::effective_level(settings, request)?;
@@ -61,8 +61,8 @@ fn shares_host_ports(core: &EngineInner, request: &StartRequest) -> Result<bool,
     Ok(level < IsolationLevel::High || *network == NetworkAccess::Full)
 }
 
-/// A free port: begun with at a place of its own for each name and directory, so that a service
-/// tends to get the same one again.
+/// A free port: the search begins at a number derived from the name and directory, so that a
+/// service tends to get the same one again.
 async fn lease_port(core: &EngineInner, seed: (&str, &[u8]), on_host: bool) -> Result<u16, Error> {
     let (first, last) = core.settings.services.lease_ports.unwrap_or(LEASE_PORTS);
     let taken = leased_ports(core);
@@ -89,7 +89,7 @@ async fn lease_port(core: &EngineInner, seed: (&str, &[u8]), on_host: bool) -> R
     Err(ServiceError::NoPort { first, last }.into())
 }
 
-/// Every port that a living service was given, whosever it is.
+/// Every port that is assigned to a running service, of any owner.
 fn leased_ports(core: &EngineInner) -> HashSet<u16> {
     let living = core.registry.running();
     living
@@ -97,8 +97,8 @@ fn leased_ports(core: &EngineInner) -> HashSet<u16> {
         .collect()
 }
 
-/// Who holds a port, as the caller may know it: what belongs to others is told by pid and name
-/// only.
+/// The error for a taken port, limited to what the caller may see: of foreign processes only the
+/// pid and the name.
 pub(crate) fn port_taken(
     core: &EngineInner,
     caller: &Caller,

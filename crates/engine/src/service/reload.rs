@@ -20,7 +20,7 @@ use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 
-/// Files of which services live.
+/// The watched files: those with running services.
 #[derive(Debug, Default)]
 pub(crate) struct ManifestWatches {
     files: Mutex<HashMap<PathBuf, WatchedManifest>>,
@@ -28,22 +28,22 @@ pub(crate) struct ManifestWatches {
 
 #[derive(Debug, Default)]
 struct WatchedManifest {
-    /// Told when another service of it lives.
+    /// Notified when another service of the file starts.
     service_added: Arc<Notify>,
-    /// Why its newest version cannot be used.
+    /// Why the newest version is invalid.
     problem: Option<String>,
-    /// Why changes of it are not heard.
+    /// Why the file cannot be watched.
     watch_error: Option<String>,
-    /// Names that run and are not in it.
+    /// Names of running services that the file no longer defines.
     removed: BTreeSet<String>,
-    /// Names that could not be restarted.
+    /// Services that could not be restarted.
     failed: BTreeMap<String, FailedReload>,
 }
 
-/// A definition that a running service could not be restarted by.
+/// A failed restart with a new definition.
 #[derive(Debug)]
 struct FailedReload {
-    /// Its fingerprint: a service that was started by it meanwhile is up to date.
+    /// The definition's fingerprint: a service that was started with it meanwhile is up to date.
     definition: Option<String>,
     problem: String,
 }
@@ -53,7 +53,7 @@ impl ManifestWatches {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether services live that are defined in this file, whether or not it is still there.
+    /// Whether services of this file run, whether or not it still exists.
     pub(crate) fn is_watched(&self, path: &Path) -> bool {
         self.lock().contains_key(path)
     }
@@ -64,8 +64,8 @@ impl ManifestWatches {
         }
     }
 
-    /// What deserves to be told of a service of this file; `definition` is the fingerprint of
-    /// what it was started by.
+    /// The notes on a service of this file; `definition` is the fingerprint of the definition it
+    /// was started with.
     pub(crate) fn notes(
         &self,
         path: &Path,
@@ -101,7 +101,7 @@ impl ManifestWatches {
     }
 }
 
-/// A service of this file lives: from now on, until the last one ends, its changes are heard.
+/// Watches this file until its last service ends.
 pub(crate) fn watch(core: &Arc<EngineInner>, path: &Path) {
     let mut files = core.services.watches.lock();
     if let Some(watched) = files.get(path) {
@@ -117,8 +117,8 @@ pub(crate) fn watch(core: &Arc<EngineInner>, path: &Path) {
         .spawn(async move { watch_loop(&core, &path, &service_added).await });
 }
 
-/// Takes up the files of services that an earlier engine left alive. What changed meanwhile is
-/// noticed at once.
+/// Watches the files of services that an earlier engine left running. Changes made meanwhile are
+/// detected at once.
 pub(crate) fn resume(core: &Arc<EngineInner>) {
     let living = core.registry.running();
     let files = living.filter_map(|entry| file_of(&entry));
@@ -148,7 +148,7 @@ async fn watch_loop(core: &Arc<EngineInner>, path: &Path, service_added: &Notify
             None
         }
     };
-    // What changed between its reading and now is not lost.
+    // Changes between its parsing and now are not lost.
     let mut is_due = true;
     loop {
         if std::mem::take(&mut is_due) {
@@ -200,16 +200,16 @@ async fn any_ended(running: &[Arc<ExecutionHandle>]) {
     let ends = running.iter().map(|entry| {
         let mut live = entry.live.subscribe();
         Box::pin(async move {
-            // The sender lives in the entry, which is held.
+            // The sender lives in the handle, which is held.
             let _ended = live.wait_for(|live| live.state.is_finished()).await.is_ok();
         })
     });
     select_all(ends).await;
 }
 
-/// Reads the file and does what it says now.
+/// Parses the file and applies its changes.
 async fn reload_file(core: &Arc<EngineInner>, path: &Path) {
-    // A file that was removed defines nothing.
+    // A removed file defines nothing.
     let found = if path.exists() {
         Manifest::load(path)
     } else {
@@ -261,7 +261,7 @@ fn diff_running(services: &[Arc<ExecutionHandle>], manifest: &Manifest) -> Manif
     for entry in services {
         let print = plan_of(entry).defined_as.clone().unwrap_or_default();
         let name = name_of(entry);
-        // Where several owners run the same one, an outdated one counts.
+        // Where several owners run the same service, an outdated one counts.
         if prints.get(&name) == Some(&print) {
             running.entry(name).or_insert(print);
         } else {
@@ -276,7 +276,7 @@ fn is_outdated(entry: &ExecutionHandle, name: &str, manifest: &Manifest) -> bool
     name_of(entry) == name && plan_of(entry).defined_as != defined
 }
 
-/// What is needed first. In a file with a circle, in the order of names.
+/// Dependencies first. In a file with a cycle, in the order of names.
 fn dependency_order(names: &[String], manifest: &Manifest) -> Vec<String> {
     let needs = |name: &str| {
         let defined = manifest.services.get(name);
@@ -286,8 +286,8 @@ fn dependency_order(names: &[String], manifest: &Manifest) -> Vec<String> {
     order.into_iter().filter(|it| names.contains(it)).collect()
 }
 
-/// Ends one and starts its new definition under the same name, for the same owner. Those that
-/// depend on it are left alone. Where what it needs does not run, it is left as it is.
+/// Stops a service and starts its new definition under the same name, for the same owner. Its
+/// dependents are left alone. Where a dependency does not run, it is left as it is.
 async fn restart_changed(
     core: &Arc<EngineInner>,
     entry: &Arc<ExecutionHandle>,
@@ -315,7 +315,7 @@ async fn restart_changed(
         }
         starter.wait_for_dependency(need).await?;
     }
-    // Nothing is ended that could not be started again.
+    // Nothing is stopped that could not be started again.
     starter.check_unattended(&service)?;
     replace(starter, entry, &service).await
 }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::request::{ClientKind, RetentionRequest, SandboxOptions, StartRequest};
 
-/// What the front brought that started it, for another version of its definition.
+/// The client's environment and options of a service, for another version of its definition.
 pub(crate) fn base_request(
     core: &EngineInner,
     entry: &ExecutionHandle,
@@ -24,13 +24,13 @@ pub(crate) fn base_request(
         return Ok(base.as_ref().clone());
     }
     let mut start = rebuild_start(core, entry)?;
-    // These came with the definition, as far as anybody can tell now.
+    // These are assumed to come from the definition.
     start.set_env.clear();
     start.secrets.clear();
     Ok(start)
 }
 
-/// The request a command was started with, as far as its spec tells.
+/// Rebuilds the request of a command from its spec.
 ///
 /// # Errors
 /// For services and shell sessions, which are more than their command.
@@ -63,7 +63,7 @@ fn not_restartable(entry: &ExecutionHandle, kind: &str) -> Error {
     .into()
 }
 
-/// What it takes to start it as it was started.
+/// Rebuilds the request of a service from its spec.
 pub(crate) fn rebuild_service(
     core: &EngineInner,
     entry: &ExecutionHandle,
@@ -88,8 +88,8 @@ pub(crate) fn rebuild_service(
             name: (!plan.name.is_empty()).then(|| plan.name.clone()),
             start,
             ready_when: Some(plan.ready.when.clone()),
-            // The patterns that were asked for cannot be told from the table's any more, and
-            // those the table gives again.
+            // The requested patterns cannot be distinguished from the table's any more, and those
+            // the table adds again.
             ready_pattern: plan.ready.ready.last().cloned(),
             fail_pattern: plan.ready.fail.last().cloned(),
             ready_timeout: plan.ready.timeout,
@@ -107,7 +107,7 @@ pub(crate) fn rebuild_service(
     })
 }
 
-/// What was asked about its port, as far as can be told: `PORT` is set where it was given one.
+/// The requested port, as far as known: `PORT` is set where one was assigned.
 fn requested_port(plan: &ServicePlan, start: &StartRequest) -> PortRequest {
     if plan.leased_port.is_some() {
         return PortRequest::Lease;
@@ -119,8 +119,8 @@ fn requested_port(plan: &ServicePlan, start: &StartRequest) -> PortRequest {
     }
 }
 
-/// The request an execution was started with, as far as its spec tells: its front's environment
-/// is gone, so the settings' stands in.
+/// Rebuilds the start request of an execution from its spec: its client's environment is not
+/// recorded, so the settings' environment replaces it.
 fn rebuild_start(core: &EngineInner, entry: &ExecutionHandle) -> Result<StartRequest, Error> {
     let known = secrets::resolve_for_relaunch(&core.settings, &entry.spec)?;
     rebuild_start_with(core, entry, &known)
@@ -155,14 +155,14 @@ fn rebuild_start_with(
     if spec.policy.level >= IsolationLevel::High {
         start.sandbox = rebuild_sandbox_options(core, &start, entry)?;
     } else {
-        // What it was allowed to lack then it may lack again.
+        // Capabilities that were allowed to be missing then may be missing again.
         let missing = spec.policy.missing.iter();
         start.sandbox.allow_degraded = missing.map(|it| it.ability).collect();
     }
     Ok(start)
 }
 
-/// The wishes that led to its walls: what they show beyond what everybody is shown.
+/// The sandbox options that its isolation policy results from: what it exposes beyond the defaults.
 fn rebuild_sandbox_options(
     core: &EngineInner,
     start: &StartRequest,

@@ -14,27 +14,27 @@ use super::{EnsureResult, ServiceError, condition, format, graph};
 use crate::error::Error;
 use crate::request::StartRequest;
 
-/// One service of several, in the order of what comes first.
+/// One service of a start plan, in dependency order.
 #[derive(Debug)]
 pub(crate) struct StartStep {
     pub(crate) name: String,
-    /// What is to run; none where it runs, or ran, without a definition: it is only waited for.
+    /// The service to start; none where it runs, or ran, without a definition: it is only awaited.
     service: Option<ResolvedService>,
     needs: Vec<Dependency>,
-    /// Whether it is only there to be completed before others of these begin.
+    /// Whether it only has to complete before its dependents begin.
     is_task: bool,
-    /// The same, before any that is known here: its end is what is waited for.
+    /// Whether any known dependent needs it completed: its end is awaited.
     completes: bool,
 }
 
-/// What became of each step, for those that come after it: none while it is under way.
+/// The outcome of each step, for its dependents: none while it is in progress.
 type StepOutcomes<'a> = HashMap<&'a str, watch::Sender<Option<Result<(), String>>>>;
 
 impl<'c> ServiceStarter<'c> {
-    /// The steps to these services.
+    /// Plans the steps to these services.
     ///
     /// # Errors
-    /// For names nobody has and for circles; nothing was started then.
+    /// For unknown names and for cycles; nothing was started then.
     pub(crate) fn steps(
         self,
         roots: Vec<ResolvedService>,
@@ -66,8 +66,8 @@ impl<'c> ServiceStarter<'c> {
         Ok(steps)
     }
 
-    /// Marks what is only there to be completed, also where it was asked for by name: beside
-    /// those that need it, it runs when one of them begins.
+    /// Marks services that only have to complete, also where they were requested by name: they run
+    /// when one of their dependents begins.
     fn mark_tasks(self, steps: &mut [StartStep]) {
         let defined = self
             .manifest
@@ -87,13 +87,13 @@ impl<'c> ServiceStarter<'c> {
         if let Some(defined) = self.find_definition(name, base) {
             return Some(defined.request.depends_on);
         }
-        // What runs without a definition has what it needs.
+        // A service that runs without a definition has its dependencies already.
         let entry = self.services().find(name)?;
         (plan_of(&entry).name == name).then(Vec::new)
     }
 
-    /// Carries the steps out; what became of each, in their order. One that fails keeps only
-    /// those from beginning that need it.
+    /// Runs the steps; returns their outcomes, in order. A failed step prevents only its dependents
+    /// from starting.
     pub(crate) async fn run_steps(
         self,
         steps: &[StartStep],
@@ -114,11 +114,11 @@ impl<'c> ServiceStarter<'c> {
         join_all(all).await
     }
 
-    /// Starts what a service depends on, and waits until all of it is so.
+    /// Starts the dependencies of a service, and waits until all their conditions are satisfied.
     ///
     /// # Errors
-    /// For names nobody has and for circles, before anything is started; for what cannot be
-    /// started or will not be as it must.
+    /// For unknown names and for cycles, before anything is started; for a dependency that cannot
+    /// be started or whose condition fails.
     pub(crate) async fn start_dependencies(self, service: &ResolvedService) -> Result<(), Error> {
         let steps = self.steps(vec![service.clone()], &service.request.start)?;
         // The last step is the service itself.
@@ -148,7 +148,8 @@ impl<'c> ServiceStarter<'c> {
         }))
     }
 
-    /// Until everything it needs is so; what is among `outcomes` is begun first.
+    /// Waits until every dependency's condition is satisfied; those among `outcomes` are started
+    /// first.
     async fn wait_for_dependencies(
         self,
         service: &ResolvedService,
@@ -171,7 +172,7 @@ impl<'c> ServiceStarter<'c> {
         Ok(())
     }
 
-    /// Until a dependency is as it must be, at most as long as its own readiness may take.
+    /// Waits until a dependency's condition is satisfied, at most for its own ready timeout.
     pub(crate) async fn wait_for_dependency(self, need: &Dependency) -> Result<(), Error> {
         let Some(entry) = self.services().find(&need.name) else {
             return Err(dependency_error(
@@ -184,7 +185,7 @@ impl<'c> ServiceStarter<'c> {
         result.map_err(|problem| dependency_error(need, problem))
     }
 
-    /// While what is returned lives, the service is told as pending.
+    /// Lists the service as pending while the returned guard lives.
     fn mark_pending(self, service: &ResolvedService, need: &Dependency) -> PendingGuard<'c> {
         let mut info = self.preview(service);
         let required = format::condition_name(need.condition);
@@ -194,7 +195,7 @@ impl<'c> ServiceStarter<'c> {
             .register_pending(self.caller.owner.clone(), info)
     }
 
-    /// Whether everybody who needs it runs already.
+    /// Whether all its dependents run already.
     fn dependents_running(self, steps: &[StartStep], name: &str) -> bool {
         let mut dependents = steps
             .iter()
@@ -208,20 +209,20 @@ fn dependency_error(need: &Dependency, problem: String) -> Error {
     ServiceError::Dependency { on, problem }.into()
 }
 
-/// Whether a service is needed, and by everybody as completed.
+/// Whether a service has dependents, which all need it completed.
 fn only_completed<'a>(name: &str, needs: impl Iterator<Item = &'a Dependency>) -> bool {
     let mut conditions = needs.filter(|it| it.name == name).peekable();
     conditions.peek().is_some()
         && conditions.all(|it| it.condition == DependencyCondition::Completed)
 }
 
-/// Whether a person has to be asked first: callers must see that as it is.
+/// Whether a person has to approve it first: callers must see that error unchanged.
 fn needs_approval(outcome: &Result<Option<EnsureResult>, Error>) -> bool {
     matches!(outcome, Err(Error::ApprovalRequired { .. }))
 }
 
-/// The last step's outcome: that of the one service asked for. Where a step before it failed,
-/// so did it, and says so.
+/// The last step's outcome: that of the requested service. Where a step before it failed, it failed
+/// too, with that error.
 pub(crate) fn last_outcome(
     mut outcomes: Vec<Result<Option<EnsureResult>, Error>>,
 ) -> Result<EnsureResult, Error> {
@@ -234,8 +235,8 @@ pub(crate) fn last_outcome(
     }
 }
 
-/// Every step's outcome, or the first failure that is not another one's consequence, with the
-/// name of its service.
+/// Every step's outcome, or the first failure that is not a consequence of another, with the name
+/// of its service.
 pub(crate) fn collect_outcomes(
     steps: &[StartStep],
     outcomes: Vec<Result<Option<EnsureResult>, Error>>,

@@ -19,11 +19,12 @@ use crate::stop;
 
 /// How long a stop waits for ports after the tree is empty, in milliseconds.
 pub(crate) const PORTS_MS: u64 = 5_000;
-/// Between two looks at them, in milliseconds: nothing tells when a foreign socket closes.
+/// The polling interval of ports, in milliseconds: the kernel does not notify when a foreign socket
+/// closes.
 const POLL_MS: u64 = 25;
 
 impl ServiceStarter<'_> {
-    /// Stops a service and before it those that depend on it.
+    /// Stops a service, after its dependents.
     pub(crate) async fn stop(
         self,
         entry: &Arc<ExecutionHandle>,
@@ -55,7 +56,7 @@ impl ServiceStarter<'_> {
         })
     }
 
-    /// Living services that depend on it, the outermost first.
+    /// The running services that depend on it, the outermost first.
     fn dependents_first(self, entry: &Arc<ExecutionHandle>) -> Vec<Arc<ExecutionHandle>> {
         let mut seen = HashSet::from([entry.id]);
         let mut order = Vec::new();
@@ -63,7 +64,7 @@ impl ServiceStarter<'_> {
         order
     }
 
-    /// As deep as services depend on each other; each is visited once.
+    /// Depth-first over the dependents; each is visited once.
     fn visit(
         self,
         service: &ExecutionHandle,
@@ -95,7 +96,7 @@ impl ServiceStarter<'_> {
     }
 }
 
-/// The host's ports a service listens on, or was given.
+/// The host's ports that a service listens on, or was assigned.
 pub(crate) fn ports_of(entry: &ExecutionHandle) -> Vec<u16> {
     let live = entry.live.borrow();
     if live.state.is_finished() || has_own_network(entry) {
@@ -108,13 +109,14 @@ pub(crate) fn ports_of(entry: &ExecutionHandle) -> Vec<u16> {
     ports
 }
 
-/// Whether its ports are not the host's.
+/// Whether it has its own network namespace.
 fn has_own_network(entry: &ExecutionHandle) -> bool {
     let sandbox = entry.spec.policy.confinement.as_ref();
     sandbox.is_some_and(|it| it.network != ostler_model::NetworkAccess::Full)
 }
 
-/// Waits until nobody listens on these ports, at most so many milliseconds; who does then.
+/// Waits until nobody listens on these ports, at most this many milliseconds; returns the remaining
+/// holders.
 pub(crate) async fn wait_until_free(
     core: &EngineInner,
     ports: &[u16],

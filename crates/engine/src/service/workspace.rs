@@ -12,7 +12,7 @@ use super::reload::ManifestWatches;
 use crate::admission::environment;
 use crate::settings::Settings;
 
-/// From where names are looked for.
+/// The scope in which names are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum NameScope<'a> {
     /// In every workspace.
@@ -22,16 +22,16 @@ pub(crate) enum NameScope<'a> {
     Workspace(Option<&'a Path>),
 }
 
-/// Where a service belongs.
+/// The scope that a service belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ServiceScope {
     /// To the workspace of this `ostler.toml`, or to none.
     Workspace(Option<PathBuf>),
-    /// To who defined it through the API, wherever that one stands.
+    /// The principal that defined it through the API, in every directory.
     Principal,
 }
 
-/// Where a caller stands: the file that holds there, and what it says where that is needed.
+/// A caller's workspace: the path of its file, and the parsed content where needed.
 #[derive(Debug, Default)]
 pub(crate) struct WorkspaceContext {
     file: Option<Option<PathBuf>>,
@@ -39,8 +39,8 @@ pub(crate) struct WorkspaceContext {
 }
 
 impl WorkspaceContext {
-    /// A directory, without what its file says. A file that was removed holds there as long as
-    /// its services live.
+    /// The workspace of a directory, without parsing its file. A removed file counts as long as its
+    /// services run.
     pub(crate) fn at(dir: &Path, home: Option<&Path>, watches: &ManifestWatches) -> Self {
         Self {
             file: Some(locate_or(dir, home, |file| watches.is_watched(file))),
@@ -48,7 +48,7 @@ impl WorkspaceContext {
         }
     }
 
-    /// The workspace of a file that was read.
+    /// The workspace of a parsed file.
     pub(crate) fn from_manifest(manifest: Manifest) -> Self {
         Self {
             file: Some(Some(manifest.path.clone())),
@@ -56,17 +56,17 @@ impl WorkspaceContext {
         }
     }
 
-    /// The same with what its file says.
+    /// The same, with the parsed file.
     pub(crate) fn with_manifest(self, manifest: Option<Manifest>) -> Self {
         Self { manifest, ..self }
     }
 
-    /// The file that holds there, where there is one.
+    /// The workspace's file, where there is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_ref()?.as_deref()
     }
 
-    /// From where its names are looked for.
+    /// The scope in which its names are resolved.
     pub(crate) fn name_scope(&self) -> NameScope<'_> {
         self.file.as_ref().map_or(NameScope::AllWorkspaces, |file| {
             NameScope::Workspace(file.as_deref())
@@ -75,7 +75,7 @@ impl WorkspaceContext {
 }
 
 impl NameScope<'_> {
-    /// Whether a service that belongs there is known here.
+    /// Whether a service of this scope is visible here.
     pub(crate) fn includes(self, scope: &ServiceScope) -> bool {
         match (self, scope) {
             (Self::AllWorkspaces, _) | (_, ServiceScope::Principal) => true,
@@ -85,7 +85,7 @@ impl NameScope<'_> {
 }
 
 impl ServiceScope {
-    /// Where a service belongs that is defined there and runs in this directory.
+    /// The scope of a service that is defined there and runs in this directory.
     pub(crate) fn new(
         settings: &Settings,
         defined_in: Option<&ByteString>,
@@ -102,7 +102,7 @@ impl ServiceScope {
         }
     }
 
-    /// As a row of a list tells it.
+    /// The scope of a list row.
     pub(crate) fn from_info(info: &ServiceInfo) -> Self {
         if info.defined_in.as_deref() == Some(API) {
             return Self::Principal;
@@ -118,7 +118,7 @@ impl ServiceScope {
         }
     }
 
-    /// Whether two services may mean each other by name.
+    /// Whether two services may refer to each other by name.
     pub(crate) fn shares_names(&self, other: &Self) -> bool {
         self == other || *self == Self::Principal || *other == Self::Principal
     }

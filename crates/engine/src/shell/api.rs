@@ -18,12 +18,13 @@ use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::request::{ClientKind, StartRequest};
 
-/// The longest wait that is told from one without an end, in seconds: a year.
+/// Waits longer than this count as endless, in seconds: a year.
 const FOREVER_S: u64 = 365 * 24 * 60 * 60;
 
 impl Engine {
-    /// A request for an integrated shell in a terminal: its program looked up in `base_env`'s
-    /// `PATH`, its scripts written where it finds them. To be changed further and started.
+    /// Builds a request for an integrated shell in a terminal: its program is looked up in
+    /// `base_env`'s `PATH`, and the integration scripts are written where it finds them. The caller
+    /// may change the request, and starts it.
     ///
     /// # Errors
     /// [`Error::Storage`] when the scripts cannot be written.
@@ -62,24 +63,22 @@ impl Engine {
     }
 
     /// Types a command into a shell session that shows its prompt, and waits until it ended,
-    /// asks for something, or the time ran out.
+    /// prompts for input, or the timeout expired.
     ///
-    /// Text that was typed at the prompt and not entered is removed first. A shell that was
-    /// just started is given time to show its first prompt. A command that
-    /// went on after [`ShellEnd::TimedOut`](super::ShellEnd::TimedOut), or was answered after
-    /// [`ShellEnd::PromptDetected`](super::ShellEnd::PromptDetected), is
-    /// waited for again by [`Engine::wait_in_shell`] from [`ShellRun::from_offset`] on; what it has
-    /// printed meanwhile is read with [`Engine::read_terminal`] or seen on
-    /// [`Engine::screen`]. Dropping the future types nothing more and stops nothing. A command
-    /// with [`ShellCommand::idempotency`] that was typed before, under whatever engine, is not typed
-    /// again: its end is waited for.
+    /// Text that was typed at the prompt and not entered is removed first. A shell that was just
+    /// started is given time to show its first prompt. To wait again for a command that went on
+    /// after [`ShellEnd::TimedOut`](super::ShellEnd::TimedOut), or was answered after
+    /// [`ShellEnd::PromptDetected`](super::ShellEnd::PromptDetected), use [`Engine::wait_in_shell`]
+    /// from [`ShellRun::from_offset`] on; what it has printed meanwhile is read with
+    /// [`Engine::read_terminal`] or [`Engine::screen`]. Dropping the future types nothing more and
+    /// stops nothing. A command with [`ShellCommand::idempotency`] that was typed before, under any
+    /// engine, is not typed again: its end is awaited.
     ///
     /// # Errors
-    /// [`Error::SessionNotFound`], [`Error::NoTerminal`], [`Error::NoShell`] for a session
-    /// without integration, [`Error::ShellBusy`] when it runs something else,
-    /// [`Error::LeaseChange`], [`Error::Argument`] for a script that cannot be
-    /// typed, [`Error::ControlFailed`] when it has ended, [`Error::TypingUncertain`] where it may have
-    /// been typed before and nobody knows.
+    /// [`Error::SessionNotFound`], [`Error::NoTerminal`], [`Error::NoShell`] for a session without
+    /// integration, [`Error::ShellBusy`] when it runs another command, [`Error::Leased`],
+    /// [`Error::Argument`] for a script that cannot be typed, [`Error::ControlFailed`] when it has
+    /// ended, [`Error::TypingUncertain`] where it is unknown whether it was typed before.
     pub async fn run_in_shell(
         &self,
         caller: &Caller,
@@ -121,11 +120,11 @@ impl Engine {
         Ok(run)
     }
 
-    /// Waits on for a command in a shell session whose output began at `from_offset`, as
-    /// [`ShellRun::from_offset`] told; answers at once where it has ended meanwhile.
+    /// Continues to wait for a command in a shell session whose output began at `from_offset`, from
+    /// [`ShellRun::from_offset`]; returns at once where it has ended meanwhile.
     ///
     /// # Errors
-    /// As [`Engine::run_in_shell`]; [`Error::ShellBusy`] while another call runs one there.
+    /// As [`Engine::run_in_shell`]; [`Error::ShellBusy`] while another call runs a command there.
     pub async fn wait_in_shell(
         &self,
         caller: &Caller,
@@ -143,7 +142,7 @@ impl Engine {
         Ok(run)
     }
 
-    /// The shell session a caller means.
+    /// The shell session with this id.
     fn shell(
         &self,
         caller: &Caller,

@@ -11,19 +11,19 @@ use crate::engine::submit_write;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 
-/// What became of a command before it was asked for now.
+/// The result of earlier requests of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PriorInput {
-    /// It was not typed. The name under which it is, if it may be asked for again.
+    /// It was not typed. Holds the id to type it under, if it is idempotent.
     NotSent(Option<InputId>),
-    /// It was typed; its output is behind this offset.
+    /// It was typed; its output follows this offset.
     Sent(u64),
 }
 
-/// Finds out whether a command was typed before.
+/// Checks whether a command was typed before.
 ///
 /// # Errors
-/// [`Error::TypingUncertain`] where nobody knows, or only some of it was; as an order.
+/// [`Error::TypingUncertain`] where it is unknown, or only part of it was typed.
 pub(super) async fn check_prior(
     entry: &ExecutionHandle,
     caller: &Caller,
@@ -71,7 +71,7 @@ fn prior_from_progress(
     Err(unknown_error(entry, reason))
 }
 
-/// The error for a shell that has ended, which may have been the command's doing.
+/// The error for a shell that has ended, possibly by the command.
 pub(super) fn ended_error(entry: &ExecutionHandle, once: Option<IdempotencyKey>) -> Error {
     if once.is_some_and(|once| once.is_retry) {
         return unknown_error(entry, "the shell has ended meanwhile".to_owned());

@@ -14,7 +14,7 @@ use crate::shell_script_dir::SCRIPT_DIRECTORY;
 
 /// Random bytes of a nonce.
 const NONCE_BYTES: usize = 16;
-/// Readable within a private directory: in a cell they are read by another user, who is shown
+/// Readable within a private directory: in a sandbox the scripts are read by another user, who sees
 /// nothing else of it.
 const DIRECTORY_MODE: u32 = 0o755;
 /// The same for files.
