@@ -15,22 +15,22 @@ use crate::settings::Settings;
 use super::secrets::{self, ResolvedSecret};
 use super::{allow_list, arguments, environment, program, sandbox, service_plan, working_dir};
 
-/// What requests are held to.
+/// What requests are checked against.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AdmissionContext<'a> {
     pub(crate) settings: &'a Settings,
-    /// What the place can enforce.
+    /// What the backend can enforce.
     pub(crate) capabilities: &'a CapabilitySet,
-    /// The place's name.
+    /// The backend's name.
     pub(crate) backend: &'a BackendName,
 }
 
-/// A request that may run.
+/// An admitted request.
 #[derive(Debug)]
 pub(crate) struct AdmittedStart {
-    /// What was asked, resolved.
+    /// The resolved spec.
     pub(crate) spec: Spec,
-    /// Everything a launch needs but its id, its attempt and the spec's JSON.
+    /// The parts of a launch plan besides the id, the attempt and the spec's JSON.
     pub(crate) template: LaunchTemplate,
 }
 
@@ -56,14 +56,14 @@ impl LaunchTemplate {
         &self.program
     }
 
-    /// Holds every attempt to these files.
+    /// Pins every attempt to these files.
     pub(crate) fn pin(&mut self, pinned: Vec<PinnedFile>) {
         self.pinned = pinned;
     }
 
     /// The plan of one attempt.
     pub(crate) fn plan(self, id: ostler_model::ExecutionId, attempt: u32) -> LaunchPlan {
-        // Nobody may be left who writes to an overlay once it can be committed.
+        // Nobody may write to an overlay once it can be committed.
         let has_overlay = self.sandbox.as_ref().is_some_and(|it| it.overlay);
         let orphan_policy = if has_overlay {
             ostler_model::OrphanPolicy::Kill
@@ -92,16 +92,16 @@ impl LaunchTemplate {
     }
 }
 
-/// What was made of a request before it is admitted.
+/// The resolved parts of a request before its admission.
 #[derive(Debug, Default)]
 pub(crate) struct PreparedRequest {
-    /// Its walls, at level high.
+    /// Its sandbox, at level high.
     pub(crate) sandbox: Option<SandboxSpec>,
     /// Its secrets, with their values.
     pub(crate) secrets: Vec<ResolvedSecret>,
 }
 
-/// Checks a request and resolves it.
+/// Validates and resolves a request.
 pub(crate) fn admit(
     context: AdmissionContext<'_>,
     caller: &Caller,
@@ -186,7 +186,7 @@ fn map_labels(labels: Vec<String>, change: impl Fn(&ByteString) -> ByteString) -
     changed.map(|it| it.to_string()).collect()
 }
 
-/// The level with its limits and walls, against what the place can do.
+/// Resolves the isolation level with its limits and sandbox, against the backend's capabilities.
 fn resolve_isolation(
     context: AdmissionContext<'_>,
     request: &StartRequest,
@@ -212,7 +212,7 @@ fn resolve_isolation(
     )?)
 }
 
-/// Secrets are variables like others, and win over them.
+/// Secrets become variables, and take precedence over others.
 fn add_secrets(env: &mut Vec<(ByteString, ByteString)>, secrets: &[ResolvedSecret]) {
     for ResolvedSecret { name, value } in secrets {
         env.retain(|(known, _)| known.as_bytes() != name.as_bytes());
@@ -235,8 +235,8 @@ fn map_values(
     changed.collect()
 }
 
-/// The plan of a further attempt of an execution that an earlier engine admitted: its front's
-/// environment is gone, so the settings' stands in.
+/// The launch template of a further attempt of an execution that an earlier engine admitted: its
+/// client's environment is not recorded, so the settings' environment replaces it.
 pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<LaunchTemplate, Error> {
     working_dir::check(&spec.cwd)?;
     let secrets = secrets::resolve_for_relaunch(settings, spec)?;

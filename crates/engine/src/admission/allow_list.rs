@@ -11,16 +11,16 @@ use thiserror::Error;
 use super::environment::can_change_code;
 use super::wrapper::{WrappedCommand, wrapped_command};
 
-/// Programs behind wrappers behind wrappers, at most.
+/// The deepest nesting of wrappers.
 const WRAPPERS: usize = 8;
 
-/// Why the allow list does not let a command run.
+/// Why the allow list refuses a command.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AllowListError {
-    /// It is not on the list.
+    /// The program is not on the list.
     #[error("'{program}' is not an allowed command")]
     NotListed {
-        /// As it was given, or as found behind a wrapper.
+        /// The program as given, or as found behind a wrapper.
         program: String,
         /// The list.
         allowed: Vec<String>,
@@ -28,26 +28,26 @@ pub enum AllowListError {
     /// A path where only names are listed, or a path to another file.
     #[error("'{program}' is a path; allowed commands are given by name")]
     Path {
-        /// As it was given.
+        /// The path as given.
         program: String,
         /// The list.
         allowed: Vec<String>,
     },
-    /// A listed program that would run something that cannot be seen through.
+    /// A listed wrapper whose wrapped program cannot be determined.
     #[error("'{program}' is allowed, and not with {what}")]
     Wrapper {
         /// The wrapper.
         program: String,
-        /// What it was given.
+        /// Its arguments.
         what: String,
     },
     /// A variable that changes which code runs.
     #[error("variable '{name}' cannot be set while a list of allowed commands is")]
     Variable {
-        /// Its name.
+        /// The variable's name.
         name: String,
     },
-    /// A script cannot be held to the list.
+    /// A shell script, which cannot be checked against the list.
     #[error("shell scripts are refused while a list of allowed commands is set")]
     Script {
         /// The list.
@@ -55,10 +55,10 @@ pub enum AllowListError {
     },
 }
 
-/// Whether the list lets this command run with these variables.
+/// Whether the list permits this command with these variables.
 ///
 /// # Errors
-/// The reason, with the list.
+/// The cause, with the list.
 pub fn check(
     list: &[String],
     command: &Command,

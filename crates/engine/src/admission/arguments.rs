@@ -8,121 +8,121 @@ use thiserror::Error;
 
 use crate::request::{RetentionRequest, StartRequest};
 
-/// Something in a request that cannot be; every variant says what is allowed.
+/// An invalid argument of a request; every variant says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ArgumentError {
-    /// No program.
+    /// The command is empty.
     #[error("the command is empty")]
     EmptyCommand,
-    /// No id.
+    /// The id is empty.
     #[error("the process id is empty")]
     EmptyId,
-    /// Readiness of what is no service.
+    /// A wait for ready on an execution that is not a service.
     #[error("{id} is no service: there is nothing it could be ready for")]
     NoService {
-        /// Which, in its short form.
+        /// Its short id.
         id: String,
     },
-    /// No ids.
+    /// The list of ids is empty.
     #[error("the list of process ids is empty")]
     EmptyIdList,
     /// A NUL byte where the kernel ends a string.
     #[error("{what} contains a NUL byte")]
     Nul {
-        /// Where, for example `argument 2`.
+        /// The argument, for example `argument 2`.
         what: String,
     },
     /// More bytes than allowed.
     #[error("{what} is {bytes} bytes long, at most {limit} are allowed")]
     TooLong {
-        /// What, for example `argument 2`.
+        /// The argument, for example `argument 2`.
         what: String,
-        /// Its length.
+        /// Its length in bytes.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// More pieces than allowed.
+    /// More items than allowed.
     #[error("{count} {what} were given, at most {limit} are allowed")]
     TooMany {
-        /// What, in the plural.
+        /// The kind of item, in the plural.
         what: &'static str,
-        /// How many.
+        /// Their number.
         count: usize,
         /// The limit.
         limit: usize,
     },
-    /// A working directory that is none.
+    /// The working directory is invalid.
     #[error("working directory '{}': {problem}", path.display())]
     Directory {
-        /// As it was given.
+        /// The path as given.
         path: PathBuf,
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A working directory that may not be entered.
+    /// The working directory cannot be entered (permissions).
     #[error("working directory '{}': permission denied", path.display())]
     DirectoryPermission {
-        /// As it was given.
+        /// The path as given.
         path: PathBuf,
     },
-    /// A name no variable can have.
+    /// An invalid name of an environment variable.
     #[error("'{name}' is no name for an environment variable: {problem}")]
     Variable {
-        /// As it was given.
+        /// The name as given.
         name: String,
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A label no encoding has.
+    /// An unknown encoding label.
     #[error("'{label}' is no encoding")]
     Encoding {
-        /// As it was given.
+        /// The label as given.
         label: String,
-        /// The nearest label that is one.
+        /// The most similar known label.
         suggestion: Option<String>,
     },
     /// A duration out of range.
     #[error("{what} is {given}; {allowed}")]
     Duration {
-        /// What, for example `timeout`.
+        /// The argument, for example `timeout`.
         what: &'static str,
-        /// As it was given.
+        /// The value as given.
         given: String,
-        /// What is allowed.
+        /// The allowed range, as text.
         allowed: String,
     },
-    /// A label or size that cannot be.
+    /// An invalid label or terminal size.
     #[error("{what}: {problem}")]
     Invalid {
-        /// What, for example `label 2`.
+        /// The argument, for example `label 2`.
         what: String,
         /// What is wrong with it.
         problem: &'static str,
     },
 }
 
-/// Bytes of one argument or one variable with its name; the kernel's `MAX_ARG_STRLEN` without
+/// The longest argument, or variable with its name, in bytes: the kernel's `MAX_ARG_STRLEN` without
 /// the final NUL.
 pub const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 /// Bytes of all arguments and set variables together, with their pointers: a quarter of the
 /// usual stack limit, less what the kernel and we add.
 pub const ARGUMENTS_BYTES: usize = 2 * 1024 * 1024 - 64 * 1024;
-/// Bytes of a description.
+/// The longest description, in bytes.
 pub const DESCRIPTION_BYTES: usize = 4 * 1024;
-/// Labels of one execution.
+/// The most labels of one execution.
 pub const LABELS: usize = 64;
-/// Bytes of one label.
+/// The longest label, in bytes.
 pub const LABEL_BYTES: usize = 256;
 /// The longest timeout, idle limit and retention, in seconds: ten years.
 pub const DURATION_MAX_S: u64 = 10 * 366 * 24 * 60 * 60;
-/// Bytes of a stop's reason.
+/// The longest reason of a stop, in bytes.
 pub const REASON_BYTES: usize = 4 * 1024;
 
-/// Checks everything that needs no look at the machine.
+/// Validates everything that does not depend on the machine.
 ///
 /// # Errors
-/// The first thing that cannot be.
+/// The first invalid argument.
 pub fn check(request: &StartRequest) -> Result<(), ArgumentError> {
     check_command(&request.command)?;
     check_environment(&request.set_env)?;
@@ -138,10 +138,10 @@ pub fn check(request: &StartRequest) -> Result<(), ArgumentError> {
     request.pty.map_or(Ok(()), check_terminal_size)
 }
 
-/// Checks the size of a terminal: something, and no more than a screen can show.
+/// Validates the size of a terminal.
 ///
 /// # Errors
-/// What is allowed.
+/// The allowed sizes.
 pub fn check_terminal_size(size: TermSize) -> Result<(), ArgumentError> {
     if size.is_valid() {
         return Ok(());
@@ -306,7 +306,7 @@ fn invalid(what: impl Into<String>, problem: &'static str) -> ArgumentError {
     }
 }
 
-/// Labels without doubles, in the order given.
+/// Labels without duplicates, in the order given.
 #[must_use]
 pub fn dedup(labels: Vec<String>) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
@@ -339,7 +339,7 @@ pub fn check_encoding(label: Option<String>) -> Result<Option<String>, ArgumentE
     })
 }
 
-/// How alike a name must be to be suggested, from 0 to 1.
+/// How similar a name must be to be suggested, from 0 to 1.
 pub const SUGGESTION_LIKENESS: f64 = 0.6;
 
 const COMMON_ENCODINGS: [&str; 24] = [

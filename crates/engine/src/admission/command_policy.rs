@@ -21,22 +21,22 @@ use crate::settings::Settings;
 
 /// A workspace's own rules, below its directory.
 pub const WORKSPACE_FILE: &str = ".ostler/policy.toml";
-/// The rule named where a workspace's rules cannot be read.
+/// The rule id of a refusal because a workspace's rules cannot be read.
 const UNREADABLE: &str = "workspace-policy";
-/// Bytes of a command line, as it is shown, that a person can be asked about.
+/// The longest displayed command line that a person can approve, in bytes.
 const SHOWN_BYTES: usize = 32 * 1024;
-/// Bytes of standard input that are shown to a person.
+/// The most bytes of standard input that are displayed.
 const INPUT_BYTES: usize = 4 * 1024;
-/// Bytes of a directory, a rule and a reason in a question.
+/// The most bytes of a directory, a rule and a reason in a question.
 const PART_BYTES: usize = 4 * 1024;
-/// Files whose content is named in a question.
+/// The most files that are listed in a question.
 const FILES_SHOWN: usize = 16;
-/// Bytes of a workspace's rules.
+/// The largest file of workspace rules, in bytes.
 const FILE_BYTES: u64 = 256 * 1024;
-/// Directories above the working directory that are looked through.
+/// The most parent directories of the working directory that are searched.
 const ANCESTORS: usize = 64;
 
-/// What the policy says; none where there is no policy. A deny is an error.
+/// The policy's verdict; none where there is no policy. A deny is an error.
 pub(crate) fn evaluate(
     settings: &Settings,
     request: &StartRequest,
@@ -58,8 +58,8 @@ pub(crate) fn evaluate(
     Ok(Some(verdict))
 }
 
-/// What looks at a service runs again and again and unattended: nobody can be asked about it,
-/// so it must be allowed outright.
+/// Probes of a service run repeatedly and unattended: nobody can approve them, so they must be
+/// allowed outright.
 fn evaluate_probes(
     set: &RuleSet,
     settings: &Settings,
@@ -100,7 +100,7 @@ fn evaluate_command(set: &RuleSet, settings: &Settings, request: &StartRequest) 
     })
 }
 
-/// Where programs named without a path are found.
+/// The search path of programs named without a path.
 pub(crate) fn search_path(settings: &Settings, request: &StartRequest) -> ByteString {
     let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
     let env = environment::build(settings, request, inherit);
@@ -108,8 +108,8 @@ pub(crate) fn search_path(settings: &Settings, request: &StartRequest) -> ByteSt
     path.clone()
 }
 
-/// The policy with the rules of the nearest workspace file, if there is one. A file that
-/// cannot be read or would loosen lets nothing run.
+/// The policy with the rules of the nearest workspace file, if there is one. A file that cannot be
+/// read, or would loosen the policy, lets nothing run.
 ///
 /// # Errors
 /// [`Error::Denied`], with what is wrong with the file.
@@ -142,7 +142,7 @@ fn read_rules(file: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(file)
 }
 
-/// What a person is asked about: the start as it was requested, and the files it names.
+/// The subject of an approval: the start as requested, and the files it names.
 pub(crate) fn approval_subject(request: StartRequest, files: NamedFiles) -> ApprovalSubject {
     ApprovalSubject {
         command: request.command,
@@ -157,8 +157,8 @@ pub(crate) fn approval_subject(request: StartRequest, files: NamedFiles) -> Appr
     }
 }
 
-/// Goes on where a person has agreed to exactly this; asks otherwise. `display_start` is the start for
-/// people, without secrets.
+/// Succeeds where a person has approved exactly this; opens a question otherwise. `display_start`
+/// is the redacted start for people.
 pub(crate) fn require_approval(
     core: &EngineInner,
     caller: &Caller,
@@ -202,12 +202,12 @@ pub(crate) fn require_approval(
     }
 }
 
-/// A start for people, whole and on one line: its variables, its command and its input, without
-/// secrets.
+/// A start for people, whole and on one line: its variables, command and input, with secrets
+/// redacted.
 #[derive(Debug)]
 pub(crate) struct StartDisplay {
     text: String,
-    /// Whether something was written out that a terminal would obey.
+    /// Whether control characters were escaped.
     is_escaped: bool,
 }
 
@@ -267,11 +267,11 @@ fn approval_question(
     }
 }
 
-/// Said where something was written out.
+/// The note that control characters were escaped.
 const ESCAPES_NOTE: &str = "\n(control characters are shown as escapes: \\n is a line end, \\r a \
                        carriage return, \\\\ a backslash)";
 
-/// The files of the workspace that a yes is bound to.
+/// The files of the workspace that an approval covers.
 fn render_files(files: &NamedFiles) -> String {
     let mut own = files
         .iter()
@@ -293,7 +293,7 @@ fn render_files(files: &NamedFiles) -> String {
     text
 }
 
-/// Foreign text of a question, on one line.
+/// Untrusted text of a question, on one line.
 fn render_part(text: &str) -> String {
     let mut line = visible(text).into_owned();
     if line.len() > PART_BYTES {

@@ -6,10 +6,10 @@ use super::secrets;
 use crate::request::StartRequest;
 use crate::settings::{BASE_ENVIRONMENT, Settings};
 
-/// The whole environment: the kept part of the front's, then what the request sets. With an
-/// allow list, `PATH` is the trusted one, so that programs which look for others find those;
-/// so it is where nobody brought an environment at all. A terminal is one of ours, not the
-/// front's.
+/// Builds the whole environment: the kept part of the client's, then the request's variables. With
+/// an allow list, `PATH` is the trusted one, so that programs which look up others find those; also
+/// where no client provided an environment. The terminal variables describe the engine's terminal,
+/// not the client's.
 #[must_use]
 pub fn build(
     settings: &Settings,
@@ -43,7 +43,7 @@ pub fn build(
         );
     }
     if request.level.unwrap_or(settings.isolation.default) >= IsolationLevel::High {
-        // It has a private /tmp; the front's directory is not there.
+        // The sandbox has a private /tmp; the client's directory does not exist there.
         env.retain(|(name, _)| name.as_bytes() != b"TMPDIR");
     }
     for (name, value) in &request.set_env {
@@ -55,15 +55,15 @@ pub fn build(
     env
 }
 
-/// What a terminal of ours understands, for its program.
+/// The terminal type of the engine's emulator.
 pub const TERM_VALUE: &str = "xterm-256color";
 
-/// Whether a variable describes the terminal of the front that asks.
+/// Whether a variable describes the client's terminal.
 fn is_client_terminal_variable(name: &[u8]) -> bool {
     matches!(name, b"TERM" | b"TERMCAP" | b"COLUMNS" | b"LINES")
 }
 
-/// Whether a list of allowed commands holds: that of the settings, or the front's own.
+/// Whether an allow list applies: that of the settings, or of the request.
 #[must_use]
 pub const fn is_restricted(settings: &Settings, request: &StartRequest) -> bool {
     settings.allowed_commands.is_some() || request.allowed.is_some()
@@ -86,7 +86,7 @@ fn is_kept(settings: &Settings, name: &[u8]) -> bool {
             .any(|kept| kept.as_bytes() == name)
 }
 
-/// Whether the kernel could pass it on; a front may hand over anything.
+/// Whether the kernel accepts it; a client may send anything.
 fn is_passable(name: &ByteString, value: &ByteString) -> bool {
     !name.is_empty() && !name.as_bytes().contains(&b'=') && !name.has_nul() && !value.has_nul()
 }

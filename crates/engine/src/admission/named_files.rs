@@ -15,41 +15,41 @@ use sha2::{Digest as _, Sha256};
 
 use super::program;
 
-/// Words of a command line that are looked at.
+/// The most words of a command line that are examined.
 const WORDS: usize = 2_048;
 /// The longest word that is taken for a path.
 const PATH_BYTES: usize = 4_096;
-/// Files of one start that are bound.
+/// The most files of one start that are tracked.
 const FILES: usize = 256;
-/// The largest file whose content is read, and how much is read for one start. What is larger
-/// is known by its times, which a write changes.
+/// The largest file whose content is read, and the most that is read for one start, in bytes. A
+/// larger file is identified by its times, which a write changes.
 const READ_BYTES: u64 = 128 * 1024 * 1024;
-/// Directories besides the working one that relative paths may begin at.
+/// The most directories besides the working one that relative paths are resolved against.
 const DIRECTORIES: usize = 16;
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 128 * 1024;
 /// Bits of a mode that let somebody execute a file.
 const EXECUTABLE: u32 = 0o111;
 
-/// The files a start names, by their path.
+/// The files that a start names, by path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct NamedFiles {
     files: BTreeMap<PathBuf, NamedFile>,
-    /// Whether there were more than are bound.
+    /// Whether there were more than are tracked.
     truncated: bool,
 }
 
-/// One file as it was at one moment.
+/// The state of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedFile {
-    /// Where its path leads.
+    /// The resolved path.
     pub(crate) resolved: PathBuf,
     dev: u64,
     ino: u64,
     pub(crate) size: u64,
     content: FileContent,
     times: FileTimes,
-    /// Whether the search path or an absolute path led to it, and not the workspace.
+    /// Whether it was found through the search path or an absolute path, outside the workspace.
     pub(crate) is_program: bool,
 }
 
@@ -60,11 +60,11 @@ struct FileTimes {
     changed: (i64, i64),
 }
 
-/// What is known of its content.
+/// The identity of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileContent {
     Read([u8; 32]),
-    /// Too large, or not ours to read: it is known by its times.
+    /// Too large or unreadable: identified by its times.
     NotRead,
     /// It changed while it was read.
     Changed,
@@ -82,9 +82,9 @@ impl NamedFile {
         identity(self) == identity(other) && self.resolved == other.resolved && content
     }
 
-    /// The beginning of the digest of its content, for people; none where it was not read.
+    /// The beginning of its content's digest, for people; none where it was not read.
     pub(crate) fn digest(&self) -> Option<String> {
-        /// Bytes of a digest that are shown.
+        /// The displayed bytes of a digest.
         const SHOWN: usize = 8;
         match self.content {
             FileContent::Read(digest) => Some(ostler_model::lower_hex(&digest[..SHOWN])),
@@ -105,7 +105,7 @@ impl NamedFile {
 }
 
 impl NamedFiles {
-    /// The first file, by its path, that is not what it was in `before`.
+    /// The first file, by path, that differs from `before`.
     pub(crate) fn changed_since<'a>(&'a self, before: &'a Self) -> Option<&'a Path> {
         let is_same = |path: &&PathBuf| match (self.files.get(*path), before.files.get(*path)) {
             (Some(now), Some(then)) => now.is_same(then),
@@ -124,18 +124,18 @@ impl NamedFiles {
         self.files.iter().map(|(path, file)| (path.as_path(), file))
     }
 
-    /// Whether there are more than are bound.
+    /// Whether there are more than are tracked.
     pub(crate) const fn is_truncated(&self) -> bool {
         self.truncated
     }
 
-    /// What a launch is held to.
+    /// The files that a launch is pinned to.
     pub(crate) fn pins(&self) -> Vec<PinnedFile> {
         self.iter().map(|(path, file)| file.pin(path)).collect()
     }
 
-    /// Looks at the files that `command` names in `cwd`, its programs found in `path`, and at
-    /// `collect_program`, the one it begins with. Reads them, at most [`READ_BYTES`]: blocks.
+    /// Collects the files that `command` names in `cwd`, its programs found in `path`, and
+    /// `collect_program`, the one it begins with. Reads at most [`READ_BYTES`]; blocks.
     pub(crate) fn collect(
         command: &Command,
         cwd: &ByteString,
@@ -201,7 +201,7 @@ impl<'a> NamedFileCollector<'a> {
         }
     }
 
-    /// Arguments that are no text are not among the words.
+    /// Arguments that are not UTF-8 are not among the words.
     fn collect_non_utf8(&mut self, command: &Command) {
         let Command::Argv { program, args } = command else {
             return;
@@ -220,8 +220,8 @@ impl<'a> NamedFileCollector<'a> {
         }
     }
 
-    /// Binds the files that a path may mean, where `is_run` says that they run; whether there
-    /// was one.
+    /// Tracks the files that a path may refer to; `is_run` says whether they are executed. Returns
+    /// whether there was one.
     fn collect_path(&mut self, path: &Path, is_run: impl Fn(&Path) -> bool) -> bool {
         if path.as_os_str().is_empty() || path.as_os_str().len() > PATH_BYTES {
             return false;
@@ -254,7 +254,7 @@ impl<'a> NamedFileCollector<'a> {
     }
 }
 
-/// Whether a program that is given this file may well execute it.
+/// Whether a program that receives this file is likely to execute it.
 fn is_likely_executed(path: &Path) -> bool {
     let executable = path.metadata().is_ok_and(|it| it.mode() & EXECUTABLE != 0);
     executable || begins_with(path, b"#!").unwrap_or(false)
@@ -266,7 +266,7 @@ fn begins_with(path: &Path, mark: &[u8; 2]) -> io::Result<bool> {
     Ok(beginning == *mark)
 }
 
-/// A regular file, never waiting for anybody.
+/// Opens a regular file without blocking.
 fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
@@ -281,7 +281,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The file as it is now. `read_budget` is what may still be read.
+/// Reads the current state of a file. `read_budget` is the number of bytes that may still be read.
 fn read_named_file(path: &Path, read_budget: &mut u64, program: bool) -> io::Result<NamedFile> {
     let resolved = path.canonicalize()?;
     let (meta, content) = match open_regular(path) {

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::arguments::SUGGESTION_LIKENESS;
 
-/// Names of the search path that are compared for a suggestion, at most.
+/// The most names of the search path that are compared for a suggestion.
 const SUGGESTION_NAMES: usize = 20_000;
 
 /// Why a program cannot be executed.
@@ -20,25 +20,25 @@ pub enum ProgramError {
     /// In none of the directories, or no such path.
     #[error("{program}: {}", if *searched { "command not found" } else { "no such file" })]
     NotFound {
-        /// As it was given.
+        /// The program as given.
         program: String,
         /// Whether it was looked up in `PATH`.
         searched: bool,
-        /// A program there with a similar name.
+        /// An existing program with a similar name.
         suggestion: Option<String>,
     },
-    /// It is there and is no file to execute.
+    /// It exists and is not an executable file.
     #[error("{program}: {problem}")]
     NotAFile {
-        /// As it was given.
+        /// The program as given.
         program: String,
-        /// What it is.
+        /// What it is instead.
         problem: &'static str,
     },
-    /// It is there and may not be executed.
+    /// It exists without execute permission.
     #[error("{program}: permission denied")]
     Permission {
-        /// As it was given.
+        /// The program as given.
         program: String,
     },
 }
@@ -84,7 +84,7 @@ pub fn find(
     })
 }
 
-/// Where a name is found in the search path, as [`find`] finds it.
+/// The path of a name in the search path, as [`find`] finds it.
 pub(crate) fn locate(name: &str, path: &ByteString, cwd: &ByteString) -> Option<PathBuf> {
     if name.is_empty() {
         return None;

@@ -9,7 +9,7 @@ use ostler_model::{ExecutionId, Io, Lifetime, Owner, Principal, SessionName, Spe
 use crate::request::StartRequest;
 use crate::settings::Quotas;
 
-/// Who is counted together.
+/// The executions that share one quota.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum QuotaKey {
     /// Finite executions of one session.
@@ -19,7 +19,7 @@ pub enum QuotaKey {
 }
 
 impl QuotaKey {
-    /// Where an execution counts.
+    /// The quota that an execution counts against.
     #[must_use]
     pub fn of(spec: &Spec, owner: &Owner) -> Self {
         let finite = matches!(spec.lifetime, Lifetime::Finite { .. });
@@ -27,7 +27,7 @@ impl QuotaKey {
         Self::new(owner, finite && piped)
     }
 
-    /// Where an execution counts that is asked for.
+    /// The quota that a requested execution counts against.
     #[must_use]
     pub fn for_request(request: &StartRequest, owner: &Owner) -> Self {
         let finite = !matches!(request.lifetime, Some(Lifetime::Service { .. }));
@@ -58,31 +58,31 @@ impl QuotaKey {
     }
 }
 
-/// Starts that wait for a place of one share; further ones are refused at once.
+/// The most waiting starts of one quota; further ones are refused at once.
 pub const WAITING_STARTS: usize = 1_000;
 
-/// A start on its way to a place. Earlier starts have lower ones.
+/// A start's ticket in the queue. Earlier starts have lower ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaTicket(u64);
 
-/// What a start that asks for a place comes to.
+/// The result of entering the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueuePosition {
-    /// It has one.
+    /// It has a slot.
     Granted(QuotaTicket),
-    /// It waits behind the starts that came before it.
+    /// It waits behind earlier starts.
     Waiting(QuotaTicket),
-    /// As many wait as may.
+    /// The queue is full.
     Full,
 }
 
-/// The places of one share.
+/// The slots and the queue of one quota.
 #[derive(Debug, Default)]
 struct QuotaQueue {
     holders: BTreeSet<ExecutionId>,
-    /// Starts that have a place and no execution yet.
+    /// Starts that have a slot and no execution yet.
     granted: BTreeSet<QuotaTicket>,
-    /// Those that wait, first come first, with the id that the client chose.
+    /// Waiting starts, in first-come order, with the id that the client chose.
     waiting: BTreeMap<QuotaTicket, Option<ExecutionId>>,
 }
 
@@ -95,7 +95,7 @@ impl QuotaQueue {
         self.used() == 0 && self.waiting.is_empty()
     }
 
-    /// Gives free places to those who came first.
+    /// Grants free slots in first-come order.
     fn grant(&mut self, limit: u32) -> Vec<QuotaTicket> {
         let mut granted = Vec::new();
         while self.used() < limit as usize
@@ -108,8 +108,8 @@ impl QuotaQueue {
     }
 }
 
-/// Who holds which places, and who waits for one: first come, first served. Shares do not wait
-/// for each other. What frees places answers who got one by it.
+/// All quotas: who holds slots, and who waits for one, first come, first served. Quotas are
+/// independent of each other. Operations that free slots return the starts that received one.
 #[derive(Debug)]
 pub struct QuotaTable {
     quotas: Quotas,
@@ -118,7 +118,7 @@ pub struct QuotaTable {
 }
 
 impl QuotaTable {
-    /// Nobody holds any.
+    /// A table without any holder.
     #[must_use]
     pub fn new(quotas: Quotas) -> Self {
         Self {
@@ -128,8 +128,8 @@ impl QuotaTable {
         }
     }
 
-    /// Asks for a place, for a start whose client chose this id; a running one is never ended
-    /// to make room.
+    /// Requests a slot for a start with this client-chosen id; a running execution is never ended
+    /// to free one.
     pub fn enter_queue(&mut self, key: &QuotaKey, chosen_id: Option<ExecutionId>) -> QueuePosition {
         let limit = key.limit(self.quotas);
         let queue = self.queues.entry(key.clone()).or_default();
@@ -146,8 +146,8 @@ impl QuotaTable {
         QueuePosition::Waiting(ticket)
     }
 
-    /// The start needs no place any more, whether it has one or waits. One that became an
-    /// execution has given its ticket away.
+    /// Releases the ticket of a start, with or without a slot. One that became an execution has no
+    /// ticket any more.
     pub fn leave_queue(&mut self, key: &QuotaKey, ticket: QuotaTicket) -> Vec<QuotaTicket> {
         self.change(key, |queue| {
             queue.granted.remove(&ticket);
@@ -155,9 +155,9 @@ impl QuotaTable {
         })
     }
 
-    /// The start that has a place is an execution from now on.
+    /// Turns the start with this ticket into an execution.
     ///
-    /// False where it has none.
+    /// False where it has no slot.
     pub fn assign(&mut self, key: &QuotaKey, ticket: QuotaTicket, id: ExecutionId) -> bool {
         let Some(queue) = self.queues.get_mut(key) else {
             return false;
@@ -169,19 +169,19 @@ impl QuotaTable {
         granted
     }
 
-    /// Takes a place whatever the limit: what recovery found running runs.
+    /// Takes a slot regardless of the limit, for an execution that recovery found running.
     pub fn force_acquire(&mut self, key: QuotaKey, id: ExecutionId) {
         self.queues.entry(key).or_default().holders.insert(id);
     }
 
-    /// Gives a place back.
+    /// Releases a slot.
     pub fn release(&mut self, key: &QuotaKey, id: ExecutionId) -> Vec<QuotaTicket> {
         self.change(key, |queue| {
             queue.holders.remove(&id);
         })
     }
 
-    /// Nobody waits for a place of this share any more: those who did.
+    /// Drops every waiting start of this quota; returns them.
     pub fn drop_waiters(&mut self, key: &QuotaKey) -> Vec<QuotaTicket> {
         let mut dismissed = Vec::new();
         self.change(key, |queue| {
@@ -190,27 +190,27 @@ impl QuotaTable {
         dismissed
     }
 
-    /// How many are served before the start with this id; none where it does not wait.
+    /// How many starts are ahead of the one with this id; none where it does not wait.
     #[must_use]
     pub fn ahead(&self, key: &QuotaKey, chosen_id: ExecutionId) -> Option<usize> {
         let queue = self.queues.get(key)?;
         queue.waiting.values().position(|id| *id == Some(chosen_id))
     }
 
-    /// Who holds the places of a share, oldest first.
+    /// The executions that hold slots of a quota, oldest first.
     #[must_use]
     pub fn holders(&self, key: &QuotaKey) -> Vec<ExecutionId> {
         let queue = self.queues.get(key);
         queue.map_or_else(Vec::new, |line| line.holders.iter().copied().collect())
     }
 
-    /// How many executions of a share may run at once.
+    /// How many executions of a quota may run at once.
     #[must_use]
     pub const fn limit(&self, key: &QuotaKey) -> u32 {
         key.limit(self.quotas)
     }
 
-    /// How many executions hold places.
+    /// How many executions hold slots.
     #[must_use]
     pub fn running_count(&self) -> usize {
         self.queues.values().map(|line| line.holders.len()).sum()
@@ -235,35 +235,34 @@ impl QuotaTable {
     }
 }
 
-/// What an execution that holds a place is.
+/// An execution that holds a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaHolder {
-    /// Its id.
+    /// The execution's id.
     pub id: ExecutionId,
-    /// Its command line, cut.
+    /// Its command line, truncated.
     pub command: String,
 }
 
-/// Holders that a refusal names; the rest is counted.
+/// The most holders that a refusal lists; the others are only counted.
 pub const HOLDERS_LISTED_MAX: usize = 32;
-/// Characters of a holder's command line.
+/// The longest command line of a listed holder, in characters.
 pub const HOLDER_COMMAND_CHARS: usize = 60;
 
-/// No place became free for a start.
+/// No slot became free for a start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaExceeded {
-    /// How many run.
+    /// The number of running executions.
     pub running: usize,
-    /// How many may.
+    /// The limit.
     pub limit: u32,
     /// `finite` or `other`.
     pub kind: &'static str,
-    /// Who holds the places, oldest first: those that the caller sees, at most
-    /// [`HOLDERS_LISTED_MAX`].
+    /// The holders of slots that the caller sees, oldest first, at most [`HOLDERS_LISTED_MAX`].
     pub holders: Vec<QuotaHolder>,
     /// How long the start waited.
     pub waited: Duration,
-    /// Whether as many starts wait already as may.
+    /// Whether the queue is full.
     pub queue_full: bool,
 }
 

@@ -14,21 +14,22 @@ use crate::request::{SandboxOptions, StartRequest};
 use crate::settings::{IsolationSettings, Settings};
 use crate::shell_script_dir::script_dir;
 
-/// Shown read-only to everybody: what of the search path lies there needs no showing.
+/// Directories that every sandbox shows read-only: entries of the search path there need no
+/// exposure.
 const SYSTEM_DIRS_VISIBLE: [&str; 17] = [
     "/bin", "/boot", "/dev", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt",
     "/proc", "/run", "/sbin", "/snap", "/sys", "/usr",
 ];
-/// Private inside: a command that works there has no workspace.
+/// Directories that are private in a sandbox: a command that works there has no workspace.
 const PRIVATE_DIRS: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
 
 /// Names of directories that hold programs to be run by name.
 const PROGRAM_DIRS: [&str; 4] = ["bin", "sbin", "shims", "Scripts"];
 
-/// The level that holds for a request.
+/// The isolation level of a request.
 ///
 /// # Errors
-/// When it asks for less than the settings' minimum.
+/// When it requests less than the settings' minimum.
 pub fn effective_level(
     settings: &IsolationSettings,
     request: &StartRequest,
@@ -43,11 +44,11 @@ pub fn effective_level(
     Ok(level)
 }
 
-/// The walls of a request at level high; none at the others.
+/// The sandbox of a request at level high; none at other levels.
 ///
 /// # Errors
-/// For paths and hosts that cannot be, wishes that only level high can grant, and wishes that
-/// loosen what the settings hold tight.
+/// For invalid paths and hosts, options that only level high can grant, and options that loosen
+/// strict settings.
 pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<SandboxSpec>, Error> {
     let isolation = &settings.isolation;
     let options = &request.sandbox;
@@ -69,8 +70,8 @@ pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<San
     )?;
     let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
     let env = environment::build(settings, request, inherit);
-    // What is hidden and what is shown of the host follows from settings alone where they hold
-    // requests to level high.
+    // Where the settings require level high, they alone decide what of the host is hidden and
+    // exposed.
     let tight = isolation.minimum >= IsolationLevel::High;
     let env_source = if tight { &settings.base_env } else { &env };
     let paths = PathContext::of(settings, env_source);
@@ -119,14 +120,14 @@ pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<San
     .and_then(check_forwards)
 }
 
-/// Where the scripts of the shell lie that is asked for: its own, and no other's.
+/// The directory of the requested shell's integration scripts, and of no other shell's.
 fn shell_scripts(settings: &Settings, request: &StartRequest) -> Option<ByteString> {
     let session = request.shell.as_ref()?;
     script_dir(&settings.state_dir, session.kind).ok()
 }
 
-/// Where the command begins: at level high without links, since what they point to may not be
-/// shown.
+/// The initial working directory: at level high without symbolic links, since their targets may not
+/// be exposed.
 #[must_use]
 pub fn effective_cwd(cwd: &ByteString, sandbox: Option<&SandboxSpec>) -> ByteString {
     match sandbox {
@@ -135,7 +136,7 @@ pub fn effective_cwd(cwd: &ByteString, sandbox: Option<&SandboxSpec>) -> ByteStr
     }
 }
 
-/// In the host's own network every port is the host's already.
+/// In the host's network namespace every port is the host's already.
 fn check_forwards(sandbox: Option<SandboxSpec>) -> Result<Option<SandboxSpec>, Error> {
     let Some(resolved) = &sandbox else {
         return Ok(sandbox);
@@ -162,16 +163,16 @@ fn check_overlay_workspace(
     Ok(sandbox)
 }
 
-/// Directories that matter to where a workspace may be; all of them without links.
+/// Directories that decide where a workspace may be; all without symbolic links.
 struct PathContext<'a> {
     settings: &'a IsolationSettings,
     /// The home directory of the engine's own environment.
     own_home: Option<PathBuf>,
-    /// The command's, which is private inside.
+    /// The command's home directory, which is private in the sandbox.
     home: Option<PathBuf>,
-    /// The engine's own directories, and what the settings hide.
+    /// The engine's own directories, and those that the settings hide.
     hidden: Vec<PathBuf>,
-    /// The settings' permitted workspaces.
+    /// The workspaces that the settings permit.
     workspaces: Option<Vec<PathBuf>>,
 }
 
@@ -197,7 +198,7 @@ impl<'a> PathContext<'a> {
         }
     }
 
-    /// The engine's directories and what the settings hide; and the home directory of the
+    /// The engine's directories and those that the settings hide; and the home directory of the
     /// engine's user, where a command has another one and does not work below it.
     fn hidden(&self, workspace: Option<&Path>) -> Vec<ByteString> {
         let own_home = self.own_home.iter().filter(|own| {
@@ -207,7 +208,7 @@ impl<'a> PathContext<'a> {
         all.map(|path| ByteString::from(path.as_path())).collect()
     }
 
-    /// The writable directory: the one asked for, else the working directory.
+    /// The writable directory: the requested one, else the working directory.
     fn workspace(
         &self,
         cwd: &ByteString,
@@ -236,7 +237,7 @@ impl<'a> PathContext<'a> {
         Ok(Some(path))
     }
 
-    /// What is shown writable is the caller's own, or the settings permit it.
+    /// A writable directory must be the caller's own, or permitted by the settings.
     fn check_writable(&self, what: &'static str, path: &Path) -> Result<(), Error> {
         let path_text = || path.display().to_string();
         let facts = path_facts::read_path_facts(path).map_err(|error| {
@@ -262,7 +263,7 @@ impl<'a> PathContext<'a> {
             .map_err(|refusal| invalid(what, &path_text(), &refusal.to_string()))
     }
 
-    /// Paths of the home directory that stay visible and are there.
+    /// Existing paths of the home directory that stay visible.
     fn visible(&self) -> Vec<ByteString> {
         let Some(home) = &self.home else {
             return Vec::new();
@@ -279,8 +280,8 @@ impl<'a> PathContext<'a> {
             .collect()
     }
 
-    /// Directories of the search path that nothing else shows; of a virtual environment or a
-    /// toolchain the whole of it, since its programs need what stands beside `bin`.
+    /// Directories of the search path that nothing else exposes; of a virtual environment or a
+    /// toolchain the whole of it, since its programs need the files beside `bin`.
     fn search_path(
         &self,
         env: &[(ByteString, ByteString)],
@@ -314,7 +315,8 @@ impl<'a> PathContext<'a> {
         self.is_showable(&root).then_some(root)
     }
 
-    /// Whether showing it shows nothing that level high hides: of a home directory only what
+    /// Whether exposing it reveals nothing that level high hides: of a home directory only program
+    /// directories.
     /// programs are run from.
     fn is_showable(&self, path: &Path) -> bool {
         let Some(real) = canonical(path) else {
@@ -343,8 +345,8 @@ impl<'a> PathContext<'a> {
             && (!homes().any(is_in_dot_dir) || is_program_dir())
     }
 
-    /// Credentials that lie within what is shown. What a request or the settings name by itself
-    /// is shown, and what a workspace lies in.
+    /// Credentials within the exposed directories. Paths that a request or the settings name
+    /// explicitly stay exposed, and so do parents of a workspace.
     fn credentials_to_hide(
         &self,
         workspace: Option<&Path>,
@@ -374,7 +376,7 @@ impl<'a> PathContext<'a> {
     }
 }
 
-/// Paths of a request: few, absolute, there.
+/// Validates paths of a request: few, absolute, existing.
 fn canonical_paths(what: &'static str, paths: &[ByteString]) -> Result<Vec<ByteString>, Error> {
     check_count(what, paths.len(), PATHS_MAX)?;
     paths
@@ -403,7 +405,8 @@ fn canonical_or_self(path: &Path) -> PathBuf {
     canonical(path).unwrap_or_else(|| path.to_owned())
 }
 
-/// The home directory without links; none where the variable names no directory of its own.
+/// The home directory without symbolic links; none where the variable names no directory of its
+/// own.
 fn canonical_home(home: &Path) -> Option<PathBuf> {
     let home = home.is_absolute().then(|| canonical(home)).flatten()?;
     (home != Path::new("/")).then_some(home)
@@ -413,7 +416,7 @@ fn is_plain(path: &Path) -> bool {
     path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
 }
 
-/// Wishes that mean nothing below level high would be granted silently by doing nothing.
+/// Options that have no effect below level high must not be accepted silently.
 fn require_level_high(level: IsolationLevel, options: &SandboxOptions) -> Result<(), Error> {
     let SandboxOptions {
         workspace,
@@ -424,7 +427,7 @@ fn require_level_high(level: IsolationLevel, options: &SandboxOptions) -> Result
         forwards,
         allow_degraded,
     } = options;
-    // To reach all of the network and to do without walls is what lower levels do.
+    // Lower levels reach the whole network and allow missing capabilities anyway.
     let _granted = allow_degraded;
     let high_only = [
         (workspace.is_some(), "workspace"),
@@ -449,7 +452,7 @@ fn require_level_high(level: IsolationLevel, options: &SandboxOptions) -> Result
     }
 }
 
-/// Where level high is the minimum, requests show and reach nothing beyond the settings.
+/// Where level high is the minimum, requests expose and reach nothing beyond the settings.
 fn check_within_settings(
     settings: &IsolationSettings,
     options: &SandboxOptions,
@@ -480,7 +483,7 @@ fn check_within_settings(
     }
 }
 
-/// Whether one network reaches nothing that the other does not.
+/// Whether one network access reaches nothing that the other does not.
 fn is_network_within(requested: &NetworkAccess, allowed: &NetworkAccess) -> bool {
     match (requested, allowed) {
         (NetworkAccess::None, _) | (_, NetworkAccess::Full) => true,

@@ -5,35 +5,35 @@ use std::path::Path;
 
 use ostler_model::{ByteString, Owner, Principal, RequestChannel};
 
-/// What the settings say about one secret.
+/// The binding of one secret in the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SecretBinding {
-    /// Who is given it.
+    /// Who may use it.
     pub holders: SecretHolders,
     /// Absolute directories that a command must work in, or below; none permits every directory.
     pub projects: Vec<ByteString>,
 }
 
-/// Who is given a secret.
+/// The holders of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum SecretHolders {
-    /// The user of the unix socket: what holds where nothing is said.
+    /// The user of the unix socket; the default.
     #[default]
     LocalUser,
-    /// These and nobody else.
+    /// Only these holders.
     Listed(Vec<SecretHolder>),
 }
 
-/// One who is given a secret.
+/// One holder of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretHolder {
     /// The user of the unix socket.
     LocalUser,
-    /// A principal, whichever way it asks.
+    /// A principal, through any API surface.
     Principal(Principal),
 }
 
-/// Where a command works, seen from the projects of a binding.
+/// The position of a working directory relative to a binding's projects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProjectMatch {
     /// The binding names no project.
@@ -44,16 +44,16 @@ pub enum ProjectMatch {
     Outside,
 }
 
-/// Whether a secret is given.
+/// The decision about a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretAccess {
-    /// It is.
+    /// The secret may be used.
     Granted,
-    /// It is not.
+    /// The secret may not be used.
     Denied,
 }
 
-/// The decision.
+/// Decides whether a secret may be used.
 #[must_use]
 pub fn secret_access(
     holders: &SecretHolders,
@@ -77,7 +77,8 @@ pub fn secret_access(
 }
 
 impl SecretBinding {
-    /// Where a working directory lies. Links are followed; what cannot be found lies outside.
+    /// Matches a working directory. Symbolic links are followed; a path that does not exist is
+    /// outside.
     #[must_use]
     pub fn match_project(&self, cwd: &Path) -> ProjectMatch {
         if self.projects.is_empty() {

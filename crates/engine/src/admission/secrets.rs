@@ -8,10 +8,10 @@ use crate::error::Error;
 use crate::request::StartRequest;
 use crate::settings::Settings;
 
-/// Secrets one request may have.
+/// The most secrets of one request.
 const SECRETS_MAX: usize = 64;
-/// Bytes of the shortest value: a shorter one would be replaced wherever a word of output
-/// happens to hold it.
+/// The shortest value, in bytes: a shorter one would be redacted wherever a word of output happens
+/// to contain it.
 const SECRET_MIN_BYTES: usize = 6;
 
 /// One secret with its value. Never printed.
@@ -19,7 +19,7 @@ const SECRET_MIN_BYTES: usize = 6;
 pub struct ResolvedSecret {
     /// Its name, which is also its variable's.
     pub name: String,
-    /// What nobody may see.
+    /// The value, never published.
     pub value: ByteString,
 }
 
@@ -29,11 +29,11 @@ impl std::fmt::Debug for ResolvedSecret {
     }
 }
 
-/// The secrets of a request, with their values.
+/// Resolves the secrets of a request to their values.
 ///
 /// # Errors
-/// For names no variable can have, secrets that are bound to others, and secrets that are not
-/// there or too short to be kept.
+/// For invalid variable names, secrets that are bound to others, and secrets that do not exist or
+/// are too short to be redacted.
 pub fn resolve(
     settings: &Settings,
     owner: &Owner,
@@ -48,8 +48,8 @@ pub fn resolve(
     look_up_values(settings, &request.secrets, client_env)
 }
 
-/// The secrets of an execution that an earlier engine admitted; whether they are given is decided
-/// anew, for whoever owns it.
+/// The secrets of an execution that an earlier engine admitted; whether they may be used is decided
+/// again, for its current owner.
 ///
 /// # Errors
 /// As [`resolve`].
