@@ -62,7 +62,7 @@ pub fn resolve_for_relaunch(
     look_up_values(settings, names, &settings.base_env)
 }
 
-/// As [`resolve_for_relaunch`], for whoever starts the same once more, with what their front brings.
+/// As [`resolve_for_relaunch`], for a caller that starts the same again with its own environment.
 ///
 /// # Errors
 /// As [`resolve`].

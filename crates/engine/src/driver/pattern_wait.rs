@@ -101,7 +101,7 @@ async fn advance(
     end: u64,
 ) -> Result<SearchStep, Error> {
     let journal = match entry.journal() {
-        // Not born yet: there is nothing to read, and what comes is told of.
+        // Not spawned yet: there is nothing to read, and new output is notified.
         Err(Error::Output(ReadError::Missing { .. })) if !entry.is_finished() => {
             return Ok((None, None));
         }

@@ -264,7 +264,7 @@ impl Driver {
             MonitorEvent::Scanned(Some(evidence)) => {
                 self.on_observation(socket_observation(&evidence)).await
             }
-            // Not born yet, or gone: its end is told elsewhere.
+            // Not spawned yet, or gone: its end is reported elsewhere.
             MonitorEvent::Scanned(None) => {
                 let retry = Duration::from_millis(SCAN_RETRY_MS);
                 self.monitor.scan_not_before = self.monitor.elapsed().map(|now| now + retry);

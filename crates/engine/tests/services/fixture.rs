@@ -72,7 +72,7 @@ impl ServiceFixture {
         std::fs::rename(new, self.work.path().join(name)).expect("put in place");
     }
 
-    /// A front's request, without a command of its own.
+    /// A client's request, without a command of its own.
     pub(crate) fn base(&self) -> StartRequest {
         StartRequest::argv(["true"], self.dir())
     }
