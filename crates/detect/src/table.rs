@@ -13,7 +13,7 @@ use super::table_file::{
 };
 use super::types::{DetectedService, DetectionQuery, WorkspaceFiles};
 
-/// What is shipped: the files of one table, in the order they are tried.
+/// The built-in table: its files, in the order they are tried.
 const SHIPPED: [(&str, &str); 7] = [
     ("table/wrappers.toml", include_str!("table/wrappers.toml")),
     ("table/bundlers.toml", include_str!("table/bundlers.toml")),
@@ -38,7 +38,7 @@ struct TableInner {
     entries: Vec<Arc<TableEntry>>,
     wrappers: Vec<Arc<WrapperDefinition>>,
     languages: BTreeMap<String, LanguageDefinition>,
-    /// Entries by the programs they are about: most commands are about none.
+    /// Entries by program name: most commands match none.
     by_program: HashMap<String, Vec<usize>>,
     by_wrapper: HashMap<String, Vec<usize>>,
 }
@@ -56,14 +56,14 @@ impl TableEntry {
         self.text.takes.iter().any(matches) || self.text.port.iter().any(matches)
     }
 
-    /// The port a program takes unless told otherwise.
+    /// The default port of a program.
     pub(super) fn default_port(&self, program: &str) -> Option<u16> {
         let own = self.text.programs.as_ref();
         let own = own.and_then(|it| it.get(base_name(program)).copied());
         own.or(self.text.default_port)
     }
 
-    /// Whether its kind hangs on what stands in its file.
+    /// Whether the entry's kind depends on the content of its file.
     pub(super) fn kind_depends_on_file(&self) -> bool {
         self.text.kind == ServiceKind::Unknown
             && !self.text.contains.is_empty()
@@ -71,56 +71,56 @@ impl TableEntry {
     }
 }
 
-/// What a listing shows of an entry.
+/// The fields of an entry that a listing shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryInfo<'a> {
     /// Its id: `vite`.
     pub id: &'a str,
-    /// What it is, for people.
+    /// A title for people.
     pub title: &'a str,
     /// The language, ecosystem or field it belongs to: `javascript`, `database`.
     pub language: &'a str,
-    /// What it does.
+    /// The kind of service.
     pub kind: ServiceKind,
-    /// The port it takes unless told otherwise.
+    /// Its default port.
     pub default_port: Option<u16>,
-    /// Whether it says that it is ready before its port opens.
+    /// Whether it reports ready before its port opens.
     pub log_before_listen: bool,
-    /// Whether its first answer takes seconds.
+    /// Whether its first response takes seconds.
     pub http_slow: bool,
-    /// What else is worth knowing.
+    /// Remarks for people.
     pub notes: &'a str,
-    /// Whether its expressions were compared with what the program really printed.
+    /// Whether its expressions were verified with the program's real output.
     pub verified: bool,
 }
 
-/// A table that cannot be used.
+/// An invalid detection table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    /// It is no TOML of the right shape.
+    /// Not valid TOML, or of another structure.
     #[error("{file}: {problem}")]
     Syntax {
-        /// Which file.
+        /// The file.
         file: String,
-        /// What is wrong, with its line.
+        /// The cause, with its line.
         problem: String,
     },
     /// An expression of an entry cannot be compiled.
     #[error("{file}: entry '{id}', {field}: {problem}")]
     Expression {
-        /// Which file.
+        /// The file.
         file: String,
-        /// Which entry.
+        /// The entry's id.
         id: String,
-        /// Which of its fields.
+        /// The entry's field.
         field: String,
-        /// What is wrong with it.
+        /// The cause.
         problem: String,
     },
 }
 
 impl DetectionTable {
-    /// What is shipped.
+    /// The built-in table.
     ///
     /// # Panics
     /// Never: a test reads the shipped files.
@@ -134,7 +134,7 @@ impl DetectionTable {
     fn read_shipped() -> Result<Self, TableError> {
         let mut inner = TableInner::default();
         for (file, text) in SHIPPED {
-            // Their expressions are compiled by tests and, one by one, by those who use them.
+            // Their expressions are compiled by tests and, one by one, on use.
             inner.add(
                 compile(file, text, ExpressionCheck::Trusted)?,
                 InsertPosition::Last,
@@ -146,11 +146,10 @@ impl DetectionTable {
         })
     }
 
-    /// With the entries of a file of the user's before all others; an entry with a known id
-    /// replaces it.
+    /// Adds the entries of a user's file before all others; an entry with a known id replaces it.
     ///
     /// # Errors
-    /// [`TableError`], with the place.
+    /// [`TableError`], with the file and the position.
     pub fn with_file(&self, file: &str, text: &str) -> Result<Self, TableError> {
         let mut inner = TableInner::clone(&self.inner);
         inner.add(
@@ -178,8 +177,8 @@ impl DetectionTable {
         })
     }
 
-    /// The service a command is; none for builds, tests, one-shot scripts and what is not
-    /// known.
+    /// The service that a command is; none for builds, tests, one-shot scripts and unknown
+    /// commands.
     #[must_use]
     pub fn detect(
         &self,

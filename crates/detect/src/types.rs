@@ -4,20 +4,20 @@ use std::path::Path;
 
 use ostler_model::{ByteString, Command, ReadyRule};
 
-/// What is to be recognised.
+/// The input of detection.
 #[derive(Debug, Clone, Copy)]
 pub struct DetectionQuery<'a> {
     /// The command.
     pub command: &'a Command,
     /// Its absolute working directory.
     pub cwd: &'a Path,
-    /// Its environment, as far as it was asked for: `PORT` is looked up here.
+    /// Its requested environment: `PORT` is looked up here.
     pub env: &'a [(ByteString, ByteString)],
 }
 
-/// Reads files of a workspace: `detect_package_script.json`, `Procfile`.
+/// Reads files of a workspace: `package.json`, `Procfile`.
 pub trait WorkspaceFiles {
-    /// The whole file; none where it is missing, too large or not to be read.
+    /// The whole file; none where it is missing, too large or unreadable.
     fn read(&self, path: &Path) -> Option<Vec<u8>>;
 }
 
@@ -31,25 +31,25 @@ impl WorkspaceFiles for NoFiles {
     }
 }
 
-/// A command that is a service.
+/// A command that was detected as a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectedService {
-    /// The entry of the table.
+    /// The id of the table's entry.
     pub id: String,
-    /// What a service of it is called unless it is given a name.
+    /// The default name of the service.
     pub name: String,
-    /// What it is, for people: `Vite development server`.
+    /// A title for people: `Vite development server`.
     pub title: String,
-    /// When it is ready, with the port its command line or environment asks for.
+    /// The readiness rule, with the port that its command line or environment requests.
     pub ready: ReadyRule,
-    /// Variables it is given unless the request sets them (`PYTHONUNBUFFERED=1`).
+    /// Variables added to its environment unless the request sets them (`PYTHONUNBUFFERED=1`).
     pub env: Vec<(ByteString, ByteString)>,
     /// Whether it needs a terminal to work at all.
     pub terminal: bool,
-    /// Arguments that give it a port, `{find_port}` standing for the number, appended to the command
-    /// as given; empty where `PORT` in its environment does, none where nothing is known to, or
-    /// where its command line asks for a port already.
+    /// Arguments that set its port, with `{port}` in place of the number, appended to the command
+    /// as given; empty where `PORT` in its environment does, none where no way is known, or where
+    /// its command line requests a port already.
     pub port_arguments: Option<Vec<String>>,
-    /// The command it comes down to, after wrappers and scripts: `vite --port 3000`.
+    /// The command after wrappers and scripts are resolved: `vite --port 3000`.
     pub normalised: String,
 }

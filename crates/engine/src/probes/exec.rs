@@ -18,18 +18,18 @@ use tokio::time::timeout;
 
 use crate::readiness::ProbeOutcome;
 
-/// How much of what a command prints is told.
+/// The most characters of a command's output that are reported.
 const OUTPUT_CHARS: usize = 200;
-/// How much of it is kept until then: enough for that many characters.
+/// The bytes of it that are kept until then: enough for that many characters.
 const OUTPUT_BYTES: usize = OUTPUT_CHARS * 4;
 /// Read at once.
 const READ_BYTES: usize = 4 * 1024;
-/// How much is read after the command's end: what a pipe holds.
+/// The bytes that are read after the command's end: the capacity of a pipe.
 const REST_BYTES: usize = 64 * 1024;
-/// How long the death of a killed command is waited for before it is left to itself.
+/// How long the end of a killed command is awaited.
 const REAP_MS: i64 = 200;
 
-/// What a command that probes is run with.
+/// The context of a probe command.
 #[derive(Debug, Clone)]
 pub(crate) struct ExecContext {
     /// The service's working directory.
@@ -38,8 +38,8 @@ pub(crate) struct ExecContext {
     pub(crate) env: Vec<(ByteString, ByteString)>,
 }
 
-/// Runs the command in a process group of its own, which ends with it, with the limit, or with
-/// the future.
+/// Runs the command in its own process group, which is killed with its end, with the timeout, or
+/// with the future.
 pub(super) async fn run(
     argv: Vec<ByteString>,
     context: ExecContext,
@@ -123,7 +123,7 @@ impl ProbeGroup {
         }
     }
 
-    /// Waits for the leader, ends who is left, and says how it went.
+    /// Waits for the leader, kills the rest of the group, and returns the result.
     async fn finish(mut self) -> io::Result<(ExitStatus, String)> {
         let mut tail = ProbeOutput::default();
         let mut output = Receiver::from_owned_fd(self.output.try_clone()?)?;

@@ -8,42 +8,42 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-/// How much of an answer is looked at for its status; interim answers (1xx) count.
+/// The bytes of a response that are searched for its status; interim responses (1xx) count.
 const PROBE_HEAD_BYTES: usize = 64 * 1024;
-/// How much of an answer is read after its status, so that servers see it taken and do not log
-/// a broken pipe.
+/// The bytes of a response that are read after its status, so that servers do not log a broken
+/// pipe.
 const PROBE_BODY_BYTES: usize = 256 * 1024;
-/// How long that takes at most: a stream of events never ends.
+/// The timeout of that: an event stream never ends.
 const PROBE_BODY_MS: u64 = 250;
 /// Read at once.
 const READ_BYTES: usize = 8 * 1024;
 /// The first byte of a TLS record that holds an alert (RFC 8446 §5.1).
 const TLS_ALERT: u8 = 0x15;
 
-/// What to ask.
+/// The request to send.
 #[derive(Debug, Clone)]
 pub(super) struct HttpRequest {
     /// The `Host` header.
     pub(super) host: String,
-    /// From `/` on.
+    /// The path, beginning with `/`.
     pub(super) path: String,
 }
 
-/// How a server took it.
+/// The server's reaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exchange {
     /// A final status, and the milliseconds to the first byte.
     Status { status: u16, ms: u64 },
     /// The connection was closed or reset without a byte.
     Closed,
-    /// It wants TLS.
+    /// The server requires TLS.
     TlsAlert,
-    /// It said something else.
+    /// The reply is not HTTP.
     NoHttp,
 }
 
 impl HttpRequest {
-    /// Whether it stays one request on the wire.
+    /// Whether it is exactly one request on the wire (no injected lines).
     pub(super) fn is_valid(&self) -> bool {
         let sound = |text: &str| text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
         self.path.starts_with('/') && sound(&self.path) && sound(&self.host)
@@ -59,7 +59,7 @@ impl HttpRequest {
     }
 }
 
-/// Sends the request and waits for the status as long as it takes.
+/// Sends the request and waits for the status without a timeout.
 pub(super) async fn exchange<S>(mut stream: S, request: &HttpRequest) -> Exchange
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -114,7 +114,7 @@ enum ResponseKind {
     Incomplete,
 }
 
-/// Judges what came so far; whole interim answers are cut off.
+/// Parses the bytes received so far; complete interim responses are removed.
 fn classify(head: &mut Vec<u8>) -> ResponseKind {
     loop {
         let kind = parse_status_line(head);

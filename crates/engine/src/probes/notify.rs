@@ -10,11 +10,11 @@ use tokio::net::UnixDatagram;
 
 use crate::readiness::NotifyState;
 
-/// How long the path of a socket may be (unix(7)): with its final NUL it fills the address.
+/// The longest path of a socket, in bytes (unix(7)): with its final NUL it fills the address.
 const PATH_BYTES: usize = 107;
-/// How much of a datagram is read; the rest is dropped.
+/// The bytes of a datagram that are read; the rest is dropped.
 const DATAGRAM_BYTES: usize = 4 * 1024;
-/// How much of a status line is kept.
+/// The bytes of a status line that are kept.
 const STATUS_CHARS: usize = 200;
 /// Its file's name.
 const NAME: &str = "notify";
@@ -31,18 +31,17 @@ pub(crate) struct NotifySocket {
 }
 
 impl NotifySocket {
-    /// Where the socket of an execution stands, for `NOTIFY_SOCKET`.
+    /// The socket path of an execution, for `NOTIFY_SOCKET`.
     pub(crate) fn path(dir: &Path) -> PathBuf {
         dir.join(NAME)
     }
 
-    /// Where it stands.
+    /// The socket's path.
     pub(crate) fn address(&self) -> &Path {
         &self.path
     }
 
-    /// Binds it anew; an older one is replaced. Its user alone can write to it, so that no word
-    /// comes from others.
+    /// Binds the socket; an older one is replaced. Only its user can write to it.
     ///
     /// # Errors
     /// As bind(2); `InvalidFilename` where the path is longer than an address holds.
@@ -61,7 +60,7 @@ impl NotifySocket {
         Ok(Self { socket, path, file })
     }
 
-    /// The next word that says something known. Dropped, it loses none.
+    /// The next message with a known key. Cancel safe.
     ///
     /// A socket that fails says nothing any more.
     pub(crate) async fn next(&self) -> NotifyState {
@@ -90,7 +89,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Reads `KEY=invalid_value` lines; those of other keys, and not of UTF-8, are passed over.
+/// Parses `KEY=value` lines; unknown keys and invalid UTF-8 are skipped.
 fn parse(datagram: &[u8]) -> NotifyState {
     let mut state = NotifyState::default();
     for line in datagram.split(|byte| *byte == b'\n') {

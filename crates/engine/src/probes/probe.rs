@@ -27,7 +27,7 @@ const RESPONSE_TIMEOUT_MS: u64 = 5_000;
 /// quick before, and one that waits for the end of a line never does.
 const HANDSHAKE_DIVISOR: u32 = 6;
 
-/// Carries out probes of services.
+/// Runs probes of services.
 #[derive(Debug, Clone)]
 pub(crate) struct Prober {
     backend: Arc<dyn Backend>,
@@ -42,11 +42,11 @@ struct HttpProbe {
     address: SocketAddr,
     host: String,
     request: HttpRequest,
-    /// Whether it may speak something else.
+    /// Whether it may speak another protocol.
     is_protocol_unknown: bool,
 }
 
-/// How one connection went.
+/// The result of one connection.
 #[derive(Debug)]
 enum HttpAttempt {
     /// There was none.
@@ -62,7 +62,7 @@ enum HttpAttempt {
 }
 
 impl Prober {
-    /// Through this place.
+    /// A prober that connects through this backend.
     pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             backend,
@@ -71,7 +71,7 @@ impl Prober {
         }
     }
 
-    /// The same with no more time for each probe than this.
+    /// The same with a shorter limit for each probe.
     pub(crate) fn with_limit(&self, limit: Duration) -> Self {
         let limit = self.limit.min(limit);
         Self {
@@ -121,7 +121,7 @@ impl Prober {
         }
     }
 
-    /// Tries the other of plain and TLS once, where the first did not tell.
+    /// Tries the other of plain and TLS once, where the first was inconclusive.
     async fn http(&self, probe: &HttpProbe, tls: bool) -> ProbeOutcome {
         if !probe.request.is_valid() {
             return ProbeOutcome::Failed {

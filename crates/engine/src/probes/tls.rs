@@ -41,7 +41,7 @@ impl TlsClient {
         }
     }
 
-    /// Shakes hands as somebody who means `host`.
+    /// Performs the handshake for the server name `host`.
     pub(super) async fn connect<S>(&self, host: &str, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -53,7 +53,7 @@ impl TlsClient {
     }
 }
 
-/// Takes every certificate: those of development are signed by nobody.
+/// Accepts every certificate: those of development servers are self-signed.
 #[derive(Debug)]
 struct AcceptAnyCert(Arc<CryptoProvider>);
 

@@ -4,40 +4,40 @@ use super::question_kind::QuestionKind;
 use super::visible_line::visible_line;
 use super::{menu, patterns};
 
-/// What was seen besides the prompt's own line.
+/// The context of a prompt's line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PromptContext<'a> {
     /// The lines before it, the last ones at least.
     pub before: &'a str,
     /// Whether the line is finished: a command that asks with a whole line.
     pub finished: bool,
-    /// Whether a process is blocked reading the execution's input; otherwise it waits for
-    /// several things of which input may be one, and only words make that a prompt.
+    /// Whether a process is blocked reading the execution's input; otherwise it waits for several
+    /// things of which input may be one, and only the text makes it a prompt.
     pub reading: bool,
-    /// Whether the terminal shows what is typed; none without a terminal.
+    /// Whether the terminal echoes input; none without a terminal.
     pub echo: Option<bool>,
-    /// Whether the terminal hands over whole lines; a line editor takes keys, and shows them
-    /// itself.
+    /// Whether the terminal is in canonical mode (whole lines); a line editor reads keys, and
+    /// echoes them itself.
     pub lines: Option<bool>,
-    /// Whether a program has the whole screen to itself. It takes keys whenever it waits for
-    /// its terminal, in words or not.
+    /// Whether a program uses the full screen. It reads keys whenever it waits for its terminal,
+    /// with or without a prompt text.
     pub full_screen: bool,
 }
 
-/// A prompt understood.
+/// A classified prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectedPrompt {
-    /// What kind of answer is wanted.
+    /// The kind of answer that is wanted.
     pub kind: QuestionKind,
-    /// What there is to choose from, as it is to be shown.
+    /// The choices, as they are displayed.
     pub options: Vec<String>,
-    /// What an empty answer stands for.
+    /// The meaning of an empty answer.
     pub default: Option<String>,
-    /// Whether the answer must not be shown.
+    /// Whether the answer must not be displayed.
     pub secret: bool,
 }
 
-/// What `text`, the line a command left, asks for; none where it asks for nothing.
+/// Classifies `text`, the last line of a command; none where it is no prompt.
 ///
 /// From the particular to the general: yes or no, a secret, any key, a menu, choices in the
 /// line, a path, anything that looks like a prompt. A line that looks like none is one all the

@@ -119,7 +119,7 @@ fn phrase_ports(expression: &Regex, line: &str) -> Vec<PrintedAddress> {
     ports.collect()
 }
 
-/// What an expression of a rule found: its groups `url_from_captures`, `addr` or `port`.
+/// What an expression of a rule found: its groups `url`, `addr` or `port`.
 pub(super) fn from_captures(captures: &Captures<'_>) -> Option<PrintedAddress> {
     if let Some(text) = captures.name("url") {
         return parse(text.as_str());
