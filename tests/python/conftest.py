@@ -1,4 +1,4 @@
-"""Fixtures: the binary under test, a place for it, and a limit on every test."""
+"""Fixtures: the binary under test, installations of it, and a timeout for every test."""
 
 import contextlib
 import os
@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from harness import Place, Serving, Way, disk
-from harness.guarded import Guarded
-from harness.place import NOBODY, is_root
+from harness import Installation, HttpDaemon, ClientTransport, disk
+from harness.protected_env import ProtectedEnv
+from harness.installation import NOBODY, is_root
 from harness.user import ordinary
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: How long a test may take before it counts as hung.
+#: The default timeout of a test in seconds.
 LIMIT_SECONDS = 60
 
 
@@ -49,8 +49,8 @@ def limit(request):
 
 
 def pytest_collection_modifyitems(config, items):
-    """What needs the rights of root is no test for an ordinary user, nor what needs small file
-    systems where that user may have none."""
+    """Deselects tests that need root for an unprivileged user, and those that need small file
+    systems where that user cannot mount any."""
     if is_root():
         return
     beyond = ["root"]
@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(scope="session")
 def ordinary_user():
-    """The number of an ordinary user made for the tests; none where we are one ourselves."""
+    """The uid of an unprivileged user created for the tests; none where the tests run as one."""
     if not is_root():
         yield None
         return
@@ -74,18 +74,18 @@ def ordinary_user():
 
 @pytest.fixture(scope="module")
 def places(binary, ordinary_user):
-    """Places by whom they belong to, each with what stands outside; as long as the module."""
+    """Installations by user, each with its host targets, for the duration of the module."""
     with contextlib.ExitStack() as stack:
-        yield Guarded(binary, ordinary_user, stack)
+        yield ProtectedEnv(binary, ordinary_user, stack)
 
 
 @pytest.fixture
 def make_place(binary):
-    """Makes places; each is emptied at the end, and an orderly shutdown must leave nobody."""
+    """Creates installations; at the end of the test, an orderly shutdown must leave no process."""
     made = []
 
     def make(user=None, **options):
-        made.append(Place(binary, user, **options))
+        made.append(Installation(binary, user, **options))
         return made[-1]
 
     yield make
@@ -101,13 +101,13 @@ def make_place(binary):
 
 @pytest.fixture
 def place(make_place):
-    """A place of our own."""
+    """An installation for one test."""
     return make_place()
 
 
 @pytest.fixture
 def small(make_place):
-    """A place whose state lies on a file system of 24 MiB; `disk` is how that is reached."""
+    """An installation whose state is on a file system of 24 MiB, reached by `place.disk`."""
     place = make_place()
     with disk.mounted(place.state, 24, place) as mounted:
         place.disk = mounted.outside
@@ -118,25 +118,25 @@ def small(make_place):
 
 @pytest.fixture(params=["self", "ordinary"] if is_root() else ["self"])
 def any_place(request, make_place):
-    """The same as ourselves and, where we are root, as an ordinary user without cgroups."""
+    """An installation of the current user and, as root, one of an unprivileged user without cgroups."""
     return make_place(NOBODY if request.param == "ordinary" else None)
 
 
 @pytest.fixture
 def ordinary_place(make_place):
-    """A place of an ordinary user, whom file permissions stop."""
+    """An installation of an unprivileged user, to whom file permissions apply."""
     return make_place(NOBODY if is_root() else None)
 
 
-#: Every transport, in both eras.
-WAYS = [f"{transport}-{mode}" for transport in ("stdio", "http", "sse") for mode in ("auto", "legacy")]
+#: Every transport in both protocol eras.
+TRANSPORTS = [f"{transport}-{mode}" for transport in ("stdio", "http", "sse") for mode in ("auto", "legacy")]
 
 
 @pytest.fixture(scope="module")
 def served(binary):
-    """One place for the tests of a module, with its network face open."""
-    place = Place(binary)
-    serving = Serving(place, "--no-token", "--legacy-sse")
+    """One installation for the tests of a module, with an HTTP listener."""
+    place = Installation(binary)
+    serving = HttpDaemon(place, "--no-token", "--legacy-sse")
     try:
         yield serving
         serving.end()
@@ -147,8 +147,8 @@ def served(binary):
 
 @pytest.fixture(scope="module")
 def home(binary):
-    """One place for the tests of a module, with a daemon that fronts start."""
-    place = Place(binary)
+    """One installation for the tests of a module, with a daemon that stdio proxies start."""
+    place = Installation(binary)
     try:
         yield place
         place.end_commands()
@@ -157,16 +157,16 @@ def home(binary):
         place.close()
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=TRANSPORTS)
 def way(request):
-    """A way in, on each transport and in each era."""
+    """A client transport, for each transport and protocol era."""
     transport, mode = request.param.split("-")
     return way_in(request, transport, mode)
 
 
 def way_in(request, transport, mode):
-    """Fronts come to a daemon they start, everybody else to one in the foreground."""
+    """Stdio clients use a daemon that they start, all others one in the foreground."""
     if transport == "stdio":
-        return Way(transport, mode, request.getfixturevalue("home"))
+        return ClientTransport(transport, mode, request.getfixturevalue("home"))
     serving = request.getfixturevalue("served")
-    return Way(transport, mode, serving.place, serving)
+    return ClientTransport(transport, mode, serving.place, serving)

@@ -69,13 +69,13 @@ class Counted:
         self.agent = agent
         self.calls = 0
         self.chars = 0
-        self.heard = ""
+        self.wait_output = ""
 
     async def __call__(self, tool, **arguments):
         reply = await self.agent.call(tool, **arguments)
         self.calls += 1
         self.chars += len(reply.text)
-        self.heard += reply.text + "\n"
+        self.wait_output += reply.text + "\n"
         if os.environ.get("OSTLER_TELL_JOBS"):
             print(f"--- {tool} {json.dumps(arguments)}\n{reply.text}")
         assert not reply.is_error, reply
@@ -161,7 +161,7 @@ class Core:
         await call("exec", command="touch go; until [ -e passed ]; do sleep 0.1; done; touch finish")
         done = await call("process", action="wait", ids=identified(begun), wait_ms=40_000)
         assert " exit 0," in done.text and "migrated" in done.text
-        assert re.search(r"news: .*checkpoint 7 reached", call.heard)
+        assert re.search(r"news: .*checkpoint 7 reached", call.wait_output)
 
     @staticmethod
     async def runaway(call, work):

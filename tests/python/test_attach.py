@@ -6,7 +6,7 @@ import pytest
 
 from test_seed_002 import SIZES
 
-from harness import Person, Ring, Terminals, Tmux, until
+from harness import TerminalUser, WsRecorder, Terminals, Tmux, until
 
 pytestmark = pytest.mark.anyio
 
@@ -21,8 +21,8 @@ async def test_watch_take_over_hand_back_and_go_on(any_place):
         cat = await terminals.start("cat")
         await cat.line("from the agent")
         await cat.shows(r"^from the agent\nfrom the agent$")
-        with Person(any_place, "attach", cat.id) as person:
-            person.sees(rb"from the agent\s.*from the agent")
+        with TerminalUser(any_place, "attach", cat.id) as person:
+            person.wait_for(rb"from the agent\s.*from the agent")
             # The lease was free: the person has it.
             until(lambda: holder(any_place, cat), what="the lease")
             person.type("from the person\r")
@@ -34,9 +34,9 @@ async def test_watch_take_over_hand_back_and_go_on(any_place):
             person.type(PREFIX + b"h")
             until(lambda: not holder(any_place, cat), what="the hand-back")
             await cat.line("the agent again")
-            person.sees(rb"the agent again\s.*the agent again")
+            person.wait_for(rb"the agent again\s.*the agent again")
             person.type(PREFIX + b"d")
-            assert person.leaves() == 0
+            assert person.wait_exit() == 0
             assert person.modes() == ORDINARY, "the terminal is as it was"
         assert (await cat.status())["status"] == "running"
         await cat.line("and on")
@@ -46,8 +46,8 @@ async def test_watch_take_over_hand_back_and_go_on(any_place):
 
 
 def holder(place, session):
-    with Ring(place, session.id, "") as ring:
-        return ring.told("hello")["holder"]
+    with WsRecorder(place, session.id, "") as ring:
+        return ring.wait_message("hello")["holder"]
 
 
 def holder_of_any_daemon(place, session):
@@ -62,9 +62,9 @@ async def test_a_second_person_watches_until_they_take_over(any_place):
     async with Terminals.connect(any_place) as terminals:
         cat = await terminals.start("sh", "-c", "echo welcome; exec cat")
         await cat.shows("^welcome$")
-        with Person(any_place, "attach", cat.id) as first, Person(any_place, "attach", cat.id) as second:
+        with TerminalUser(any_place, "attach", cat.id) as first, TerminalUser(any_place, "attach", cat.id) as second:
             for person in (first, second):
-                person.sees(rb"welcome")
+                person.wait_for(rb"welcome")
             until(lambda: holder(any_place, cat), what="the lease")
             first.type("who is first\r")
             second.type("who is second\r")
@@ -72,55 +72,55 @@ async def test_a_second_person_watches_until_they_take_over(any_place):
             text = (await cat.screen()).text
             assert ("first" in text) != ("second" in text), "one types, the other watches"
             writer, watcher = (first, second) if "first" in text else (second, first)
-            watcher.sees(rb"who is")
+            watcher.wait_for(rb"who is")
             before = holder(any_place, cat)
             watcher.type(PREFIX + b"t")
             until(lambda: holder(any_place, cat) not in (None, before), what="the take-over")
-            writer.sees(rb"types")
+            writer.wait_for(rb"types")
             watcher.type("taken over\r")
             await cat.shows(r"^taken over\ntaken over$")
             watcher.type(PREFIX + b"d")
-            assert watcher.leaves() == 0
+            assert watcher.wait_exit() == 0
             writer.type(PREFIX + b"d")
-            assert writer.leaves() == 0
+            assert writer.wait_exit() == 0
         await cat.close()
 
 
 async def test_watching_only(any_place):
     async with Terminals.connect(any_place) as terminals:
         cat = await terminals.start("cat")
-        with Person(any_place, "attach", "--watch", cat.id) as person:
+        with TerminalUser(any_place, "attach", "--watch", cat.id) as person:
             await cat.line("look")
-            person.sees(rb"look\s.*look")
+            person.wait_for(rb"look\s.*look")
             assert holder(any_place, cat) is None
             person.type("typed in vain\r")
             await cat.line("still mine")
-            person.sees(rb"still mine\s.*still mine")
+            person.wait_for(rb"still mine\s.*still mine")
             assert "in vain" not in (await cat.screen()).text
             person.type(PREFIX + b"d")
-            assert person.leaves() == 0
+            assert person.wait_exit() == 0
         await cat.close()
 
 
 async def test_the_prefix_twice_is_the_key_itself(any_place):
     async with Terminals.connect(any_place) as terminals:
         sleeps = await terminals.start("sleep", "300")
-        with Person(any_place, "attach", sleeps.id) as person:
+        with TerminalUser(any_place, "attach", sleeps.id) as person:
             until(lambda: holder(any_place, sleeps), what="the lease")
             person.type(PREFIX + PREFIX)
             status = await sleeps.ended()
             assert status["signal"] == "SIGQUIT", status
-            assert person.leaves() == 128 + 3
+            assert person.wait_exit() == 128 + 3
 
 
 @pytest.mark.parametrize(("script", "code"), [("read x; exit 0", 0), ("read x; exit 7", 7), ("read x; kill -9 $$", 137)])
 async def test_the_commands_end_is_the_persons_exit_code(any_place, script, code):
     async with Terminals.connect(any_place) as terminals:
         session = await terminals.start("sh", "-c", script)
-        with Person(any_place, "attach", session.id) as person:
+        with TerminalUser(any_place, "attach", session.id) as person:
             until(lambda: holder(any_place, session), what="the lease")
             person.type("\r")
-            assert person.leaves() == code
+            assert person.wait_exit() == code
             assert person.modes() == ORDINARY
 
 
@@ -128,12 +128,12 @@ async def test_the_window_is_followed_and_given_back(any_place):
     async with Terminals.connect(any_place) as terminals:
         session = await terminals.start("/usr/bin/python3", "-c", SIZES, cols=90, rows=30)
         await session.shows("^ready$")
-        with Person(any_place, "attach", session.id, cols=120, rows=40) as person:
+        with TerminalUser(any_place, "attach", session.id, cols=120, rows=40) as person:
             await session.shows("^40 120$")
             person.resize(70, 20)
             await session.shows("^20 70$")
             person.type(PREFIX + b"d")
-            assert person.leaves() == 0
+            assert person.wait_exit() == 0
         await session.shows("^30 90$")
         assert (await session.screen()).size == (90, 30)
         await session.close()
@@ -145,10 +145,10 @@ async def test_an_agents_vim_is_seen_and_finished_by_a_person(any_place):
         await vim.shows("shared.txt")
         await vim.type("ihalf by the agent")
         await vim.shows("^half by the agent$")
-        with Person(any_place, "attach", vim.id) as person:
-            person.sees(rb"half by the agent")
+        with TerminalUser(any_place, "attach", vim.id) as person:
+            person.wait_for(rb"half by the agent")
             person.type(", half by the person\x1b:wq\r")
-            assert person.leaves() == 0
+            assert person.wait_exit() == 0
             assert person.modes() == ORDINARY
         assert (any_place.work / "shared.txt").read_text() == "half by the agent, half by the person\n"
 
@@ -158,15 +158,15 @@ async def test_the_daemon_dies_and_the_person_stays(any_place):
     async with Terminals.connect(place, session="kept") as terminals:
         vim = await terminals.start(*VIM, "letter.txt")
         await vim.shows("letter.txt")
-    with Person(place, "attach", vim.id) as person:
-        person.sees(rb"letter\.txt")
+    with TerminalUser(place, "attach", vim.id) as person:
+        person.wait_for(rb"letter\.txt")
         until(lambda: holder(place, vim), what="the lease")
         person.type("iwritten before ")
-        person.sees(rb"before")
+        person.wait_for(rb"before")
         place.kill_daemon()
         until(lambda: holder_of_any_daemon(place, vim), 20, "the person's return")
         person.type("and after\x1b:wq\r")
-        assert person.leaves() == 0
+        assert person.wait_exit() == 0
     assert (place.work / "letter.txt").read_text() == "written before and after\n"
 
 
@@ -190,8 +190,8 @@ async def test_who_cannot_attach(any_place):
     place = any_place
     assert place.cli("attach", "zzzzzzzz", check=False).returncode not in (0, 101)
     piped = place.cli("run", "-d", "--", "sleep", "300").stdout.decode().strip()
-    with Person(place, "attach", piped) as person:
-        assert person.leaves() not in (0, 101)
+    with TerminalUser(place, "attach", piped) as person:
+        assert person.wait_exit() not in (0, 101)
         assert person.modes() == ORDINARY
     done = place.cli("attach", piped, check=False)
     assert done.returncode not in (0, 101) and b"terminal" in done.stderr, done
@@ -200,7 +200,7 @@ async def test_who_cannot_attach(any_place):
 async def test_a_person_whose_window_closes_hands_back(any_place):
     async with Terminals.connect(any_place) as terminals:
         cat = await terminals.start("cat")
-        person = Person(any_place, "attach", cat.id)
+        person = TerminalUser(any_place, "attach", cat.id)
         until(lambda: holder(any_place, cat), what="the lease")
         person.close()
         until(lambda: not holder(any_place, cat), 10, "the hand-back")
@@ -210,11 +210,11 @@ async def test_a_person_whose_window_closes_hands_back(any_place):
 
 
 async def test_a_person_runs_a_command_in_a_terminal(any_place):
-    with Person(any_place, "run", "-t", "--", "sh", "-c", "tty; stty size; read x; echo got $x; exit 5", cols=100, rows=30) as person:
-        person.sees(rb"/dev/pts/\d+\r\n30 100\r\n")
+    with TerminalUser(any_place, "run", "-t", "--", "sh", "-c", "tty; stty size; read x; echo got $x; exit 5", cols=100, rows=30) as person:
+        person.wait_for(rb"/dev/pts/\d+\r\n30 100\r\n")
         person.type("something\r")
-        person.sees(rb"got something\r\n")
-        assert person.leaves() == 5
+        person.wait_for(rb"got something\r\n")
+        assert person.wait_exit() == 5
         assert person.modes() == ORDINARY
 
 

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from harness.guarded import CROSSED, FIRST, USERS, wish
-from harness.walled import FACES, Wish
+from harness.protected_env import USERS_BY_INTERFACE, FIRST, USERS, wish
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 COUNTER = itertools.count()
 
@@ -19,7 +19,7 @@ evil() { plant evil && mkdir -p "$1/objects" "$1/refs" && echo 'ref: refs/heads/
 """
 
 #: Ways to code on the host at the next `git status` in the named directory, and the path that is told.
-WAYS = {
+TRANSPORTS = {
     "a common directory": ("evil d && echo ../d > .git/commondir", ".", ".git/commondir"),
     "a repository where none was": ("mkdir sub && evil sub/.git", "sub", "sub/.git/config"),
     "a repository deep in the tree": ("mkdir -p a/b/c/d/e && evil a/b/c/d/e/.git", "a/b/c/d/e", "a/b/c/d/e/.git/config"),
@@ -71,7 +71,7 @@ class Try:
 
     def run(self, script, asked, face="cli"):
         plant = PLANT.replace("{witness}", str(self.witness)).replace("{workspace}", str(self.directory))
-        ran = FACES[face](self.place, ["sh", "-c", f"{plant}\n{script}\necho over"], asked, cwd=self.directory)
+        ran = INTERFACES[face](self.place, ["sh", "-c", f"{plant}\n{script}\necho over"], asked, cwd=self.directory)
         assert "over" in ran.text, ran.text
         return ran
 
@@ -90,27 +90,27 @@ def overlaid(attempt, script):
 
 
 @pytest.mark.parametrize("who", FIRST)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", TRANSPORTS)
 def test_medium_lets_it_through_untold(places, who, way):
-    script, where, _ = WAYS[way]
+    script, where, _ = TRANSPORTS[way]
     attempt = Try(places.of(who), who)
-    ran = attempt.run(script, Wish(level="medium"))
+    ran = attempt.run(script, IsolationOptions(level="medium"))
     assert attempt.is_hit(where), ran.text
     assert "used unasked" not in ran.text
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
+@pytest.mark.parametrize("way", TRANSPORTS)
 def test_high_tells_it(places, who, face, way):
-    script, _, path = WAYS[way]
+    script, _, path = TRANSPORTS[way]
     ran = Try(places.of(who), who).run(script, wish(who), face)
     assert f"unasked by git: {path} " in ran.text, ran.text
 
 
 @pytest.mark.parametrize("who", USERS)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", TRANSPORTS)
 def test_an_overlay_is_not_committed_with_it(places, who, way):
-    script, where, path = WAYS[way]
+    script, where, path = TRANSPORTS[way]
     attempt = Try(places.of(who), who)
     pid, ran = overlaid(attempt, script)
     told = f"unasked by git: {path} "
@@ -168,7 +168,7 @@ def test_hooks_of_submodules_are_protected(places, who):
         assert "got in" not in attempt.run(script, wish(who)).text, script
     overlaid(attempt, "; ".join(f"({script})" for script in MODULE))
     assert sorted(path.name for path in hooks.iterdir()) == before
-    assert "got in" in attempt.run(MODULE[0], Wish(level="medium")).text
+    assert "got in" in attempt.run(MODULE[0], IsolationOptions(level="medium")).text
 
 
 @pytest.mark.parametrize("who", USERS)
@@ -220,7 +220,7 @@ TOOLS = {
 }
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 def test_files_of_other_tools_are_told(places, who, face):
     """A line each of several; the whole list is held against real files in crates/sandbox."""
     attempt = Try(places.of(who), who)

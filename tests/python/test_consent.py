@@ -7,8 +7,8 @@ import anyio
 import pytest
 from mcp.types import ElicitResult
 
-from harness import Person, Serving, Way
-from harness.place import Refused
+from harness import TerminalUser, HttpDaemon, ClientTransport
+from harness.installation import ProblemError
 from test_terminal_text import harmless, shown
 
 pytestmark = pytest.mark.anyio
@@ -52,14 +52,14 @@ def start(place, words, session="agent", **body):
     body = {"command": command, "cwd": str(place.work), "base_env": [["PATH", "/usr/bin:/bin"]], **body}
     try:
         return place.rest("POST", "/api/v1/executions", body, session=session)
-    except Refused as refused:
+    except ProblemError as refused:
         return refused
 
 
 def asked(place, words, **body):
     """The id of the question a start leads to."""
     refused = start(place, words, **body)
-    assert isinstance(refused, Refused) and refused.status == 403, refused
+    assert isinstance(refused, ProblemError) and refused.status == 403, refused
     return refused.problem["approval"]["interaction"] if isinstance(refused.problem["approval"], dict) else refused.problem["approval"]
 
 
@@ -95,14 +95,14 @@ def test_nothing_of_a_command_is_left_out(asking):
                                   stdin={"given": "import os"}))
     assert "LD_PRELOAD=/tmp/x.so" in told["message"] and "import os" in told["message"], told
     refused = start(asking, "echo " + "x" * 100_000)
-    assert isinstance(refused, Refused) and "cannot be asked" in str(refused.problem), refused
+    assert isinstance(refused, ProblemError) and "cannot be asked" in str(refused.problem), refused
 
 
 def test_the_terminals_question_plays_nothing(asking):
-    with Person(asking, "run", "--", "sh", "-c", TRICK, cols=400) as person:
-        seen = person.sees(rb".*\[y/N\] ")[0]
+    with TerminalUser(asking, "run", "--", "sh", "-c", TRICK, cols=400) as person:
+        seen = person.wait_for(rb".*\[y/N\] ")[0]
         person.type("n\n")
-        person.leaves()
+        person.wait_exit()
     assert r"important #\rgit status" in harmless(seen), seen
 
 
@@ -116,9 +116,9 @@ async def test_the_clients_form_plays_nothing(make_place):
         forms.append(params.message)
         return ElicitResult(action="decline")
 
-    serving = Serving(place, "--no-token")
+    serving = HttpDaemon(place, "--no-token")
     try:
-        async with Way("http", "auto", place, serving).agent(elicitation_callback=ask) as agent:
+        async with ClientTransport("http", "auto", place, serving).agent(elicitation_callback=ask) as agent:
             await agent.call("exec", script=TRICK + "\u202e")
         assert len(forms) == 1 and r"important #\rgit status\u{202e}" in forms[0], forms
         assert "\r" not in forms[0] and "\u202e" not in forms[0], forms
@@ -169,7 +169,7 @@ def test_a_script_that_is_swapped_after_the_yes_is_not_run(asking, how, swap):
     swap(path)
     asking.give(asking.work)
     refused = start(asking, words, approval=id_)
-    assert isinstance(refused, Refused) and "changed after a person agreed" in str(refused.problem), refused
+    assert isinstance(refused, ProblemError) and "changed after a person agreed" in str(refused.problem), refused
     assert not (asking.work / "evil").exists()
     # What is there now is a question of its own.
     again = asked(asking, words)
@@ -200,7 +200,7 @@ def test_a_program_in_the_workspace_is_bound_too(asking):
         asking.cli("approve", id_)
         program.write_bytes(program.read_bytes() + b"\0")
         refused = start(asking, ["./tool", "ran"], isolation=level, approval=id_)
-        assert isinstance(refused, Refused) and "tool changed" in str(refused.problem), (level, refused)
+        assert isinstance(refused, ProblemError) and "tool changed" in str(refused.problem), (level, refused)
 
 
 async def test_by_mcp_and_by_the_command_line_it_is_not_run_either(asking):
@@ -213,10 +213,10 @@ async def test_by_mcp_and_by_the_command_line_it_is_not_run_either(asking):
         again = await agent.call("exec", command=["./deploy.sh"], approval=id_)
         assert again.is_error and "changed after a person agreed" in again.text, again
     swap_by_writing(path)
-    with Person(asking, "run", "--", "./deploy.sh", cols=400) as person:
-        person.sees(rb"\[y/N\] ")
+    with TerminalUser(asking, "run", "--", "./deploy.sh", cols=400) as person:
+        person.wait_for(rb"\[y/N\] ")
         path.write_text(GOOD + "# another\n")
         person.type("y\n")
-        code = person.leaves()
+        code = person.wait_exit()
         assert code == 77 and b"changed after a person agreed" in person.seen, (code, person.seen)
     assert not (asking.work / "evil").exists() and not (asking.work / "good").exists()

@@ -3,8 +3,8 @@ harmless neighbours are seen."""
 
 import pytest
 
-from harness.guarded import CROSSED, USERS
-from harness.walled import FACES, Wish
+from harness.protected_env import USERS_BY_INTERFACE, USERS
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 MARK = "ostler-credential-5518"
 #: Directories of the home that a setting makes visible.
@@ -67,12 +67,12 @@ def furnished(places):
 def read(place, face, level):
     """What a command reads of every store and neighbour, by name."""
     names = [*STORES, *STORES.values()]
-    ran = FACES[face](place, ["sh", "-c", SCRIPT, "sh", *names], Wish(level=level))
+    ran = INTERFACES[face](place, ["sh", "-c", SCRIPT, "sh", *names], IsolationOptions(level=level))
     lines = [line for line in ran.text.splitlines() if ": " in line]
     return ran.text, {name: [line for line in lines if line.startswith(f"{name}: ")] for name in names}
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 def test_what_is_shown_of_a_home_shows_no_store(furnished, who, face):
     text, lines = read(furnished(who), face, "high")
     assert MARK not in text, [line for line in text.splitlines() if MARK in line]

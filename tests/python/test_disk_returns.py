@@ -9,7 +9,7 @@ from test_service_life import kill, shim_of
 
 from harness import until
 from harness.disk import fill, mounted
-from harness.manager import Manager
+from harness.service_client import ServiceClient
 
 pytestmark = [pytest.mark.anyio, pytest.mark.small_disk]
 
@@ -101,7 +101,7 @@ def test_what_the_ring_lost_is_told_and_the_rest_is_there(small):
 
 
 async def test_a_later_attempt_begins_behind_what_readers_were_told(small):
-    manager = Manager(small)
+    manager = ServiceClient(small)
     script = f"echo attempt; if [ -e first ]; then exec sleep 300; fi; touch first; {waits_for('print')}; seq 150000; exec sleep 300"
     await manager.start(["sh", "-c", script], name="again", restart="on-failure:5", wait_ms=0)
     pid = manager.service("again")["execution"]["id"]
@@ -166,7 +166,7 @@ def ends_with(frames, text):
 
 async def test_a_later_attempt_does_so_although_everybody_who_knew_was_killed(small):
     script = f"echo attempt; if [ -e first ]; then exec sleep 300; fi; touch first; {waits_for('print')}; seq 300000; exec sleep 300"
-    manager = Manager(small)
+    manager = ServiceClient(small)
     await manager.start(["sh", "-c", script], name="again", restart="on-failure:5", wait_ms=0)
     pid = manager.service("again")["execution"]["id"]
     until(lambda: (small.work / "first").exists(), 20, "the first attempt")

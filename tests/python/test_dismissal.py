@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.place import Refused
+from harness.installation import ProblemError
 
 pytestmark = pytest.mark.anyio
 
@@ -73,6 +73,6 @@ async def test_an_agent_dismisses(place):
         await agent.must("service", action="dismiss", name="web")
         assert (await agent.must("service", action="list")).structured["services"] == []
         assert (await agent.must("service", action="status", name="web")).structured["name"] == "web"
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         place.rest("POST", "/api/v1/services/nobody/dismiss")
     assert refused.value.status == 404

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.guarded import USERS, wish
+from harness.protected_env import USERS, wish
 
 LEVELS = ("basic", "medium", "high")
 

@@ -56,7 +56,7 @@ async def test_a_keeper_killed_in_the_middle_is_replaced(any_place):
     pid = place.cli("run", "-d", "--", "sh", "-c", SLOW).stdout.decode().strip()
     keepers = [p for p in place.ours() if procs.comm(p) == "ostler-keeper"]
     assert len(keepers) == 1
-    procs.Held(keepers[0]).kill()
+    procs.ProcessHandle(keepers[0]).kill()
     assert place.cli("run", "--", "echo", "still here").stdout == b"still here\n"
     assert place.cli("wait", pid, check=False).returncode == 7
     assert place.cli("logs", pid, "--raw").stdout == numbered(60)
@@ -65,7 +65,7 @@ async def test_a_keeper_killed_in_the_middle_is_replaced(any_place):
 async def test_a_stopped_keeper_does_not_stop_us(any_place):
     place = any_place
     place.cli("run", "--", "true")
-    keeper = procs.Held(next(p for p in place.ours() if procs.comm(p) == "ostler-keeper"))
+    keeper = procs.ProcessHandle(next(p for p in place.ours() if procs.comm(p) == "ostler-keeper"))
     keeper.kill(signal.SIGSTOP)
     try:
         for _ in range(8):
@@ -83,7 +83,7 @@ async def test_a_killed_shim_takes_its_tree_and_is_told_as_lost(any_place):
     info = place.json("info", pid)
     shim = int(procs.status(info["os_pid"], "PPid"))
     assert procs.comm(shim) == "ostler-shim" and shim in place.ours()
-    procs.Held(shim).kill()
+    procs.ProcessHandle(shim).kill()
     until(lambda: not members(info["uuid"]), 5, "the end of the tree")
     assert place.cli("wait", pid, check=False).returncode != 0
     info = place.json("info", pid)
@@ -96,7 +96,7 @@ async def test_shim_and_daemon_killed_together(any_place):
     pid = place.cli("run", "-d", "--", "sh", "-c", "setsid sleep 300 & echo up; exec sleep 300").stdout.decode().strip()
     until(lambda: b"up" in place.cli("logs", pid, "--raw").stdout)
     info = place.json("info", pid)
-    shim = procs.Held(int(procs.status(info["os_pid"], "PPid")))
+    shim = procs.ProcessHandle(int(procs.status(info["os_pid"], "PPid")))
     assert shim.pid in place.ours() and procs.comm(shim.pid) == "ostler-shim"
     daemon = place.daemon()
     for victim in (daemon, shim):
@@ -148,7 +148,7 @@ async def test_prepared_directories_are_nobodys_execution(any_place):
 async def test_prepared_directories_of_the_dead_are_removed(any_place):
     place = any_place
     warm(place)
-    held = [procs.Held(pid) for pid in place.ours()]
+    held = [procs.ProcessHandle(pid) for pid in place.ours()]
     for one in held:
         one.kill(signal.SIGSTOP)
     before = set(prepared(place))

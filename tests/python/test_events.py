@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness.place import Refused
+from harness.installation import ProblemError
 
 pytestmark = pytest.mark.anyio
 
@@ -109,8 +109,8 @@ async def test_a_session_is_told_of_its_own_only(place):
     told = place.rest("GET", "/api/v1/events?cursor=0", session="one")["events"]
     assert mine in [it.get("id") for it in told], told
     assert theirs not in [it.get("id") for it in told], told
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         place.rest("GET", f"/api/v1/events?id={theirs}", session="one")
     assert refused.value.status == 404
-    with pytest.raises(Refused):
+    with pytest.raises(ProblemError):
         place.rest("GET", "/api/v1/events?since=cursor:5", session="one")

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from harness.guarded import USERS
-from harness.place import is_root
+from harness.protected_env import USERS
+from harness.installation import is_root
 from harness.shell import Shell
 from harness.terminal import Terminals
-from harness.walled import FACES, Wish, walls_missing
+from harness.isolation_client import INTERFACES, IsolationOptions, walls_missing
 
 pytestmark = pytest.mark.anyio
 
@@ -46,12 +46,12 @@ def degraded(_who, *more):
     return more
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize(("who", "piece"), CASES)
 def test_high_refuses_and_says_what_is_missing(lacking, who, piece, face):
     place = lacking(who, piece)
     walls, reason = TAKEN[piece]
-    ran = FACES[face](place, ["sh", "-c", "echo r''an"], Wish(allow_degraded=degraded(who)))
+    ran = INTERFACES[face](place, ["sh", "-c", "echo r''an"], IsolationOptions(allow_degraded=degraded(who)))
     assert "ran" not in ran.text.split(), "it was run"
     for wall in walls:
         assert wall in ran.text, ran.text
@@ -70,7 +70,7 @@ def test_the_levels_below_go_on(lacking, who, piece):
 @pytest.mark.parametrize("piece", SPARED)
 async def test_allowed_to_go_without_every_answer_says_so(lacking, who, piece):
     place = lacking(who, piece)
-    asked = Wish(allow_degraded=degraded(who, piece))
+    asked = IsolationOptions(allow_degraded=degraded(who, piece))
     async with place.agent() as agent:
         ran = await agent.must("exec", script="echo r''an", **asked.arguments())
         assert "ran" in ran.text.split() and says(ran.text, piece), ran
@@ -119,9 +119,9 @@ async def test_the_daemon_may_be_told_once(lacking, who):
         assert says(pty.text, "landlock"), pty
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_a_wall_that_does_not_exist_cannot_be_spared(places, face):
-    ran = FACES[face](places.of(USERS[0]), ["echo", "ran"], Wish(allow_degraded=("moat",)))
+    ran = INTERFACES[face](places.of(USERS[0]), ["echo", "ran"], IsolationOptions(allow_degraded=("moat",)))
     assert "ran" not in ran.text.split() and "landlock" in ran.text, "what is allowed is told"
 
 
@@ -142,40 +142,40 @@ def is_fine(place, level):
 
 
 @pytest.mark.skipif(not is_root(), reason="makes an ordinary user's place")
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_an_ordinary_user_without_a_cgroup_is_walled_all_the_same(places, face):
     """Processes are counted in the user namespace instead; the missing cgroup is said."""
     place = places.of("ordinary")
-    ran = FACES[face](place, ["echo", "ran"], Wish())
+    ran = INTERFACES[face](place, ["echo", "ran"], IsolationOptions())
     assert "ran" in ran.text.split() and "own_cgroup" in walls_missing(ran.text), ran.text
     bomb = "i=0; while [ $i -lt 40 ]; do sleep 5 & i=$((i+1)); done; echo none"
-    ran = FACES[face](place, ["sh", "-c", bomb], Wish(limits={"pids": 8}))
+    ran = INTERFACES[face](place, ["sh", "-c", bomb], IsolationOptions(limits={"pids": 8}))
     assert "none" not in ran.text.split() and "fork" in ran.text.lower(), ran.text
 
 
 @pytest.mark.skipif(not is_root(), reason="makes an ordinary user's place")
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_a_limit_that_needs_a_cgroup_is_refused_without_one(places, face):
-    ran = FACES[face](places.of("ordinary"), ["echo", "ran"], Wish(limits={"memory": "100M"}))
+    ran = INTERFACES[face](places.of("ordinary"), ["echo", "ran"], IsolationOptions(limits={"memory": "100M"}))
     assert "ran" not in ran.text.split() and "memory_limit" in ran.text, ran.text
 
 
 @pytest.mark.parametrize("directory", ["/", "/usr", "/etc", "HOME", "STATE", "RUN", "PLACE"])
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_directories_that_are_no_workspace(places, face, directory):
     place = places.of(USERS[0])
     spelled = {"HOME": place.dir / "home", "STATE": place.state, "RUN": place.socket.parent, "PLACE": place.dir}
-    ran = FACES[face](place, ["sh", "-c", "echo r''an"], Wish(), cwd=spelled.get(directory, directory))
+    ran = INTERFACES[face](place, ["sh", "-c", "echo r''an"], IsolationOptions(), cwd=spelled.get(directory, directory))
     assert "ran" not in ran.text.split(), ran.text
     assert "workspace" in ran.text, ran.text
 
 
 @pytest.mark.parametrize("who", USERS)
 def test_a_private_directory_needs_no_workspace(places, who):
-    from harness.guarded import wish
+    from harness.protected_env import wish
 
     place = places.of(who)
-    ran = FACES["cli"](place, ["sh", "-c", "pwd; ls -A; touch x && echo r''an"], wish(who), cwd="/tmp")
+    ran = INTERFACES["cli"](place, ["sh", "-c", "pwd; ls -A; touch x && echo r''an"], wish(who), cwd="/tmp")
     # The way to the home directory, which lies below it here, is all there is.
     there = ran.answer.stdout.decode().split()
     assert set(there) <= {"/tmp", place.dir.name, "ran"} and there[-1] == "ran", ran.text

@@ -9,7 +9,7 @@ import pytest
 
 from harness import until
 from harness.disk import fill, mounted
-from harness.place import Refused
+from harness.installation import ProblemError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.small_disk]
 
@@ -173,7 +173,7 @@ async def test_a_start_over_mcp_on_a_full_disk_says_what_to_do(small):
         assert reply.code == "storage_error", reply
         for word in (str(small.state), "free", "clean"):
             assert word in str(reply.text), reply.text
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ProblemError) as refused:
             small.rest("POST", "/api/v1/executions", {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"})
         assert refused.value.code == "storage_error"
         assert str(small.state) in str(refused.value.problem), refused.value.problem

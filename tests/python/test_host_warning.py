@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.place import is_root
+from harness.installation import is_root
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from harness import until
-from harness.wire import Wire
+from harness.wire import RawMcpClient
 
 #: Kills of one client's daemons: from five in ten seconds on it pauses before the next one.
 KILLS = 4
@@ -26,7 +26,7 @@ def runs(place, name):
 def test_calls_in_flight_are_answered_under_the_next_daemon(any_place, count, way):
     place = any_place
     chance = random.Random(count)
-    with Wire(place, way=way) as wire:
+    with RawMcpClient(place, way=way) as wire:
         wire.shake()
         for round_ in range(KILLS if way != "file" else 2):
             name = f"runs-{way}-{count}-{round_}"
@@ -58,7 +58,7 @@ def alive_daemon(place):
 @pytest.mark.limit(120)
 def test_several_daemons_in_a_row_may_die(any_place):
     place = any_place
-    with Wire(place) as wire:
+    with RawMcpClient(place) as wire:
         wire.shake()
         calls = {wire.call("exec", script=f"echo {n} >> row; sleep 3; echo did-{n}"): n for n in range(8)}
         for _ in range(4):
@@ -74,7 +74,7 @@ def test_several_daemons_in_a_row_may_die(any_place):
 def test_a_front_never_gives_up(any_place, way, after):
     place = any_place
     told = place.work / f"told-{way}-{after}"
-    with open(told, "wb") as stderr, Wire(place, way=way, stderr=stderr) as wire:
+    with open(told, "wb") as stderr, RawMcpClient(place, way=way, stderr=stderr) as wire:
         wire.shake()
         call = wire.call("exec", script="echo once >> never-gives-up; sleep 1; echo did-it")
         until(lambda: (place.work / "never-gives-up").exists(), 30)
@@ -104,7 +104,7 @@ def another_daemon(place, last):
 @pytest.mark.parametrize("way", ["pipe", "file"])
 def test_requests_are_answered_while_no_daemon_can_be_started(any_place, way):
     place = any_place
-    with Wire(place, way=way) as wire:
+    with RawMcpClient(place, way=way) as wire:
         wire.shake()
         begun = wire.call("exec", script="touch begun; until [ -e go ]; do sleep 0.05; done; echo late")
         until(lambda: (place.work / "begun").exists(), 30)
@@ -132,7 +132,7 @@ def test_requests_are_answered_while_no_daemon_can_be_started(any_place, way):
 @pytest.mark.limit(120)
 def test_waits_go_on_and_what_types_is_not_repeated(any_place):
     place = any_place
-    with Wire(place, ["--tools", "core,pty,service"]) as wire:
+    with RawMcpClient(place, ["--tools", "core,pty,service"]) as wire:
         wire.shake()
         started = wire.text(wire.call("exec", script="sleep 4; echo late; sleep 300", wait_ms=0))
         pid = started.split()[0].strip("[")
@@ -152,7 +152,7 @@ def test_waits_go_on_and_what_types_is_not_repeated(any_place):
 
 def test_subscriptions_go_on_and_tell_what_was_missed(any_place):
     place = any_place
-    with Wire(place, ["--tools", "core"]) as wire:
+    with RawMcpClient(place, ["--tools", "core"]) as wire:
         wire.shake()
         started = wire.text(wire.call("exec", script="sleep 300", wait_ms=0))
         pid = started.split()[0].strip("[")
@@ -181,7 +181,7 @@ def test_listening_goes_on(any_place):
         "io.modelcontextprotocol/clientInfo": {"name": "wire", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    with Wire(place, ["--tools", "core"]) as wire:
+    with RawMcpClient(place, ["--tools", "core"]) as wire:
         started = wire.ask("tools/call", {"name": "exec", "_meta": meta, "arguments": {
             "script": "sleep 300", "wait_ms": 0}})
         pid = wire.text(started).split()[0].strip("[")
@@ -208,7 +208,7 @@ def test_listening_goes_on(any_place):
 
 def test_a_shutdown_says_what_became_of_each_call(any_place):
     place = any_place
-    with Wire(place, ["--tools", "core"]) as wire:
+    with RawMcpClient(place, ["--tools", "core"]) as wire:
         wire.shake()
         running = wire.call("exec", script="echo up > up; sleep 300", wait_ms=40000)
         until(lambda: (place.work / "up").exists())

@@ -8,7 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from conftest import way_in
-from harness import Place, Way, serving_two_principals
+from harness import Installation, ClientTransport, serving_two_principals
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ MODES = ("auto", "legacy")
 @pytest.fixture(scope="module")
 def guarded(binary):
     """A daemon that asks for tokens, and two of them for different principals."""
-    with serving_two_principals(Place(binary), "--legacy-sse") as serving:
+    with serving_two_principals(Installation(binary), "--legacy-sse") as serving:
         yield serving
 
 
@@ -46,7 +46,7 @@ def pair(request):
     _two, by, transport, mode = request.param.split("-")
     if by == "tokens":
         serving = request.getfixturevalue("guarded")
-        one = Way(transport, mode, serving.place, serving)
+        one = ClientTransport(transport, mode, serving.place, serving)
         return one.into(**bearer(serving, "ann")), one.into(**bearer(serving, "bob"))
     one = way_in(request, transport, mode)
     if by == "names" and request.param.startswith("two"):
@@ -167,7 +167,7 @@ async def test_a_foreign_id_cannot_be_subscribed_to(pair):
 
 
 async def test_one_session_by_name_is_the_same_from_both_eras(served):
-    ways = [Way("http", mode, served.place, served, session="shared") for mode in MODES]
+    ways = [ClientTransport("http", mode, served.place, served, session="shared") for mode in MODES]
     async with ways[0].agent() as one, ways[1].agent() as other:
         begun = await one.must("exec", script="exec sleep 300", wait_ms=0)
         pid = re.search(r"\[([0-9a-hjkmnp-tv-z]{8})\b", begun.text)[1]

@@ -7,7 +7,7 @@ import os
 import httpx2
 import pytest
 
-from harness import Agent, Serving, Way, token, until
+from harness import Agent, HttpDaemon, ClientTransport, token, until
 from harness.serving import TOKEN
 
 pytestmark = pytest.mark.anyio
@@ -89,10 +89,10 @@ async def test_the_root_of_a_project_is_its_repository(place):
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_over_http_too(place, mode):
-    serving = Serving(place)
+    serving = HttpDaemon(place)
     secret = token(place, "mine")
     headers = {"Authorization": f"Bearer {secret}"}
-    way = Way("http", mode, place, serving, headers=headers)
+    way = ClientTransport("http", mode, place, serving, headers=headers)
     async with way.into(session="one").agent() as first:
         kept, lost, service = await keeps(first)
     assert httpx2.delete(f"{serving.url}/s/one", headers=headers).status_code in (200, 204)
@@ -108,7 +108,7 @@ async def test_over_http_too(place, mode):
 
 
 async def test_the_token_that_serve_prints_sees_live_sessions(place):
-    serving = Serving(place)
+    serving = HttpDaemon(place)
     until(lambda: TOKEN.search("".join(serving.said)), 20, "the token")
     secret = TOKEN.search("".join(serving.said))[0]
     headers = {"Authorization": f"Bearer {secret}"}
@@ -127,7 +127,7 @@ async def test_the_token_that_serve_prints_sees_live_sessions(place):
         pid = await agent.start("sleep", "300")
         assert seen(**{"Ostler-Session": "mine"}) == []
         for session, mode in (("mine", "auto"), ("mine", "legacy"), (None, "legacy")):
-            way = Way("http", mode, place, serving, headers=headers, session=session)
+            way = ClientTransport("http", mode, place, serving, headers=headers, session=session)
             async with way.agent() as other:
                 assert await listed(other) == []
                 await is_denied(other, pid)

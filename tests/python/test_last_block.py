@@ -7,7 +7,7 @@ import pytest
 
 from harness import until
 from harness.disk import ext4, fill, fill_inodes, mounted
-from harness.place import is_root
+from harness.installation import is_root
 
 #: What a command prints that was told to go on; more than memory holds.
 LINES = 400_000

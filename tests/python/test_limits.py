@@ -7,10 +7,10 @@ import time
 import pytest
 
 from harness import named, until
-from harness.guarded import CROSSED, USERS, wish
-from harness.neighbour import Neighbour
-from harness.place import is_root
-from harness.walled import FACES, Wish
+from harness.protected_env import USERS_BY_INTERFACE, USERS, wish
+from harness.noisy_neighbour import NoisyNeighbour
+from harness.installation import is_root
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 pytestmark = pytest.mark.serial
 
@@ -101,9 +101,9 @@ def bomb(place, who, face, level, program, limits, **more):
     place.give(directory)
     label = directory.name
     asked = (wish(who, limits=limits, labels=(label,)) if level == "high"
-             else Wish(level=level, limits=limits, labels=(label,)))
-    with Neighbour(place):
-        ran = FACES[face](place, ["python3", "-c", program], asked, cwd=directory, **more)
+             else IsolationOptions(level=level, limits=limits, labels=(label,)))
+    with NoisyNeighbour(place):
+        ran = INTERFACES[face](place, ["python3", "-c", program], asked, cwd=directory, **more)
     [info] = place.json("ps", "-a", "--label", label)
     return ran, place.json("info", info["id"]), directory
 
@@ -113,7 +113,7 @@ def hit(info):
 
 
 @ROOT
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_fork_bomb(places, face, level):
     place = places.of("root")
@@ -126,7 +126,7 @@ def test_a_fork_bomb(places, face, level):
 
 
 @ROOT
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_memory_hog(places, face, level):
     ran, info, _ = bomb(places.of("root"), "root", face, level, MEMORY_HOG, {"memory": "64M"})
@@ -141,8 +141,8 @@ def test_a_memory_hog(places, face, level):
 def test_a_memory_hog_of_a_child_is_told_although_the_command_succeeds(places, level):
     place = places.of("root")
     label = f"child-{level}"
-    asked = Wish(level=level, limits={"memory": "64M"}, labels=(label,))
-    ran = FACES["mcp"](place, ["sh", "-c", 'python3 -c "$0"; echo survived', MEMORY_HOG], asked)
+    asked = IsolationOptions(level=level, limits={"memory": "64M"}, labels=(label,))
+    ran = INTERFACES["mcp"](place, ["sh", "-c", 'python3 -c "$0"; echo survived', MEMORY_HOG], asked)
     [info] = place.json("ps", "-a", "--label", label)
     assert "survived" in ran.text and ran.exit_code == 0
     assert "memory" in hit(place.json("info", info["id"])), info
@@ -154,8 +154,8 @@ def test_a_memory_hog_of_a_child_is_told_although_the_command_succeeds(places, l
 def test_a_kill_by_somebody_is_no_lack_of_memory(places, level):
     place = places.of("root")
     label = f"killed-{level}"
-    asked = Wish(level=level, limits={"memory": "64M"}, labels=(label,))
-    ran = FACES["mcp"](place, ["sh", "-c", "sh -c 'kill -9 $PPID'; sleep 9"], asked)
+    asked = IsolationOptions(level=level, limits={"memory": "64M"}, labels=(label,))
+    ran = INTERFACES["mcp"](place, ["sh", "-c", "sh -c 'kill -9 $PPID'; sleep 9"], asked)
     [info] = place.json("ps", "-a", "--label", label)
     assert hit(place.json("info", info["id"])) == [], info
     assert "memory" not in ran.text.lower(), ran.text
@@ -172,7 +172,7 @@ def test_a_spinning_cpu(places, level):
     assert used < 0.3 * took + 0.6, (used, took)
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 def test_a_disk_filler(places, who, face):
     begin = time.monotonic()
     ran, info, directory = bomb(places.of(who), who, face, "high", DISK_FILLER, {"disk": "20M"})
@@ -185,7 +185,7 @@ def test_a_disk_filler(places, who, face):
 
 
 @pytest.mark.parametrize("how", ["removed", "never named"])
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 def test_files_without_a_name_fill_the_disk_too(places, who, face, how):
     program = NAMELESS_FILLER.replace("OPEN", NAMELESS[how])
     ran, info, directory = bomb(places.of(who), who, face, "high", program, {"disk": "20M"})
@@ -215,14 +215,14 @@ def test_private_directories_are_no_way_to_fill_the_memory(places, who, where):
     """What lies in memory has an end of its own."""
     place = places.of(who)
     script = f'dd if=/dev/zero of={where}/filler bs=1M count=6000; ls -l {where}/filler; echo over'
-    with Neighbour(place):
-        ran = FACES["cli"](place, ["sh", "-c", script], wish(who), timeout=40)
+    with NoisyNeighbour(place):
+        ran = INTERFACES["cli"](place, ["sh", "-c", script], wish(who), timeout=40)
     assert "over" in ran.text
     assert re.search(r"No space|Permission|Read-only|cannot create|can't create|failed to open", ran.text), ran.text
     assert "6291456000 bytes" not in ran.text
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_descriptor_hog(places, who, face, level):
     ran, _info, _ = bomb(places.of(who), who, face, level, DESCRIPTOR_HOG, {"files": 64})
@@ -258,26 +258,26 @@ def test_a_thread_hog(places, level):
 
 
 @pytest.mark.skipif(not is_root(), reason="makes an ordinary user's place")
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_a_limit_that_cannot_be_had_is_refused_unless_that_is_allowed(places, face):
     place = places.of("ordinary")
     limits = {"memory": "64M"}
-    refused = FACES[face](place, ["echo", "ran"], wish("ordinary", limits=limits))
+    refused = INTERFACES[face](place, ["echo", "ran"], wish("ordinary", limits=limits))
     assert "memory_limit" in refused.text and "ran" not in refused.text.split(), refused.text
-    refused = FACES[face](place, ["echo", "ran"], Wish(level="medium", limits=limits))
+    refused = INTERFACES[face](place, ["echo", "ran"], IsolationOptions(level="medium", limits=limits))
     assert "memory_limit" in refused.text and "ran" not in refused.text.split(), refused.text
-    lacking = Wish(level="medium", limits=limits, allow_degraded=("memory_limit",))
-    told = FACES[face](place, ["echo", "ran"], lacking)
+    lacking = IsolationOptions(level="medium", limits=limits, allow_degraded=("memory_limit",))
+    told = INTERFACES[face](place, ["echo", "ran"], lacking)
     assert "ran" in told.text.split(), told.text
     if face == "mcp":
         assert "memory" in told.text, "an answer says what is missing"
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("limits", [
     {"memory": "lots"}, {"memory": "0"}, {"pids": "0"}, {"cpus": "nan"}, {"moat": "3"}, {"disk": "1Q"},
 ])
 def test_limits_that_are_none_are_refused(places, face, limits):
     [(name, value)] = limits.items()
-    ran = FACES[face](places.of(USERS[0]), ["echo", "ran"], Wish(level="medium", limits=limits))
+    ran = INTERFACES[face](places.of(USERS[0]), ["echo", "ran"], IsolationOptions(level="medium", limits=limits))
     assert "ran" not in ran.text.split() and name in ran.text, ran.text

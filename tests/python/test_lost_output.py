@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from harness import Person, until
+from harness import TerminalUser, until
 from harness.disk import fill
 
 pytestmark = [pytest.mark.anyio, pytest.mark.small_disk]
@@ -157,28 +157,28 @@ def test_a_pipe_from_a_terminal_that_was_stopped_meanwhile_says_what_it_missed(s
 
 def falls_behind(place, pid, person):
     """The person's attach is stopped while the session prints, and goes on afterwards."""
-    person.sees(rb"ready")
+    person.wait_for(rb"ready")
     person.held.kill(signal.SIGSTOP)
     (place.work / "go").touch()
     until(lambda: printed(place, pid), 30, "the output")
     person.held.kill(signal.SIGCONT)
-    person.sees(str(LINES).encode(), seconds=60)
+    person.wait_for(str(LINES).encode(), seconds=60)
     (place.work / "end").touch()
-    person.sees(rb"last")
+    person.wait_for(rb"last")
 
 
 def test_a_person_whose_attach_was_stopped_meanwhile_is_told_what_was_lost(small):
     fill(small.disk, leave=512 << 10)
     pid = in_terminal(small)
-    with Person(small, "attach", pid) as person:
+    with TerminalUser(small, "attach", pid) as person:
         falls_behind(small, pid, person)
-        assert person.leaves(60) == STORAGE, person.seen[-2000:]
+        assert person.wait_exit(60) == STORAGE, person.seen[-2000:]
         told = re.search(rb"(\d+) bytes of its output are missing", person.seen)
         assert told and 0 < int(told[1]) < len(WHOLE) + LINES, person.seen[-2000:]
 
 
 def test_a_person_who_fell_behind_and_missed_nothing_is_told_of_no_loss(small):
     pid = in_terminal(small)
-    with Person(small, "attach", pid) as person:
+    with TerminalUser(small, "attach", pid) as person:
         falls_behind(small, pid, person)
-        assert person.leaves(60) == 0, person.seen[-2000:]
+        assert person.wait_exit(60) == 0, person.seen[-2000:]

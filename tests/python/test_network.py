@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from harness import until
-from harness.guarded import CROSSED, USERS, wish
-from harness.outside import own_address
-from harness.walled import FACES, Wish
+from harness.protected_env import USERS_BY_INTERFACE, USERS, wish
+from harness.host_targets import own_address
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 PYTHON = "python3"
 #: Attempts on the network, by what they need to get through.
@@ -37,7 +37,7 @@ if len(sys.argv) > 2 and answers:
 
 def attempts(place, who, face, network, names):
     asked = wish(who, network=network)
-    return FACES[face](place, [PYTHON, "attempts.py", "facts.json", *names], asked).attempts
+    return INTERFACES[face](place, [PYTHON, "attempts.py", "facts.json", *names], asked).attempts
 
 
 def listed(place, more=()):
@@ -46,7 +46,7 @@ def listed(place, more=()):
     return [f"{facts['address']}:{facts['tcp_port']}", *more]
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 def test_a_listed_address_is_reached_and_nothing_else(places, who, face):
     place = places.of(who)
     tried = attempts(place, who, face, listed(place), DIRECT)
@@ -63,7 +63,7 @@ def test_another_port_of_a_listed_address_is_not_reached(places, who):
         assert tried["tcp_address"][0] == "denied", network
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 def test_full_is_the_hosts_network_behind_the_other_walls(places, who, face):
     place = places.of(who)
     tried = attempts(place, who, face, "full", [*DIRECT, "read_ssh", "write_over", "signal_host", "raw_socket", "packet_socket"])
@@ -79,7 +79,7 @@ def test_names_that_are_not_listed_do_not_resolve(places, who):
     place = places.of(who)
     asked = wish(who, network=["listed.example.org", "*.below.example.org"])
     for name in ("unlisted.example.org", "example.org", "below.example.org", "xlisted.example.org", "localhost.localdomain"):
-        ran = FACES["cli"](place, [PYTHON, "-c", ASK, name], asked)
+        ran = INTERFACES["cli"](place, [PYTHON, "-c", ASK, name], asked)
         assert re.search(r"answer [35] 0 -", ran.text), (name, ran.text)
 
 
@@ -89,7 +89,7 @@ def test_listed_names_have_addresses_of_nobody(places, who):
     place = places.of(who)
     asked = wish(who, network=["listed.example.org", "*.below.example.org"])
     for name in ("listed.example.org", "LISTED.Example.org", "a.b.below.example.org"):
-        ran = FACES["cli"](place, [PYTHON, "-c", ASK, name], asked)
+        ran = INTERFACES["cli"](place, [PYTHON, "-c", ASK, name], asked)
         assert re.search(r"answer 0 1 198\.1[89]\.", ran.text), (name, ran.text)
 
 
@@ -98,7 +98,7 @@ def test_a_listed_name_is_no_way_to_private_addresses(places, who):
     """`localhost` is 127.0.0.1 outside: refused, unless a rule names addresses."""
     place = places.of(who)
     port = place.outside.facts["tcp_port"]
-    ran = FACES["cli"](place, [PYTHON, "-c", ASK, "localhost", str(port)], wish(who, network=[f"localhost:{port}"]))
+    ran = INTERFACES["cli"](place, [PYTHON, "-c", ASK, "localhost", str(port)], wish(who, network=[f"localhost:{port}"]))
     assert place.outside.secret not in ran.text and "over" not in ran.text, ran.text
     assert "reached" not in ran.text or re.search(r"reached\s*$", ran.text), ran.text
 
@@ -109,7 +109,7 @@ def test_decisions_are_told_and_listed(places, who):
     label = f"decisions-{who}"
     asked = wish(who, network=[*listed(place), "listed.example.org"], labels=(label,))
     script = f"{PYTHON} attempts.py facts.json tcp_address; {PYTHON} -c \"$0\" unlisted.example.net"
-    ran = FACES["mcp"](place, ["sh", "-c", script, ASK], asked)
+    ran = INTERFACES["mcp"](place, ["sh", "-c", script, ASK], asked)
     assert "unlisted.example.net" in ran.text.split("[")[-1] or "not reached" in ran.text, ran.text
     [entry] = place.json("ps", "-a", "--label", label)
     decisions = place.rest("GET", f"/api/v1/executions/{entry['id']}/network")["decisions"]
@@ -128,7 +128,7 @@ def test_loopback_servers_work_behind_an_allow_list_on_the_listed_port(places, w
     script = (f"import socket\ns = socket.socket(); s.bind(('0.0.0.0', {port})); s.listen()\n"
               f"c = socket.create_connection(('127.0.0.1', {port}), 2); s.accept()[0].sendall(b'own'); print(c.recv(9))\n"
               f"with socket.create_connection(('{place.outside.facts['address']}', {port}), 2) as o: print(o.recv(99))")
-    ran = FACES["cli"](place, [PYTHON, "-c", script], wish(who, network=listed(place)))
+    ran = INTERFACES["cli"](place, [PYTHON, "-c", script], wish(who, network=listed(place)))
     assert "own" in ran.text and place.outside.secret in ran.text, ran.text
 
 
@@ -180,24 +180,24 @@ def test_large_transfers_pass_whole(places, who):
                   f"for _ in range({size >> 20}): c.sendall(b'y' * (1 << 20))\n"
                   "c.shutdown(socket.SHUT_WR)\ntotal = 0\n"
                   "while data := c.recv(1 << 16): total += len(data)\nprint('got', total)")
-        ran = FACES["cli"](place, [PYTHON, "-c", script], wish(who, network=[f"{own_address()}:{port}"]))
+        ran = INTERFACES["cli"](place, [PYTHON, "-c", script], wish(who, network=[f"{own_address()}:{port}"]))
         serving.join(20)
     assert f"got {size}" in ran.text, ran.text
     assert heard.hexdigest() == hashlib.sha256(b"y" * size).hexdigest()
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("network", [["https://a.org"], ["a b"], [""], ["*.*.org"], ["a.org:0"], ["a.org:99999"], ["full", "a.org"], "so me"])
 def test_networks_that_are_none_are_refused(places, face, network):
-    ran = FACES[face](places.of(USERS[0]), ["echo", "ran"], Wish(network=network))
+    ran = INTERFACES[face](places.of(USERS[0]), ["echo", "ran"], IsolationOptions(network=network))
     assert "ran" not in ran.text.split(), ran.text
     assert "network" in ran.text or "host" in ran.text, ran.text
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_a_network_needs_level_high(places, face):
     """At lower levels a list would be a wall of paper."""
-    ran = FACES[face](places.of(USERS[0]), ["echo", "ran"], Wish(level="medium", network=["a.org"]))
+    ran = INTERFACES[face](places.of(USERS[0]), ["echo", "ran"], IsolationOptions(level="medium", network=["a.org"]))
     assert "ran" not in ran.text.split() and "high" in ran.text, ran.text
 
 
@@ -238,13 +238,13 @@ def test_a_port_that_is_taken_is_no_start(places, who):
     place = places.of(who)
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = holder.getsockname()[1]
-        ran = FACES["cli"](place, ["true"], wish(who, forward=[f"{taken}:80"]))
+        ran = INTERFACES["cli"](place, ["true"], wish(who, forward=[f"{taken}:80"]))
     assert ran.exit_code != 0 and f"cannot forward port {taken}:80" in ran.text, ran.text
 
 
 def test_only_level_high_forwards(places):
     place = places.of("root")
-    ran = FACES["cli"](place, ["true"], Wish(level="medium", forward=("8080",)))
+    ran = INTERFACES["cli"](place, ["true"], IsolationOptions(level="medium", forward=("8080",)))
     assert ran.exit_code != 0 and "forward" in ran.text and "level high" in ran.text, ran.text
 
 

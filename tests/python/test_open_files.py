@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from harness import procs, until
-from harness.place import Refused
+from harness.installation import ProblemError
 
 pytestmark = pytest.mark.anyio
 
@@ -64,7 +64,7 @@ def fill(place, most):
         while len(ids) < most:
             try:
                 ids.append(start(place, "sleep", "1000")["id"])
-            except Refused as refused:
+            except ProblemError as refused:
                 return ids, refused
     return ids, None
 
@@ -97,7 +97,7 @@ async def test_a_thousand_run_within_1024_files(place):
 def start_refused_or_not(place):
     try:
         start(place, "true")
-    except Refused as refused:
+    except ProblemError as refused:
         return refused.code
     return "started"
 
@@ -302,7 +302,7 @@ async def test_a_small_soft_limit_is_raised_and_commands_get_it_back(any_place):
     assert place.cli("run", "--", *limits).stdout.split() == [b"64", b"20000"]
     # A keeper that was started anew gives it back too.
     keeper = next(pid for pid in place.ours() if procs.comm(pid) == "ostler-keeper")
-    procs.Held(keeper).kill()
+    procs.ProcessHandle(keeper).kill()
     until(lambda: not procs.alive(keeper), 5, "its end")
     for _ in range(6):
         assert place.cli("run", "--", *limits).stdout.split() == [b"64", b"20000"]

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from harness import until
-from harness.guarded import FIRST, USERS, wish
+from harness.protected_env import FIRST, USERS, wish
 
 pytestmark = pytest.mark.anyio
 
@@ -249,10 +249,10 @@ def test_it_outlives_the_daemon(workspace, who):
 
 @pytest.mark.parametrize("level", ["basic", "medium"])
 def test_an_overlay_needs_level_high(places, level):
-    from harness.walled import FACES, Wish
+    from harness.isolation_client import INTERFACES, IsolationOptions
 
-    for face in FACES.values():
-        ran = face(places.of(USERS[0]), ["echo", "ran"], Wish(level=level, workspace="overlay"))
+    for face in INTERFACES.values():
+        ran = face(places.of(USERS[0]), ["echo", "ran"], IsolationOptions(level=level, workspace="overlay"))
         assert "ran" not in ran.text.split() and "high" in ran.text, ran.text
 
 

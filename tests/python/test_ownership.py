@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness import Place, serving_two_principals
-from harness.faces import profiles, rest_routes
-from harness.guarded import CROSSED, USERS, wish
-from harness.walled import FACES, Wish
+from harness import Installation, serving_two_principals
+from harness.api_surface import profiles, rest_routes
+from harness.protected_env import USERS_BY_INTERFACE, USERS, wish
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -88,7 +88,7 @@ TOOLS = {
 @pytest.fixture(scope="module")
 def guarded(binary):
     """A daemon that asks for tokens, with two principals."""
-    with serving_two_principals(Place(binary), "--legacy-sse") as serving:
+    with serving_two_principals(Installation(binary), "--legacy-sse") as serving:
         yield serving
 
 
@@ -245,7 +245,7 @@ def with_all_tools(place):
 @pytest.fixture(scope="module")
 def kept(binary):
     """A place whose fronts are sessions of one principal."""
-    place = Place(binary)
+    place = Installation(binary)
     try:
         yield place
         place.end_commands()
@@ -314,21 +314,21 @@ async def test_without_a_token_no_route_answers(guarded, anns, method):
         assert SECRET not in text and anns not in text
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 def test_at_level_high_nothing_of_the_engine_is_in_sight(places, who, face):
     """Neither its directories nor its sockets, whatever they are asked for by."""
     place = places.of(who)
     targets = [place.state, place.state / "executions", place.outside.facts["other"], place.socket,
                place.socket.parent, place.dir / "config" / "ostler", place.dir / "config" / "ostler" / "config.toml"]
     script = "; ".join(f"ls -laR {path} 2>&1; cat {path} 2>/dev/null" for path in targets)
-    seen = FACES[face](place, ["sh", "-c", script + f"; grep -r {place.outside.secret} / "
+    seen = INTERFACES[face](place, ["sh", "-c", script + f"; grep -r {place.outside.secret} / "
                                "--include='*' -l -s --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr 2>/dev/null; echo over"],
                        wish(who), cwd=fresh(place))
     lines = seen.text.splitlines()
     assert any("over" in line for line in lines), seen.text
     assert place.outside.secret not in seen.text
-    control = FACES[face](place, ["sh", "-c", f"ls -laR {place.state} | wc -l; grep -rl {place.outside.secret} {place.state}"],
-                          Wish(level="medium"))
+    control = INTERFACES[face](place, ["sh", "-c", f"ls -laR {place.state} | wc -l; grep -rl {place.outside.secret} {place.state}"],
+                          IsolationOptions(level="medium"))
     assert "executions/" in control.text, "the control must find it"
 
 
@@ -361,6 +361,6 @@ def test_two_commands_of_level_high_do_not_meet(places, who):
              f"attempt('workspace', lambda: os.listdir('{one}'))\n"
              f"[print('MET process', p) for p in os.listdir('/proc') if p.isdigit() and 'mark-'+'{port}' in open('/proc/'+p+'/cmdline').read()]\n"
              "print('over')")
-    ran = FACES["cli"](place, ["python3", "-c", probe], wish(who), cwd=other)
+    ran = INTERFACES["cli"](place, ["python3", "-c", probe], wish(who), cwd=other)
     place.rest("POST", f"/api/v1/executions/{pid}/stop", {"force": True})
     assert "over" in ran.text and "MET" not in ran.text, ran.text

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from harness import members, procs, until
-from harness.guarded import FIRST, USERS, wish
-from harness.place import Refused
-from harness.walled import Wish
+from harness.protected_env import FIRST, USERS, wish
+from harness.installation import ProblemError
+from harness.isolation_client import IsolationOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,7 @@ def begin(place, who, level, *more, script=COUNT):
     directory = place.dir / f"pause-{time.monotonic_ns()}"
     directory.mkdir()
     place.give(directory)
-    asked = wish(who) if level == "high" else Wish(level=level)
+    asked = wish(who) if level == "high" else IsolationOptions(level=level)
     done = place.cli("run", "-d", *asked.words(), *more, "--cwd", directory, "--", "sh", "-c", script)
     return done.stdout.decode().strip(), directory
 
@@ -72,7 +72,7 @@ def test_the_whole_tree_stands_still_and_goes_on(places, who, level):
 @pytest.mark.parametrize("who", USERS)
 async def test_agents_pause_and_resume(places, who, level):
     place = places.of(who)
-    asked = wish(who) if level == "high" else Wish(level=level)
+    asked = wish(who) if level == "high" else IsolationOptions(level=level)
     directory = place.dir / f"agent-{who}-{level}"
     directory.mkdir()
     place.give(directory)
@@ -147,6 +147,6 @@ def test_what_has_ended_or_is_unknown_cannot_be_paused(places, verb):
     assert ended.returncode not in (0, 101), ended
     unknown = place.cli(verb, "zzzzzzzz", check=False)
     assert unknown.returncode == 66, unknown
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         place.rest("POST", f"/api/v1/executions/zzzzzzzz/{verb}")
     assert refused.value.status == 404

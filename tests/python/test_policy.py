@@ -4,9 +4,9 @@ import anyio
 import pytest
 from mcp.types import ElicitResult
 
-from harness import Person
-from harness.place import Refused
-from harness.walled import FACES, Wish
+from harness import TerminalUser
+from harness.installation import ProblemError
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -55,25 +55,25 @@ DENIED = {
 }
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("how", DENIED)
 def test_a_denial_names_the_rule_and_starts_nothing(ruled, face, how):
-    ran = FACES[face](ruled, DENIED[how], Wish(level="medium"))
+    ran = INTERFACES[face](ruled, DENIED[how], IsolationOptions(level="medium"))
     assert "no-curl" in ran.text and "the network is not for this" in ran.text, ran.text
     assert ruled.json("ps", "-a") == []
     if face == "cli":
         assert ran.exit_code == 77, ran
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("words", [["echo", "curl"], ["sh", "-c", "echo 'curl x'"], ["cat", "/dev/null"], ["git", "--version"]])
 def test_what_no_rule_is_about_runs(ruled, face, words):
-    assert FACES[face](ruled, words, Wish(level="medium")).exit_code == 0
+    assert INTERFACES[face](ruled, words, IsolationOptions(level="medium")).exit_code == 0
 
 
 def test_rest_refuses_too(ruled):
     ruled.cli("run", "--", "true")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         ruled.rest("POST", "/api/v1/executions", {
             "command": {"argv": {"program": "curl", "args": ["x"]}}, "cwd": str(ruled.work)})
     assert refused.value.status == 403 and refused.value.code == "security_error"
@@ -91,11 +91,11 @@ async def test_a_person_is_asked_through_the_client(ruled, answer):
         properties = params.requested_schema["properties"]
         return ElicitResult(action="accept", content={name: agree(it) for name, it in properties.items()})
 
-    from harness import Serving, Way
+    from harness import HttpDaemon, ClientTransport
 
-    serving = Serving(ruled, "--no-token")
+    serving = HttpDaemon(ruled, "--no-token")
     try:
-        async with Way("http", "auto", ruled, serving).agent(elicitation_callback=ask) as agent:
+        async with ClientTransport("http", "auto", ruled, serving).agent(elicitation_callback=ask) as agent:
             reply = await agent.call("exec", command=["touch", "made"])
         assert len(asked) == 1 and "touch made" in asked[0], (asked, reply)
         assert (ruled.work / "made").exists() == (answer == "accept"), reply
@@ -152,10 +152,10 @@ async def test_an_agent_does_not_answer_through_the_interaction_tools(ruled):
 
 @pytest.mark.parametrize(("answer", "made"), [("y", True), ("n", False), ("", False)])
 def test_the_command_line_asks_at_a_terminal(ruled, answer, made):
-    with Person(ruled, "run", "--", "touch", "made") as person:
-        person.sees(rb"touch made.*\[y/N\]")
+    with TerminalUser(ruled, "run", "--", "touch", "made") as person:
+        person.wait_for(rb"touch made.*\[y/N\]")
         person.type(answer + "\n")
-        code = person.leaves()
+        code = person.wait_exit()
     assert (code == 0) == made
     assert (ruled.work / "made").exists() == made
 
@@ -194,14 +194,14 @@ def test_half_a_policy_is_none(make_place):
     assert done.returncode == 78 and b"policy.toml" in done.stderr, done
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_a_workspace_tightens_and_never_loosens(ruled, face):
     (ruled.work / ".ostler").mkdir()
     file = ruled.work / ".ostler" / "policy.toml"
     file.write_text('[[rule]]\nid = "no-cat"\nprefix = ["cat"]\ndecision = "deny"\njustification = "here"\nmatch = ["cat x"]\n')
-    assert "no-cat" in FACES[face](ruled, ["cat", "/dev/null"], Wish(level="medium")).text
+    assert "no-cat" in INTERFACES[face](ruled, ["cat", "/dev/null"], IsolationOptions(level="medium")).text
     file.write_text('disable = ["no-curl"]\n')
-    ran = FACES[face](ruled, ["curl", "x"], Wish(level="medium"))
+    ran = INTERFACES[face](ruled, ["curl", "x"], IsolationOptions(level="medium"))
     assert ran.exit_code != 0 and ("no-curl" in ran.text or "loosen" in ran.text), ran.text
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.place import Refused
-from harness.walled import FACES, Wish
+from harness.installation import ProblemError
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 CORPUS = Path(__file__).parents[2] / "crates" / "policy" / "tests" / "corpus"
 #: How many attempts of each class are put to the command line.
@@ -100,7 +100,7 @@ def usable(name):
 def test_each_is_real_without_a_policy(place, name):
     usable(name)
     shell, script, _ = REAL[name]
-    ran = FACES["cli"](prepared(place), [shell, "-c", script], Wish(level="medium"))
+    ran = INTERFACES["cli"](prepared(place), [shell, "-c", script], IsolationOptions(level="medium"))
     assert witnessed(place), ran.text
 
 
@@ -114,12 +114,12 @@ def shipped(make_place):
     return prepared(place)
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("name", REAL)
 def test_none_gets_through_the_shipped_policy(shipped, face, name):
     usable(name)
     shell, script, _ = REAL[name]
-    ran = FACES[face](shipped, [shell, "-c", script], Wish(level="medium"))
+    ran = INTERFACES[face](shipped, [shell, "-c", script], IsolationOptions(level="medium"))
     assert ran.refused and ran.exit_code != 0, ran.text
     assert not witnessed(shipped), ran.text
     assert shipped.json("ps", "-a") == []
@@ -130,7 +130,7 @@ def test_none_gets_through_by_rest(shipped, name):
     usable(name)
     shell, script, _ = REAL[name]
     shipped.cli("run", "--", "true")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         shipped.rest("POST", "/api/v1/executions", {
             "command": {"argv": {"program": shell, "args": ["-c", script]}}, "cwd": str(shipped.work)})
     assert refused.value.status == 403, refused.value.problem

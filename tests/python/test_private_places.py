@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from harness import Person, procs, until
-from harness.place import NOBODY, is_root
+from harness import TerminalUser, procs, until
+from harness.installation import NOBODY, is_root
 
 pytestmark = pytest.mark.anyio
 
@@ -63,14 +63,14 @@ def test_names_that_can_be_foreseen_lead_nowhere(any_place, shared, name):
 
 def test_state_of_its_own_is_nobody_elses_business(any_place, shared):
     busy(any_place)
-    with Person(any_place, "run", "--no-daemon", "--", "sh", "-c", "echo begun; exec sleep 60", env={"TMPDIR": str(shared)}) as person:
-        person.sees(rb"begun")
+    with TerminalUser(any_place, "run", "--no-daemon", "--", "sh", "-c", "echo begun; exec sleep 60", env={"TMPDIR": str(shared)}) as person:
+        person.wait_for(rb"begun")
         directories = [it for it in shared.iterdir() if it.name.startswith("ostler-alone-")]
         assert len(directories) == 1 and len(directories[0].name) > len("ostler-alone-") + 15, directories
         for directory in shared.iterdir():
             assert stat.S_IMODE(directory.stat().st_mode) == 0o700, directory
         person.type(b"\x03")
-        person.leaves()
+        person.wait_exit()
 
 
 def test_short_lived_files_are_not_put_where_anybody_can_replace_them(any_place, shared):
@@ -207,12 +207,12 @@ async def test_secrets_do_not_stay_in_the_environment(any_place):
 
 
 def test_a_daemon_in_the_foreground_forgets_them_too(make_place):
-    from harness import Serving
+    from harness import HttpDaemon
 
     place = make_place()
     plain = place.env
     place.env = lambda **more: plain(OSTLER_SECRET_TOKEN=VALUE, **more)
-    serving = Serving(place, "--no-token")
+    serving = HttpDaemon(place, "--no-token")
     try:
         daemon = place.rest("GET", "/api/v1/health")["pid"]
         until(lambda: VALUE.encode() not in environ(daemon))

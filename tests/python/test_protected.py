@@ -5,14 +5,14 @@ import subprocess
 
 import pytest
 
-from harness.guarded import FIRST, CROSSED, USERS, wish
-from harness.walled import FACES, Wish
+from harness.protected_env import FIRST, USERS_BY_INTERFACE, USERS, wish
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 COUNTER = itertools.count()
 HOOK = "#!/bin/sh\ntouch hooked\n"
 
 #: Ways to a hook or to a setting that runs a program. Each prints `in` where it got there.
-WAYS = {
+TRANSPORTS = {
     "write a hook": "echo evil > .git/hooks/pre-commit && echo in",
     "append to a hook": "echo evil >> .git/hooks/post-checkout && echo in",
     "make a hook by rename": "echo evil > x && mv x .git/hooks/pre-push && echo in",
@@ -56,7 +56,7 @@ def git(directory, *words):
 
 
 def got_in(face, place, script, wish, directory):
-    ran = FACES[face](place, ["sh", "-c", script + "; echo over"], wish, cwd=directory)
+    ran = INTERFACES[face](place, ["sh", "-c", script + "; echo over"], wish, cwd=directory)
     lines = [line.strip() for line in ran.text.splitlines()]
     assert "over" in lines, ran.text
     return "in" in lines
@@ -69,22 +69,22 @@ def state(directory):
 
 
 @pytest.mark.parametrize("who", FIRST)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", TRANSPORTS)
 def test_medium_lets_it_through(places, who, way):
     place = places.of(who)
     if "mount" in way:
         pytest.skip("a mount in namespaces of its own changes nothing outside")
     directory = repository(place)
-    assert got_in("cli", place, WAYS[way], Wish(level="medium"), directory)
+    assert got_in("cli", place, TRANSPORTS[way], IsolationOptions(level="medium"), directory)
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
+@pytest.mark.parametrize("way", TRANSPORTS)
 def test_high_denies(places, who, face, way):
     place = places.of(who)
     directory = repository(place)
     before = state(directory)
-    assert not got_in(face, place, WAYS[way], wish(who), directory)
+    assert not got_in(face, place, TRANSPORTS[way], wish(who), directory)
     assert state(directory) == before
 
 
@@ -95,7 +95,7 @@ def test_a_repository_is_worked_in(places, who):
     script = ("git config --list >/dev/null && echo two >> file && git add file && "
               "git -c user.name=A -c user.email=a@b.c commit -qm second && git checkout -q -b new && "
               "git tag t && git gc -q && git status --porcelain | grep . ; git log --oneline | wc -l")
-    ran = FACES["cli"](place, ["sh", "-c", script], wish(who), cwd=directory)
+    ran = INTERFACES["cli"](place, ["sh", "-c", script], wish(who), cwd=directory)
     assert ran.exit_code == 0 and "2" in ran.text.split(), ran.text
     git(directory, "-c", f"safe.directory={directory}", "fsck")
 
@@ -135,7 +135,7 @@ def test_a_symbolic_link_to_a_repository_inside(places, who):
     (directory / ".git").symlink_to("real")
     hooks = directory / "real" / "hooks"
     before = sorted(path.name for path in hooks.iterdir())
-    ran = FACES["cli"](place, ["sh", "-c", "echo started"], wish(who), cwd=directory)
+    ran = INTERFACES["cli"](place, ["sh", "-c", "echo started"], wish(who), cwd=directory)
     assert "started" in ran.text, ran.text
     assert not got_in("cli", place, "echo evil > .git/hooks/pre-commit && echo in", wish(who), directory)
     assert sorted(path.name for path in hooks.iterdir()) == before
@@ -151,7 +151,7 @@ def test_a_file_instead_of_the_repository(places, who):
     place.give(tree)
     place.give(main)
     before = state(main)
-    ran = FACES["cli"](place, ["sh", "-c", "cat .git file && echo x > made"], wish(who), cwd=tree)
+    ran = INTERFACES["cli"](place, ["sh", "-c", "cat .git file && echo x > made"], wish(who), cwd=tree)
     assert "gitdir:" in ran.text and (tree / "made").exists(), ran.text
     script = f"echo evil > {main}/.git/hooks/pre-commit && echo in"
     assert not got_in("cli", place, script, wish(who), tree)

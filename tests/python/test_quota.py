@@ -12,8 +12,8 @@ import uuid
 import pytest
 
 from harness import until
-from harness.place import Refused
-from harness.wire import Wire
+from harness.installation import ProblemError
+from harness.wire import RawMcpClient
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ def queued(place, start, session=None):
     """How a start waits; None where it does not."""
     try:
         return place.rest("GET", f"/api/v1/starts/{start}", session=session)
-    except Refused as refused:
+    except ProblemError as refused:
         assert refused.status == 404, refused
         return None
 
@@ -74,7 +74,7 @@ async def waiting_starts(place, count, session):
         probe, asked = background(place, "true", session=session, place_wait_ms=400)
         await is_so(lambda: asked.done() or queued(place, probe, session), "it waits")  # noqa: B023
         seen = queued(place, probe, session)
-        with pytest.raises(Refused):
+        with pytest.raises(ProblemError):
             await asked
         if seen and seen["ahead"] == count:
             return
@@ -149,7 +149,7 @@ async def test_a_cancelled_call_leaves_the_queue(narrow):
 
 def test_a_connection_that_closes_leaves_the_queue(narrow):
     """What waits when its client goes is started for nobody."""
-    with Wire(narrow) as wire:
+    with RawMcpClient(narrow) as wire:
         wire.shake()
         for _ in range(FINITE):
             assert "running" in wire.text(wire.call("exec", command=["sleep", "300"], wait_ms=0))
@@ -233,7 +233,7 @@ def test_ctrl_c_leaves_the_queue(narrow):
     assert run.returncode == 130
     held = narrow.json("ps")
     start = minted()
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         narrow.rest("POST", "/api/v1/executions", start_body(narrow, "true", id=start, place_wait_ms=0))
     assert refused.value.problem["code"] == "quota_exceeded", refused.value
     narrow.cli("stop", "--force", held[0]["id"])
@@ -246,7 +246,7 @@ async def test_a_shutdown_answers_who_waits(narrow):
     start, waiting = background(narrow, "true")
     await is_so(lambda: queued(narrow, start), "it waits")
     await asyncio.to_thread(narrow.cli, "shutdown")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         await waiting
     assert refused.value.problem["code"] == "initialization_error", refused.value
     # The next daemon finds those that hold the places.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness import Person
+from harness import TerminalUser
 
 RULES = """
 default = "allow"
@@ -28,11 +28,11 @@ def asking(place):
 
 def approved(place):
     """A command that a person agreed to."""
-    person = Person(place, "run", "-d", "--", "sleep", "300")
-    person.sees(b"nobody sleeps unasked")
-    person.sees(rb"\[y/N\]")
+    person = TerminalUser(place, "run", "-d", "--", "sleep", "300")
+    person.wait_for(b"nobody sleeps unasked")
+    person.wait_for(rb"\[y/N\]")
     person.type("y\r")
-    person.leaves()
+    person.wait_exit()
     return place.json("ps")[0]["id"]
 
 
@@ -41,16 +41,16 @@ def test_a_person_is_asked_anew_before_anything_is_stopped(asking):
     refused = asking.cli("restart", pid, check=False)
     assert refused.returncode == 77, refused
     assert [it["id"] for it in asking.json("ps")] == [pid], "it runs as before"
-    person = Person(asking, "restart", pid)
-    person.sees(b"nobody sleeps unasked")
-    person.sees(rb"\[y/N\]")
+    person = TerminalUser(asking, "restart", pid)
+    person.wait_for(b"nobody sleeps unasked")
+    person.wait_for(rb"\[y/N\]")
     person.type("n\r")
-    assert person.leaves() != 0
+    assert person.wait_exit() != 0
     assert [it["id"] for it in asking.json("ps")] == [pid], "it runs as before"
-    person = Person(asking, "restart", pid)
-    person.sees(rb"\[y/N\]")
+    person = TerminalUser(asking, "restart", pid)
+    person.wait_for(rb"\[y/N\]")
     person.type("y\r")
-    assert person.leaves() == 0
+    assert person.wait_exit() == 0
     running = asking.json("ps")
     assert len(running) == 1 and running[0]["id"] != pid, running
     assert asking.json("info", pid)["status"] == "terminated"

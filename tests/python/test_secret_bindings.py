@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness import Place, Way, serving_two_principals, token
+from harness import Installation, ClientTransport, serving_two_principals, token
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +33,7 @@ SCRIPT = 'test -n "${NAME}" && echo g"o"t ${#NAME}'
 @pytest.fixture(scope="module")
 def bound(binary):
     """A daemon with secrets, bound and unbound, and three tokens: one speaks for the user itself."""
-    place = Place(binary)
+    place = Installation(binary)
     plain = place.env
     place.env = lambda **more: plain(**{**ENV, **more})
     config = place.dir / "config" / "ostler"
@@ -76,7 +76,7 @@ def by_rest(serving, who, name, cwd):
 
 
 async def by_mcp(serving, who, name, cwd):
-    way = Way("http", "auto", serving.place, serving, headers={"Authorization": f"Bearer {serving.tokens[who]}"})
+    way = ClientTransport("http", "auto", serving.place, serving, headers={"Authorization": f"Bearer {serving.tokens[who]}"})
     async with way.agent() as agent:
         reply = await agent.call("exec", script=script(name), cwd=str(cwd), secrets=[name], wait_ms=30_000)
     return f"got {len(VALUE) + 1 + len(name)}" in reply.text, reply.text

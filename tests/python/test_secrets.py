@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from harness.guarded import CROSSED, USERS
-from harness.walled import FACES, Wish
+from harness.protected_env import USERS_BY_INTERFACE, USERS
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ def holding(make_place, ordinary_user):
 
 
 def wished(_who, level, **changes):
-    return Wish(level=level, secrets=("TOKEN",), **changes)
+    return IsolationOptions(level=level, secrets=("TOKEN",), **changes)
 
 
 def nowhere(place, *texts):
@@ -61,11 +61,11 @@ QUICK = ("plainly", "in two writes", "byte by byte")
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 @pytest.mark.parametrize("how", [pytest.param(how, marks=() if how in QUICK else pytest.mark.full) for how in PRINT])
 def test_what_is_printed_is_redacted(holding, who, level, face, how):
     place = holding(who)
-    ran = FACES[face](place, ["sh", "-c", PRINT[how]], wished(who, level))
+    ran = INTERFACES[face](place, ["sh", "-c", PRINT[how]], wished(who, level))
     assert "done" in ran.text, ran.text
     nowhere(place, ran.text)
 
@@ -77,15 +77,15 @@ def test_the_command_has_the_value(holding, who, level):
     script = 'test ${#TOKEN} = ' + str(len(VALUE)) + ' && printf %s "$TOKEN" | sha256sum'
     import hashlib
 
-    ran = FACES["cli"](place, ["sh", "-c", script], wished(who, level))
+    ran = INTERFACES["cli"](place, ["sh", "-c", script], wished(who, level))
     assert hashlib.sha256(VALUE.encode()).hexdigest() in ran.text, ran.text
 
 
 @pytest.mark.parametrize("who", USERS)
 def test_who_does_not_name_it_has_not_got_it(holding, who):
     place = holding(who)
-    for face in FACES:
-        ran = FACES[face](place, ["sh", "-c", "env; echo done"], Wish(level="medium"))
+    for face in INTERFACES:
+        ran = INTERFACES[face](place, ["sh", "-c", "env; echo done"], IsolationOptions(level="medium"))
         assert "done" in ran.text
         nowhere(place, ran.text)
         assert "TOKEN" not in ran.text
@@ -117,9 +117,9 @@ async def test_no_list_log_error_or_record_tells_it(holding, who):
     nowhere(place, *texts)
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_a_secret_that_nobody_has_is_refused_by_name(places, face):
-    ran = FACES[face](places.of(USERS[0]), ["echo", "ran"], Wish(level="medium", secrets=("NOBODY_HAS_IT",)))
+    ran = INTERFACES[face](places.of(USERS[0]), ["echo", "ran"], IsolationOptions(level="medium", secrets=("NOBODY_HAS_IT",)))
     assert "ran" not in ran.text.split() and "NOBODY_HAS_IT" in ran.text, ran.text
 
 
@@ -131,11 +131,11 @@ def test_a_file_of_secrets_must_be_private(make_place, ordinary_user, who):
     file.write_text(f'TOKEN = "{VALUE}"\n')
     file.chmod(0o600)
     place.give(file.parent)
-    asked = Wish(level="medium", secrets=("TOKEN",))
-    ran = FACES["cli"](place, ["sh", "-c", "echo ${#TOKEN} $TOKEN"], asked)
+    asked = IsolationOptions(level="medium", secrets=("TOKEN",))
+    ran = INTERFACES["cli"](place, ["sh", "-c", "echo ${#TOKEN} $TOKEN"], asked)
     assert str(len(VALUE)) in ran.text and VALUE not in ran.text, ran.text
     file.chmod(0o644)
-    refused = FACES["cli"](place, ["sh", "-c", "echo r''an"], asked)
+    refused = INTERFACES["cli"](place, ["sh", "-c", "echo r''an"], asked)
     assert "ran" not in refused.text.split() and VALUE not in refused.text, refused.text
     assert "secrets.toml" in refused.text or "600" in refused.text or "mode" in refused.text, refused.text
 

@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from harness import until
-from harness.place import Refused
+from harness.installation import ProblemError
 
 pytestmark = pytest.mark.anyio
 
@@ -94,7 +94,7 @@ async def test_000_10_1_1_shutdown(place):
 async def test_000_10_1_1_error_invalid_arguments(place):
     pid = ended(place, "echo hello")
     for query in ("?stream=stdfoo", "?tail=-1", "?since=whenever", "?grep=(", "?unknown=1"):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ProblemError) as refused:
             output(place, pid, query)
         assert refused.value.code == "value_error", query
 
@@ -113,7 +113,7 @@ async def test_000_10_1_1_error_storage_failed(ordinary_place):
 async def test_000_10_1_1_error_process_not_found(place):
     ended(place, "true")
     for method, path in (("GET", "output"), ("DELETE", "output")):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ProblemError) as refused:
             place.rest(method, f"/api/v1/executions/zzzzzzzz/{path}")
         assert (refused.value.code, refused.value.status) == ("process_not_found", 404)
 
@@ -132,7 +132,7 @@ async def test_000_10_1_1_error_retrieval_failed(place):
     sealed(place, pid)
     place.kill_daemon()
     place.json("ps", "--all")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         output(place, pid)
     assert refused.value.code == "output_retrieval_error"
 
@@ -142,7 +142,7 @@ async def test_000_10_1_1_error_clear_failed(place):
     sealed(place, pid)
     place.kill_daemon()
     place.json("ps", "--all")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         place.rest("DELETE", f"/api/v1/executions/{pid}/output")
     assert refused.value.code in ("output_clear_error", "output_retrieval_error")
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from harness import members, until
-from harness.place import Refused
+from harness.installation import ProblemError
 
 pytestmark = pytest.mark.anyio
 
@@ -119,9 +119,9 @@ async def test_000_10_2_1_process_wait_for_completion(place):
         assert waited["why"] == "exit" and waited["info"]["exit_code"] == 4
         slow = await agent.start("sleep", "300")
         begin = time.monotonic()
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ProblemError) as refused:
             waited = wait(place, slow, 0.3)
-            raise Refused(504, {"code": "process_timeout"} if waited["why"] == "at_most" else waited)
+            raise ProblemError(504, {"code": "process_timeout"} if waited["why"] == "at_most" else waited)
         assert refused.value.code == "process_timeout"
         assert time.monotonic() - begin < 3
         assert (await agent.detail(slow))["status"] == "running", "a wait kills nothing"
@@ -174,7 +174,7 @@ async def test_000_10_2_1_error_timeout(place):
         try:
             waited = wait(place, pid, 0.1)
             assert waited["why"] == "at_most"
-        except Refused as refused:
+        except ProblemError as refused:
             assert refused.code == "process_timeout" and refused.problem["retryable"]
         assert (await agent.detail(pid))["status"] == "running"
         await agent.stop(pid)
@@ -226,7 +226,7 @@ async def test_000_10_2_1_error_process_control(place):
     async with place.agent() as agent:
         pid = await agent.start("true")
         await agent.ended(pid, place)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ProblemError) as refused:
             place.rest("POST", f"/api/v1/executions/{pid}/signal", {"signal": "SIGTERM"})
         assert refused.value.code == "process_control_error"
 
@@ -248,7 +248,7 @@ async def test_000_10_2_1_error_info_retrieval(place):
     try:
         info = place.rest("GET", f"/api/v1/executions/{directory.name}")
         assert info["status"] == "error" and info["exit_code"] is None, "told as lost, not invented"
-    except Refused as refused:
+    except ProblemError as refused:
         assert refused.code in ("process_info_retrieval_error", "process_not_found")
 
 
@@ -258,7 +258,7 @@ async def test_000_10_2_1_error_list_retrieval(place):
     place.cli("wait", healthy)
     try:
         assert healthy in [entry["id"] for entry in place.json("ps", "--all")]
-    except Refused as refused:
+    except ProblemError as refused:
         assert refused.code == "process_list_retrieval_error"
 
 
@@ -266,7 +266,7 @@ async def test_000_10_2_1_error_clean(place):
     async with place.agent() as agent:
         pid = await agent.start("sleep", "300")
         assert (await agent.clean(pid))[pid].startswith("failed")
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ProblemError) as refused:
             place.rest("DELETE", f"/api/v1/executions/{pid}")
         assert refused.value.status == 409
         await agent.stop(pid)
@@ -288,7 +288,7 @@ async def test_000_10_2_1_process_error_output_retrieval(place):
         path.mkdir()
     async with place.agent() as agent:
         place.json("ps", "--all")
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ProblemError) as refused:
             place.rest("GET", f"/api/v1/executions/{pid}/output")
         assert refused.value.code == "output_retrieval_error"
         assert "up" in (await agent.execute("echo", "up")).text
@@ -302,7 +302,7 @@ async def test_000_10_2_1_process_error_invalid_output(place):
 async def test_000_10_2_1_process_error_clean(place):
     async with place.agent() as agent:
         pid = await agent.start("sleep", "300")
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ProblemError) as refused:
             place.rest("POST", f"/api/process/{pid}/clean")
         assert refused.value.code == "process_clean_error"
         await agent.stop(pid)

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from harness import members, until
-from harness.place import Refused
+from harness.installation import ProblemError
 
 pytestmark = pytest.mark.anyio
 
@@ -164,7 +164,7 @@ async def test_000_10_3_1_error_process_control(place):
         # Stopping what has ended changes nothing: either it is told as ended, or refused.
         assert reply.code in (None, "process_control_error")
         assert (await agent.detail(pid))["status"] == "completed"
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(ProblemError) as refused:
             place.rest("POST", f"/api/v1/executions/{pid}/signal", {"signal": "SIGKILL"})
         assert refused.value.code == "process_control_error"
 

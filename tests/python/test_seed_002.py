@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Ring, Terminals, procs, until
+from harness import WsRecorder, Terminals, procs, until
 
 pytestmark = pytest.mark.anyio
 
@@ -271,15 +271,15 @@ async def test_req_011_resize(any_place):
 async def test_req_012_output_comes_as_it_is_written_and_exit_once(any_place):
     async with Terminals.connect(any_place) as terminals:
         session = await terminals.start("sh", "-c", "echo one; read x; echo two; exit 6")
-        with Ring(any_place, session.id) as ring:
-            ring.heard(rb"one\r\n")
+        with WsRecorder(any_place, session.id) as ring:
+            ring.wait_output(rb"one\r\n")
             await session.line("")
-            ring.heard(rb"two\r\n")
+            ring.wait_output(rb"two\r\n")
             events = ring.to_the_end()
         assert [event["type"] for event in events if event["type"] == "exit"] == ["exit"]
         assert events[-1]["type"] == "exit" and events[-1]["exit_code"] == 6, events
         assert exits(any_place, session) == 1
-        with Ring(any_place, session.id) as late:
+        with WsRecorder(any_place, session.id) as late:
             assert [event["type"] for event in late.to_the_end()].count("exit") == 1
 
 

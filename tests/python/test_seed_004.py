@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from harness import members, procs, until
-from harness.manager import Manager, answer, listens, served
+from harness.service_client import ServiceClient, answer, listens, server_command
 from harness.services import free_port
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ def port():
 @pytest.fixture
 def project(place, port):
     """A project whose `npm run dev` is a development server."""
-    script = " ".join(served("plain", port))
+    script = " ".join(server_command("plain", port))
     (place.work / "package.json").write_text(
         f'{{"name": "p", "version": "1.0.0", "scripts": {{"dev": "{script}", "build": "echo built"}}}}')
     return place
@@ -39,7 +39,7 @@ def npm(place):
 
 def services(place):
     """What a badge would show: living services, and failed ones."""
-    found = Manager(place).list().values()
+    found = ServiceClient(place).list().values()
     return [service for service in found if service["living"] or service["status"] == "failed"]
 
 
@@ -66,9 +66,9 @@ async def test_1_a_build_of_the_same_project_is_none(project):
 
 async def test_1_the_list_has_their_number_and_details(place, port):
     place.cli("ps")
-    manager = Manager(place)
+    manager = ServiceClient(place)
     assert services(place) == [], "nothing is shown while there is none"
-    one = await manager.start(served("plain", port), name="web")
+    one = await manager.start(server_command("plain", port), name="web")
     (shown,) = services(place)
     execution = shown["execution"]
     assert (shown["name"], shown["status"]) == ("web", "ready")
@@ -77,16 +77,16 @@ async def test_1_the_list_has_their_number_and_details(place, port):
 
 
 async def test_1_a_stop_ends_it_and_the_list_follows(place, port):
-    manager = Manager(place)
-    one = await manager.start(served("plain", port), name="web")
+    manager = ServiceClient(place)
+    one = await manager.start(server_command("plain", port), name="web")
     manager.stop("web")
     assert services(place) == [] and not members(one.uuid) and not listens(port)
     assert manager.status("web") == "stopped"
 
 
 async def test_1_while_it_is_stopped_it_is_shown_as_stopping(place, port):
-    manager = Manager(place)
-    one = await manager.start(served("stubborn", port), name="web")
+    manager = ServiceClient(place)
+    one = await manager.start(server_command("stubborn", port), name="web")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         stop = pool.submit(manager.stop, "web", grace_ms=2_000)
         until(lambda: manager.status("web") == "stopping", 10, "stopping")
@@ -99,9 +99,9 @@ async def test_1_while_it_is_stopped_it_is_shown_as_stopping(place, port):
 
 
 async def test_2_several_services_run_at_once_and_each_is_listed(place):
-    manager = Manager(place)
+    manager = ServiceClient(place)
     ports = {f"s{number}": free_port() for number in range(3)}
-    begun = {name: await manager.start(served("plain", port), name=name) for name, port in ports.items()}
+    begun = {name: await manager.start(server_command("plain", port), name=name) for name, port in ports.items()}
     assert all(one.ready for one in begun.values()), begun
     assert {service["name"]: service["status"] for service in services(place)} == dict.fromkeys(ports, "ready")
     assert len({one.id for one in begun.values()}) == 3
@@ -110,9 +110,9 @@ async def test_2_several_services_run_at_once_and_each_is_listed(place):
 
 
 async def test_2_one_is_stopped_and_the_others_go_on(place):
-    manager = Manager(place)
+    manager = ServiceClient(place)
     ports = {f"s{number}": free_port() for number in range(3)}
-    begun = {name: await manager.start(served("plain", port), name=name) for name, port in ports.items()}
+    begun = {name: await manager.start(server_command("plain", port), name=name) for name, port in ports.items()}
     manager.stop("s1")
     assert {service["name"] for service in services(place)} == {"s0", "s2"}
     assert not listens(ports["s1"])
@@ -130,8 +130,8 @@ def face(request):
 
 
 async def test_3_a_start_fails_a_directory_that_is_not_there(place, face, port):
-    async with Manager.open(face, place) as manager:
-        one = await manager.start(served("plain", port), cwd="/path/to/dir")
+    async with ServiceClient.open(face, place) as manager:
+        one = await manager.start(server_command("plain", port), cwd="/path/to/dir")
         assert not one.ready
         assert "Failed to start service: " in one.text and "/path/to/dir" in one.text, one.text
         assert "does not exist" in one.text or "no such" in one.text.lower(), one.text
@@ -139,7 +139,7 @@ async def test_3_a_start_fails_a_directory_that_is_not_there(place, face, port):
 
 
 async def test_3_a_start_fails_a_command_that_is_not_there(place, face):
-    async with Manager.open(face, place) as manager:
+    async with ServiceClient.open(face, place) as manager:
         one = await manager.start(["no-such-program-here"])
         assert not one.ready
         assert "Failed to start service: " in one.text and "no-such-program-here" in one.text, one.text
@@ -148,15 +148,15 @@ async def test_3_a_start_fails_a_command_that_is_not_there(place, face):
 async def test_3_a_start_fails_a_file_that_may_not_be_run(place, face):
     (place.work / "server").write_text("#!/bin/sh\n")
     (place.work / "server").chmod(stat.S_IRUSR | stat.S_IWUSR)
-    async with Manager.open(face, place) as manager:
+    async with ServiceClient.open(face, place) as manager:
         one = await manager.start(["./server"])
         assert not one.ready
         assert "Failed to start service: " in one.text and "server" in one.text, one.text
 
 
 async def test_3_a_pattern_that_never_comes_and_what_is_left_running(place, face, port):
-    async with Manager.open(face, place) as manager:
-        one = await manager.start(served("plain", port), ready_pattern="never printed", timeout=1, name="web")
+    async with ServiceClient.open(face, place) as manager:
+        one = await manager.start(server_command("plain", port), ready_pattern="never printed", timeout=1, name="web")
         first, second, *_ = one.text.splitlines()
         assert first == "Service failed to become ready: Service ready pattern not matched within 1000ms", one.text
         assert second.startswith(f"It is still running: ID {one.id}, pid {one.pid}; status "), one.text
@@ -165,15 +165,15 @@ async def test_3_a_pattern_that_never_comes_and_what_is_left_running(place, face
 
 
 async def test_3_a_health_check_that_never_passes(place, face, port):
-    async with Manager.open(face, place) as manager:
-        one = await manager.start(served("unhealthy", port), ready_when="/health", timeout=2, name="web")
+    async with ServiceClient.open(face, place) as manager:
+        one = await manager.start(server_command("unhealthy", port), ready_when="/health", timeout=2, name="web")
         assert one.text.startswith("Service failed to become ready: Health check failed within 2000ms"), one.text
         assert procs.alive(one.pid)
 
 
 async def test_3_the_default_is_sixty_seconds(place, port):
-    manager = Manager(place)
-    one = await manager.start(served("plain", port), name="web")
+    manager = ServiceClient(place)
+    one = await manager.start(server_command("plain", port), name="web")
     assert one.state["ready_timeout_ms"] == 60_000
 
 
@@ -183,17 +183,17 @@ async def test_3_containers_have_two_minutes(scripts):
 
 
 async def test_3_an_exit_before_ready_is_told_at_once(place, face, port):
-    async with Manager.open(face, place) as manager:
-        one = await manager.start(served("line-then-exit", port))
+    async with ServiceClient.open(face, place) as manager:
+        one = await manager.start(server_command("line-then-exit", port))
         assert one.text.startswith("Service failed to become ready: "), one.text
         assert "exit code 1" in one.text
         assert one.service["status"] == "failed"
 
 
 async def test_3_an_unexpected_exit_afterwards_stays_in_the_list_and_is_told(place, port):
-    async with Manager.open("mcp", place) as manager:
-        one = await manager.start(served("plain", port), name="web")
-        held = procs.Held(one.pid)
+    async with ServiceClient.open("mcp", place) as manager:
+        one = await manager.start(server_command("plain", port), name="web")
+        held = procs.ProcessHandle(one.pid)
         held.kill()
         held.close()
         manager.settled("web", "failed")
@@ -204,7 +204,7 @@ async def test_3_an_unexpected_exit_afterwards_stays_in_the_list_and_is_told(pla
 
 
 async def test_3_a_good_end_is_stopped_and_a_bad_one_failed(place):
-    manager = Manager(place)
+    manager = ServiceClient(place)
     await manager.start(["sh", "-c", "sleep 0.2"], name="good", wait_ms=0)
     await manager.start(["sh", "-c", "sleep 0.2; exit 3"], name="bad", wait_ms=0)
     assert manager.settled("good", "stopped", "failed")["status"] == "stopped"
@@ -298,23 +298,23 @@ def rust(pattern):
 
 
 async def test_the_message_of_a_start_as_the_document_gives_it(place, face, port):
-    async with Manager.open(face, place) as manager:
-        one = await manager.start(served("plain", port))
+    async with ServiceClient.open(face, place) as manager:
+        one = await manager.start(server_command("plain", port))
         assert one.text.splitlines()[0] == (
             f"Service started with ID: {one.id}. Status: ready. The service is running in the background.")
 
 
 async def test_the_message_of_a_failure_as_the_document_gives_it(place, face, port):
-    async with Manager.open(face, place) as manager:
-        one = await manager.start(served("plain", port), ready_pattern="nowhere", timeout=1)
+    async with ServiceClient.open(face, place) as manager:
+        one = await manager.start(server_command("plain", port), ready_pattern="nowhere", timeout=1)
         assert one.text.splitlines()[0] == (
             "Service failed to become ready: Service ready pattern not matched within 1000ms")
 
 
 async def test_the_states_are_the_documents(place, port):
-    manager = Manager(place)
+    manager = ServiceClient(place)
     seen = set()
-    one = await manager.start(served("line-before-port", port), name="web", wait_ms=0)
+    one = await manager.start(server_command("line-before-port", port), name="web", wait_ms=0)
     seen.add(manager.status("web"))
     manager.settled("web", "ready")
     seen.add("ready")
@@ -324,7 +324,7 @@ async def test_the_states_are_the_documents(place, port):
 
 
 async def test_its_log_is_kept_and_the_last_lines_can_be_asked_for(place):
-    async with Manager.open("mcp", place) as manager:
+    async with ServiceClient.open("mcp", place) as manager:
         one = await manager.start(["sh", "-c", "seq 1 5000; exec sleep 300"], name="log", wait_ms=0)
         until(lambda: b"5000\n" in place.cli("logs", one.id, "--raw").stdout, 10, "its lines")
         reply = await manager.agent.must("service", action="logs", name="log", tail=3)
@@ -332,9 +332,9 @@ async def test_its_log_is_kept_and_the_last_lines_can_be_asked_for(place):
 
 
 async def test_a_failed_one_can_be_started_again_under_its_name(place, port):
-    manager = Manager(place)
+    manager = ServiceClient(place)
     with socket.create_server(("127.0.0.1", port)):
-        one = await manager.start(served("in-use-exits", port), name="web")
+        one = await manager.start(server_command("in-use-exits", port), name="web")
         assert not one.ready and manager.status("web") == "failed"
-    again = await manager.start(served("plain", port), name="web")
+    again = await manager.start(server_command("plain", port), name="web")
     assert again.ready and again.id != one.id, again.text

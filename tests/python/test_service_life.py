@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from harness import members, procs, until
-from harness.manager import PYTHON, SERVER, Manager, answer, listens, nearly, served
+from harness.service_client import PYTHON, SERVER, ServiceClient, answer, listens, unique_name, server_command
 from harness.services import free_port
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ def port():
 @pytest.fixture
 def mine(place):
     """Services of a place of our own, by the command line."""
-    return Manager(place)
+    return ServiceClient(place)
 
 
 def tries(place):
@@ -41,7 +41,7 @@ def restarts(manager, name):
 
 def kill(pid, number=signal.SIGKILL):
     """One process of a service, by its id."""
-    held = procs.Held(pid)
+    held = procs.ProcessHandle(pid)
     held.kill(number)
     held.close()
 
@@ -56,7 +56,7 @@ def next_daemon(place):
 
 
 async def test_it_is_started_again_until_it_works(mine, port):
-    one = await mine.start(served("fails-at-first", port, 2), restart="on-failure:5", wait_ms=0)
+    one = await mine.start(server_command("fails-at-first", port, 2), restart="on-failure:5", wait_ms=0)
     now = mine.settled(one.name, "ready")
     assert restarts(mine, one.name) == 2
     assert now["execution"]["service"]["last_end"], now
@@ -73,7 +73,7 @@ def shim_of(manager, name):
 
 
 async def test_a_killed_supervisor_process_is_a_failure_like_others(mine, port):
-    one = await mine.start(served("plain", port), restart="on-failure:3")
+    one = await mine.start(server_command("plain", port), restart="on-failure:3")
     before = mine.service(one.name)["execution"]
     kill(shim_of(mine, one.name))
     now = until(
@@ -89,7 +89,7 @@ async def test_a_killed_supervisor_process_is_a_failure_like_others(mine, port):
 
 
 async def test_a_supervisor_process_killed_with_the_daemon_is_too(mine, port):
-    one = await mine.start(served("plain", port), restart="always:3")
+    one = await mine.start(server_command("plain", port), restart="always:3")
     shim = shim_of(mine, one.name)
     mine.place.kill_daemon()
     kill(shim)
@@ -99,7 +99,7 @@ async def test_a_supervisor_process_killed_with_the_daemon_is_too(mine, port):
 
 
 async def test_a_killed_supervisor_process_ends_what_must_not_come_back(mine, port):
-    one = await mine.start(served("plain", port), restart="never")
+    one = await mine.start(server_command("plain", port), restart="never")
     uuid = mine.service(one.name)["execution"]["uuid"]
     kill(shim_of(mine, one.name))
     mine.settled(one.name, "failed")
@@ -108,14 +108,14 @@ async def test_a_killed_supervisor_process_ends_what_must_not_come_back(mine, po
 
 
 async def test_a_wait_ends_with_the_first_failure_although_another_attempt_follows(mine, port):
-    one = await mine.start(served("fails-at-first", port, 2), restart="on-failure:5")
+    one = await mine.start(server_command("fails-at-first", port, 2), restart="on-failure:5")
     assert not one.ready
     assert one.text.startswith("Service failed to become ready: ") and "exit code 9" in one.text, one.text
     mine.settled(one.name, "ready")
 
 
 async def test_too_many_failures_are_a_crash_loop(mine, port):
-    one = await mine.start(served("fails-at-first", port, 99), restart="on-failure:2", wait_ms=0)
+    one = await mine.start(server_command("fails-at-first", port, 99), restart="on-failure:2", wait_ms=0)
     mine.settled(one.name, "crash_looping")
     assert len(tries(mine.place)) == 3
     why = mine.why(one.name)
@@ -123,7 +123,7 @@ async def test_too_many_failures_are_a_crash_loop(mine, port):
 
 
 async def test_never_means_once(mine, port):
-    one = await mine.start(served("fails-at-first", port, 1), restart="never", wait_ms=0)
+    one = await mine.start(server_command("fails-at-first", port, 1), restart="never", wait_ms=0)
     mine.settled(one.name, "failed")
     assert len(tries(mine.place)) == 1
 
@@ -142,7 +142,7 @@ async def test_on_failure_leaves_a_good_end_alone(mine):
 
 
 async def test_a_stop_ends_the_backoff(mine, port):
-    one = await mine.start(served("fails-at-first", port, 99), restart="on-failure:9", wait_ms=0)
+    one = await mine.start(server_command("fails-at-first", port, 99), restart="on-failure:9", wait_ms=0)
     until(lambda: len(tries(mine.place)) >= 2, 20, "the second attempt")
     mine.stop(one.name)
     assert mine.status(one.name) == "stopped"
@@ -150,7 +150,7 @@ async def test_a_stop_ends_the_backoff(mine, port):
 
 
 async def test_a_restart_that_is_asked_for_keeps_the_id_and_changes_the_process(mine, port):
-    one = await mine.start(served("plain", port))
+    one = await mine.start(server_command("plain", port))
     assert one.ready, one.text
     mine.place.cli("service", "restart", one.name)
     now = mine.settled(one.name, "ready")
@@ -162,7 +162,7 @@ async def test_a_restart_that_is_asked_for_keeps_the_id_and_changes_the_process(
 
 
 async def test_a_service_that_sickens_is_degraded_and_well_again(mine, port):
-    one = await mine.start(served("sickens", port, "sick"), health="http:/health", health_interval="100ms")
+    one = await mine.start(server_command("sickens", port, "sick"), health="http:/health", health_interval="100ms")
     assert one.ready, one.text
     (mine.place.work / "sick").touch()
     ill = mine.settled(one.name, "degraded")
@@ -186,7 +186,7 @@ async def test_a_health_rule_starts_it_anew(mine, port):
 
 
 async def test_a_port_that_closes_after_ready_is_told(mine, port):
-    one = await mine.start(served("closes-port", port))
+    one = await mine.start(server_command("closes-port", port))
     assert one.ready, one.text
     os.kill(one.pid, signal.SIGUSR1)
     ill = mine.settled(one.name, "degraded")
@@ -219,9 +219,9 @@ def diary(place):
 async def test_what_it_needs_comes_first_and_goes_last(mine):
     ports = [free_port() for _ in range(3)]
     defined(mine.place, {
-        "web": {"command": served("diary", ports[0], "web"), "depends_on": ["api"]},
-        "api": {"command": served("diary", ports[1], "api", 0.5), "depends_on": {"db": "ready"}},
-        "db": {"command": served("diary", ports[2], "db", 0.5)},
+        "web": {"command": server_command("diary", ports[0], "web"), "depends_on": ["api"]},
+        "api": {"command": server_command("diary", ports[1], "api", 0.5), "depends_on": {"db": "ready"}},
+        "db": {"command": server_command("diary", ports[2], "db", 0.5)},
     })
     upped = await mine.up()
     assert {name: one.ready for name, one in upped.items()} == {"web": True, "api": True, "db": True}, upped
@@ -235,8 +235,8 @@ async def test_what_it_needs_comes_first_and_goes_last(mine):
 @pytest.mark.parametrize("condition", ["started", "listening", "ready"])
 async def test_a_condition_is_waited_for_and_no_more(mine, condition):
     defined(mine.place, {
-        "web": {"command": served("diary", free_port(), "web"), "depends_on": {"db": condition}},
-        "db": {"command": served("diary", free_port(), "db", 1)},
+        "web": {"command": server_command("diary", free_port(), "web"), "depends_on": {"db": condition}},
+        "db": {"command": server_command("diary", free_port(), "db", 1)},
     })
     await mine.up("web")
     mine.settled("db", "ready")
@@ -247,7 +247,7 @@ async def test_a_condition_is_waited_for_and_no_more(mine, condition):
 async def test_one_that_must_be_over_first(mine, port):
     script = "sleep 0.5; echo migrated >> diary"
     defined(mine.place, {
-        "web": {"command": served("diary", port, "web"), "depends_on": {"migrate": "completed"}},
+        "web": {"command": server_command("diary", port, "web"), "depends_on": {"migrate": "completed"}},
         "migrate": {"command": script},
     })
     assert (await mine.up("web"))["web"].ready
@@ -256,7 +256,7 @@ async def test_one_that_must_be_over_first(mine, port):
 
 async def test_a_dependency_that_fails_is_named(mine, port):
     defined(mine.place, {
-        "web": {"command": served("plain", port), "depends_on": ["db"]},
+        "web": {"command": server_command("plain", port), "depends_on": ["db"]},
         "db": {"command": "echo no disk >&2; exit 4"},
     })
     done = mine.place.cli("service", "up", "web", check=False)
@@ -268,8 +268,8 @@ async def test_a_dependency_that_fails_is_named(mine, port):
 
 async def test_a_circle_is_refused_and_told(mine, port):
     defined(mine.place, {
-        "a": {"command": served("plain", port), "depends_on": ["b"]},
-        "b": {"command": served("plain", port), "depends_on": ["a"]},
+        "a": {"command": server_command("plain", port), "depends_on": ["b"]},
+        "b": {"command": server_command("plain", port), "depends_on": ["a"]},
     })
     done = mine.place.cli("service", "up", check=False)
     said = done.stderr.decode()
@@ -281,33 +281,33 @@ async def test_a_circle_is_refused_and_told(mine, port):
 
 
 async def test_ensure_reuses_what_is_well(mine, port):
-    first = await mine.ensure(served("plain", port), name="web")
-    again = await mine.ensure(served("plain", port), name="web")
+    first = await mine.ensure(server_command("plain", port), name="web")
+    again = await mine.ensure(server_command("plain", port), name="web")
     assert first.ready and again.ready
     assert (first.id, first.pid, first.url) == (again.id, again.pid, again.url)
 
 
 async def test_ensure_replaces_what_lives_and_does_not_serve(mine, port):
-    first = await mine.ensure(served("closes-port", port), name="web")
+    first = await mine.ensure(server_command("closes-port", port), name="web")
     os.kill(first.pid, signal.SIGUSR1)
     mine.settled("web", "degraded")
-    again = await mine.ensure(served("closes-port", port), name="web")
+    again = await mine.ensure(server_command("closes-port", port), name="web")
     assert again.ready, again.text
     assert again.pid != first.pid and not procs.alive(first.pid)
     assert answer(again.url)[0] == 200
 
 
 async def test_ensure_starts_what_has_ended(mine, port):
-    first = await mine.ensure(served("plain", port), name="web")
+    first = await mine.ensure(server_command("plain", port), name="web")
     kill(first.pid)
     mine.settled("web", "failed")
-    again = await mine.ensure(served("plain", port), name="web")
+    again = await mine.ensure(server_command("plain", port), name="web")
     assert again.ready and again.pid != first.pid
 
 
 async def test_a_port_a_stranger_holds_is_explained_and_the_stranger_lives(mine, port):
     with socket.create_server(("127.0.0.1", port)) as stranger:
-        one = await mine.ensure(served("from-environment"), name="web", port=port)
+        one = await mine.ensure(server_command("from-environment"), name="web", port=port)
         assert not one.ready
         assert f"{port}" in one.text and f"pid {os.getpid()}" in one.text, one.text
         with socket.create_connection(("127.0.0.1", port), timeout=5):
@@ -315,20 +315,20 @@ async def test_a_port_a_stranger_holds_is_explained_and_the_stranger_lives(mine,
 
 
 async def test_a_port_of_another_service_of_ours_is_told_by_its_name(mine, port):
-    first = await mine.start(served("plain", port), name="first")
+    first = await mine.start(server_command("plain", port), name="first")
     assert first.ready
-    second = await mine.start(served("from-environment"), name="second", port=port)
+    second = await mine.start(server_command("from-environment"), name="second", port=port)
     assert not second.ready and "first" in second.text, second.text
     assert mine.status("first") == "ready"
 
 
 async def test_sessions_that_lease_ports_never_get_the_same(place):
     async with contextlib.AsyncExitStack() as stack:
-        managers = [await stack.enter_async_context(Manager.open("mcp", place)) for _ in range(2)]
+        managers = [await stack.enter_async_context(ServiceClient.open("mcp", place)) for _ in range(2)]
         got = {}
 
         async def lease(number, manager):
-            one = await manager.start(served("from-environment"), name=f"leased-{number}", port="auto")
+            one = await manager.start(server_command("from-environment"), name=f"leased-{number}", port="auto")
             assert one.ready, one.text
             got[number] = one
 
@@ -347,7 +347,7 @@ async def test_sessions_that_lease_ports_never_get_the_same(place):
 
 
 async def test_a_stop_is_over_when_the_ports_are_free(mine, port):
-    one = await mine.start(served("plain", port))
+    one = await mine.start(server_command("plain", port))
     stopped = mine.stop(one.name)
     assert stopped["released"] == [port] and stopped["still_held"] == []
     with socket.create_server(("127.0.0.1", port)):
@@ -356,7 +356,7 @@ async def test_a_stop_is_over_when_the_ports_are_free(mine, port):
 
 
 async def test_one_that_heeds_nothing_is_stopped_with_its_grandchildren(mine, port):
-    one = await mine.start(served("stubborn", port))
+    one = await mine.start(server_command("stubborn", port))
     assert one.ready, one.text
     stopped = mine.stop(one.name, grace_ms=500)
     assert stopped["released"] == [port], stopped
@@ -379,7 +379,7 @@ async def test_why_tells_how_a_dead_one_ended_with_its_last_words(mine):
 
 
 async def test_why_tells_what_shows_a_ready_one(mine, port):
-    one = await mine.start(served("plain", port))
+    one = await mine.start(server_command("plain", port))
     why = mine.why(one.name)
     assert "ready" in why and f":{port}" in why, why
 
@@ -390,15 +390,15 @@ async def test_why_tells_what_shows_a_ready_one(mine, port):
 async def test_a_changed_definition_starts_only_what_changed(mine):
     ports = [free_port() for _ in range(3)]
     services = {
-        "one": {"command": served("plain", ports[0]), "env": {"X": "1"}},
-        "two": {"command": served("plain", ports[1])},
-        "down": {"command": served("plain", ports[2])},
+        "one": {"command": server_command("plain", ports[0]), "env": {"X": "1"}},
+        "two": {"command": server_command("plain", ports[1])},
+        "down": {"command": server_command("plain", ports[2])},
     }
     defined(mine.place, services)
     before = await mine.up("one", "two")
     assert before["one"].ready and before["two"].ready
     services["one"]["env"]["X"] = "2"
-    services["new"] = {"command": served("plain", free_port())}
+    services["new"] = {"command": server_command("plain", free_port())}
     services["down"]["env"] = {"Y": "1"}
     defined(mine.place, services)
     until(lambda: mine.service("one")["execution"]["os_pid"] not in (None, before["one"].pid), 20, "a new process")
@@ -410,7 +410,7 @@ async def test_a_changed_definition_starts_only_what_changed(mine):
 
 
 async def test_a_definition_that_went_leaves_its_service_running(mine):
-    services = {name: {"command": served("plain", free_port())} for name in ("one", "two")}
+    services = {name: {"command": server_command("plain", free_port())} for name in ("one", "two")}
     defined(mine.place, services)
     before = await mine.up()
     del services["two"]
@@ -421,7 +421,7 @@ async def test_a_definition_that_went_leaves_its_service_running(mine):
 
 
 async def test_services_of_a_file_that_went_are_known_where_it_was(mine):
-    defined(mine.place, {"web": {"command": served("plain", free_port())}})
+    defined(mine.place, {"web": {"command": server_command("plain", free_port())}})
     before = (await mine.up())["web"]
     (mine.place.work / "ostler.toml").unlink()
     found = mine.list()
@@ -433,7 +433,7 @@ async def test_services_of_a_file_that_went_are_known_where_it_was(mine):
 
 
 async def test_that_a_new_definition_is_not_in_force_is_told_until_it_is(mine):
-    services = {name: {"command": served("plain", free_port())} for name in ("db", "web")}
+    services = {name: {"command": server_command("plain", free_port())} for name in ("db", "web")}
     defined(mine.place, services)
     await mine.up("web")
     services["web"]["depends_on"] = ["db"]
@@ -452,7 +452,7 @@ async def test_that_a_new_definition_is_not_in_force_is_told_until_it_is(mine):
     ("[services.web]\ncommand = 'true'\nready = 'soon'\n", 3, "allowed"),
 ])
 async def test_a_bad_file_is_told_with_its_line_and_what_runs_goes_on(mine, port, text, line, word):
-    defined(mine.place, {"web": {"command": served("plain", port)}})
+    defined(mine.place, {"web": {"command": server_command("plain", port)}})
     before = (await mine.up())["web"]
     assert before.ready
     (mine.place.work / "ostler.toml").write_text(text)
@@ -464,7 +464,7 @@ async def test_a_bad_file_is_told_with_its_line_and_what_runs_goes_on(mine, port
 
 
 async def test_what_is_kept_by_the_api_is_known_after_a_kill(mine, port):
-    mine.place.cli("service", "define", "kept", "--", *served("plain", port))
+    mine.place.cli("service", "define", "kept", "--", *server_command("plain", port))
     next_daemon(mine.place)
     found = mine.list()
     assert found["kept"]["living"] is False and found["kept"]["defined_in"] == "api"
@@ -478,9 +478,9 @@ async def test_what_is_kept_by_the_api_is_known_after_a_kill(mine, port):
 
 
 async def test_services_are_found_again_by_the_next_daemon(any_place, port):
-    mine = Manager(any_place)
+    mine = ServiceClient(any_place)
     ports = [port, free_port()]
-    before = [await mine.start(served("plain", one), name=f"s{one}") for one in ports]
+    before = [await mine.start(server_command("plain", one), name=f"s{one}") for one in ports]
     assert all(one.ready for one in before), before
     next_daemon(any_place)
     for one, number in zip(before, ports, strict=True):
@@ -496,15 +496,15 @@ async def test_services_are_found_again_by_the_next_daemon(any_place, port):
 
 
 async def test_one_on_its_way_becomes_ready_under_the_next_daemon(any_place, port):
-    mine = Manager(any_place)
-    one = await mine.start(served("line-before-port", port), wait_ms=0)
+    mine = ServiceClient(any_place)
+    one = await mine.start(server_command("line-before-port", port), wait_ms=0)
     next_daemon(any_place)
     mine.settled(one.name, "ready")
     assert answer(mine.service(one.name)["execution"]["service"]["url"])[0] == 200
 
 
 async def test_one_in_its_backoff_is_started_by_the_next_daemon(mine, port):
-    one = await mine.start(served("fails-at-first", port, 3), restart="on-failure:9", wait_ms=0)
+    one = await mine.start(server_command("fails-at-first", port, 3), restart="on-failure:9", wait_ms=0)
     until(lambda: len(tries(mine.place)) == 3, 20, "the third attempt")
     next_daemon(mine.place)
     mine.settled(one.name, "ready", seconds=30)
@@ -519,8 +519,8 @@ async def test_a_crash_after_ready_reaches_the_agent(place, port):
     async def hear(message):
         heard.append(repr(message))
 
-    async with Manager.open("mcp", place, session="kept") as manager:
-        one = await manager.start(served("plain", port), name="web")
+    async with ServiceClient.open("mcp", place, session="kept") as manager:
+        one = await manager.start(server_command("plain", port), name="web")
         assert one.ready, one.text
         kill(one.pid)
         manager.settled("web", "failed")
@@ -531,11 +531,11 @@ async def test_a_crash_after_ready_reaches_the_agent(place, port):
 
 
 async def test_a_crash_after_a_kill_of_the_daemon_reaches_the_agents_next_session(place, port):
-    async with Manager.open("mcp", place, session="kept") as manager:
-        one = await manager.start(served("plain", port), name="web")
+    async with ServiceClient.open("mcp", place, session="kept") as manager:
+        one = await manager.start(server_command("plain", port), name="web")
         assert one.ready, one.text
     next_daemon(place)
-    async with Manager.open("mcp", place, session="kept") as manager:
+    async with ServiceClient.open("mcp", place, session="kept") as manager:
         manager.settled("web", "ready")
         kill(one.pid)
         manager.settled("web", "failed")
@@ -544,17 +544,17 @@ async def test_a_crash_after_a_kill_of_the_daemon_reaches_the_agents_next_sessio
 
 
 async def test_a_crash_comes_as_a_notification_where_the_client_listens(place, port):
-    from harness import Serving, Way
+    from harness import HttpDaemon, ClientTransport
 
-    serving = Serving(place, "--no-token")
+    serving = HttpDaemon(place, "--no-token")
     heard = []
 
     async def hear(message):
         heard.append(repr(message))
 
-    async with Way("stdio", "legacy", place, serving).agent(message_handler=hear) as agent:
-        await agent.must("service", action="start", name="web", command=served("plain", port))
-        manager = Manager(place)
+    async with ClientTransport("stdio", "legacy", place, serving).agent(message_handler=hear) as agent:
+        await agent.must("service", action="start", name="web", command=server_command("plain", port))
+        manager = ServiceClient(place)
         kill(manager.service("web")["execution"]["os_pid"])
         manager.settled("web", "failed")
         with anyio.fail_after(20):
@@ -586,7 +586,7 @@ def cpu_seconds(pid):
 def flap(place, count, seconds, share):
     """Counts are right and the daemon's own work is bounded."""
     place.cli("ps")
-    manager = Manager(place)
+    manager = ServiceClient(place)
     names = flapping(place, count)
     daemon = place.daemon()
     until(lambda: all((place.work / name).exists() for name in names), 60, "every first attempt")

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from harness.place import NOBODY, is_root
-from harness.procs import Held
+from harness.installation import NOBODY, is_root
+from harness.procs import ProcessHandle
 from harness.servers import FULL, QUICK
-from harness.services import STARTED, Site, projects, taken
+from harness.services import STARTED, ServerProject, projects, taken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.limit(120)]
 
@@ -24,7 +24,7 @@ NAMES = [*map(str, [*QUICK, *FULL])]
 
 
 @dataclasses.dataclass
-class Begun:
+class StartResult:
     """What a start answered."""
 
     text: str
@@ -37,7 +37,7 @@ def make_site(request):
     """Makes copies of projects; they go last, a place empties itself first."""
     with projects() as make:
         make_place = request.getfixturevalue("make_place")
-        yield lambda server, user=None: Site(server, make_place(user), make(server))
+        yield lambda server, user=None: ServerProject(server, make_place(user), make(server))
 
 
 @pytest.fixture
@@ -65,14 +65,14 @@ async def by_terminal(site, _agent):
 
 #: Where a developer's line is given, and whether it is said to be a service. The last has a
 #: terminal, the others have pipes.
-FACES = {"exec": by_exec, "shell": by_shell, "service": by_service, "terminal": by_terminal}
+INTERFACES = {"exec": by_exec, "shell": by_shell, "service": by_service, "terminal": by_terminal}
 AUTOMATIC = {"exec", "shell"}
 
 
 def begun(site, text):
     """An answer, with the id of what it is about: one that has failed is told by its name."""
     found = STARTED.search(text)
-    return Begun(text, found[1] if found else site.newest())
+    return StartResult(text, found[1] if found else site.newest())
 
 
 async def stop_by(face, site, agent, execution):
@@ -107,11 +107,11 @@ def assert_ready(site, started, port):
     return info
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("server", SERVERS, ids=NAMES)
 async def test_a_server_is_known_ready_and_stopped_whole(site, face):
     async with site.agent() as agent:
-        started = await FACES[face](site, agent)
+        started = await INTERFACES[face](site, agent)
         info = assert_ready(site, started, site.port)
         assert site.server.says in site.first_answer(info["service"]["url"])
         assert info["service"]["automatic"] == (face in AUTOMATIC)
@@ -144,7 +144,7 @@ async def test_a_crash_after_ready_is_told(site, victim):
         main = next(port for port in info["service"]["ports"] if port["main"])
         pid = info["os_pid"] if victim == "leader" else main["pid"]
         assert pid in site.members(), info
-        Held(pid).kill()
+        ProcessHandle(pid).kill()
         serves = victim == "server" and pid != info["os_pid"]
         if serves and (site.server.heals or site.server.hides):
             return
@@ -165,7 +165,7 @@ async def test_a_taken_port_is_explained_soon(site, face):
     async with site.agent() as agent:
         with taken(site.port):
             begin = time.monotonic()
-            started = await FACES[face](site, agent)
+            started = await INTERFACES[face](site, agent)
             took = time.monotonic() - begin
             if site.server.moves:
                 got = next(it["port"] for it in site.info(started.id)["service"]["ports"] if it["main"])

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from harness import members, until
-from harness.manager import PYTHON, SERVER, Manager, answer, listens, nearly, served
+from harness.service_client import PYTHON, SERVER, ServiceClient, answer, listens, unique_name, server_command
 from harness.services import free_port
 
 pytestmark = pytest.mark.anyio
@@ -29,9 +29,9 @@ def port():
 @contextlib.asynccontextmanager
 async def begun(face, home, habit, *args, **wish):
     """A server with a habit, and what its start answered; ended afterwards."""
-    async with Manager.open(face, home) as manager:
-        name = nearly(habit)
-        one = await manager.start(served(habit, *args), name=name, **wish)
+    async with ServiceClient.open(face, home) as manager:
+        name = unique_name(habit)
+        one = await manager.start(server_command(habit, *args), name=name, **wish)
         try:
             yield manager, one
         finally:
@@ -129,7 +129,7 @@ async def test_a_server_that_daemonises(face, home, port):
 @pytest.mark.parametrize("wish", [{}, {"ready_when": "listening"}], ids=["auto", "listening"])
 async def test_a_server_on_a_unix_socket_only(face, home, tmp_path, wish):
     path = tmp_path / "s"
-    async with Manager.open(face, home) as manager:
+    async with ServiceClient.open(face, home) as manager:
         one = await manager.start([PYTHON, str(SERVER.with_name("unix_only.py")), str(path)], timeout=20, **wish)
         try:
             assert one.ready, one.text
@@ -175,9 +175,9 @@ async def test_one_that_needs_a_terminal(face, make_place, port):
     place = make_place()
     async with begun(face, place, "needs-terminal", port) as (_, one):
         ill(one, "the input device is not a TTY" if face == "mcp" else "exit code 1")
-    words = json.dumps(served("needs-terminal", port))
+    words = json.dumps(server_command("needs-terminal", port))
     (place.work / "ostler.toml").write_text(f"[services.tty]\ncommand = {words}\nterminal = true\n")
-    async with Manager.open(face, place) as manager:
+    async with ServiceClient.open(face, place) as manager:
         if manager.agent:
             reply = await manager.agent.must("service", action="up", name="tty")
             assert reply.structured["event"] == "service_ready", reply

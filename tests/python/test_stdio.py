@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness.wire import Wire
+from harness.wire import RawMcpClient
 
 LIMIT = 16 * 1024 * 1024
 
@@ -48,7 +48,7 @@ KNOWN = {
 @pytest.mark.parametrize("shaken", [True, False])
 def test_what_is_malformed_is_answered_and_the_next_line_is_served(any_place, case, shaken):
     line, code, number = MALFORMED[case]
-    with Wire(any_place) as wire:
+    with RawMcpClient(any_place) as wire:
         if shaken:
             wire.shake()
             # The handshake has taken the first number.
@@ -62,7 +62,7 @@ def test_what_is_malformed_is_answered_and_the_next_line_is_served(any_place, ca
 
 
 def test_malformed_params_of_known_methods_are_invalid_params(any_place):
-    with Wire(any_place) as wire:
+    with RawMcpClient(any_place) as wire:
         wire.shake()
         for method, params in KNOWN.items():
             error = wire.answer(wire.ask(method, params))["error"]
@@ -72,7 +72,7 @@ def test_malformed_params_of_known_methods_are_invalid_params(any_place):
 
 
 def test_an_id_in_flight_is_refused_and_not_run_twice(any_place):
-    with Wire(any_place) as wire:
+    with RawMcpClient(any_place) as wire:
         wire.shake()
         script = "echo once >> twice; sleep 0.5; echo done"
         message = {"jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": {
@@ -91,7 +91,7 @@ def test_an_id_in_flight_is_refused_and_not_run_twice(any_place):
 
 
 def test_batches_belong_to_one_revision(any_place):
-    with Wire(any_place) as wire:
+    with RawMcpClient(any_place) as wire:
         wire.shake("2025-03-26")
         wire.send([
             {"jsonrpc": "2.0", "id": "a", "method": "ping"},
@@ -117,7 +117,7 @@ def test_batches_belong_to_one_revision(any_place):
 
 @pytest.mark.parametrize("way", ["pipe", "socket", "file"])
 def test_the_end_of_input_is_answered_within_a_second(any_place, way):
-    with Wire(any_place, way=way) as wire:
+    with RawMcpClient(any_place, way=way) as wire:
         wire.shake()
         slow = [wire.call("exec", command=["sleep", "300"]) for _ in range(3)]
         quick = wire.call("exec", script="sleep 0.2; echo quick")
@@ -132,7 +132,7 @@ def test_the_end_of_input_is_answered_within_a_second(any_place, way):
 
 
 def test_the_last_line_needs_no_end(any_place):
-    with Wire(any_place) as wire:
+    with RawMcpClient(any_place) as wire:
         wire.shake()
         wire.raw(b'{"jsonrpc":"2.0","id":40,"method":"ping"}')
         assert wire.end() == 0

@@ -7,7 +7,7 @@ import pytest
 
 from harness import until
 from harness.disk import fill
-from harness.place import Refused
+from harness.installation import ProblemError
 
 pytestmark = pytest.mark.anyio
 
@@ -70,7 +70,7 @@ def degraded(place, pid):
 async def test_a_start_on_a_full_disk_is_refused(small):
     small.cli("run", "--", "true")
     filler = fill(small.disk)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         small.rest("POST", "/api/v1/executions", {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"})
     assert refused.value.code == "storage_error"
     filler.unlink()

@@ -5,7 +5,7 @@ import json
 import httpx2
 import pytest
 
-from harness import Serving, until
+from harness import HttpDaemon, until
 
 REVISION = "2026-07-28"
 PREFIX = "io.modelcontextprotocol/"
@@ -42,7 +42,7 @@ def over(serving, task):
 @pytest.fixture
 def tasked(place):
     """A daemon, and a call that became a task: it goes on until `go` exists."""
-    serving = Serving(place, "--no-token")
+    serving = HttpDaemon(place, "--no-token")
     script = "echo begun; until [ -e go ]; do sleep 0.05; done; echo done; exit 4"
     call = ask(serving, "tools/call", name="exec", arguments={"script": script, "cwd": str(place.work)})
     assert call["resultType"] == "task" and call["status"] == "working", call
@@ -63,7 +63,7 @@ def test_a_task_survives_the_daemons_death(place, tasked):
     serving, task = tasked
     serving.process.kill()
     serving.process.wait(timeout=20)
-    again = Serving(place, "--no-token")
+    again = HttpDaemon(place, "--no-token")
     assert ask(again, "tasks/get", taskId=task)["status"] == "working"
     (place.work / "go").touch()
     ended = over(again, task)

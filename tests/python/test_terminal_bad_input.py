@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from harness import Ring, Terminals, until
-from harness.place import Refused
+from harness import WsRecorder, Terminals, until
+from harness.installation import ProblemError
 
 pytestmark = pytest.mark.anyio
 
@@ -219,15 +219,15 @@ async def test_a_socket_that_talks_nonsense(any_place):
             [(1, b'{"type":"resize","cols":80}')], [(1, b"\xff\xfe")], [(2, b"x" * 70_000)], [(9, b"ping")],
             [(1, b'{"type":"take","take_over":"yes"}')], [(3, b"reserved")], [(8, b"")],
         ]:
-            with Ring(any_place, cat.id) as ring:
+            with WsRecorder(any_place, cat.id) as ring:
                 for opcode, data in frames:
                     ring.send(opcode, data)
-        with Ring(any_place, cat.id) as ring:
+        with WsRecorder(any_place, cat.id) as ring:
             ring.say(type="resize", cols=0, rows=0)
-            assert ring.told("refused")["code"]
+            assert ring.wait_message("refused")["code"]
         with pytest.raises((AssertionError, OSError)):
-            Ring(any_place, "zzzzzzzz")
-        with pytest.raises(Refused):
+            WsRecorder(any_place, "zzzzzzzz")
+        with pytest.raises(ProblemError):
             any_place.rest("GET", f"/api/v1/executions/{cat.id}/terminal")
         until(lambda: not any_place.rest("GET", f"/api/v1/executions/{cat.id}/screen")["title"])
         await cat.line("unharmed")
@@ -249,7 +249,7 @@ async def test_rest_says_what_was_wrong(place):
             ("POST", "/api/v1/shells", {"kind": "powershell", "cwd": "/tmp", "cols": 80, "rows": 24}),
             ("GET", "/api/v1/executions/zzzzzzzz/screen", None),
         ]:
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(ProblemError) as refused:
                 place.rest(method, route, body)
             assert 400 <= refused.value.status < 500, (route, refused.value)
             assert refused.value.code and refused.value.code != "internal", (route, refused.value)

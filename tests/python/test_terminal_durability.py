@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from harness import Ring, Terminals, procs, until
+from harness import WsRecorder, Terminals, procs, until
 from harness.terminal import Session
 
 pytestmark = pytest.mark.anyio
@@ -90,7 +90,7 @@ async def test_an_end_without_a_daemon_is_known_and_told_once(any_place):
         status = await session.ended()
         assert (status["status"], status["exit_code"]) == ("exited", 9)
         assert (await session.screen()).rows[0] == "last words"
-        with Ring(place, session.id) as ring:
+        with WsRecorder(place, session.id) as ring:
             assert [it["type"] for it in ring.to_the_end()].count("exit") == 1
 
 
@@ -102,7 +102,7 @@ async def test_a_keeper_killed_does_not_touch_terminals(any_place):
         await cat.shows(r"^before\nbefore$")
         keepers = [pid for pid in place.ours() if procs.comm(pid) == "ostler-keeper"]
         assert len(keepers) == 1
-        procs.Held(keepers[0]).kill()
+        procs.ProcessHandle(keepers[0]).kill()
         await cat.line("after")
         await cat.shows(r"^after\nafter$")
         another = await terminals.start("echo", "still here")
@@ -119,7 +119,7 @@ async def test_a_killed_shim_is_told_and_leaves_nobody(place):
         uuid = place.json("info", shell.id)["uuid"]
         shim = int(procs.status(status["pid"], "PPid"))
         assert procs.comm(shim) == "ostler-shim" and shim in place.ours()
-        procs.Held(shim).kill()
+        procs.ProcessHandle(shim).kill()
         ended = await shell.ended()
         assert ended["exit_code"] is None and ended["status"] == "exited"
         until(lambda: not procs.members(uuid), 5, "the end of the tree")

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import Ring, Terminals, procs, until
+from harness import WsRecorder, Terminals, procs, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.serial]
 
@@ -170,7 +170,7 @@ async def many(place, count, together):
         await asyncio.gather(*(talk(number) for number in range(count)))
         running = place.rest("GET", "/api/v1/executions?status=running")["executions"]
         assert len(running) == count
-        rings = [Ring(place, session.id) for session in sessions[: min(count, 50)]]
+        rings = [WsRecorder(place, session.id) for session in sessions[: min(count, 50)]]
 
         async def end(number):
             async with gate:
@@ -222,11 +222,11 @@ async def test_full_a_thousand_sessions_at_once(place):
 async def test_many_readers_and_writers_of_one_session(place):
     async with Terminals.connect(place) as terminals:
         session = await terminals.start("sh", "-c", "stty -echo; cat")
-        rings = [Ring(place, session.id) for _ in range(20)]
+        rings = [WsRecorder(place, session.id) for _ in range(20)]
         await asyncio.gather(*(session.line(f"<line {n}>") for n in range(50)))
         for ring in rings:
             for number in range(50):
-                ring.heard(rb"<line %d>\r\n" % number)
+                ring.wait_output(rb"<line %d>\r\n" % number)
         assert len({ring.output for ring in rings}) == 1, "all hear the same"
         for ring in rings:
             ring.close()

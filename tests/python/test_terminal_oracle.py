@@ -8,7 +8,7 @@ import pytest
 
 from harness import Terminals, Tmux
 from harness.repositories import two_hunks
-from harness.scenes import Key, See, Size, Type, perform_both
+from harness.terminal_scripts import Key, See, Size, Type, perform_both
 
 pytestmark = pytest.mark.anyio
 

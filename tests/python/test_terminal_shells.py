@@ -6,7 +6,7 @@ import time
 import pytest
 
 from harness import Terminals, named, until
-from harness.terminal import Ran
+from harness.terminal import ShellRunResult
 
 pytestmark = pytest.mark.anyio
 
@@ -102,7 +102,7 @@ async def until_run(shell, script, seconds=10):
     while True:
         reply = await shell.call("pty_run", script=script)
         if not reply.is_error:
-            return Ran(reply)
+            return ShellRunResult(reply)
         assert time.monotonic() < deadline, reply
 
 
@@ -176,8 +176,8 @@ async def test_a_broken_prompt_is_no_hang(place, kind, breaks):
         assert ran.end in ("finished", "silent", "prompt"), ran
         again = await shell.call("pty_run", script="echo still here", wait_ms=15_000)
         assert time.monotonic() - begin < 25
-        if not again.is_error and Ran(again).end == "finished":
-            assert "still here" in Ran(again).output
+        if not again.is_error and ShellRunResult(again).end == "finished":
+            assert "still here" in ShellRunResult(again).output
         await shell.line("echo by keys $((40+2))" if kind != "fish" else "echo by keys 42")
         await shell.shows(r"^by keys 42$")
 
@@ -257,7 +257,7 @@ async def test_commands_after_half_a_line_was_typed(place):
         await shell.shows(r"echo half$")
         ran = await shell.call("pty_run", script="echo whole")
         if not ran.is_error:
-            assert Ran(ran).output in ("whole", "half echo whole"), ran
+            assert ShellRunResult(ran).output in ("whole", "half echo whole"), ran
 
 
 async def test_much_output_stays_exact_and_in_its_budget(place):
@@ -321,7 +321,7 @@ async def test_two_runs_at_once_do_not_mix(place):
         replies = await asyncio.gather(*(
             shell.call("pty_run", script=f"echo begin {n}; sleep 0.2; echo end {n}") for n in range(4)
         ))
-        ran = [Ran(reply) for reply in replies if not reply.is_error]
+        ran = [ShellRunResult(reply) for reply in replies if not reply.is_error]
         assert ran, "one of them was run"
         for one in ran:
             lines = one.output.split("\n")

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from harness import Person
-from harness.walled import FACES, Wish
+from harness import TerminalUser
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -21,8 +21,8 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 def shown(place, *args, code=0):
     """What a command writes to a terminal."""
-    with Person(place, *args, cols=400) as person:
-        left = person.leaves()
+    with TerminalUser(place, *args, cols=400) as person:
+        left = person.wait_exit()
         seen = person.seen
     assert code is None or left == code, (left, seen)
     return seen
@@ -79,8 +79,8 @@ def test_logs_show_colours_and_write_out_the_rest(tricky):
 
 def test_logs_without_colours_where_they_are_not_wanted(tricky):
     place, id_ = tricky
-    with Person(place, "logs", id_, "--no-time", env={"NO_COLOR": "1"}) as person:
-        person.leaves()
+    with TerminalUser(place, "logs", id_, "--no-time", env={"NO_COLOR": "1"}) as person:
+        person.wait_exit()
         assert b"\x1b" not in person.seen and b"red" in person.seen, person.seen
 
 
@@ -128,7 +128,7 @@ def test_a_session_a_service_and_files_control_no_terminal(any_place):
 @pytest.mark.parametrize("verb", ["diff", "workspace", "commit"])
 def test_changes_control_no_terminal(any_place, verb):
     script = "printf 'one\\033[2J\\342\\200\\256\\n' > \"$(printf 'file\\033[2J')\""
-    ran = FACES["cli"](any_place, ["sh", "-c", script], Wish(workspace="overlay", labels=("kept",)))
+    ran = INTERFACES["cli"](any_place, ["sh", "-c", script], IsolationOptions(workspace="overlay", labels=("kept",)))
     assert ran.exit_code == 0, ran.text
     id_ = any_place.json("ps", "-a")[0]["id"]
     if verb == "diff":

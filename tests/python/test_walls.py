@@ -4,8 +4,8 @@ import functools
 
 import pytest
 
-from harness.guarded import USERS, wish
-from harness.walled import FACES, Wish
+from harness.protected_env import USERS, wish
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 #: Who gets through at level medium: everybody, only root, or nobody on some machines (a kernel
 #: without the feature; the filter is then tested by the denial alone).
@@ -56,8 +56,8 @@ def outcome(places):
     def tried(who, face, level):
         place = places.of(who)
         words = ["python3", "attempts.py", "facts.json", *DENIED, *(PRIVATE if level == "high" else ())]
-        asked = wish(who) if level == "high" else Wish(level=level)
-        ran = FACES[face](place, words, asked)
+        asked = wish(who) if level == "high" else IsolationOptions(level=level)
+        ran = INTERFACES[face](place, words, asked)
         # What one medium run has done to a file is not for the next.
         unwritten(place)
         return ran.attempts
@@ -79,7 +79,7 @@ def test_medium_lets_it_through(outcome, who, name):
     assert what == "did", detail
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("who", USERS)
 @pytest.mark.parametrize("name", DENIED)
 def test_high_denies(outcome, who, face, name):
@@ -87,17 +87,17 @@ def test_high_denies(outcome, who, face, name):
     assert what == "denied", (what, detail)
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("who", USERS)
 def test_nothing_outside_was_touched(places, outcome, who, face):
     place = places.of(who)
     outcome(who, face, "high")
-    place.outside.unharmed()
+    place.outside.assert_unharmed()
     left = [entry.name for entry in place.work.iterdir() if entry.name.startswith(("made-", "device-", "disk-"))]
     assert left == []
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("who", USERS)
 def test_every_attempt_was_tried(outcome, who, face):
     tried = outcome(who, face, "high")

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from harness.guarded import CROSSED, USERS
-from harness.walled import FACES, Wish
+from harness.protected_env import USERS_BY_INTERFACE, USERS
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -74,9 +74,9 @@ for name in ("oom_score_adj", "coredump_filter"):
 """
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 def test_nobody_inside_sets_limits_of_the_first_process(places, who, face):
-    ran = FACES[face](places.of(who), ["python3", "-c", ATTEMPTS], Wish())
+    ran = INTERFACES[face](places.of(who), ["python3", "-c", ATTEMPTS], IsolationOptions())
     for attempt in ("limits", "affinity", "priority", "oom_score_adj", "coredump_filter"):
         assert f"first {attempt} refused" in ran.text, (attempt, ran.text)
     for attempt in ("limits", "affinity", "priority"):

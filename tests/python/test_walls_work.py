@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
-from harness.guarded import CROSSED, USERS, wish
-from harness.walled import FACES
+from harness.protected_env import USERS_BY_INTERFACE, USERS, wish
+from harness.isolation_client import INTERFACES
 
 COUNTER = itertools.count()
 
@@ -138,11 +138,11 @@ def workspace(place):
 
 def works(place, face, who, script, cwd, **options):
     """Runs a script that must print `works` as its last word of success."""
-    ran = FACES[face](place, ["sh", "-ec", textwrap.dedent(script)], wish(who), cwd=cwd, **options)
+    ran = INTERFACES[face](place, ["sh", "-ec", textwrap.dedent(script)], wish(who), cwd=cwd, **options)
     assert ran.exit_code == 0 and "works" in ran.text, ran.text[-3000:]
 
 
-@pytest.mark.parametrize(("who", "face"), CROSSED)
+@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_works(places, who, face, name):
     place = places.of(who)
@@ -207,15 +207,15 @@ def test_npm_installs_a_local_package(places, who):
 @pytest.mark.parametrize("who", USERS)
 def test_a_terminal_of_its_own(places, who):
     """`run -t`: the command's own terminal has a name and takes sizes."""
-    from harness import Person
+    from harness import TerminalUser
 
     place = places.of(who)
     words = ["run", *wish(who).words(), "-t", "--", "sh", "-c", "tty; stty size; read a; echo got $a; exit 3"]
-    with Person(place, *words, cols=91, rows=17) as person:
-        person.sees(rb"/dev/\S+\r\n17 91\r\n")
+    with TerminalUser(place, *words, cols=91, rows=17) as person:
+        person.wait_for(rb"/dev/\S+\r\n17 91\r\n")
         person.type("it\n")
-        person.sees(b"got it")
-        assert person.leaves() == 3
+        person.wait_for(b"got it")
+        assert person.wait_exit() == 3
 
 
 @pytest.mark.parametrize("who", USERS)

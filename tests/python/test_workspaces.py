@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.place import NOBODY, Place, Refused, is_root
-from harness.walled import FACES, Wish
+from harness.installation import NOBODY, Installation, ProblemError, is_root
+from harness.isolation_client import INTERFACES, IsolationOptions
 
 USERS = ("root", "user") if is_root() else ("user",)
 #: Trees of the system of which one can say beforehand that nobody works there.
@@ -16,7 +16,7 @@ SYSTEM = (
     "/usr/bin", "/usr/lib", "/usr/local/bin", "/usr/share", "/var", "/var/lib", "/var/log", "/opt", "/srv",
     "/etc", "/boot", "/", "/home", "/mnt", "/proc", "/sys", "/dev",
 )
-HIGH = Wish()
+HIGH = IsolationOptions()
 
 
 def refusal_by_rest(place, words, cwd):
@@ -24,14 +24,14 @@ def refusal_by_rest(place, words, cwd):
     body = {"command": {"argv": {"program": words[0], "args": words[1:]}}, "cwd": str(cwd), "isolation": "high"}
     try:
         place.rest("POST", "/api/v1/executions", body)
-    except Refused as refused:
+    except ProblemError as refused:
         return refused
     return None
 
 
 @pytest.fixture(scope="module", params=USERS)
 def place(request, binary):
-    place = Place(binary, NOBODY if request.param == "user" and is_root() else None)
+    place = Installation(binary, NOBODY if request.param == "user" and is_root() else None)
     yield place
     place.close()
 
@@ -39,7 +39,7 @@ def place(request, binary):
 @pytest.fixture(scope="module", params=USERS)
 def tight(request, binary):
     """Where the settings hold every request to level high."""
-    place = Place(binary, NOBODY if request.param == "user" and is_root() else None)
+    place = Installation(binary, NOBODY if request.param == "user" and is_root() else None)
     config = place.dir / "config" / "ostler"
     config.mkdir()
     (config / "config.toml").write_text('[isolation]\nminimum = "high"\n')
@@ -58,7 +58,7 @@ def project(place, name="project"):
 def planted(place, face, cwd):
     """Tries to leave a file in a directory; the answer, and whether it is there."""
     name = f".probe-{uuid.uuid4().hex}"
-    ran = FACES[face](place, ["sh", "-c", f"echo x > {name}; echo end $?"], HIGH, cwd=cwd)
+    ran = INTERFACES[face](place, ["sh", "-c", f"echo x > {name}; echo end $?"], HIGH, cwd=cwd)
     file = Path(cwd) / name
     there = file.exists()
     if there:
@@ -66,7 +66,7 @@ def planted(place, face, cwd):
     return ran, there
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_a_project_of_the_caller_is_written(place, face):
     directory = project(place)
     ran, there = planted(place, face, directory)
@@ -74,7 +74,7 @@ def test_a_project_of_the_caller_is_written(place, face):
 
 
 @pytest.mark.parametrize("directory", SYSTEM)
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_system_trees_are_no_workspace(place, face, directory):
     ran, there = planted(place, face, directory)
     assert not there, ran.text
@@ -88,7 +88,7 @@ def test_system_trees_are_no_workspace_over_rest(place, directory):
     assert refused is not None and "workspace" in str(refused), refused
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 @pytest.mark.parametrize("name", (".ssh", ".config/tool", ".local/bin", "bin"))
 def test_credentials_and_programs_of_the_home_are_no_workspace(place, face, name):
     directory = place.dir / "home" / name
@@ -100,7 +100,7 @@ def test_credentials_and_programs_of_the_home_are_no_workspace(place, face, name
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_directories_of_another_user_are_theirs(place, face):
     other = 1234 if place.user is None else 0
     directory = project(place, "strange")
@@ -112,9 +112,9 @@ def test_directories_of_another_user_are_theirs(place, face):
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_a_bind_mount_does_not_make_a_system_tree_ones_own(binary, face):
-    place = Place(binary)
+    place = Installation(binary)
     directory = place.dir / "bound"
     directory.mkdir()
     subprocess.run(["mount", "--bind", "/usr/share/doc", directory], check=True)
@@ -127,7 +127,7 @@ def test_a_bind_mount_does_not_make_a_system_tree_ones_own(binary, face):
         place.close()
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_a_minimum_of_high_is_not_loosened_by_the_environment(tight, face):
     home = tight.dir / "home"
     (home / ".ssh").mkdir(exist_ok=True)
@@ -142,21 +142,21 @@ def test_a_minimum_of_high_is_not_loosened_by_the_environment(tight, face):
         {"HOME": str(elsewhere), "PATH": f"{home}/.ssh:/usr/bin:/bin"},
     ):
         if face == "cli":
-            ran = FACES[face](tight, ["sh", "-c", script], HIGH, cwd=directory, env=variables)
+            ran = INTERFACES[face](tight, ["sh", "-c", script], HIGH, cwd=directory, env=variables)
         else:
-            ran = FACES[face](tight, ["sh", "-c", script], HIGH, cwd=directory, **{"env": variables})
+            ran = INTERFACES[face](tight, ["sh", "-c", script], HIGH, cwd=directory, **{"env": variables})
         assert "end" in ran.text and "secret key" not in ran.text, ran.text
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("face", INTERFACES)
 def test_a_minimum_of_high_forwards_no_port(tight, face):
-    ran = FACES[face](tight, ["true"], Wish(forward=("18081",)), cwd=project(tight))
+    ran = INTERFACES[face](tight, ["true"], IsolationOptions(forward=("18081",)), cwd=project(tight))
     assert "forward" in ran.text and "settings" in ran.text, ran.text
     assert ran.exit_code != 0, ran.text
 
 
 def test_listed_workspaces_are_the_only_ones(binary):
-    place = Place(binary)
+    place = Installation(binary)
     listed, other = project(place, "listed"), project(place, "other")
     try:
         env = {"OSTLER_ISOLATION_WORKSPACES": str(listed)}

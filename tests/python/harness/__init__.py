@@ -1,16 +1,16 @@
-"""What the tests share: a place for the binary, an agent that speaks MCP, processes by id."""
+"""Shared by the tests: an installation of the binary, an MCP client, processes by pid."""
 
 from .agent import Agent, Reply
-from .person import Person
-from .place import Place
+from .terminal_user import TerminalUser
+from .installation import Installation
 from .procs import alive, members, named, until
-from .ring import Ring
-from .serving import Serving, Way, serving_two_principals, token
+from .ws_recorder import WsRecorder
+from .serving import HttpDaemon, ClientTransport, serving_two_principals, token
 from .shell import Shell
 from .terminal import Session, Terminals
 from .tmux import Tmux
 
 __all__ = [
-    "Agent", "Person", "Place", "Reply", "Ring", "Serving", "Session", "Shell", "Terminals", "Tmux", "Way", "alive",
-    "members", "named", "serving_two_principals", "token", "until",
+    "Agent", "ClientTransport", "HttpDaemon", "Installation", "Reply", "Session", "Shell", "TerminalUser", "Terminals",
+    "Tmux", "WsRecorder", "alive", "members", "named", "serving_two_principals", "token", "until",
 ]

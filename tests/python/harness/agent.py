@@ -1,4 +1,4 @@
-"""An agent: the official MCP client, and what it asks for in the words of the tools."""
+"""An agent: the official MCP client, with methods for the `command_*` tools."""
 
 import contextlib
 import json
@@ -6,7 +6,7 @@ import re
 
 from mcp import Client, StdioServerParameters
 
-#: The stable error codes (specification 02 §G).
+#: The stable error codes.
 CODES = """initialization_error storage_error output_retrieval_error output_clear_error
 process_not_found session_not_found command_execution_error command_timeout process_timeout
 process_control_error process_info_retrieval_error process_list_retrieval_error
@@ -18,7 +18,7 @@ SHORT_ID = re.compile(r"\b[0-9a-hjkmnp-tv-z]{8}\b")
 
 
 class Reply:
-    """A tool's answer."""
+    """The result of a tool call."""
 
     def __init__(self, result):
         self.is_error = bool(result.is_error)
@@ -32,7 +32,7 @@ class Reply:
 
     @property
     def code(self):
-        """The stable error code, wherever it stands; None for a success."""
+        """The stable error code, in the metadata or the text; None for a success."""
         if not self.is_error:
             return None
         for text in (json.dumps(self.meta), self.text):
@@ -51,7 +51,7 @@ class Reply:
         raise AssertionError(f"none of {names} in {self!r}")
 
     def value_or(self, name, default=None):
-        """As `value`, where it is there."""
+        """As `value`, with a default."""
         try:
             return self.value(name)
         except AssertionError:
@@ -66,7 +66,7 @@ class Reply:
 
 
 def walk(value):
-    """Every object inside a JSON value, itself first."""
+    """All objects inside a JSON value, itself first."""
     if isinstance(value, dict):
         yield value
         for inner in value.values():
@@ -91,11 +91,11 @@ class Agent:
             yield cls(client, directory)
 
     async def call(self, tool, **arguments):
-        """One call, whatever it answers."""
+        """Calls a tool; the result may be an error."""
         return Reply(await self.client.call_tool(tool, arguments))
 
     async def must(self, tool, **arguments):
-        """One call that must succeed."""
+        """Calls a tool, which must succeed."""
         reply = await self.call(tool, **arguments)
         assert not reply.is_error, reply
         return reply
@@ -105,13 +105,13 @@ class Agent:
         return await self.call("command_execute", command=command, args=list(args), **options)
 
     async def sh(self, script, **options):
-        """A script to its end; the answer must be a success."""
+        """Runs a script to its end; the result must be a success."""
         reply = await self.execute("sh", "-c", script, **options)
         assert not reply.is_error, reply
         return reply
 
     async def start(self, command, *args, **options):
-        """A background process; its id."""
+        """Starts a background process; returns its id."""
         options.setdefault("directory", self.directory)
         options.setdefault("description", "a test")
         reply = await self.must("command_bg_start", command=command, args=list(args), **options)
@@ -121,13 +121,13 @@ class Agent:
         return await self.start("sh", "-c", script, **options)
 
     async def logs(self, pid, **options):
-        """Log text without time prefixes, at once."""
+        """Log text without time prefixes, without waiting."""
         options.setdefault("add_time_prefix", False)
         options.setdefault("follow_seconds", 0)
         return await self.call("command_ps_logs", pid=pid, **options)
 
     async def lines(self, pid, **options):
-        """The command's own lines of a log, without our words around them."""
+        """The lines that the command printed."""
         reply = await self.logs(pid, **options)
         assert not reply.is_error, reply
         return reply.text.splitlines()
@@ -151,7 +151,7 @@ class Agent:
         return {pid: result(reply, pid) for pid in pids}
 
     async def ended(self, pid, place, seconds=20):
-        """Waits for its end through REST, which knows how; then its detail."""
+        """Waits for its end over REST; returns its detail."""
         place.rest("POST", f"/api/v1/executions/{pid}/wait", {"until": "exit", "at_most_ms": int(seconds * 1000)})
         detail = await self.detail(pid)
         assert detail["status"] != "running", detail
@@ -159,7 +159,7 @@ class Agent:
 
 
 def result(reply, pid):
-    """What a clean answered for one id."""
+    """The result of a clean for one id."""
     for found in walk(reply.structured):
         if pid in found:
             return found[pid]

@@ -1,4 +1,4 @@
-"""Small file systems, and filling them up."""
+"""Small file systems, and functions that fill them."""
 
 import contextlib
 import dataclasses
@@ -8,27 +8,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .place import is_root
+from .installation import is_root
 
-#: Mounts one in name spaces of its own.
+#: Mounts one in namespaces of its own.
 ROOM = Path(__file__).resolve().parents[1] / "probes" / "room.py"
 
 
 @dataclasses.dataclass(frozen=True)
 class Disk:
-    """A file system as those see it who are within."""
+    """A small file system, as processes in its mount namespace see it."""
 
     path: Path
-    #: How its files are reached from here.
+    #: The path of its files outside of that namespace.
     outside: Path
-    #: What a command line begins with to be within.
+    #: A prefix of command lines that enters the namespace.
     enter: tuple = ()
 
 
 @contextlib.contextmanager
 def mounted(path, mebibytes, *places):
-    """A tmpfs of this size at `path`, ours alone, that these places have: mounted as root, else
-    in name spaces that their commands enter."""
+    """A private tmpfs of this size at `path` for these installations: mounted as root, else in
+    namespaces that their commands enter."""
     path.mkdir(exist_ok=True)
     if is_root():
         with mounted_for_all(path, mebibytes):
@@ -54,7 +54,7 @@ def mounted_for_all(path, mebibytes):
 
 @contextlib.contextmanager
 def ext4(path, mebibytes, inodes):
-    """An ext4 of this size at `path`; as root only."""
+    """An ext4 file system of this size at `path`; root only."""
     image = path.with_name(path.name + ".ext4")
     with open(image, "wb") as file:
         file.truncate(mebibytes << 20)
@@ -72,7 +72,7 @@ def ext4(path, mebibytes, inodes):
 
 @contextlib.contextmanager
 def room(path, mebibytes):
-    """The same in name spaces of an ordinary user."""
+    """The same in namespaces of an unprivileged user."""
     words = [sys.executable, str(ROOM), str(path), str(mebibytes)]
     keeper = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -86,7 +86,7 @@ def room(path, mebibytes):
 
 
 def is_possible(path):
-    """Whether we may have small file systems; tried at `path`, an empty directory."""
+    """Whether small file systems can be mounted; tried at `path`, an empty directory."""
     if is_root():
         return True
     try:
@@ -97,8 +97,8 @@ def is_possible(path):
 
 
 def fill(path, leave=0):
-    """Takes all room of the file system that holds `path` but `leave` bytes; the file to remove
-    to give it back."""
+    """Fills the file system of `path` except for `leave` bytes; returns the file to remove to free
+    the space."""
     filler = path / "filler"
     stat = os.statvfs(path)
     with open(filler, "ab", buffering=0) as file:
@@ -113,8 +113,8 @@ def fill(path, leave=0):
 
 
 def fill_inodes(path):
-    """Takes all inodes of the file system that holds `path`; the directory to remove to give them
-    back."""
+    """Uses up all inodes of the file system of `path`; returns the directory to remove to free
+    them."""
     filler = path / "inodes"
     filler.mkdir(exist_ok=True)
     number = len(list(filler.iterdir()))

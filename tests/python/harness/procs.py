@@ -1,4 +1,4 @@
-"""Processes, looked at through /proc and held by descriptors."""
+"""Processes, inspected through /proc and held by pidfds."""
 
 import os
 import select
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def until(fact, seconds=5.0, what="the fact"):
-    """Waits until `fact()` is true and answers it; for facts nobody can be told of."""
+    """Polls until `fact()` is true and returns it; for conditions without an event."""
     deadline = time.monotonic() + seconds
     while True:
         answer = fact()
@@ -45,13 +45,13 @@ def alive(pid):
 
 
 def members(uuid):
-    """Living processes with this execution's id in their environment."""
+    """Running processes with this execution's id in their environment."""
     mark = f"OSTLER_EXECUTION={uuid}".encode()
     return [pid for pid in pids() if mark in read(pid, "environ").split(b"\0") and alive(pid)]
 
 
 def named(words):
-    """Living processes whose arguments contain `words`; found without any mark of ours."""
+    """Running processes whose arguments contain `words`, whatever their environment."""
     words = words.encode()
     own = os.getpid()
     hits = (pid for pid in pids() if words in read(pid, "cmdline").replace(b"\0", b" "))
@@ -59,7 +59,7 @@ def named(words):
 
 
 def of_directory(directory):
-    """Living processes of the binary whose environment, arguments or files name a directory."""
+    """Running processes of the binary whose environment, arguments or files name a directory."""
     needle = os.fsencode(str(directory))
 
     def belongs(pid):
@@ -74,8 +74,8 @@ def of_directory(directory):
     return [p for p in pids() if comm(p).startswith("ostler") and alive(p) and belongs(p)]
 
 
-class Held:
-    """A process held by a descriptor, so that an id used again is never hit."""
+class ProcessHandle:
+    """A process held by a pidfd, so that a reused pid is never signalled."""
 
     def __init__(self, pid):
         self.pid = pid

@@ -1,4 +1,4 @@
-"""Git repositories to work on."""
+"""Git repositories for tests."""
 
 import subprocess
 

@@ -1,10 +1,10 @@
-"""Which servers the tests start, and how a developer starts them."""
+"""The third-party servers that the tests start, as a developer starts them."""
 
 import dataclasses
 
-#: What an MQTT client says first, and how it is answered.
+#: The first packet of an MQTT client, and the beginning of the response.
 MQTT_CONNECT, MQTT_CONNACK = b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01a", b"\x20\x02"
-#: What a client of PostgreSQL asks first: whether there is TLS. It is answered with one letter.
+#: The SSLRequest message of a PostgreSQL client, and its one-letter response.
 POSTGRES_SSL, POSTGRES_NO = b"\x00\x00\x00\x08\x04\xd2\x16\x2f", b"N"
 
 
@@ -12,33 +12,33 @@ POSTGRES_SSL, POSTGRES_NO = b"\x00\x00\x00\x08\x04\xd2\x16\x2f", b"N"
 class Server:
     """One server and how it is started."""
 
-    #: What the test is called.
+    #: The name of the test.
     name: str
-    #: The entry of the table that knows it.
+    #: The entry of the detection table that matches it.
     entry: str
-    #: Its project.
+    #: The directory of its project.
     project: str
-    #: As it is typed, `{port}` standing for the port and `{next}` for the one after it.
+    #: The command line; `{port}` is replaced by the port and `{next}` by the next one.
     command: str
-    #: Which set of packages it is in.
+    #: The set of packages that it belongs to.
     tier: str = "full"
-    #: What the first answer holds.
+    #: Text in the first response.
     says: bytes = b"hello"
-    #: Takes another port where the one it was told is taken.
+    #: Uses another port if the given one is in use.
     moves: bool = False
-    #: Listens on IPv6 alone where somebody else has the port of IPv4.
+    #: Listens on IPv6 only if the port is in use on IPv4.
     shares: bool = False
-    #: Starts a new process where the one that serves dies.
+    #: Starts a new worker process if one dies.
     heals: bool = False
-    #: The process that serves may die without anybody noticing: another keeps the port open.
+    #: The death of the serving process is not visible: another process keeps the port open.
     hides: bool = False
-    #: Its launcher ends with 0 where the process that serves dies.
+    #: Its launcher exits with 0 if the serving process dies.
     forgives: bool = False
     #: Speaks HTTP.
     http: bool = True
-    #: What the test sends to one that does not; one that greets is sent nothing.
+    #: What the test sends to a server without HTTP; empty for one that sends first.
     asks: bytes = b""
-    #: Below its URL, what the test asks for.
+    #: The path that the test requests, relative to the URL.
     path: str = ""
     #: Refuses to run as root.
     ordinary: bool = False

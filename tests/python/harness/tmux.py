@@ -1,4 +1,4 @@
-"""The oracle of screens: the same program in tmux, whose screen is asked with capture-pane."""
+"""tmux as the reference for screens: the same program in tmux, read by capture-pane."""
 
 import re
 import shutil
@@ -8,10 +8,10 @@ from pathlib import Path
 
 from .procs import until
 
-#: What a program must find the same in both terminals.
+#: The `TERM` of both terminals.
 TERM = "xterm-256color"
 
-#: Nothing of the person's own, no status line, no waiting after an escape.
+#: Without the user's settings, status line and escape delay.
 CONFIGURATION = """
 set -g status off
 set -g escape-time 0
@@ -21,7 +21,7 @@ set -g history-limit 2000
 set -g allow-rename off
 """
 
-#: tmux's own names of keys that ours are called otherwise.
+#: The tmux names of keys.
 NAMES = {
     "enter": "Enter", "escape": "Escape", "tab": "Tab", "backspace": "BSpace", "space": "Space",
     "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home", "end": "End",
@@ -31,26 +31,26 @@ NAMES = {
 
 #: Attributes and links as tmux captures them.
 ATTRIBUTES = re.compile(r"\x1b\[[0-9;:]*m|\x1b\]8;[^\x1b]*\x1b\\")
-#: What DEC's line-drawing set shows for the letters from ` to ~.
+#: DEC's special graphics set for the characters from ` to ~.
 DRAWN = str.maketrans("`abcdefghijklmnopqrstuvwxyz{|}~", "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·")
 
 
 def plain(captured):
-    """What was captured with attributes, as text; the set goes on from row to row."""
+    """Captured text without attributes; the character set persists from row to row."""
     pieces = ATTRIBUTES.sub("", captured).split("\x0e")
     drawn = (piece.partition("\x0f") for piece in pieces[1:])
     return pieces[0] + "".join(lines.translate(DRAWN) + rest for lines, _, rest in drawn)
 
 
 def named(key):
-    """Our name of a key in tmux's words."""
+    """Converts a key name to that of tmux."""
     *modifiers, name = re.split(r"-(?=.)", key) if key not in NAMES else [key]
     short = {"ctrl": "C-", "alt": "M-", "shift": "S-"}
     return "".join(short[word] for word in modifiers) + NAMES.get(name, name.upper() if re.fullmatch(r"f\d+", name) else name)
 
 
 class Tmux:
-    """One program in a tmux of its own."""
+    """One program in a tmux server of its own."""
 
     def __init__(self, argv, cwd, env, cols=80, rows=24):
         self.dir = Path(tempfile.mkdtemp(prefix="oracle-"))
@@ -81,7 +81,7 @@ class Tmux:
         self.tmux("resize-window", "-t", "it", "-x", str(cols), "-y", str(rows))
 
     def rows(self):
-        """Every row, trailing blanks cut."""
+        """All rows without trailing blanks."""
         # With attributes: without them, letters of the line-drawing set come untranslated.
         shown = plain(self.tmux("capture-pane", "-p", "-e", "-t", "it"))
         return [row.rstrip() for row in shown.split("\n")[:-1]]
@@ -98,7 +98,7 @@ class Tmux:
         return self.tmux("display-message", "-p", "-t", "it", "#{alternate_on}").strip() == "1"
 
     def shows(self, fact, seconds=10):
-        """Waits until the screen's text holds an expression."""
+        """Waits until a pattern matches the screen."""
         return until(lambda: re.search(fact, self.text(), re.M), seconds, f"tmux: {fact!r}")
 
     def close(self):

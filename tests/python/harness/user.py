@@ -1,4 +1,4 @@
-"""An ordinary user who lives as long as the tests."""
+"""An unprivileged user account for the duration of the tests."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from .procs import until
 
 @contextlib.contextmanager
 def ordinary():
-    """A user made for the tests; their number. Root only."""
+    """Creates a user for the tests and yields its uid. Root only."""
     name = f"ostler-t{os.getpid()}"
     locked = lambda *words: subprocess.run(words, capture_output=True, check=False).returncode == 0
     # Others may have the password file locked for a moment.

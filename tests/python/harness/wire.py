@@ -1,5 +1,5 @@
-"""A client that writes and reads the lines of `ostler mcp` themselves, so that nothing of a library
-hides what is on the wire."""
+"""A raw client of `ostler mcp` that reads and writes JSON-RPC lines without a library, to test the exact
+messages."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ import threading
 import time
 
 
-class Wire:
+class RawMcpClient:
     """`ostler mcp` with lines in and out; `way` is what its streams are: pipes, a socket pair (as
     Node.js makes them), or a terminal and a pipe (which the proxy relays)."""
 
@@ -88,7 +88,7 @@ class Wire:
         self.send({"jsonrpc": "2.0", "method": method, "params": params or {}})
 
     def ask(self, method, params=None):
-        """Sends a request; its id."""
+        """Sends a request; returns its id."""
         self.last += 1
         message = {"jsonrpc": "2.0", "id": self.last, "method": method}
         self.send(message if params is None else message | {"params": params})
@@ -98,7 +98,7 @@ class Wire:
         return self.ask("tools/call", {"name": tool, "arguments": arguments})
 
     def until(self, happened, seconds=20):
-        """Waits until something is so of what came."""
+        """Waits until a condition over the received messages holds."""
         end = time.monotonic() + seconds
         with self._changed:
             while not happened():
@@ -108,7 +108,7 @@ class Wire:
                 self._changed.wait(left)
 
     def answer(self, number, seconds=20):
-        """The one answer to a request."""
+        """Waits for the response to a request, which must be the only one."""
         key = json.dumps(number)
         self.until(lambda: key in self.answers, seconds)
         assert len(self.answers[key]) == 1, self.answers[key]
@@ -119,7 +119,7 @@ class Wire:
         return "\n".join(block.get("text", "") for block in result["content"])
 
     def shake(self, revision="2025-06-18", capabilities=None):
-        """The handshake."""
+        """Performs the handshake."""
         number = self.ask("initialize", {
             "protocolVersion": revision, "capabilities": capabilities or {},
             "clientInfo": {"name": "wire", "version": "1"},
@@ -139,7 +139,7 @@ class Wire:
             self._in = None
 
     def end(self, seconds=10):
-        """Closes the input; the exit code."""
+        """Closes the input; returns the exit code."""
         self.close_input()
         code = self.process.wait(seconds)
         self._reader.join(seconds)

@@ -1,4 +1,4 @@
-"""A person at a terminal of their own, who runs a command of the binary in it."""
+"""A user at a terminal: runs a command of the binary on a pseudo-terminal."""
 
 import fcntl
 import os
@@ -10,11 +10,11 @@ import struct
 import termios
 import time
 
-from .procs import Held
+from .procs import ProcessHandle
 
 
-class Person:
-    """A command of the binary in a terminal of ours."""
+class TerminalUser:
+    """A command of the binary on a pseudo-terminal of the test."""
 
     def __init__(self, place, *args, cols=80, rows=24, env=None):
         words = place.argv(*args)
@@ -29,7 +29,7 @@ class Person:
                 os.execvpe(words[0], words, environment)
             finally:
                 os._exit(127)
-        self.held = Held(self.pid)
+        self.held = ProcessHandle(self.pid)
 
     def type(self, data):
         os.write(self.fd, data if isinstance(data, bytes) else data.encode())
@@ -47,16 +47,16 @@ class Person:
         self.seen += data
         return bool(data)
 
-    def sees(self, pattern, seconds=15):
-        """Waits until an expression is found in what came; takes what came up to its end."""
+    def wait_for(self, pattern, seconds=15):
+        """Waits until a pattern matches the output; consumes the output up to its end."""
         deadline = time.monotonic() + seconds
         while not (found := re.search(pattern, self.seen, re.S)):
             assert self._more(deadline - time.monotonic()), f"not seen: {pattern!r} in {self.seen[-2000:]!r}"
         self.seen = self.seen[found.end():]
         return found
 
-    def leaves(self, seconds=15):
-        """Waits for the command's end; its exit code, 128+n for a signal."""
+    def wait_exit(self, seconds=15):
+        """Waits for the command's exit; returns its exit code, 128+n for a signal."""
         deadline = time.monotonic() + seconds
         while self._more(deadline - time.monotonic()):
             pass
@@ -67,7 +67,7 @@ class Person:
         return self.status if self.status >= 0 else 128 - self.status
 
     def modes(self):
-        """The local modes of the terminal: whether it was put back as it had been."""
+        """The local modes of the terminal, to check that they were restored."""
         return termios.tcgetattr(self.fd)[3] & (termios.ECHO | termios.ICANON | termios.ISIG)
 
     def close(self):

@@ -1,4 +1,4 @@
-"""What stands outside of an execution for it to be kept from: files, processes, listeners."""
+"""Targets on the host that a sandboxed command must not reach: files, processes, listeners."""
 
 import ctypes
 import json
@@ -11,9 +11,9 @@ import sys
 import threading
 from pathlib import Path
 
-from .procs import Held, until
+from .procs import ProcessHandle, until
 
-#: Whose the set-user-id program is; nobody.
+#: The uid of the set-user-id program's owner; belongs to no user.
 SETUID_OWNER = 4242
 LIBC = ctypes.CDLL(None, use_errno=True)
 IPC_CREAT, IPC_RMID = 0o1000, 0
@@ -21,8 +21,8 @@ IPC_CREAT, IPC_RMID = 0o1000, 0
 SLEEPER = "import os,sys,signal; print(os.open(sys.argv[1], os.O_RDONLY), flush=True); signal.pause()"
 
 
-class Outside:
-    """Everything that attempts are made on, around one place; `facts` tells them where."""
+class HostTargets:
+    """The targets of the attempts on one installation; `facts` says where they are."""
 
     def __init__(self, place):
         self.place = place
@@ -128,14 +128,14 @@ class Outside:
         self.facts["shm_file"] = self.mark
 
     def engine(self):
-        """Wakes the daemon and runs something of somebody else's, whose files are then wanted."""
+        """Starts the daemon and another execution, whose files are targets too."""
         self.place.cli("run", "--", "echo", self.secret)
         with_secret = max(self.place.executions(), key=lambda path: path.stat().st_mtime)
         self.facts["other"] = str(with_secret)
         self.facts["daemon"] = self.place.rest("GET", "/api/v1/health")["pid"]
 
     def write(self, directory):
-        """The facts as a file in a directory, next to the program of attempts."""
+        """Writes the facts to a file in a directory, next to the program that makes the attempts."""
         probe = Path(__file__).resolve().parents[1] / "probes" / "attempts.py"
         shutil.copy(probe, directory / "attempts.py")
         (directory / "facts.json").write_text(json.dumps(self.facts))
@@ -143,8 +143,8 @@ class Outside:
         for name in ("attempts.py", "facts.json"):
             (directory / name).chmod(0o644)
 
-    def unharmed(self):
-        """Everything outside is as it was put there."""
+    def assert_unharmed(self):
+        """Asserts that all targets are unchanged."""
         home = self.place.dir / "home"
         assert self.precious.read_text() == self.secret + "\n"
         assert sorted(entry.name for entry in self.directory.iterdir()) == ["listener.sock", "precious"]
@@ -155,13 +155,13 @@ class Outside:
 
     def close(self):
         for one in self._sockets:
-            # Wakes the thread that waits in it.
+            # Wakes the thread that blocks on it.
             try:
                 one.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
             one.close()
-        held = Held(self.sleeper.pid)
+        held = ProcessHandle(self.sleeper.pid)
         held.kill()
         held.close()
         self.sleeper.wait()

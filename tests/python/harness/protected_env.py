@@ -1,19 +1,19 @@
-"""Places with something to guard: one of each user, kept for a module's tests."""
+"""Installations with host targets to protect: one for each user, shared by the tests of a module."""
 
 import functools
 
 import pytest
 
-from .outside import Outside
-from .place import Place, is_root
-from .walled import FACES, Wish
+from .host_targets import HostTargets
+from .installation import Installation, is_root
+from .isolation_client import INTERFACES, IsolationOptions
 
-#: Who asks: we ourselves (root, where the tests are run as root), and an ordinary user.
+#: The users: root, where the tests run as root, and an unprivileged user.
 USERS = ("root", "ordinary") if is_root() else ("ordinary",)
 
 
-class Guarded:
-    """Makes places on demand."""
+class ProtectedEnv:
+    """Creates installations on demand, one for each user."""
 
     def __init__(self, binary, ordinary_user, stack):
         self.binary = binary
@@ -22,9 +22,9 @@ class Guarded:
         self.of = functools.cache(self._make)
 
     def _make(self, who):
-        place = Place(self.binary, self.user if who == "ordinary" else None)
+        place = Installation(self.binary, self.user if who == "ordinary" else None)
         self.stack.callback(place.close)
-        place.outside = Outside(place)
+        place.outside = HostTargets(place)
         self.stack.callback(place.outside.close)
         place.outside.engine()
         place.outside.write(place.work)
@@ -38,19 +38,19 @@ def leave(place):
 
 
 def wish(_who, **changes):
-    """Level high, the same for everybody."""
-    return Wish(**changes)
+    """Isolation level high, the same for every user."""
+    return IsolationOptions(**changes)
 
 
-def crossed():
-    """Everybody by every face; in the quick tier each of both once."""
+def users_by_interface():
+    """Every user by every interface; in the quick tier each of both once."""
     quick = {("root", "mcp"), ("ordinary", "cli")}
     return [pytest.param(who, face, marks=() if (who, face) in quick else pytest.mark.full)
-            for who in USERS for face in FACES]
+            for who in USERS for face in INTERFACES]
 
 
-CROSSED = crossed()
+USERS_BY_INTERFACE = users_by_interface()
 
 
-#: Everybody; in the quick tier the first alone, where who asks makes little difference.
+#: Every user; in the quick tier the first alone, where the user makes little difference.
 FIRST = [pytest.param(who, marks=pytest.mark.full if place else ()) for place, who in enumerate(USERS)]

@@ -1,18 +1,18 @@
-"""Somebody else's command that goes on printing, and the engine that goes on answering, while
-something bad happens next to them."""
+"""Monitors another command and the engine while a test exhausts resources: the command must keep
+printing, and the engine must keep responding."""
 
 import threading
 import time
 
 #: Prints the time, again and again.
 TICKS = "import time\nwhile True: print(time.monotonic(), flush=True); time.sleep(0.05)"
-#: How long a neighbour may stand still or an answer may take. Generous: the bombs and whatever
+#: The longest pause of the command and the longest response time. Generous: the test and whatever
 #: else this machine does share few cores.
 STILL_SECONDS = 3.0
 
 
-class Neighbour:
-    """Runs from entering to leaving; then tells how it fared."""
+class NoisyNeighbour:
+    """A context manager that runs the command, and asserts at the end that it was not disturbed."""
 
     def __init__(self, place):
         self.place = place
@@ -45,9 +45,9 @@ class Neighbour:
         log = self.place.cli("logs", self.id, "--raw").stdout
         self.place.rest("POST", f"/api/v1/executions/{self.id}/stop", {"force": True})
         if kind is None:
-            self.unharmed(info, log)
+            self.assert_unharmed(info, log)
 
-    def unharmed(self, info, log):
+    def assert_unharmed(self, info, log):
         assert self._failure is None, f"the engine failed to answer: {self._failure!r}"
         assert self.slowest < STILL_SECONDS, f"an answer took {self.slowest:.1f} s"
         assert info["status"] == "running", info

@@ -1,4 +1,4 @@
-"""One installation of the binary with directories, sockets and a state of its own."""
+"""An installation of the binary with directories, sockets and a state of its own."""
 
 import contextlib
 import ctypes
@@ -15,9 +15,9 @@ from pathlib import Path
 from . import procs
 from .agent import Agent
 
-#: Takes pieces of the kernel away before the binary runs.
+#: Disables kernel features before the binary runs.
 WITHOUT = Path(__file__).resolve().parents[1] / "probes" / "without.py"
-#: The ordinary user that the tests become where they run as root.
+#: The unprivileged user that the tests run as where they are started as root.
 NOBODY = 65534
 
 
@@ -25,8 +25,8 @@ def is_root():
     return os.geteuid() == 0
 
 
-class Refused(AssertionError):
-    """A problem document."""
+class ProblemError(AssertionError):
+    """An error response with a problem document (RFC 9457)."""
 
     def __init__(self, status, problem):
         super().__init__(f"{status} {problem}")
@@ -35,20 +35,20 @@ class Refused(AssertionError):
         self.code = self.problem.get("code")
 
 
-class Place:
-    """The binary at home in a temporary directory, as ourselves or as an ordinary user; `without`
-    names what of the kernel it does not have (`probes/without.py`)."""
+class Installation:
+    """The binary in a temporary directory, run as the current or as an unprivileged user; `without`
+    names kernel features that it does not have (`probes/without.py`)."""
 
-    #: The tools that clients are offered who do not say: most tests run commands by the names of
-    #: document 000. None: the binary's own default.
+    #: The default tool profiles of clients: most tests use the `command_*` tools. None: the binary's
+    #: own default.
     tools = "core,command"
 
     def __init__(self, binary, user=None, parent=None, without=()):
         self.user = user
         self.without = without
-        #: What its command lines begin with (`disk.mounted`).
+        #: A prefix of its command lines (`disk.mounted`).
         self.within = ()
-        # Short: a socket's path has 107 bytes. Below /tmp: others must be able to enter.
+        # Short: the path of a socket has at most 107 bytes. Below /tmp: other users must have access.
         self.dir = Path(tempfile.mkdtemp(prefix="ostler-", dir=parent))
         self.work = self.dir / "work"
         for name in ("state", "run", "config", "home", "work"):
@@ -61,8 +61,8 @@ class Place:
             self.give(self.dir)
 
     def give(self, path):
-        """Hands a tree to the ordinary user. What somebody who uses it removes meanwhile, as idle
-        shims do what they prepared, needs no owner."""
+        """Gives a tree to the unprivileged user. Files that are removed meanwhile, as by idle shims,
+        are skipped."""
         if self.user is None:
             return
         for root, dirs, files in os.walk(path):
@@ -83,7 +83,7 @@ class Place:
         directory = self.state / "executions"
         if not directory.is_dir():
             return []
-        # What idle shims have ready, and what is being removed, is nobody's execution.
+        # Directories that idle shims prepared, or that are being removed, are not executions.
         return sorted(path for path in directory.iterdir() if not path.name.startswith("."))
 
     def env(self, **more):
@@ -103,7 +103,7 @@ class Place:
         return env | {key: str(value) for key, value in more.items()}
 
     def argv(self, *args):
-        """The command line that runs the binary as the user of this place."""
+        """The command line that runs the binary as the user of this installation."""
         words = [str(self.binary), *map(str, args)]
         if self.without:
             user = [] if self.user is None else ["--as", str(self.user)]
@@ -116,7 +116,7 @@ class Place:
         return ["setpriv", *ids, *words]
 
     def cli(self, *args, check=True, env=None, timeout=60, **options):
-        """Runs one command of the command line to its end."""
+        """Runs one command of the command line interface to its end."""
         options.setdefault("stdin", subprocess.DEVNULL)
         done = subprocess.run(
             self.argv(*args), cwd=self.work, env=self.env(**(env or {})), timeout=timeout,
@@ -138,17 +138,17 @@ class Place:
             try:
                 yield agent
             except Exception as error:
-                # Told after an orderly end of the client, not wrapped in its task groups.
+                # Raised after an orderly end of the client, not wrapped in its task groups.
                 failure = error
         if failure is not None:
             raise failure
 
     def connect(self, timeout=30):
-        """A bare connection to the daemon's socket."""
+        """An HTTP connection to the daemon's socket."""
         return UnixConnection(str(self.socket), timeout, self.user)
 
     def rest(self, method, path, body=None, session=None, raw=False):
-        """One REST request; its JSON. Raises `Refused` for a problem document."""
+        """Sends one REST request; returns its JSON. Raises `ProblemError` for a problem document."""
         headers = {"Host": "localhost"}
         if session:
             headers["Ostler-Session"] = session
@@ -167,15 +167,15 @@ class Place:
                 problem = json.loads(data)
             except ValueError:
                 problem = data
-            raise Refused(answer.status, problem)
+            raise ProblemError(answer.status, problem)
         return data if raw else (json.loads(data) if data.strip() else None)
 
     def daemon(self):
-        """The daemon, held; verified to be ours."""
+        """A handle to the daemon, verified to be that of this installation."""
         pid = self.rest("GET", "/api/v1/health")["pid"]
         assert procs.comm(pid) == "ostler-daemon", procs.comm(pid)
         assert pid in procs.of_directory(self.dir), "not the daemon of this place"
-        return procs.Held(pid)
+        return procs.ProcessHandle(pid)
 
     def kill_daemon(self):
         daemon = self.daemon()
@@ -184,7 +184,7 @@ class Place:
         return daemon.pid
 
     def remove_state(self):
-        """Removes the state directory under whoever uses it: idle shims prepare directories in it
+        """Removes the state directory while it is in use: idle shims create directories in it
         meanwhile."""
 
         def is_gone():
@@ -197,21 +197,21 @@ class Place:
         return procs.of_directory(self.dir)
 
     def end_commands(self):
-        """Ends what still runs; shims that have a command would rightly outlive a shutdown."""
-        with contextlib.suppress(OSError, Refused, http.client.HTTPException):
+        """Stops running commands; their shims would rightly outlive a shutdown."""
+        with contextlib.suppress(OSError, ProblemError, http.client.HTTPException):
             for entry in self.rest("GET", "/api/v1/executions?status=running")["executions"]:
-                with contextlib.suppress(Refused):
+                with contextlib.suppress(ProblemError):
                     self.rest("POST", f"/api/v1/executions/{entry['id']}/stop", {"force": True})
 
     def shut_down(self, seconds=10):
-        """Asks the daemon to end and waits until nothing of the binary is left."""
+        """Shuts the daemon down and waits for all processes of the binary; returns the pids that stay."""
         held = []
         for pid in self.ours():
             with contextlib.suppress(ProcessLookupError):
-                held.append(procs.Held(pid))
-        with contextlib.suppress(OSError, Refused, http.client.HTTPException):
+                held.append(procs.ProcessHandle(pid))
+        with contextlib.suppress(OSError, ProblemError, http.client.HTTPException):
             self.rest("POST", "/api/v1/shutdown")
-        # All of them within that time: a hundred that stay must not take a hundred times as long.
+        # One deadline for all: a hundred that stay must not take a hundred times as long.
         until = time.monotonic() + seconds
         staying = [one.pid for one in held if not one.gone(max(0, until - time.monotonic()))]
         for one in held:
@@ -219,22 +219,22 @@ class Place:
         return staying
 
     def close(self):
-        """Ends whatever is left here and removes the directory."""
+        """Kills the remaining processes and removes the directory."""
         marked = [p for p in procs.pids() if os.fsencode(self.dir) in procs.read(p, "environ")]
         for pid in {*self.ours(), *marked}:
             with contextlib.suppress(ProcessLookupError, AssertionError):
-                procs.Held(pid).kill()
+                procs.ProcessHandle(pid).kill()
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
-#: The kernel's numbers of setresuid(2) and setresgid(2).
+#: The system call numbers of setresuid(2) and setresgid(2).
 SETRESUID, SETRESGID = {"x86_64": (117, 119), "aarch64": (147, 149)}.get(os.uname().machine, (None, None))
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def set_effective(call, number):
     """Sets the effective id of this thread alone: the C library's calls set those of all threads,
-    and a request that another thread makes at that moment would come from somebody else."""
+    and a request of another thread at that moment would come from the wrong user."""
     assert call is not None, f"no system calls are known for {os.uname().machine}"
     keep = ctypes.c_long(-1)
     if LIBC.syscall(ctypes.c_long(call), keep, ctypes.c_long(number), keep) != 0:
@@ -243,7 +243,7 @@ def set_effective(call, number):
 
 @contextlib.contextmanager
 def become(user):
-    """Acts as the ordinary user for a moment; the socket's other side asks the kernel who."""
+    """Acts as the unprivileged user: the daemon checks the peer credentials of the socket."""
     if user is None:
         yield
         return
@@ -267,7 +267,7 @@ class UnixConnection(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        # Longer paths than the kernel takes go through the directory's descriptor.
+        # Longer paths than the kernel accepts go through the directory's descriptor.
         with become(self.user):
             directory = os.open(os.path.dirname(self.path), os.O_PATH | os.O_DIRECTORY)
             try:

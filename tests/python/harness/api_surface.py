@@ -1,4 +1,4 @@
-"""Everything there is to call, read off the source, so that nothing new is forgotten."""
+"""The REST routes and tool profiles, parsed from the source, so that tests cover new ones too."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ PLAIN = ("process_routes",)
 
 
 def rest_routes():
-    """`[(method, path)]` of REST; the sweep fails where this finds fewer than are written."""
+    """`[(method, path)]` of REST; fails if it parses fewer than the source declares."""
     found = []
     for file in sorted((SERVER / "rest").rglob("*.rs")):
         text = file.read_text()
@@ -28,7 +28,7 @@ def rest_routes():
 
 
 def profiles():
-    """Every word for a group of tools."""
+    """The names of all tool profiles."""
     text = (SERVER / "mcp" / "profile.rs").read_text()
     words = re.search(r"PROFILE_WORDS.*?\[\s*(\"[^]]*)\]", text, re.S)[1]
     return [word for word in re.findall(r'"(\w+)"', words) if word != "seeds"]

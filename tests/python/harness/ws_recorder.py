@@ -1,4 +1,4 @@
-"""What is told on the WebSocket of a session: output, sizes, who types, and its end."""
+"""Records the messages on the WebSocket of a session: output, sizes, the lease holder, the end."""
 
 import base64
 import json
@@ -7,12 +7,12 @@ import re
 import struct
 import time
 
-#: Opcodes of frames (RFC 6455 §5.2).
+#: Opcodes of frames (RFC 6455, 5.2).
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 
-class Ring:
-    """One connection to `GET …/terminal`, without a library between us and the bytes."""
+class WsRecorder:
+    """One connection to `GET …/terminal`, implemented without a WebSocket library."""
 
     def __init__(self, place, session, query="offset=0&whole=true"):
         self.said = []
@@ -49,7 +49,7 @@ class Ring:
         return data
 
     def frame(self):
-        """The next frame; what it says is kept."""
+        """Receives and records the next frame."""
         first, length = self._take(2)
         length &= 127
         if length == 126:
@@ -71,7 +71,7 @@ class Ring:
         return first & 15
 
     def send(self, opcode, data):
-        """One frame, masked as clients must."""
+        """Sends one frame, masked as the RFC requires of clients."""
         mask = os.urandom(4)
         size = len(data)
         head = bytes([0x80 | opcode])
@@ -90,16 +90,16 @@ class Ring:
     def type(self, data):
         self.send(BINARY, data)
 
-    def heard(self, pattern, seconds=20):
-        """Waits until an expression is found in the output; its match."""
+    def wait_output(self, pattern, seconds=20):
+        """Waits until a pattern matches the output; returns the match."""
         deadline = time.monotonic() + seconds
         while not (found := re.search(pattern, self.output, re.S)):
             assert time.monotonic() < deadline and not self.closed, (pattern, self.output[-500:])
             self.frame()
         return found
 
-    def told(self, kind, seconds=20, **fields):
-        """Waits for a message of this kind with these fields; takes what came before it."""
+    def wait_message(self, kind, seconds=20, **fields):
+        """Waits for a message of this kind with these fields; drops the messages before it."""
         deadline = time.monotonic() + seconds
         while True:
             for at, message in enumerate(self.said):
@@ -110,7 +110,7 @@ class Ring:
             self.frame()
 
     def to_the_end(self):
-        """Everything said until it is closed."""
+        """All messages until the connection is closed."""
         while not self.closed:
             self.frame()
         return self.said

@@ -1,4 +1,4 @@
-"""Services, started and looked at through the one face or the other."""
+"""A client of services, over MCP or the command line."""
 
 import contextlib
 import json
@@ -12,28 +12,28 @@ from pathlib import Path
 
 from . import procs
 from .agent import Agent
-from .place import Place
+from .installation import Installation
 
-#: A server of every habit that was seen in the field.
+#: A server program with the behaviours of real servers.
 SERVER = Path(__file__).resolve().parents[1] / "probes" / "server.py"
 PYTHON = "/usr/bin/python3"
 
 
-def served(habit, *args):
-    """The command of a server with a habit."""
+def server_command(habit, *args):
+    """The command of a server with this behaviour."""
     return [PYTHON, str(SERVER), habit, *map(str, args)]
 
 
-def nearly(name):
-    """A name nobody else has."""
+def unique_name(name):
+    """A unique name."""
     return f"{name}-{random.randrange(10**6, 10**7)}"
 
 
 @dataclass
-class Begun:
-    """What a start answered."""
+class StartResult:
+    """The result of a start."""
 
-    #: All of it as a person reads it.
+    #: The whole result as text for people.
     text: str
     ready: bool
     #: `ServiceBody` of REST: the service as it was then.
@@ -72,10 +72,10 @@ class Begun:
         return self.service["execution"]["os_pid"]
 
 
-class Manager:
-    """Services of one place."""
+class ServiceClient:
+    """Starts and queries the services of one installation."""
 
-    def __init__(self, place: Place, agent: Agent | None = None):
+    def __init__(self, place: Installation, agent: Agent | None = None):
         self.place = place
         self.agent = agent
 
@@ -90,45 +90,45 @@ class Manager:
             yield cls(place, agent)
 
     async def start(self, command, verb="start", name=None, **wish):
-        """Starts and waits until it is ready or is not."""
-        name = name or nearly("service")
+        """Starts a service and waits until it is ready or has failed."""
+        name = name or unique_name("service")
         if self.agent:
             reply = await self.agent.call("service", action=verb, name=name, command=command, **wish)
             told = reply.structured or {}
             found = self.service(told["name"]) if "name" in told else None
-            return Begun(reply.text, told.get("event") == "service_ready", found)
+            return StartResult(reply.text, told.get("event") == "service_ready", found)
         named = ["--name", name] if verb == "start" else [name]
         words = [*named, *flags(wish), "--", *command]
         done = self.place.cli("service", verb, "--json", *words, check=False)
         if not done.stdout.strip():
-            return Begun(done.stderr.decode(), False, None)
+            return StartResult(done.stderr.decode(), False, None)
         said = json.loads(done.stdout)
         why = (said.get("waited") or {}).get("why")
-        return Begun(said["message"], why == "ready", said["service"])
+        return StartResult(said["message"], why == "ready", said["service"])
 
     async def ensure(self, command, **wish):
         return await self.start(command, verb="ensure", **wish)
 
     async def up(self, *names):
-        """What `ostler.toml` defines, by the command line; by name."""
+        """Starts the services of `ostler.toml` by the command line; the results by name."""
         done = self.place.cli("service", "up", "--json", *names, check=False)
         assert done.stdout.strip(), done
         said = json.loads(done.stdout)
         said = said if isinstance(said, list) else [said]
         return {
-            one["service"]["name"]: Begun(one["message"], (one.get("waited") or {}).get("why") == "ready", one["service"])
+            one["service"]["name"]: StartResult(one["message"], (one.get("waited") or {}).get("why") == "ready", one["service"])
             for one in said
         }
 
     def service(self, name):
-        """`ServiceBody` of REST; nobody counts as told."""
+        """`ServiceBody` of REST; does not count as a notification of any client."""
         return self.place.rest("GET", f"/api/v1/services/{name}?cwd={self.place.work}")
 
     def status(self, name):
         return self.service(name)["status"]
 
     def settled(self, name, *allowed, seconds=20):
-        """Waits until its status is one of these; the service."""
+        """Waits until its status is one of these; returns the service."""
 
         def there():
             found = self.service(name)
@@ -137,7 +137,7 @@ class Manager:
         return procs.until(there, seconds, f"a status of {allowed} of {name}")
 
     def why(self, name):
-        """What `why` tells, as one text."""
+        """The output of `ostler service why`."""
         return self.place.cli("service", "why", name).stdout.decode()
 
     def stop(self, name, **body):
@@ -149,8 +149,8 @@ class Manager:
         return {service["name"]: service for service in found["services"]}
 
 
-#: How the command line spells what the tool calls otherwise.
 def flags(wish):
+    """The options of the tool as flags of the command line."""
     words = []
     for key, value in wish.items():
         if key == "wait_ms":
@@ -169,7 +169,7 @@ def flags(wish):
 
 
 def answer(url, seconds=10):
-    """Status and body of one request, without a second try; certificates are not looked at."""
+    """Status and body of one request, without a retry; certificates are not verified."""
     anything = ssl._create_unverified_context()
     handlers = [urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=anything)]
     try:

@@ -1,11 +1,11 @@
-"""A scene: what is typed into a program and what its screen must come to show, played on ours
-and on the oracle."""
+"""Terminal scripts: input for a program and the expected screens, run in a session and in tmux as
+the reference."""
 
 import difflib
 import time
 from dataclasses import dataclass
 
-#: How long a screen may take to come to show what it must, in seconds.
+#: The timeout for a screen to show the expected content, in seconds.
 SHOWS_SECONDS = 15
 
 
@@ -18,7 +18,7 @@ class Type:
 
 @dataclass(frozen=True, init=False)
 class Key:
-    """Keys, by our names."""
+    """Keys, by their names."""
 
     names: tuple
 
@@ -28,14 +28,14 @@ class Key:
 
 @dataclass(frozen=True)
 class Raw:
-    """Bytes as they are."""
+    """Raw bytes."""
 
     data: bytes
 
 
 @dataclass(frozen=True)
 class Size:
-    """Another size of the terminal."""
+    """A resize of the terminal."""
 
     cols: int
     rows: int
@@ -43,13 +43,13 @@ class Size:
 
 @dataclass(frozen=True)
 class See:
-    """What both screens must come to show: an expression over the rows."""
+    """The content that both screens must show: a pattern over the rows."""
 
     pattern: str
 
 
 def on_tmux(tmux, step):
-    """One step on the oracle."""
+    """Runs one step in tmux."""
     match step:
         case Type(text):
             tmux.type(text)
@@ -64,7 +64,7 @@ def on_tmux(tmux, step):
 
 
 async def on_ours(session, step):
-    """One step on a session."""
+    """Runs one step in a session."""
     match step:
         case Type(text):
             await session.type(text)
@@ -79,7 +79,7 @@ async def on_ours(session, step):
 
 
 async def perform_both(session, tmux, steps):
-    """Every step on both; after each thing that is seen, both screens must come to be the same."""
+    """Runs every step in both; after each `See`, both screens must become equal."""
     for step in steps:
         await on_ours(session, step)
         on_tmux(tmux, step)
@@ -88,7 +88,7 @@ async def perform_both(session, tmux, steps):
 
 
 async def agree(session, tmux, step, seconds=SHOWS_SECONDS):
-    """Waits until both show the same rows, with the cursor at the same place."""
+    """Waits until both show the same rows, with the cursor at the same position."""
     deadline = time.monotonic() + seconds
     view = await session.screen()
     while True:

@@ -1,17 +1,17 @@
-"""Commands at a level of isolation, by MCP and by the command line."""
+"""Runs commands at an isolation level, over MCP or the command line."""
 
 import re
 from dataclasses import dataclass, field
 
 import anyio
 
-#: How long one command may take, in milliseconds.
+#: The timeout of one command in milliseconds.
 PATIENCE_MS = 45_000
 LINE = re.compile(r"^@ (\w+) (\w+) ?(.*)$", re.M)
 
 @dataclass
-class Ran:
-    """What became of a command."""
+class RunResult:
+    """The result of a command."""
 
     exit_code: int | None
     text: str
@@ -20,15 +20,15 @@ class Ran:
 
     @property
     def attempts(self):
-        """What the attempts printed: `{name: (what, detail)}`."""
+        """The results of the attempts: `{name: (what, detail)}`."""
         found = {name: (what, detail) for name, what, detail in LINE.findall(self.text)}
         assert found.pop("end", None), f"it did not come to its end: {self.text[-3000:]}"
         return found
 
 
 @dataclass
-class Wish:
-    """A level and what goes with it, in the words of the faces."""
+class IsolationOptions:
+    """An isolation level with its options, by their names in the interfaces."""
 
     level: str = "high"
     network: object = None
@@ -72,7 +72,7 @@ class Wish:
             if getattr(self, name):
                 arguments[name] = list(getattr(self, name))
         if self.labels:
-            # What is looked for afterwards must outlive the session.
+            # Executions that are looked up by label later must outlive the session.
             arguments["keep"] = True
         return arguments
 
@@ -82,7 +82,7 @@ def by_cli(place, words, wish, cwd=None, **options):
     where = ["--cwd", str(cwd)] if cwd else []
     done = place.cli("run", *wish.words(), *where, "--", *words, check=False, **options)
     text = (done.stdout + done.stderr).decode(errors="replace")
-    return Ran(done.returncode, text, "error[" in text and "exit" not in text, done)
+    return RunResult(done.returncode, text, "error[" in text and "exit" not in text, done)
 
 
 def by_mcp(place, words, wish, cwd=None, **options):
@@ -96,13 +96,13 @@ def by_mcp(place, words, wish, cwd=None, **options):
 
     reply = anyio.run(ask)
     found = re.search(r"exit (?:code )?(\d+)", reply.text)
-    return Ran(int(found[1]) if found else None, reply.text, reply.is_error, reply)
+    return RunResult(int(found[1]) if found else None, reply.text, reply.is_error, reply)
 
 
-FACES = {"cli": by_cli, "mcp": by_mcp}
+INTERFACES = {"cli": by_cli, "mcp": by_mcp}
 
 
 def walls_missing(text):
-    """The walls that an answer says are missing: what follows `WITHOUT`, or is listed as missing."""
+    """The capabilities that a result reports as missing: after `WITHOUT`, or listed as missing."""
     told = re.findall(r"(?is)(?:without|lacks:|missing)(.*)", text)
     return " ".join(told)
