@@ -8,7 +8,6 @@ use cargo_metadata::{Metadata, MetadataCommand};
 /// The environment variable with the binary to be used instead of one built here.
 const BINARY: &str = "OSTLER_BIN";
 
-/// The build profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
     /// With debug assertions and overflow checks, as the tests are built.
@@ -46,12 +45,10 @@ impl Workspace {
         Ok(Self { metadata })
     }
 
-    /// The repository's root.
     pub(crate) fn root(&self) -> &Path {
         self.metadata.workspace_root.as_std_path()
     }
 
-    /// The target directory.
     pub(crate) fn target(&self) -> &Path {
         self.metadata.target_directory.as_std_path()
     }

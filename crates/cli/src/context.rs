@@ -13,7 +13,6 @@ use crate::paths::Dirs;
 /// The configuration, directories, and how to reach the daemon.
 #[derive(Debug)]
 pub(crate) struct CliContext {
-    /// The configuration.
     pub(crate) config: Config,
     /// The environment of this process.
     pub(crate) env: ProcessEnv,

@@ -15,9 +15,7 @@ pub(crate) const EXIT_BROKEN_PIPE: u8 = 141;
 pub(crate) enum CommandError {
     /// Reported to the user, with the exit code of its error code.
     Failure {
-        /// The error code.
         code: ErrorCode,
-        /// The message.
         message: String,
         /// The hint about what to do.
         hint: Option<String>,

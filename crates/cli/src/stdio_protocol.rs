@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ClientPolicy;
 
-/// The protocol version.
 pub(crate) const PROTOCOL: u32 = 2;
 /// The number of descriptors attached to a hello.
 pub(crate) const DESCRIPTORS: usize = 3;
@@ -33,7 +32,6 @@ pub(crate) struct StdioHello {
     pub(crate) protocol: u32,
     /// The protocol on the streams.
     pub(crate) kind: StdioClientKind,
-    /// The session name.
     pub(crate) session: String,
     /// Whether the session outlives this proxy (`--session NAME`).
     #[serde(default)]

@@ -26,9 +26,7 @@ const STREAM_MASK: u8 = 0x0f;
 /// The counters of one stream before some position in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct StreamCounter {
-    /// Bytes.
     pub(crate) bytes: u64,
-    /// Newlines.
     pub(crate) newlines: u64,
     /// Whether the last line has no newline yet.
     pub(crate) open: bool,
@@ -68,7 +66,6 @@ pub(crate) struct IndexRecord {
     pub(crate) len: u32,
     /// The number of newlines of its stream before it.
     pub(crate) line: u64,
-    /// Its stream.
     pub(crate) stream: StreamName,
     /// Whether its first byte begins a line.
     pub(crate) begins_line: bool,

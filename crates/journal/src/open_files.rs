@@ -18,7 +18,6 @@ use crate::segment::{SegmentError, SharedSegment};
 /// (inode(7)).
 const RACY_MS: u64 = 20;
 
-/// The kept files.
 #[derive(Debug, Default)]
 pub(crate) struct OpenFiles(Mutex<Option<CachedListing>>);
 
@@ -61,7 +60,6 @@ impl OpenFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes all files.
     pub(crate) fn close(&self) {
         *self.lock() = None;
     }
@@ -101,7 +99,6 @@ impl OpenFiles {
     }
 }
 
-/// Lists a directory.
 pub(crate) fn list(dir: &OwnedFd) -> Result<(SegmentListing, TruncationPoint), SegmentError> {
     use std::os::fd::AsFd;
     let to_error = |error| ReadError::io("list", "the execution's directory", error);

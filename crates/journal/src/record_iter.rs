@@ -20,7 +20,6 @@ pub(crate) struct RecordBlock {
     pub(crate) position: RecordPosition,
     /// The records, without gaps between them, all intact.
     pub(crate) records: Vec<IndexRecord>,
-    /// Their bytes.
     pub(crate) bytes: Vec<u8>,
 }
 

@@ -42,7 +42,6 @@ pub(crate) enum ScanControl {
     Stop,
 }
 
-/// Receives lines.
 pub(crate) trait LineVisitor {
     fn visit_line(&mut self, line: &ScannedLine<'_>) -> Result<ScanControl, SegmentError>;
 

@@ -57,7 +57,6 @@ impl fmt::Debug for Avt {
 }
 
 impl Avt {
-    /// A blank terminal.
     pub(crate) fn new(size: TermSize) -> Self {
         let size = size.clamped();
         let (cols, rows) = (usize::from(size.cols), usize::from(size.rows));

@@ -9,7 +9,6 @@ use anyhow::{Context, Result, ensure};
 use super::run::BenchContext;
 use crate::shell;
 
-/// A running one.
 #[derive(Debug)]
 pub(super) struct LineProcess {
     name: String,
@@ -19,7 +18,6 @@ pub(super) struct LineProcess {
 }
 
 impl LineProcess {
-    /// Starts the program.
     pub(super) fn start(command: &mut Command) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -46,12 +44,10 @@ impl LineProcess {
             .collect()
     }
 
-    /// The pid.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends it.
     pub(super) fn close(mut self) -> Result<()> {
         drop(self.input);
         let status = self.child.wait()?;

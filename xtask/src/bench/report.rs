@@ -92,7 +92,6 @@ fn format_value(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// Prints the table.
 pub(super) fn print(suite: &str, machine: &Machine, rows: &[ReportRow]) {
     print_line(format_args!("{}", render(suite, machine, rows)));
 }

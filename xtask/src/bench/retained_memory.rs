@@ -27,7 +27,6 @@ const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none")
 /// The memory of a process in kilobytes, as the kernel counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DaemonMemory {
-    /// Resident memory.
     resident: u32,
     /// The anonymous part of it: heap and stacks.
     anonymous: u32,

@@ -55,7 +55,6 @@ enum Suite {
 /// The context of every measurement.
 #[derive(Debug)]
 pub(super) struct BenchContext<'a> {
-    /// The workspace.
     pub(super) workspace: &'a Workspace,
     /// The number of measured rounds.
     pub(super) rounds: u32,

@@ -10,7 +10,6 @@ use rustix::time::{
 
 use crate::console::CheckResult;
 
-/// Its verb.
 pub(super) const VERB: &str = "tick";
 /// The interval between two lines in nanoseconds.
 const EVERY_NS: i64 = 100_000_000;
@@ -23,7 +22,6 @@ pub(crate) struct TickArgs {
     lines: u32,
 }
 
-/// Prints the lines.
 pub(crate) fn tick(args: &TickArgs) -> Result<CheckResult> {
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::empty())?;
     let every = Timespec {

@@ -66,7 +66,6 @@ pub(super) enum ActiveFault {
 }
 
 impl ActiveFault {
-    /// Injects the fault.
     pub(super) fn inject(env: &TestEnv, fault: Fault) -> Result<Self> {
         match fault {
             Fault::DiskFull => {
@@ -108,7 +107,6 @@ impl ActiveFault {
         }
     }
 
-    /// Repairs the fault.
     pub(super) fn clear(self) -> Result<()> {
         match self {
             Self::DiskFull { filler } => fs::remove_file(filler).context("the filler"),

@@ -7,7 +7,6 @@ use fastrand::Rng;
 /// The process that a round kills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Victim {
-    /// The engine.
     Daemon,
     /// The zygote (process `ostler-keeper`), which forks shims.
     Keeper,
@@ -22,7 +21,6 @@ pub(super) enum Victim {
 pub(super) struct CommandPlan {
     /// The number of lines it prints; `None` prints until it is stopped.
     pub(super) lines: Option<u32>,
-    /// Its exit code.
     pub(super) code: u8,
     /// Whether it leaves a child in a session of its own.
     pub(super) strays: bool,
@@ -33,13 +31,11 @@ pub(super) struct CommandPlan {
 /// A program in a terminal that receives input before and after the kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TerminalPlan {
-    /// The program.
     pub(super) program: TerminalProgram,
     /// A random word to type, so that the output is unambiguous.
     pub(super) word: u32,
 }
 
-/// The programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TerminalProgram {
     /// An editor with unsaved text.

@@ -17,7 +17,6 @@ const VIM: &[&str] = &["vim", "-u", "NONE", "-i", "NONE", "-N", "-n"];
 /// The exit code of the shell.
 const BASH_CODE: i32 = 9;
 
-/// A running dialogue.
 #[derive(Debug)]
 pub(super) struct TerminalSession {
     dialogue: TerminalPlan,

@@ -14,7 +14,6 @@ use crate::console::print_line;
 use crate::test_env::TestEnv;
 use crate::{setup, shell};
 
-/// A conformance suite.
 struct ConformanceSuite {
     /// Its package below `node_modules`.
     package: &'static str,

@@ -5,9 +5,7 @@ use std::ops::AddAssign;
 /// The numbers of passed and failed tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TestCounts {
-    /// Passed.
     pub(crate) passed: u64,
-    /// Failed.
     pub(crate) failed: u64,
     /// Passed only at the second attempt; included in `passed`.
     pub(crate) flaky: u64,

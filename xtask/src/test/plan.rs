@@ -12,9 +12,7 @@ use crate::workspace::{Profile, Workspace};
 /// The context of a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StepContext<'a> {
-    /// The workspace.
     pub(super) workspace: &'a Workspace,
-    /// The requested tier.
     pub(super) tier: Tier,
 }
 
@@ -29,7 +27,6 @@ impl StepContext<'_> {
     }
 }
 
-/// A step.
 #[derive(Debug)]
 pub(super) struct TestStep {
     /// The name, for `--only` and the table.

@@ -17,7 +17,6 @@ const START_TIMEOUT_MS: u64 = 30_000;
 /// The timeout for it to exit, in milliseconds.
 const END_TIMEOUT_MS: u64 = 15_000;
 
-/// A running server.
 #[derive(Debug)]
 pub(super) struct TestServer {
     child: Child,

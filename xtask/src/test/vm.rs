@@ -25,7 +25,6 @@ const GUEST_MEMORY_MB: &str = "768";
 struct VmBoot {
     /// What distinguishes it.
     what: &'static str,
-    /// Kernel parameters.
     parameters: &'static str,
     /// The roles in which its tests run.
     roles: &'static [&'static str],

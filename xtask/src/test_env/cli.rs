@@ -14,7 +14,6 @@ pub(crate) struct CliInfo {
     pub(crate) uuid: String,
     /// running, completed, failed, terminated or error.
     pub(crate) status: String,
-    /// Its exit code.
     pub(crate) exit_code: Option<i32>,
     /// Why it was not successful.
     pub(crate) error_message: Option<String>,

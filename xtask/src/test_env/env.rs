@@ -57,7 +57,6 @@ impl TestEnv {
         self.path().join("work")
     }
 
-    /// The state directory.
     pub(crate) fn state(&self) -> PathBuf {
         self.path().join("state/ostler")
     }

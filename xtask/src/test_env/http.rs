@@ -13,10 +13,8 @@ use serde_json::Value;
 /// The timeout of a response in milliseconds.
 const ANSWER_MS: u64 = 60_000;
 
-/// A response.
 #[derive(Debug)]
 pub(super) struct HttpReply {
-    /// The status code.
     pub(super) status: u16,
     /// The body, without its transfer coding.
     pub(super) body: String,

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::env::TestEnv;
 
-/// The protocol version.
 const REVISION: &str = "2025-06-18";
 
 /// A client with its server process.

@@ -14,7 +14,6 @@ use super::mcp::check_error;
 
 /// The timeout of a response or of the server's start, in milliseconds.
 const ANSWER_MS: u64 = 60_000;
-/// The `Accept` header.
 const ACCEPT: &str = "application/json, text/event-stream";
 
 /// The two eras of the protocol.

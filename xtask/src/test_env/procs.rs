@@ -10,10 +10,8 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// One process.
 #[derive(Debug)]
 pub(crate) struct ProcessHandle {
-    /// The pid.
     pub(crate) pid: u32,
     handle: OwnedFd,
 }

@@ -7,14 +7,12 @@ use std::fmt;
 pub(crate) enum Severity {
     /// Listed; does not fail.
     Warning,
-    /// Fails.
     Failure,
 }
 
 /// One violation of one rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Diagnostic {
-    /// The severity.
     pub(crate) severity: Severity,
     /// The file, relative to the repository's root, or the name of a crate.
     pub(crate) path: String,

@@ -8,16 +8,13 @@ use anyhow::{Context, Result};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned;
 
-/// One file.
 #[derive(Debug)]
 pub(super) struct SourceFile {
     /// The path relative to the repository's root.
     pub(super) place: String,
     /// The name of the crate.
     pub(super) krate: String,
-    /// The text.
     pub(super) text: String,
-    /// The syntax tree.
     pub(super) syntax: syn::File,
     /// All tokens outside comments, flat.
     pub(super) words: Vec<SourceToken>,
@@ -56,7 +53,6 @@ impl SourcePackage {
 /// The test code of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TestScope {
-    /// The whole file.
     Whole,
     /// These ranges of lines.
     Lines(Vec<RangeInclusive<usize>>),

@@ -13,7 +13,6 @@ pub(super) struct InputGate {
     wants_lease: bool,
     /// The number of lease requests without a response.
     pending_requests: usize,
-    /// The buffered keys.
     buffered: Vec<u8>,
 }
 

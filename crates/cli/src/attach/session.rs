@@ -29,7 +29,6 @@ pub(crate) struct AttachOptions {
     pub(crate) watch: bool,
     /// Whether to take the writer lease from another client.
     pub(crate) take_over: bool,
-    /// The detach key.
     pub(crate) key: DetachKey,
     /// What to show first.
     pub(crate) initial_view: InitialView,
@@ -57,9 +56,7 @@ impl InitialView {
 /// Why the client detached.
 #[derive(Debug)]
 pub(super) enum DetachReason {
-    /// The session ended.
     Exit(Box<ExecutionBody>),
-    /// The user detached.
     Detached,
     /// A signal requested the exit.
     Signal(Signal),

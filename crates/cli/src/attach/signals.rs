@@ -21,7 +21,6 @@ pub(super) enum SignalEvent {
     Resized,
 }
 
-/// The handled signals.
 #[derive(Debug)]
 pub(super) struct AttachSignals {
     terminate: unix::Signal,
@@ -68,7 +67,7 @@ impl AttachSignals {
     }
 }
 
-/// Stops this process until somebody continues it.
+/// Stops this process until it receives SIGCONT.
 pub(super) fn stop_self() {
     if let Err(error) = kill_process(getpid(), rustix::process::Signal::STOP) {
         tracing::debug!(%error, "not stopped");

@@ -156,7 +156,6 @@ impl Tty {
         );
     }
 
-    /// Restores the terminal.
     pub(crate) fn restore(&mut self) {
         if !std::mem::take(&mut self.is_open) {
             return;

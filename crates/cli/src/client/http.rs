@@ -36,9 +36,7 @@ pub(crate) struct DaemonClient {
 /// The body of a request; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) enum RequestBody {
-    /// No body.
     None,
-    /// JSON.
     Json(Bytes),
     /// Raw bytes (`application/octet-stream`).
     Octets(Bytes),
@@ -191,7 +189,6 @@ impl DaemonResponse {
         text.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
-    /// The whole body.
     pub(crate) async fn into_bytes(self) -> Result<Bytes, CommandError> {
         let body = Limited::new(self.response.into_body(), RESPONSE_BYTES);
         let collected = body

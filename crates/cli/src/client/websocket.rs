@@ -22,7 +22,6 @@ const CLOSE_MS: u64 = 1_000;
 #[derive(Debug)]
 pub(crate) struct TerminalSocket(WebSocketStream<UnixStream>);
 
-/// A received message.
 #[derive(Debug)]
 pub(crate) enum SocketEvent {
     /// Output, or a repaint of the screen.

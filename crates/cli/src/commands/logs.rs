@@ -325,7 +325,6 @@ fn start_query(args: &LogsArgs) -> String {
     value_parsers::append_query(&query.finish())
 }
 
-/// Prints lines.
 struct LogPrinter {
     out: StdoutWriter,
     style: Style,

@@ -10,7 +10,7 @@ use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, print_json};
 
-/// What `fetch_screen` takes.
+/// What `screen` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ScreenArgs {
     /// Which session

@@ -18,7 +18,6 @@ const FILE_BYTES: u64 = 1024 * 1024;
 pub(crate) struct ConfigEntry {
     /// `table.key`.
     pub(crate) name: String,
-    /// The value.
     pub(crate) value: RawValue,
     /// The line number, from 1.
     pub(crate) line: usize,

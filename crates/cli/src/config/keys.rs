@@ -2,7 +2,6 @@
 
 use super::value::ValueKind;
 
-/// One setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SettingKey {
     /// Its name in files and after `--set`: `table.key`.
@@ -13,7 +12,6 @@ pub(crate) struct SettingKey {
     pub(crate) kind: ValueKind,
     /// The default as text; none where it depends on the system.
     pub(crate) default: Option<&'static str>,
-    /// The description.
     pub(crate) help: &'static str,
 }
 
@@ -33,7 +31,6 @@ const fn key(
     }
 }
 
-/// All settings.
 pub(crate) const KEYS: [SettingKey; 53] = [
     key(
         "state_dir",

@@ -19,7 +19,6 @@ use crate::paths::{self, Dirs};
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SettingSource {
-    /// The default.
     Default,
     /// A line of a file.
     File(PathBuf, usize),
@@ -43,11 +42,8 @@ impl fmt::Display for SettingSource {
 /// A setting with its value and source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
-    /// The setting.
     pub(crate) key: &'static SettingKey,
-    /// The value.
     pub(crate) value: SettingValue,
-    /// The source.
     pub(crate) source: SettingSource,
 }
 
@@ -69,9 +65,7 @@ pub(crate) struct ConfigFlags {
 /// A flag that sets a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FlagValue {
-    /// The key.
     pub(crate) key: &'static str,
-    /// The flag.
     pub(crate) flag: &'static str,
     /// The value as given.
     pub(crate) value: String,
@@ -87,7 +81,6 @@ impl ConfigFlags {
     }
 }
 
-/// All settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     settings: Vec<Setting>,
@@ -96,7 +89,6 @@ pub(crate) struct Config {
     pub(super) policy: Option<Arc<RuleSet>>,
     /// The service detection table; none is the built-in one.
     pub(super) detection_table: Option<DetectionTable>,
-    /// The secret bindings.
     pub(super) bindings: SecretBindings,
 }
 
@@ -324,7 +316,6 @@ impl Config {
         &self.settings
     }
 
-    /// The secret bindings.
     pub(crate) const fn bindings(&self) -> &SecretBindings {
         &self.bindings
     }

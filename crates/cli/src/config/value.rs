@@ -110,19 +110,13 @@ pub(crate) enum RawValue {
     Unsupported(String),
 }
 
-/// A valid value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum SettingValue {
-    /// Not set.
     Unset,
-    /// Text.
     Text(String),
-    /// A number.
     Number(u64),
-    /// A boolean.
     Flag(bool),
-    /// A list.
     List(Vec<String>),
 }
 

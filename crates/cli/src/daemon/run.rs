@@ -195,7 +195,6 @@ fn report_readiness(readiness: &DaemonReadiness) {
     }
 }
 
-/// The running daemon.
 struct Daemon {
     engine: Engine,
     stdio_server: StdioServer,

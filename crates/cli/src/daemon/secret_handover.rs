@@ -26,12 +26,10 @@ impl fmt::Debug for SecretVariables {
 }
 
 impl SecretVariables {
-    /// Wraps these variables.
     pub(crate) const fn new(variables: Vec<(OsString, OsString)>) -> Self {
         Self(variables)
     }
 
-    /// Unwraps the variables.
     pub(crate) fn into_inner(self) -> Vec<(OsString, OsString)> {
         self.0
     }

@@ -69,7 +69,6 @@ pub(crate) fn end_orphans(engine: &Engine, tracker: &TaskTracker, stop: &Cancell
     }
 }
 
-/// Ends one session.
 pub(crate) async fn end(engine: &Engine, session: &str) {
     if let Err(error) = engine.end_session(&caller(session)).await {
         tracing::warn!(session, %error, "the session did not end cleanly");

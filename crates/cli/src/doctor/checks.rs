@@ -15,7 +15,6 @@ use crate::config::check_secrets;
 use crate::context::CliContext;
 use crate::daemon::{state_dir_mismatch, unreachable_message};
 
-/// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct DoctorCheck {
     pub(super) what: &'static str,
@@ -24,7 +23,6 @@ pub(crate) struct DoctorCheck {
     pub(super) detail: String,
 }
 
-/// Runs all checks.
 pub(super) async fn all(context: &CliContext, capabilities: &CapabilitySet) -> Vec<DoctorCheck> {
     vec![
         configuration(context),

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::remedy;
 
-/// One level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LevelReport {
     pub(super) level: IsolationLevel,
@@ -21,7 +20,6 @@ pub(crate) struct LevelReport {
     pub(super) missing: Vec<CapabilityGap>,
 }
 
-/// A missing capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct CapabilityGap {
     pub(super) ability: Capability,

@@ -28,7 +28,6 @@ const SAME_USER_GAPS: [&str; 3] = [
 /// The index of level high among the levels.
 const HIGH_INDEX: usize = 2;
 
-/// All results.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct DoctorReport {
     /// The user id of the tests.

@@ -39,9 +39,7 @@ pub(super) struct ProbeTargets {
     pub(super) state: PathBuf,
     /// A file beside the workspace.
     pub(super) beside: PathBuf,
-    /// The home directory.
     pub(super) home: PathBuf,
-    /// The daemon's socket.
     pub(super) daemon: PathBuf,
     /// The limit of inotify instances of a user of the host.
     pub(super) inotify_instances: u64,

@@ -32,7 +32,6 @@ impl StdoutWriter {
         }
     }
 
-    /// Writes one line.
     pub(crate) fn write_line(&mut self, line: impl Into<StyledLine>) -> Result<(), CommandError> {
         self.write_line_part(line)?;
         self.end_line()
@@ -46,7 +45,6 @@ impl StdoutWriter {
         self.write_raw(line.into().rendered().as_bytes())
     }
 
-    /// Ends a line.
     pub(crate) fn end_line(&mut self) -> Result<(), CommandError> {
         self.write_raw(b"\n")
     }

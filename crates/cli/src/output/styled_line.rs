@@ -102,7 +102,6 @@ impl StyledLine {
         self.0.iter().map(paint).collect()
     }
 
-    /// Removes trailing blanks.
     pub(crate) fn trimmed(mut self) -> Self {
         while let Some(last) = self.0.last_mut().filter(|piece| piece.colour.is_none()) {
             last.text.truncate(last.text.trim_end().len());

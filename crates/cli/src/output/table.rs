@@ -57,7 +57,6 @@ impl TextTable {
         self.headings.iter().position(|it| *it == heading_line)
     }
 
-    /// Prints the table.
     pub(crate) fn print(&self, out: &mut StdoutWriter) -> Result<(), CommandError> {
         self.lines()
             .into_iter()

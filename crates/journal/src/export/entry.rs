@@ -22,7 +22,6 @@ pub(crate) enum ExportEntry<'a> {
     Gap(Gap),
 }
 
-/// Receives entries.
 pub(crate) trait EntrySink {
     fn entry(&mut self, entry: &ExportEntry<'_>) -> Result<(), ExportError>;
 }

@@ -16,7 +16,6 @@ const WINDOW_BYTES: usize = 32 * 1024;
 /// The overlap of two windows in bytes: the longest match, with its look-around, in a longer text.
 const OVERLAP_BYTES: usize = 8 * 1024;
 
-/// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Backtracking(Regex);
 

@@ -28,7 +28,6 @@ const CACHE_CLEARS: usize = 16;
 /// The cache size of a lazy DFA in bytes.
 const CACHE_BYTES: usize = 2 * 1024 * 1024;
 
-/// A compiled pattern.
 #[derive(Debug)]
 pub(super) struct Linear {
     regex: meta::Regex,

@@ -10,7 +10,6 @@ use ostler_journal::{
 use ostler_model::{StreamName, Timestamp};
 use proptest::prelude::*;
 
-/// One append.
 #[derive(Debug, Clone)]
 pub(crate) struct JournalOp {
     pub(crate) at_ns: i64,

@@ -66,7 +66,6 @@ impl RawPty {
         Ok(took)
     }
 
-    /// Writes input.
     pub(super) fn write(&mut self, keys: &[u8]) -> Result<()> {
         self.master.write_all(keys)?;
         Ok(())
@@ -85,7 +84,6 @@ impl RawPty {
         Ok(buffer)
     }
 
-    /// Ends the program.
     pub(super) fn end(mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
@@ -93,5 +91,4 @@ impl RawPty {
     }
 }
 
-/// `EIO`.
 const EIO: i32 = 5;

@@ -53,7 +53,6 @@ pub(super) fn fifty(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     Ok(rows)
 }
 
-/// A thousand shells.
 pub(super) fn thousand(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let count = bench.count(THOUSAND);
     let seen = measure(bench, count)?;

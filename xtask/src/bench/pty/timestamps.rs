@@ -11,7 +11,6 @@ use rustix::time::{
 
 use crate::console::CheckResult;
 
-/// Its verb.
 pub(super) const VERB: &str = "stamp";
 /// What it can be told.
 #[derive(Debug, clap::Args)]
@@ -24,7 +23,6 @@ pub(crate) struct StampArgs {
     every_ms: i64,
 }
 
-/// Prints the lines.
 pub(crate) fn stamp(args: &StampArgs) -> Result<CheckResult> {
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::empty())?;
     let every = Timespec {

@@ -15,7 +15,6 @@ use crate::test_env::TestEnv;
 const REQUESTS: usize = 200;
 /// No promise: the figure is informative.
 const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
-/// The commands.
 const COMMANDS: [(&str, &str); 3] = [
     ("a server by its name", "uvicorn app:app --reload"),
     (

@@ -10,7 +10,6 @@ use super::super::run::BenchContext;
 use crate::console::CheckResult;
 use crate::test_env::TestEnv;
 
-/// Its verb.
 const VERB: &str = "listen";
 /// The timeout for a service of it to become ready, in milliseconds.
 const READY_MS: u64 = 30_000;

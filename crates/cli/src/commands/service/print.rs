@@ -72,7 +72,6 @@ pub(super) fn report_interrupted(ensured: &[EnsureResponse]) -> u8 {
     EXIT_INTERRUPTED
 }
 
-/// Prints the result.
 async fn print_results(
     client: &DaemonClient,
     ensured: &[EnsureResponse],

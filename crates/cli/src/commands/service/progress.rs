@@ -25,7 +25,6 @@ pub(super) struct ProgressLines {
     started: Instant,
 }
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProgressRow {
     name: String,
@@ -69,7 +68,6 @@ impl ProgressLines {
         self.drawn_lines = lines.len();
     }
 
-    /// Removes the lines.
     pub(super) fn clear(&mut self) {
         redraw(self.drawn_lines, &[]);
         self.drawn_lines = 0;

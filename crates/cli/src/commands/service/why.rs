@@ -9,7 +9,7 @@ use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, Style, line, print_json};
 
-/// What `diagnosis` takes.
+/// What `why` takes.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
     /// Which service
