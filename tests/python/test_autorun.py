@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness.protected_env import USERS_BY_INTERFACE, FIRST, USERS, wish
+from harness.protected_env import USERS_BY_INTERFACE, FIRST, USERS, isolation
 from harness.isolation_client import INTERFACES, IsolationOptions
 
 COUNTER = itertools.count()
@@ -19,7 +19,7 @@ evil() { plant evil && mkdir -p "$1/objects" "$1/refs" && echo 'ref: refs/heads/
 """
 
 #: Ways to code on the host at the next `git status` in the named directory, and the path that is told.
-TRANSPORTS = {
+VECTORS = {
     "a common directory": ("evil d && echo ../d > .git/commondir", ".", ".git/commondir"),
     "a repository where none was": ("mkdir sub && evil sub/.git", "sub", "sub/.git/config"),
     "a repository deep in the tree": ("mkdir -p a/b/c/d/e && evil a/b/c/d/e/.git", "a/b/c/d/e", "a/b/c/d/e/.git/config"),
@@ -84,15 +84,15 @@ class Try:
 def overlaid(attempt, script):
     """Runs it over an overlay; its id."""
     label = f"unasked-{next(COUNTER)}"
-    ran = attempt.run(script, wish(attempt.who, workspace="overlay", labels=(label,)))
+    ran = attempt.run(script, isolation(attempt.who, workspace="overlay", labels=(label,)))
     [entry] = attempt.place.json("ps", "-a", "--label", label)
     return entry["id"], ran
 
 
 @pytest.mark.parametrize("who", FIRST)
-@pytest.mark.parametrize("way", TRANSPORTS)
+@pytest.mark.parametrize("way", VECTORS)
 def test_medium_lets_it_through_untold(places, who, way):
-    script, where, _ = TRANSPORTS[way]
+    script, where, _ = VECTORS[way]
     attempt = Try(places.of(who), who)
     ran = attempt.run(script, IsolationOptions(level="medium"))
     assert attempt.is_hit(where), ran.text
@@ -100,17 +100,17 @@ def test_medium_lets_it_through_untold(places, who, way):
 
 
 @pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
-@pytest.mark.parametrize("way", TRANSPORTS)
+@pytest.mark.parametrize("way", VECTORS)
 def test_high_tells_it(places, who, face, way):
-    script, _, path = TRANSPORTS[way]
-    ran = Try(places.of(who), who).run(script, wish(who), face)
+    script, _, path = VECTORS[way]
+    ran = Try(places.of(who), who).run(script, isolation(who), face)
     assert f"unasked by git: {path} " in ran.text, ran.text
 
 
 @pytest.mark.parametrize("who", USERS)
-@pytest.mark.parametrize("way", TRANSPORTS)
+@pytest.mark.parametrize("way", VECTORS)
 def test_an_overlay_is_not_committed_with_it(places, who, way):
-    script, where, path = TRANSPORTS[way]
+    script, where, path = VECTORS[way]
     attempt = Try(places.of(who), who)
     pid, ran = overlaid(attempt, script)
     told = f"unasked by git: {path} "
@@ -131,7 +131,7 @@ def test_an_overlay_is_not_committed_with_it(places, who, way):
 def test_what_a_configuration_names_is_told(places, who, key):
     value, script = NAMED[key]
     attempt = Try(places.of(who), who, lambda directory: git(directory, "config", key, value))
-    ran = attempt.run(script, wish(who))
+    ran = attempt.run(script, isolation(who))
     path = {"ours": "ours/post-index-change", "./monitor": "monitor", "../more": "more"}[value]
     assert f"unasked by git: {path} " in ran.text, ran.text
 
@@ -165,7 +165,7 @@ def test_hooks_of_submodules_are_protected(places, who):
     hooks = attempt.directory / ".git" / "modules" / "sub" / "hooks"
     before = sorted(path.name for path in hooks.iterdir())
     for script in MODULE:
-        assert "got in" not in attempt.run(script, wish(who)).text, script
+        assert "got in" not in attempt.run(script, isolation(who)).text, script
     overlaid(attempt, "; ".join(f"({script})" for script in MODULE))
     assert sorted(path.name for path in hooks.iterdir()) == before
     assert "got in" in attempt.run(MODULE[0], IsolationOptions(level="medium")).text
@@ -179,12 +179,12 @@ def test_configuration_of_submodules_is_told_where_it_says_something_new(places,
     told = "unasked by git: .git/modules/sub/config "
     script = 'plant evil && git -C sub config core.fsmonitor "$PWD/evil" && cp .git/index .git/modules/sub/index'
     same = "git -C sub config core.pager other && git -C sub config core.pager ours && git -C sub config user.name B"
-    assert told not in attempt.run(same, wish(who)).text
+    assert told not in attempt.run(same, isolation(who)).text
     pid, ran = overlaid(attempt, script)
     assert told in ran.text and "core.fsmonitor" in ran.text and "core.pager" not in ran.text, ran.text
     assert attempt.place.cli("commit", pid, check=False).returncode == 1
     assert not attempt.is_hit("sub")
-    assert told in attempt.run(script, wish(who)).text
+    assert told in attempt.run(script, isolation(who)).text
     assert attempt.is_hit("sub")
 
 
@@ -203,7 +203,7 @@ def test_work_with_git_goes_on_untold(places, who):
     git init -q --bare fresh.git && git -C fresh config user.name A && git branch x && git stash list
     echo worked
     """
-    ran = attempt.run(work, wish(who))
+    ran = attempt.run(work, isolation(who))
     assert "worked" in ran.text and "used unasked" not in ran.text, ran.text
     pid, ran = overlaid(attempt, work.replace("new", "newer").replace("tree2", "tree3").replace("branch x", "branch y")
                         .replace("fresh", "other").replace("second", "third"))
@@ -225,11 +225,11 @@ def test_files_of_other_tools_are_told(places, who, face):
     """A line each of several; the whole list is held against real files in crates/sandbox."""
     attempt = Try(places.of(who), who)
     script = "\n".join(f'mkdir -p "$(dirname {path})"; echo x > {path}' for path in TOOLS)
-    ran = attempt.run(script + "\necho 'all:' > Makefile; echo root > .editorconfig", wish(who), face)
+    ran = attempt.run(script + "\necho 'all:' > Makefile; echo root > .editorconfig", isolation(who), face)
     for path, reader in TOOLS.items():
         assert f"unasked by {reader}: {path} " in ran.text, ran.text
     assert "Makefile" not in ran.text and ".editorconfig" not in ran.text
-    again = attempt.run("echo y > plain; cat .envrc", wish(who), face)
+    again = attempt.run("echo y > plain; cat .envrc", isolation(who), face)
     assert "used unasked" not in again.text, "what was there before is not told again"
 
 
@@ -257,7 +257,7 @@ async def test_an_agent_is_refused_and_may_insist(places, who):
     place = places.of(who)
     directory = repository(place)
     async with place.agent() as agent:
-        asked = wish(who, workspace="overlay").arguments()
+        asked = isolation(who, workspace="overlay").arguments()
         done = await agent.must("exec", script="echo x > .envrc", cwd=str(directory), wait_ms=45_000, **asked)
         assert "unasked by direnv: .envrc" in done.text
         order = {"id": done.value("id")}
@@ -272,7 +272,7 @@ async def test_an_agent_is_refused_and_may_insist(places, who):
 def test_a_directory_that_was_closed_is_not_passed_over(places, who):
     """Whoever knows a name in it can open that all the same; an ordinary user cannot list it."""
     attempt = Try(places.of(who), who)
-    ran = attempt.run("mkdir sub && evil sub/.git && chmod 311 sub", wish(who))
+    ran = attempt.run("mkdir sub && evil sub/.git && chmod 311 sub", isolation(who))
     assert "unasked by git: sub/.git/config " in ran.text or "sub was not looked at" in ran.text, ran.text
     assert attempt.is_hit("sub")
 
@@ -282,6 +282,6 @@ def test_what_is_not_looked_at_is_said(places, who):
     attempt = Try(places.of(who), who)
     script = "python3 -c '" + "\n".join((
         "import os", "os.mkdir(\"many\")", "for n in range(100_100): os.close(os.open(f\"many/{n}\", os.O_CREAT))")) + "'"
-    ran = attempt.run(script + "; mkdir -p many/deep; echo x > many/deep/.envrc", wish(who))
+    ran = attempt.run(script + "; mkdir -p many/deep; echo x > many/deep/.envrc", isolation(who))
     assert "not all files that are used unasked were looked for" in ran.text, ran.text
     subprocess.run(["rm", "-rf", str(attempt.directory / "many")], check=True)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.protected_env import USERS, wish
+from harness.protected_env import USERS, isolation
 
 LEVELS = ("basic", "medium", "high")
 

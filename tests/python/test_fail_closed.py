@@ -172,10 +172,10 @@ def test_directories_that_are_no_workspace(places, face, directory):
 
 @pytest.mark.parametrize("who", USERS)
 def test_a_private_directory_needs_no_workspace(places, who):
-    from harness.protected_env import wish
+    from harness.protected_env import isolation
 
     place = places.of(who)
-    ran = INTERFACES["cli"](place, ["sh", "-c", "pwd; ls -A; touch x && echo r''an"], wish(who), cwd="/tmp")
+    ran = INTERFACES["cli"](place, ["sh", "-c", "pwd; ls -A; touch x && echo r''an"], isolation(who), cwd="/tmp")
     # The way to the home directory, which lies below it here, is all there is.
     there = ran.answer.stdout.decode().split()
     assert set(there) <= {"/tmp", place.dir.name, "ran"} and there[-1] == "ran", ran.text

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from harness import named, until
-from harness.protected_env import USERS_BY_INTERFACE, USERS, wish
+from harness.protected_env import USERS_BY_INTERFACE, USERS, isolation
 from harness.noisy_neighbour import NoisyNeighbour
 from harness.installation import is_root
 from harness.isolation_client import INTERFACES, IsolationOptions
@@ -100,7 +100,7 @@ def bomb(place, who, face, level, program, limits, **more):
     directory.mkdir()
     place.give(directory)
     label = directory.name
-    asked = (wish(who, limits=limits, labels=(label,)) if level == "high"
+    asked = (isolation(who, limits=limits, labels=(label,)) if level == "high"
              else IsolationOptions(level=level, limits=limits, labels=(label,)))
     with NoisyNeighbour(place):
         ran = INTERFACES[face](place, ["python3", "-c", program], asked, cwd=directory, **more)
@@ -216,7 +216,7 @@ def test_private_directories_are_no_way_to_fill_the_memory(places, who, where):
     place = places.of(who)
     script = f'dd if=/dev/zero of={where}/filler bs=1M count=6000; ls -l {where}/filler; echo over'
     with NoisyNeighbour(place):
-        ran = INTERFACES["cli"](place, ["sh", "-c", script], wish(who), timeout=40)
+        ran = INTERFACES["cli"](place, ["sh", "-c", script], isolation(who), timeout=40)
     assert "over" in ran.text
     assert re.search(r"No space|Permission|Read-only|cannot create|can't create|failed to open", ran.text), ran.text
     assert "6291456000 bytes" not in ran.text
@@ -262,7 +262,7 @@ def test_a_thread_hog(places, level):
 def test_a_limit_that_cannot_be_had_is_refused_unless_that_is_allowed(places, face):
     place = places.of("ordinary")
     limits = {"memory": "64M"}
-    refused = INTERFACES[face](place, ["echo", "ran"], wish("ordinary", limits=limits))
+    refused = INTERFACES[face](place, ["echo", "ran"], isolation("ordinary", limits=limits))
     assert "memory_limit" in refused.text and "ran" not in refused.text.split(), refused.text
     refused = INTERFACES[face](place, ["echo", "ran"], IsolationOptions(level="medium", limits=limits))
     assert "memory_limit" in refused.text and "ran" not in refused.text.split(), refused.text

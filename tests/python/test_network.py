@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from harness import until
-from harness.protected_env import USERS_BY_INTERFACE, USERS, wish
+from harness.protected_env import USERS_BY_INTERFACE, USERS, isolation
 from harness.host_targets import own_address
 from harness.isolation_client import INTERFACES, IsolationOptions
 
@@ -36,7 +36,7 @@ if len(sys.argv) > 2 and answers:
 
 
 def attempts(place, who, face, network, names):
-    asked = wish(who, network=network)
+    asked = isolation(who, network=network)
     return INTERFACES[face](place, [PYTHON, "attempts.py", "facts.json", *names], asked).attempts
 
 
@@ -77,7 +77,7 @@ def test_full_is_the_hosts_network_behind_the_other_walls(places, who, face):
 @pytest.mark.parametrize("who", USERS)
 def test_names_that_are_not_listed_do_not_resolve(places, who):
     place = places.of(who)
-    asked = wish(who, network=["listed.example.org", "*.below.example.org"])
+    asked = isolation(who, network=["listed.example.org", "*.below.example.org"])
     for name in ("unlisted.example.org", "example.org", "below.example.org", "xlisted.example.org", "localhost.localdomain"):
         ran = INTERFACES["cli"](place, [PYTHON, "-c", ASK, name], asked)
         assert re.search(r"answer [35] 0 -", ran.text), (name, ran.text)
@@ -87,7 +87,7 @@ def test_names_that_are_not_listed_do_not_resolve(places, who):
 def test_listed_names_have_addresses_of_nobody(places, who):
     """Handed out without asking anybody: only a connection makes the gate look outside."""
     place = places.of(who)
-    asked = wish(who, network=["listed.example.org", "*.below.example.org"])
+    asked = isolation(who, network=["listed.example.org", "*.below.example.org"])
     for name in ("listed.example.org", "LISTED.Example.org", "a.b.below.example.org"):
         ran = INTERFACES["cli"](place, [PYTHON, "-c", ASK, name], asked)
         assert re.search(r"answer 0 1 198\.1[89]\.", ran.text), (name, ran.text)
@@ -98,7 +98,7 @@ def test_a_listed_name_is_no_way_to_private_addresses(places, who):
     """`localhost` is 127.0.0.1 outside: refused, unless a rule names addresses."""
     place = places.of(who)
     port = place.outside.facts["tcp_port"]
-    ran = INTERFACES["cli"](place, [PYTHON, "-c", ASK, "localhost", str(port)], wish(who, network=[f"localhost:{port}"]))
+    ran = INTERFACES["cli"](place, [PYTHON, "-c", ASK, "localhost", str(port)], isolation(who, network=[f"localhost:{port}"]))
     assert place.outside.secret not in ran.text and "over" not in ran.text, ran.text
     assert "reached" not in ran.text or re.search(r"reached\s*$", ran.text), ran.text
 
@@ -107,7 +107,7 @@ def test_a_listed_name_is_no_way_to_private_addresses(places, who):
 def test_decisions_are_told_and_listed(places, who):
     place = places.of(who)
     label = f"decisions-{who}"
-    asked = wish(who, network=[*listed(place), "listed.example.org"], labels=(label,))
+    asked = isolation(who, network=[*listed(place), "listed.example.org"], labels=(label,))
     script = f"{PYTHON} attempts.py facts.json tcp_address; {PYTHON} -c \"$0\" unlisted.example.net"
     ran = INTERFACES["mcp"](place, ["sh", "-c", script, ASK], asked)
     assert "unlisted.example.net" in ran.text.split("[")[-1] or "not reached" in ran.text, ran.text
@@ -128,7 +128,7 @@ def test_loopback_servers_work_behind_an_allow_list_on_the_listed_port(places, w
     script = (f"import socket\ns = socket.socket(); s.bind(('0.0.0.0', {port})); s.listen()\n"
               f"c = socket.create_connection(('127.0.0.1', {port}), 2); s.accept()[0].sendall(b'own'); print(c.recv(9))\n"
               f"with socket.create_connection(('{place.outside.facts['address']}', {port}), 2) as o: print(o.recv(99))")
-    ran = INTERFACES["cli"](place, [PYTHON, "-c", script], wish(who, network=listed(place)))
+    ran = INTERFACES["cli"](place, [PYTHON, "-c", script], isolation(who, network=listed(place)))
     assert "own" in ran.text and place.outside.secret in ran.text, ran.text
 
 
@@ -143,7 +143,7 @@ def test_the_list_holds_without_the_daemon(places, who):
     directory = place.dir / f"gate-{who}"
     directory.mkdir(exist_ok=True)
     place.give(directory)
-    done = place.cli("run", "-d", *wish(who, network=listed(place)).words(), "--cwd", directory, "--", PYTHON, "-c", script)
+    done = place.cli("run", "-d", *isolation(who, network=listed(place)).words(), "--cwd", directory, "--", PYTHON, "-c", script)
     pid = done.stdout.decode().strip()
     until(lambda: b"up" in place.cli("logs", pid, "--raw").stdout, 10)
     place.kill_daemon()
@@ -180,7 +180,7 @@ def test_large_transfers_pass_whole(places, who):
                   f"for _ in range({size >> 20}): c.sendall(b'y' * (1 << 20))\n"
                   "c.shutdown(socket.SHUT_WR)\ntotal = 0\n"
                   "while data := c.recv(1 << 16): total += len(data)\nprint('got', total)")
-        ran = INTERFACES["cli"](place, [PYTHON, "-c", script], wish(who, network=[f"{own_address()}:{port}"]))
+        ran = INTERFACES["cli"](place, [PYTHON, "-c", script], isolation(who, network=[f"{own_address()}:{port}"]))
         serving.join(20)
     assert f"got {size}" in ran.text, ran.text
     assert heard.hexdigest() == hashlib.sha256(b"y" * size).hexdigest()
@@ -216,7 +216,7 @@ with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as listener:
 def test_a_port_of_the_host_leads_to_a_server_inside(places, who, network):
     place = places.of(who)
     outside = free_port()
-    asked = wish(who, network=listed(place) if network == "listed" else "none", forward=[f"{outside}:4321"])
+    asked = isolation(who, network=listed(place) if network == "listed" else "none", forward=[f"{outside}:4321"])
 
     async def ask():
         async with place.agent() as agent:
@@ -238,7 +238,7 @@ def test_a_port_that_is_taken_is_no_start(places, who):
     place = places.of(who)
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = holder.getsockname()[1]
-        ran = INTERFACES["cli"](place, ["true"], wish(who, forward=[f"{taken}:80"]))
+        ran = INTERFACES["cli"](place, ["true"], isolation(who, forward=[f"{taken}:80"]))
     assert ran.exit_code != 0 and f"cannot forward port {taken}:80" in ran.text, ran.text
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from harness import until
-from harness.protected_env import FIRST, USERS, wish
+from harness.protected_env import FIRST, USERS, isolation
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +47,7 @@ def snapshot(directory):
 
 
 def overlaid(who, **more):
-    return wish(who, workspace="overlay", **more)
+    return isolation(who, workspace="overlay", **more)
 
 
 def run(place, who, directory, script):

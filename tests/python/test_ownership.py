@@ -13,7 +13,7 @@ import pytest
 
 from harness import Installation, serving_two_principals
 from harness.api_surface import profiles, rest_routes
-from harness.protected_env import USERS_BY_INTERFACE, USERS, wish
+from harness.protected_env import USERS_BY_INTERFACE, USERS, isolation
 from harness.isolation_client import INTERFACES, IsolationOptions
 
 pytestmark = pytest.mark.anyio
@@ -323,7 +323,7 @@ def test_at_level_high_nothing_of_the_engine_is_in_sight(places, who, face):
     script = "; ".join(f"ls -laR {path} 2>&1; cat {path} 2>/dev/null" for path in targets)
     seen = INTERFACES[face](place, ["sh", "-c", script + f"; grep -r {place.outside.secret} / "
                                "--include='*' -l -s --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr 2>/dev/null; echo over"],
-                       wish(who), cwd=fresh(place))
+                       isolation(who), cwd=fresh(place))
     lines = seen.text.splitlines()
     assert any("over" in line for line in lines), seen.text
     assert place.outside.secret not in seen.text
@@ -350,7 +350,7 @@ def test_two_commands_of_level_high_do_not_meet(places, who):
     serve = ("import socket,sys,time\nopen('/tmp/left','w').write('x'); open('/dev/shm/left','w').write('x')\n"
              f"s=socket.socket(); s.bind(('127.0.0.1',{port})); s.listen()\n"
              f"u=socket.socket(socket.AF_UNIX); u.bind(chr(0)+'meet-{port}'); u.listen(); print('up', flush=True); time.sleep(300)")
-    started = place.cli("run", "-d", *wish(who).words(), "--cwd", str(one), "--", "python3", "-c", serve, f"mark-{port}")
+    started = place.cli("run", "-d", *isolation(who).words(), "--cwd", str(one), "--", "python3", "-c", serve, f"mark-{port}")
     pid = started.stdout.decode().strip()
     place.rest("POST", f"/api/v1/executions/{pid}/wait", {"until": "pattern", "pattern": "up", "at_most_ms": 10_000})
     probe = ("import os,socket\n"
@@ -361,6 +361,6 @@ def test_two_commands_of_level_high_do_not_meet(places, who):
              f"attempt('workspace', lambda: os.listdir('{one}'))\n"
              f"[print('MET process', p) for p in os.listdir('/proc') if p.isdigit() and 'mark-'+'{port}' in open('/proc/'+p+'/cmdline').read()]\n"
              "print('over')")
-    ran = INTERFACES["cli"](place, ["python3", "-c", probe], wish(who), cwd=other)
+    ran = INTERFACES["cli"](place, ["python3", "-c", probe], isolation(who), cwd=other)
     place.rest("POST", f"/api/v1/executions/{pid}/stop", {"force": True})
     assert "over" in ran.text and "MET" not in ran.text, ran.text

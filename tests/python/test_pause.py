@@ -6,7 +6,7 @@ import time
 import pytest
 
 from harness import members, procs, until
-from harness.protected_env import FIRST, USERS, wish
+from harness.protected_env import FIRST, USERS, isolation
 from harness.installation import ProblemError
 from harness.isolation_client import IsolationOptions
 
@@ -24,7 +24,7 @@ def begin(place, who, level, *more, script=COUNT):
     directory = place.dir / f"pause-{time.monotonic_ns()}"
     directory.mkdir()
     place.give(directory)
-    asked = wish(who) if level == "high" else IsolationOptions(level=level)
+    asked = isolation(who) if level == "high" else IsolationOptions(level=level)
     done = place.cli("run", "-d", *asked.words(), *more, "--cwd", directory, "--", "sh", "-c", script)
     return done.stdout.decode().strip(), directory
 
@@ -72,7 +72,7 @@ def test_the_whole_tree_stands_still_and_goes_on(places, who, level):
 @pytest.mark.parametrize("who", USERS)
 async def test_agents_pause_and_resume(places, who, level):
     place = places.of(who)
-    asked = wish(who) if level == "high" else IsolationOptions(level=level)
+    asked = isolation(who) if level == "high" else IsolationOptions(level=level)
     directory = place.dir / f"agent-{who}-{level}"
     directory.mkdir()
     place.give(directory)

@@ -5,14 +5,14 @@ import subprocess
 
 import pytest
 
-from harness.protected_env import FIRST, USERS_BY_INTERFACE, USERS, wish
+from harness.protected_env import FIRST, USERS_BY_INTERFACE, USERS, isolation
 from harness.isolation_client import INTERFACES, IsolationOptions
 
 COUNTER = itertools.count()
 HOOK = "#!/bin/sh\ntouch hooked\n"
 
 #: Ways to a hook or to a setting that runs a program. Each prints `in` where it got there.
-TRANSPORTS = {
+ATTACKS = {
     "write a hook": "echo evil > .git/hooks/pre-commit && echo in",
     "append to a hook": "echo evil >> .git/hooks/post-checkout && echo in",
     "make a hook by rename": "echo evil > x && mv x .git/hooks/pre-push && echo in",
@@ -55,8 +55,8 @@ def git(directory, *words):
     subprocess.run(["git", *words], cwd=directory, check=True, capture_output=True)
 
 
-def got_in(face, place, script, wish, directory):
-    ran = INTERFACES[face](place, ["sh", "-c", script + "; echo over"], wish, cwd=directory)
+def got_in(face, place, script, isolation, directory):
+    ran = INTERFACES[face](place, ["sh", "-c", script + "; echo over"], isolation, cwd=directory)
     lines = [line.strip() for line in ran.text.splitlines()]
     assert "over" in lines, ran.text
     return "in" in lines
@@ -69,22 +69,22 @@ def state(directory):
 
 
 @pytest.mark.parametrize("who", FIRST)
-@pytest.mark.parametrize("way", TRANSPORTS)
+@pytest.mark.parametrize("way", ATTACKS)
 def test_medium_lets_it_through(places, who, way):
     place = places.of(who)
     if "mount" in way:
         pytest.skip("a mount in namespaces of its own changes nothing outside")
     directory = repository(place)
-    assert got_in("cli", place, TRANSPORTS[way], IsolationOptions(level="medium"), directory)
+    assert got_in("cli", place, ATTACKS[way], IsolationOptions(level="medium"), directory)
 
 
 @pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
-@pytest.mark.parametrize("way", TRANSPORTS)
+@pytest.mark.parametrize("way", ATTACKS)
 def test_high_denies(places, who, face, way):
     place = places.of(who)
     directory = repository(place)
     before = state(directory)
-    assert not got_in(face, place, TRANSPORTS[way], wish(who), directory)
+    assert not got_in(face, place, ATTACKS[way], isolation(who), directory)
     assert state(directory) == before
 
 
@@ -95,7 +95,7 @@ def test_a_repository_is_worked_in(places, who):
     script = ("git config --list >/dev/null && echo two >> file && git add file && "
               "git -c user.name=A -c user.email=a@b.c commit -qm second && git checkout -q -b new && "
               "git tag t && git gc -q && git status --porcelain | grep . ; git log --oneline | wc -l")
-    ran = INTERFACES["cli"](place, ["sh", "-c", script], wish(who), cwd=directory)
+    ran = INTERFACES["cli"](place, ["sh", "-c", script], isolation(who), cwd=directory)
     assert ran.exit_code == 0 and "2" in ran.text.split(), ran.text
     git(directory, "-c", f"safe.directory={directory}", "fsck")
 
@@ -108,7 +108,7 @@ def test_missing_hooks_cannot_be_made(places, who):
         hook.unlink()
     (directory / ".git" / "hooks").rmdir()
     script = "mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit && echo in"
-    assert not got_in("cli", place, script, wish(who), directory)
+    assert not got_in("cli", place, script, isolation(who), directory)
     hooks = directory / ".git" / "hooks"
     assert not hooks.exists() or list(hooks.iterdir()) == []
 
@@ -123,7 +123,7 @@ def test_a_symbolic_link_instead_of_the_repository(places, who):
     (directory / ".git").symlink_to(other / ".git")
     place.give(directory)
     before = state(other)
-    assert not got_in("cli", place, "echo evil > .git/hooks/pre-commit && echo in", wish(who), directory)
+    assert not got_in("cli", place, "echo evil > .git/hooks/pre-commit && echo in", isolation(who), directory)
     assert state(other) == before
 
 
@@ -135,9 +135,9 @@ def test_a_symbolic_link_to_a_repository_inside(places, who):
     (directory / ".git").symlink_to("real")
     hooks = directory / "real" / "hooks"
     before = sorted(path.name for path in hooks.iterdir())
-    ran = INTERFACES["cli"](place, ["sh", "-c", "echo started"], wish(who), cwd=directory)
+    ran = INTERFACES["cli"](place, ["sh", "-c", "echo started"], isolation(who), cwd=directory)
     assert "started" in ran.text, ran.text
-    assert not got_in("cli", place, "echo evil > .git/hooks/pre-commit && echo in", wish(who), directory)
+    assert not got_in("cli", place, "echo evil > .git/hooks/pre-commit && echo in", isolation(who), directory)
     assert sorted(path.name for path in hooks.iterdir()) == before
 
 
@@ -151,10 +151,10 @@ def test_a_file_instead_of_the_repository(places, who):
     place.give(tree)
     place.give(main)
     before = state(main)
-    ran = INTERFACES["cli"](place, ["sh", "-c", "cat .git file && echo x > made"], wish(who), cwd=tree)
+    ran = INTERFACES["cli"](place, ["sh", "-c", "cat .git file && echo x > made"], isolation(who), cwd=tree)
     assert "gitdir:" in ran.text and (tree / "made").exists(), ran.text
     script = f"echo evil > {main}/.git/hooks/pre-commit && echo in"
-    assert not got_in("cli", place, script, wish(who), tree)
+    assert not got_in("cli", place, script, isolation(who), tree)
     assert state(main) == before
 
 
@@ -169,5 +169,5 @@ def test_the_rules_of_the_workspace_are_not_written(places, who):
     rules.write_text("# ours\n")
     place.give(directory)
     for script in ("mkdir -p .ostler; echo evil >> .ostler/policy.toml", "rm -rf .ostler", "mv .ostler o", "rm .ostler/policy.toml"):
-        got_in("cli", place, script, wish(who), directory)
+        got_in("cli", place, script, isolation(who), directory)
     assert rules.read_text() == "# ours\n"

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from harness.protected_env import USERS, wish
+from harness.protected_env import USERS, isolation
 from harness.isolation_client import INTERFACES, IsolationOptions
 
 #: Who gets through at level medium: everybody, only root, or nobody on some machines (a kernel
@@ -56,7 +56,7 @@ def outcome(places):
     def tried(who, face, level):
         place = places.of(who)
         words = ["python3", "attempts.py", "facts.json", *DENIED, *(PRIVATE if level == "high" else ())]
-        asked = wish(who) if level == "high" else IsolationOptions(level=level)
+        asked = isolation(who) if level == "high" else IsolationOptions(level=level)
         ran = INTERFACES[face](place, words, asked)
         # What one medium run has done to a file is not for the next.
         unwritten(place)

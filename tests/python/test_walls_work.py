@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from harness.protected_env import USERS_BY_INTERFACE, USERS, wish
+from harness.protected_env import USERS_BY_INTERFACE, USERS, isolation
 from harness.isolation_client import INTERFACES
 
 COUNTER = itertools.count()
@@ -138,7 +138,7 @@ def workspace(place):
 
 def works(place, face, who, script, cwd, **options):
     """Runs a script that must print `works` as its last word of success."""
-    ran = INTERFACES[face](place, ["sh", "-ec", textwrap.dedent(script)], wish(who), cwd=cwd, **options)
+    ran = INTERFACES[face](place, ["sh", "-ec", textwrap.dedent(script)], isolation(who), cwd=cwd, **options)
     assert ran.exit_code == 0 and "works" in ran.text, ran.text[-3000:]
 
 
@@ -210,7 +210,7 @@ def test_a_terminal_of_its_own(places, who):
     from harness import TerminalUser
 
     place = places.of(who)
-    words = ["run", *wish(who).words(), "-t", "--", "sh", "-c", "tty; stty size; read a; echo got $a; exit 3"]
+    words = ["run", *isolation(who).words(), "-t", "--", "sh", "-c", "tty; stty size; read a; echo got $a; exit 3"]
     with TerminalUser(place, *words, cols=91, rows=17) as person:
         person.wait_for(rb"/dev/\S+\r\n17 91\r\n")
         person.type("it\n")
@@ -221,14 +221,14 @@ def test_a_terminal_of_its_own(places, who):
 @pytest.mark.parametrize("who", USERS)
 def test_input_output_and_exit_codes_pass_through(places, who):
     place = places.of(who)
-    done = place.cli("run", *wish(who).words(), "--", "sh", "-c", "cat; echo err >&2; exit 7",
+    done = place.cli("run", *isolation(who).words(), "--", "sh", "-c", "cat; echo err >&2; exit 7",
                      check=False, stdin=None, input=b"in\n")
     assert (done.returncode, done.stdout) == (7, b"in\n")
     # What is missing is told before it.
     assert done.stderr.endswith(b"err\n") and (who == "ordinary" or done.stderr == b"err\n")
-    killed = place.cli("run", *wish(who).words(), "--", "sh", "-c", "kill -TERM $$", check=False)
+    killed = place.cli("run", *isolation(who).words(), "--", "sh", "-c", "kill -TERM $$", check=False)
     assert killed.returncode == 128 + 15
-    missing = place.cli("run", *wish(who).words(), "--", "no-such-program", check=False)
+    missing = place.cli("run", *isolation(who).words(), "--", "no-such-program", check=False)
     assert missing.returncode == 127, missing.stderr
 
 

@@ -77,22 +77,22 @@ class IsolationOptions:
         return arguments
 
 
-def by_cli(place, words, wish, cwd=None, **options):
+def by_cli(place, words, isolation, cwd=None, **options):
     """`ostler run`, to its end."""
     where = ["--cwd", str(cwd)] if cwd else []
-    done = place.cli("run", *wish.words(), *where, "--", *words, check=False, **options)
+    done = place.cli("run", *isolation.words(), *where, "--", *words, check=False, **options)
     text = (done.stdout + done.stderr).decode(errors="replace")
     return RunResult(done.returncode, text, "error[" in text and "exit" not in text, done)
 
 
-def by_mcp(place, words, wish, cwd=None, **options):
+def by_mcp(place, words, isolation, cwd=None, **options):
     """The tool `exec`, to its end, in a session of its own."""
 
     async def ask():
         async with place.agent() as agent:
             where = {"cwd": str(cwd)} if cwd else {}
             return await agent.call(
-                "exec", command=list(map(str, words)), wait_ms=PATIENCE_MS, **wish.arguments(), **where, **options)
+                "exec", command=list(map(str, words)), wait_ms=PATIENCE_MS, **isolation.arguments(), **where, **options)
 
     reply = anyio.run(ask)
     found = re.search(r"exit (?:code )?(\d+)", reply.text)

@@ -37,7 +37,7 @@ def leave(place):
     assert place.shut_down() == [], "left after shutdown"
 
 
-def wish(_who, **changes):
+def isolation(_who, **changes):
     """Isolation level high, the same for every user."""
     return IsolationOptions(**changes)
 

@@ -89,16 +89,16 @@ class ServiceClient:
         async with place.agent(args=["--tools", "core"], **options) as agent:
             yield cls(place, agent)
 
-    async def start(self, command, verb="start", name=None, **wish):
+    async def start(self, command, verb="start", name=None, **options):
         """Starts a service and waits until it is ready or has failed."""
         name = name or unique_name("service")
         if self.agent:
-            reply = await self.agent.call("service", action=verb, name=name, command=command, **wish)
+            reply = await self.agent.call("service", action=verb, name=name, command=command, **options)
             told = reply.structured or {}
             found = self.service(told["name"]) if "name" in told else None
             return StartResult(reply.text, told.get("event") == "service_ready", found)
         named = ["--name", name] if verb == "start" else [name]
-        words = [*named, *flags(wish), "--", *command]
+        words = [*named, *flags(options), "--", *command]
         done = self.place.cli("service", verb, "--json", *words, check=False)
         if not done.stdout.strip():
             return StartResult(done.stderr.decode(), False, None)
@@ -106,8 +106,8 @@ class ServiceClient:
         why = (said.get("waited") or {}).get("why")
         return StartResult(said["message"], why == "ready", said["service"])
 
-    async def ensure(self, command, **wish):
-        return await self.start(command, verb="ensure", **wish)
+    async def ensure(self, command, **options):
+        return await self.start(command, verb="ensure", **options)
 
     async def up(self, *names):
         """Starts the services of `ostler.toml` by the command line; the results by name."""
@@ -149,10 +149,10 @@ class ServiceClient:
         return {service["name"]: service for service in found["services"]}
 
 
-def flags(wish):
+def flags(options):
     """The options of the tool as flags of the command line."""
     words = []
-    for key, value in wish.items():
+    for key, value in options.items():
         if key == "wait_ms":
             words += ["--timeout", f"{value}ms"] if value else ["--no-wait"]
         elif key == "timeout":
