@@ -14,23 +14,23 @@ const DETACH: &str = "\x1cd";
 /// A bash without startup files.
 const BASH: [&str; 3] = ["bash", "--norc", "--noprofile"];
 
-fn sit(world: &CliEnv) -> PtyUser {
+fn sit(cli: &CliEnv) -> PtyUser {
     let args: Vec<&str> = ["run", "-t", "-e", "PS1"].into_iter().chain(BASH).collect();
-    let mut sitting = PtyUser::new(world, &args);
-    sitting.wait_text("$");
-    sitting
+    let mut terminal = PtyUser::new(cli, &args);
+    terminal.wait_text("$");
+    terminal
 }
 
 /// The screen of a session as the daemon returns it.
-fn screen(world: &CliEnv, id: &str) -> String {
-    world.stdout_of(&["screen", id]).trim_end().to_owned()
+fn screen(cli: &CliEnv, id: &str) -> String {
+    cli.stdout_of(&["screen", id]).trim_end().to_owned()
 }
 
 #[test]
 fn a_file_is_edited_in_vim() {
-    let world = CliEnv::new();
-    let file = world.path().join("note.txt");
-    let mut vim = PtyUser::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
+    let cli = CliEnv::new();
+    let file = cli.path().join("note.txt");
+    let mut vim = PtyUser::new(&cli, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
     vim.wait_text("note.txt");
     assert!(vim.view().alternate);
     assert!(!vim.has_original_settings());
@@ -42,8 +42,8 @@ fn a_file_is_edited_in_vim() {
 
 #[test]
 fn exit_codes_pass_and_output_is_as_printed() {
-    let world = CliEnv::new();
-    let mut shell = PtyUser::new(&world, &["run", "-t", "sh", "-c", "tty; stty size; exit 7"]);
+    let cli = CliEnv::new();
+    let mut shell = PtyUser::new(&cli, &["run", "-t", "sh", "-c", "tty; stty size; exit 7"]);
     assert_eq!(shell.end(), 7);
     let text = shell.text();
     assert!(
@@ -51,7 +51,7 @@ fn exit_codes_pass_and_output_is_as_printed() {
         "{text}"
     );
     // Without a local terminal the session has one all the same, and the output is verbatim.
-    let plain = world.ostler(&[
+    let plain = cli.ostler(&[
         "run",
         "-t",
         "sh",
@@ -67,8 +67,8 @@ fn exit_codes_pass_and_output_is_as_printed() {
 
 #[test]
 fn leaving_and_coming_back_shows_the_same() {
-    let world = CliEnv::new();
-    let mut first = sit(&world);
+    let cli = CliEnv::new();
+    let mut first = sit(&cli);
     first.type_in("echo one; echo two\r");
     first.wait_until(|text| text.contains("\ntwo\n"));
     first.type_in(DETACH);
@@ -78,38 +78,38 @@ fn leaving_and_coming_back_shows_the_same() {
         "{}",
         first.text()
     );
-    let id = world.find_execution("bash");
-    let seen = screen(&world, &id);
+    let id = cli.find_execution("bash");
+    let seen = screen(&cli, &id);
 
-    let mut second = PtyUser::new(&world, &["attach", &id]);
+    let mut second = PtyUser::new(&cli, &["attach", &id]);
     second.wait_until(|text| text == seen);
     second.type_in("echo $((6*7))\r");
     second.wait_until(|text| text.contains("\n42\n"));
-    assert_eq!(second.text(), screen(&world, &id));
+    assert_eq!(second.text(), screen(&cli, &id));
     second.type_in("exit 5\r");
     assert_eq!(second.end(), 5);
 }
 
 #[test]
 fn the_size_of_the_window_is_that_of_the_session_while_one_types() {
-    let world = CliEnv::new();
-    let mut sitting = sit(&world);
-    sitting.resize(TermSize {
+    let cli = CliEnv::new();
+    let mut terminal = sit(&cli);
+    terminal.resize(TermSize {
         cols: 100,
         rows: 30,
     });
     // The signal must have arrived before the shell is queried.
-    let id = world.find_execution("bash");
+    let id = cli.find_execution("bash");
     let sized = |cols: u16| {
         let id = id.clone();
-        let world = &world;
-        move || world.json(&["screen", &id, "--json"])["size"]["cols"] == cols
+        let cli = &cli;
+        move || cli.json(&["screen", &id, "--json"])["size"]["cols"] == cols
     };
     until(sized(100));
-    sitting.type_in("stty size\r");
-    sitting.wait_text("30 100");
-    sitting.type_in(DETACH);
-    assert_eq!(sitting.end(), 0);
+    terminal.type_in("stty size\r");
+    terminal.wait_text("30 100");
+    terminal.type_in(DETACH);
+    assert_eq!(terminal.end(), 0);
 
     // The former size is restored, and a wider client changes it for as long as it is attached.
     until(sized(80));
@@ -117,12 +117,12 @@ fn the_size_of_the_window_is_that_of_the_session_while_one_types() {
         cols: 132,
         rows: 40,
     };
-    let mut guest = PtyUser::with_size(&world, &["attach", &id], wide);
+    let mut wide_client = PtyUser::with_size(&cli, &["attach", &id], wide);
     until(sized(132));
-    guest.type_in("stty size\r");
-    guest.wait_text("40 132");
-    guest.type_in(DETACH);
-    assert_eq!(guest.end(), 0);
+    wide_client.type_in("stty size\r");
+    wide_client.wait_text("40 132");
+    wide_client.type_in(DETACH);
+    assert_eq!(wide_client.end(), 0);
     until(sized(80));
 }
 
@@ -133,13 +133,13 @@ fn until(is_so: impl Fn() -> bool) {
 
 #[test]
 fn a_daemon_that_is_killed_is_not_noticed_in_vim() {
-    let world = CliEnv::new();
-    let file = world.path().join("note.txt");
-    let mut vim = PtyUser::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
+    let cli = CliEnv::new();
+    let file = cli.path().join("note.txt");
+    let mut vim = PtyUser::new(&cli, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
     vim.wait_text("note.txt");
     vim.type_in("ibefore ");
     vim.wait_text("before");
-    world.kill_daemon();
+    cli.kill_daemon();
     vim.type_in("after");
     vim.wait_text("before after");
     vim.type_in("\x1b:wq\r");
@@ -149,14 +149,14 @@ fn a_daemon_that_is_killed_is_not_noticed_in_vim() {
 
 #[test]
 fn one_types_and_others_watch_until_they_take_over() {
-    let world = CliEnv::new();
-    let mut first = sit(&world);
-    let id = world.find_execution("bash");
-    let mut second = PtyUser::new(&world, &["attach", &id]);
+    let cli = CliEnv::new();
+    let mut first = sit(&cli);
+    let id = cli.find_execution("bash");
+    let mut second = PtyUser::new(&cli, &["attach", &id]);
     second.wait_text("types; ctrl-\\ t takes over");
     second.type_in("echo no\r");
     second.wait_text("you only watch");
-    let refused = world.ostler(&["send", &id, "echo neither"]);
+    let refused = cli.ostler(&["send", &id, "echo neither"]);
     assert_eq!(refused.code, 71, "{refused:?}");
     assert!(refused.err.contains("types in"), "{}", refused.err);
 
@@ -172,7 +172,7 @@ fn one_types_and_others_watch_until_they_take_over() {
     first.type_in("echo first $((2+2))\r");
     second.wait_text("first 4");
 
-    let mut watcher = PtyUser::new(&world, &["attach", "--watch", &id]);
+    let mut watcher = PtyUser::new(&cli, &["attach", "--watch", &id]);
     watcher.wait_text("first 4");
     watcher.type_in("x");
     watcher.wait_text("you only watch");
@@ -180,7 +180,7 @@ fn one_types_and_others_watch_until_they_take_over() {
     watcher.wait_text("d detach");
     watcher.type_in(DETACH);
     assert_eq!(watcher.end(), 0);
-    let mut taker = PtyUser::new(&world, &["attach", "--take-over", &id]);
+    let mut taker = PtyUser::new(&cli, &["attach", "--take-over", &id]);
     first.wait_text("types now");
     taker.type_in("exit 3\r");
     assert_eq!((taker.end(), first.end(), second.end()), (3, 3, 3));
@@ -188,19 +188,19 @@ fn one_types_and_others_watch_until_they_take_over() {
 
 #[test]
 fn what_is_typed_right_after_taking_over_is_typed() {
-    let world = CliEnv::new();
-    let mut first = sit(&world);
-    let id = world.find_execution("bash");
+    let cli = CliEnv::new();
+    let mut first = sit(&cli);
+    let id = cli.find_execution("bash");
     let mut others: Vec<PtyUser> = (0..2)
-        .map(|_| PtyUser::new(&world, &["attach", &id]))
+        .map(|_| PtyUser::new(&cli, &["attach", &id]))
         .collect();
     for other in &mut others {
         other.wait_text("types; ctrl-\\ t takes over");
     }
     for round in 0..12 {
         others[round % 2].type_in(&format!("\x1cttrue round{round}\r"));
-        for sitting in &mut others {
-            sitting.wait_text(&format!("true round{round}\n"));
+        for terminal in &mut others {
+            terminal.wait_text(&format!("true round{round}\n"));
         }
     }
     // Also by a client that detaches at once.
@@ -211,38 +211,38 @@ fn what_is_typed_right_after_taking_over_is_typed() {
 
 #[test]
 fn signals_leave_the_terminal_as_it_was_and_the_session_running() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     for (signal, number) in [(Signal::TERM, 15), (Signal::HUP, 1), (Signal::INT, 2)] {
-        let mut sitting = sit(&world);
-        assert!(!sitting.has_original_settings());
-        sitting.send(signal);
-        assert_eq!(sitting.end(), 128 + number);
+        let mut terminal = sit(&cli);
+        assert!(!terminal.has_original_settings());
+        terminal.send(signal);
+        assert_eq!(terminal.end(), 128 + number);
     }
-    assert_eq!(world.json(&["ps", "--json"]).as_array().unwrap().len(), 3);
+    assert_eq!(cli.json(&["ps", "--json"]).as_array().unwrap().len(), 3);
 }
 
 #[test]
 fn being_stopped_gives_the_terminal_back_for_a_while() {
-    let world = CliEnv::new();
-    let mut sitting = sit(&world);
-    sitting.type_in("echo mar''ked\r");
-    sitting.wait_text("marked");
-    sitting.type_in("\x1cz");
-    wait_process_stopped(sitting.pid());
-    sitting.drain();
-    assert!(sitting.has_original_settings());
-    let id = world.find_execution("bash");
-    world.stdout_of(&["send", &id, "echo mean''while"]);
-    sitting.send(Signal::CONT);
-    sitting.wait_text("\nmeanwhile\n");
-    sitting.type_in("exit 4\r");
-    assert_eq!(sitting.end(), 4);
+    let cli = CliEnv::new();
+    let mut terminal = sit(&cli);
+    terminal.type_in("echo mar''ked\r");
+    terminal.wait_text("marked");
+    terminal.type_in("\x1cz");
+    wait_process_stopped(terminal.pid());
+    terminal.drain();
+    assert!(terminal.has_original_settings());
+    let id = cli.find_execution("bash");
+    cli.stdout_of(&["send", &id, "echo mean''while"]);
+    terminal.send(Signal::CONT);
+    terminal.wait_text("\nmeanwhile\n");
+    terminal.type_in("exit 4\r");
+    assert_eq!(terminal.end(), 4);
 }
 
 #[test]
 fn pipes_are_typed_in_and_printed() {
-    let world = CliEnv::new();
-    let mut cat = LineChild::start(world.command(&["run", "-t", "cat"]));
+    let cli = CliEnv::new();
+    let mut cat = LineChild::start(cli.command(&["run", "-t", "cat"]));
     cat.stdin.as_mut().unwrap().write_all(b"one\n").unwrap();
     assert_eq!(
         (cat.next().as_str(), cat.next().as_str()),
@@ -250,14 +250,14 @@ fn pipes_are_typed_in_and_printed() {
     );
     assert_eq!(cat.end(), 0);
 
-    let id = world.stdout_of(&[
+    let id = cli.stdout_of(&[
         "run",
         "-dt",
         "sh",
         "-c",
         "stty -echo; read a; echo got $a; read b",
     ]);
-    let mut command = world.command(&["attach", &id]);
+    let mut command = cli.command(&["attach", &id]);
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -271,14 +271,14 @@ fn pipes_are_typed_in_and_printed() {
 
 #[test]
 fn an_ended_session_shows_its_last_screen_and_its_exit_code() {
-    let world = CliEnv::new();
-    let id = world.stdout_of(&["run", "-dt", "sh", "-c", "echo last words; exit 9"]);
-    assert_eq!(world.ostler(&["wait", &id]).code, 9);
-    assert_eq!(screen(&world, &id), "last words");
-    let mut sitting = PtyUser::new(&world, &["attach", &id]);
-    assert_eq!(sitting.end(), 9);
-    assert_eq!(sitting.text(), "last words");
-    let json = world.json(&["screen", &id, "--json"]);
+    let cli = CliEnv::new();
+    let id = cli.stdout_of(&["run", "-dt", "sh", "-c", "echo last words; exit 9"]);
+    assert_eq!(cli.ostler(&["wait", &id]).code, 9);
+    assert_eq!(screen(&cli, &id), "last words");
+    let mut terminal = PtyUser::new(&cli, &["attach", &id]);
+    assert_eq!(terminal.end(), 9);
+    assert_eq!(terminal.text(), "last words");
+    let json = cli.json(&["screen", &id, "--json"]);
     assert_eq!(
         json["size"],
         serde_json::json!({"cols": SIZE.cols, "rows": SIZE.rows})
@@ -287,18 +287,18 @@ fn an_ended_session_shows_its_last_screen_and_its_exit_code() {
 
 #[test]
 fn keys_text_and_pastes_are_sent() {
-    let world = CliEnv::new();
-    let id = world.stdout_of(&["run", "-dt", "cat", "-A"]);
-    world.stdout_of(&["send", &id, "--no-enter", "a b"]);
-    world.stdout_of(&["send", &id, "--key", "tab", "--key", "enter"]);
-    world.stdout_of(&["send", &id, "--paste", "pasted"]);
-    let mut raw = world.command(&["send", &id, "--raw"]);
+    let cli = CliEnv::new();
+    let id = cli.stdout_of(&["run", "-dt", "cat", "-A"]);
+    cli.stdout_of(&["send", &id, "--no-enter", "a b"]);
+    cli.stdout_of(&["send", &id, "--key", "tab", "--key", "enter"]);
+    cli.stdout_of(&["send", &id, "--paste", "pasted"]);
+    let mut raw = cli.command(&["send", &id, "--raw"]);
     let mut child = raw.stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"r\x01w\n").unwrap();
     assert!(child.wait().unwrap().success());
-    world.stdout_of(&["send", &id, "--key", "ctrl-d"]);
-    assert_eq!(world.ostler(&["wait", &id]).code, 0);
-    let text = screen(&world, &id);
+    cli.stdout_of(&["send", &id, "--key", "ctrl-d"]);
+    assert_eq!(cli.ostler(&["wait", &id]).code, 0);
+    let text = screen(&cli, &id);
     for line in ["a b^I$", "pasted$", "r^Aw$"] {
         assert!(text.contains(line), "{line}: {text}");
     }

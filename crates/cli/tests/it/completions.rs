@@ -13,8 +13,8 @@ fn path() -> String {
 }
 
 /// A shell on a terminal that completes what is typed; none if the shell is not installed.
-fn shell(world: &CliEnv, words: &[&str], begin: &str) -> Option<PtyUser> {
-    if world.ostler(&["run", words[0], "-c", "true"]).code != 0 {
+fn shell(cli: &CliEnv, words: &[&str], begin: &str) -> Option<PtyUser> {
+    if cli.ostler(&["run", words[0], "-c", "true"]).code != 0 {
         return None;
     }
     let path = path();
@@ -22,38 +22,38 @@ fn shell(world: &CliEnv, words: &[&str], begin: &str) -> Option<PtyUser> {
         .into_iter()
         .chain(words.iter().copied())
         .collect();
-    let mut sitting = PtyUser::new(world, &args);
-    sitting.type_in(&format!("{begin}; echo re''ady\r"));
-    sitting.wait_until(|text| text.lines().any(|line| line.trim() == "ready"));
-    Some(sitting)
+    let mut terminal = PtyUser::new(cli, &args);
+    terminal.type_in(&format!("{begin}; echo re''ady\r"));
+    terminal.wait_until(|text| text.lines().any(|line| line.trim() == "ready"));
+    Some(terminal)
 }
 
 /// Completes a unique prefix of an id that is too short to be accepted as one.
 fn completes(words: &[&str], begin: &str) {
-    let world = CliEnv::new();
-    let id = world.stdout_of(&["run", "-d", "sh", "-c", "echo all of it"]);
-    assert_eq!(world.ostler(&["wait", &id]).code, 0);
-    let Some(mut sitting) = shell(&world, words, begin) else {
+    let cli = CliEnv::new();
+    let id = cli.stdout_of(&["run", "-d", "sh", "-c", "echo all of it"]);
+    assert_eq!(cli.ostler(&["wait", &id]).code, 0);
+    let Some(mut terminal) = shell(&cli, words, begin) else {
         return;
     };
-    let ids = world.stdout_of(&["ps", "-aq"]);
+    let ids = cli.stdout_of(&["ps", "-aq"]);
     let only = |chars: usize| {
         let begins = |other: &&str| other.starts_with(&id[..chars]);
         ids.lines().filter(begins).count() == 1
     };
     let chars = (1..=8).find(|chars| only(*chars)).unwrap();
-    sitting.type_in(&format!("ostler logs --no-time {}\t", &id[..chars]));
-    sitting.wait_text(&format!("ostler logs --no-time {id}"));
-    sitting.type_in("\r");
-    sitting.wait_until(|text| text.lines().any(|line| line.trim() == "all of it"));
-    sitting.type_in("ostler info @la\t");
-    sitting.wait_text("ostler info @last");
-    sitting.type_in("\x15");
+    terminal.type_in(&format!("ostler logs --no-time {}\t", &id[..chars]));
+    terminal.wait_text(&format!("ostler logs --no-time {id}"));
+    terminal.type_in("\r");
+    terminal.wait_until(|text| text.lines().any(|line| line.trim() == "all of it"));
+    terminal.type_in("ostler info @la\t");
+    terminal.wait_text("ostler info @last");
+    terminal.type_in("\x15");
     // Verbs are completed as before.
-    sitting.type_in("ostler comple\t");
-    sitting.wait_text("ostler completions");
-    sitting.type_in("\x15exit\r");
-    sitting.end();
+    terminal.type_in("ostler comple\t");
+    terminal.wait_text("ostler completions");
+    terminal.type_in("\x15exit\r");
+    terminal.end();
 }
 
 #[test]
@@ -78,13 +78,13 @@ fn fish_completes_ids() {
 
 #[test]
 fn words_are_offered_with_what_they_are_and_no_daemon_is_started() {
-    let world = CliEnv::new();
-    let offered = |words: &[&str]| world.stdout_of(&[&["__complete", "--"], words].concat());
+    let cli = CliEnv::new();
+    let offered = |words: &[&str]| cli.stdout_of(&[&["__complete", "--"], words].concat());
     assert_eq!(offered(&["logs", ""]), "");
-    assert!(world.daemon().is_none());
-    let id = world.background("exec sleep 300");
-    let ended = world.stdout_of(&["run", "-d", "true"]);
-    world.ostler(&["wait", &ended]);
+    assert!(cli.daemon().is_none());
+    let id = cli.background("exec sleep 300");
+    let ended = cli.stdout_of(&["run", "-d", "true"]);
+    cli.ostler(&["wait", &ended]);
     assert_eq!(
         offered(&["stop", ""]),
         format!("{id}\tsh -c 'exec sleep 300'")
@@ -102,7 +102,7 @@ fn words_are_offered_with_what_they_are_and_no_daemon_is_started() {
     ] {
         assert_eq!(offered(none), "", "{none:?}");
     }
-    world.stdout_of(&["service", "start", "--name", "nameless", "sleep", "300"]);
+    cli.stdout_of(&["service", "start", "--name", "nameless", "sleep", "300"]);
     assert!(offered(&["service", "stop", "na"]).starts_with("nameless\t"));
     assert_eq!(offered(&["service", "stop", "x"]), "");
 }

@@ -2,15 +2,15 @@ use crate::test_env::{CliEnv, to_output};
 
 #[test]
 fn explain_shows_each_value_and_where_it_came_from() {
-    let world = CliEnv::new();
-    let directory = world.path().join("config/ostler");
+    let cli = CliEnv::new();
+    let directory = cli.path().join("config/ostler");
     std::fs::create_dir_all(&directory).unwrap();
     let file = "default_encoding = \"gbk\"\n\n[retention]\npty_seconds = \"forever\"\n";
     std::fs::write(directory.join("config.toml"), file).unwrap();
-    let mut command = world.command(&["--set", "stop.grace_ms=100", "config", "explain"]);
+    let mut command = cli.command(&["--set", "stop.grace_ms=100", "config", "explain"]);
     command.env("ALLOWED_COMMANDS", "ls,git");
     let shown = to_output(command.output().unwrap());
-    let here = world.path().display().to_string();
+    let here = cli.path().display().to_string();
     let shown: Vec<String> = shown
         .out
         .replace(&here, "~")
@@ -29,13 +29,13 @@ fn explain_shows_each_value_and_where_it_came_from() {
 
 #[test]
 fn explain_gives_json_and_single_keys() {
-    let world = CliEnv::new();
-    let all = world.json(&["config", "explain", "--json"]);
+    let cli = CliEnv::new();
+    let all = cli.json(&["config", "explain", "--json"]);
     assert_eq!(all.as_array().unwrap().len(), 53);
-    let one = world.json(&["config", "explain", "--json", "stop.grace_ms"]);
+    let one = cli.json(&["config", "explain", "--json", "stop.grace_ms"]);
     assert_eq!(one[0]["value"], 5_000);
     assert_eq!(one[0]["source"], "default");
-    let slip = world.ostler(&["config", "explain", "stop.grace"]);
+    let slip = cli.ostler(&["config", "explain", "stop.grace"]);
     assert_eq!(slip.code, 64);
     assert!(
         slip.err.contains("did you mean stop.grace_ms?"),
@@ -46,9 +46,9 @@ fn explain_gives_json_and_single_keys() {
 
 #[test]
 fn a_bad_value_stops_the_start() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     for verb in [&["serve"][..], &["mcp"], &["ps"], &["run", "true"]] {
-        let mut command = world.command(verb);
+        let mut command = cli.command(verb);
         command.env("PROCESS_RETENTION_SECONDS", "soon");
         let ran = to_output(command.output().unwrap());
         assert_eq!(ran.code, 78, "{verb:?}");
@@ -68,62 +68,54 @@ fn a_bad_value_stops_the_start() {
             ran.err
         );
     }
-    assert!(!world.state().exists());
+    assert!(!cli.state().exists());
 }
 
 #[test]
 fn a_state_directory_that_cannot_be_used_is_told() {
-    let world = CliEnv::new();
-    std::fs::write(world.path().join("file"), "").unwrap();
-    let ran = world.ostler(&["--state-dir", "file/x", "ps"]);
+    let cli = CliEnv::new();
+    std::fs::write(cli.path().join("file"), "").unwrap();
+    let ran = cli.ostler(&["--state-dir", "file/x", "ps"]);
     assert_eq!(ran.code, 74, "{ran:?}");
     assert!(ran.err.contains("file/x cannot be used"), "{}", ran.err);
 }
 
 #[test]
 fn completions_are_scripts() {
-    let world = CliEnv::new();
-    let script = world.stdout_of(&["completions", "bash"]);
+    let cli = CliEnv::new();
+    let script = cli.stdout_of(&["completions", "bash"]);
     let checked = std::process::Command::new("bash")
         .args(["-n", "-c", &script])
         .status()
         .unwrap();
     assert!(checked.success());
     for shell in ["zsh", "fish"] {
-        assert!(world.stdout_of(&["completions", shell]).contains("ostler"));
+        assert!(cli.stdout_of(&["completions", shell]).contains("ostler"));
     }
 }
 
 #[test]
 fn version_and_help_start_nothing() {
-    let world = CliEnv::new();
-    assert!(
-        world
-            .stdout_of(&["version"])
-            .ends_with("daemon not running")
-    );
-    let help = world.stdout_of(&["--help"]);
+    let cli = CliEnv::new();
+    assert!(cli.stdout_of(&["version"]).ends_with("daemon not running"));
+    let help = cli.stdout_of(&["--help"]);
     assert!(
         help.contains("Exit codes:") && help.contains("127"),
         "{help}"
     );
-    assert!(!world.state().exists());
+    assert!(!cli.state().exists());
 }
 
 #[test]
 fn a_relative_file_means_the_same_to_the_daemon_it_starts() {
-    let world = CliEnv::new();
-    std::fs::write(
-        world.path().join("here.toml"),
-        "default_encoding = \"gbk\"\n",
-    )
-    .unwrap();
+    let cli = CliEnv::new();
+    std::fs::write(cli.path().join("here.toml"), "default_encoding = \"gbk\"\n").unwrap();
     let script = ["run", "printf", r"\304\343"];
     let mut words = vec!["--config", "here.toml"];
     words.extend(script);
-    let shown = to_output(world.command(&words).output().unwrap());
+    let shown = to_output(cli.command(&words).output().unwrap());
     assert_eq!(shown.code, 0, "{}", shown.err);
-    let id = world.stdout_of(&["ps", "-aq"]);
-    let shown = world.stdout_of(&["logs", "--no-time", id.trim()]);
+    let id = cli.stdout_of(&["ps", "-aq"]);
+    let shown = cli.stdout_of(&["logs", "--no-time", id.trim()]);
     assert_eq!(shown.trim(), "你");
 }

@@ -6,17 +6,17 @@ use crate::test_env::CliEnv;
 type Case<'a> = (&'a [&'a str], i32, &'a str);
 
 /// How the result of a case differs from the expected one.
-fn misses(world: &CliEnv, (args, code, told): &Case<'_>) -> Option<String> {
-    let ran = world.ostler(args);
-    let good = ran.code == *code && ran.err.contains(told) && ran.out.is_empty();
+fn mismatch(cli: &CliEnv, (args, code, message): &Case<'_>) -> Option<String> {
+    let ran = cli.ostler(args);
+    let good = ran.code == *code && ran.err.contains(message) && ran.out.is_empty();
     let shown = args.iter().map(|arg| arg.chars().take(40).collect());
     let shown: Vec<String> = shown.collect();
-    (!good).then(|| format!("{shown:?}: wanted {code} and '{told}': {ran:?}"))
+    (!good).then(|| format!("{shown:?}: wanted {code} and '{message}': {ran:?}"))
 }
 
 #[test]
 fn bad_wishes_for_walls_are_told_with_what_is_allowed() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let cases: &[Case<'_>] = &[
         (&["run", "--network", "a.org", "true"], 64, "high"),
         (
@@ -33,16 +33,16 @@ fn bad_wishes_for_walls_are_told_with_what_is_allowed() {
         (&["run", "--cpus", "0", "true"], 64, "0.5"),
         (&["run", "--secret", "1X", "true"], 64, "1X"),
     ];
-    let missed: Vec<String> = cases.iter().filter_map(|it| misses(&world, it)).collect();
+    let missed: Vec<String> = cases.iter().filter_map(|it| mismatch(&cli, it)).collect();
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
 #[test]
 fn bad_input_is_told_with_code_and_exit() {
-    let world = CliEnv::new();
-    let id = world.stdout_of(&["run", "-d", "true"]);
-    world.stdout_of(&["wait", &id]);
-    std::fs::write(world.path().join("file"), "").unwrap();
+    let cli = CliEnv::new();
+    let id = cli.stdout_of(&["run", "-d", "true"]);
+    cli.stdout_of(&["wait", &id]);
+    std::fs::write(cli.path().join("file"), "").unwrap();
     let cases: &[Case<'_>] = &[
         (&["run"], 64, "COMMAND"),
         (&["run", ""], 64, "value_error"),
@@ -97,17 +97,17 @@ fn bad_input_is_told_with_code_and_exit() {
     ];
     let wrong: Vec<String> = cases
         .iter()
-        .filter_map(|case| misses(&world, case))
+        .filter_map(|case| mismatch(&cli, case))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(world.stdout_of(&["ps", "-aq"]), id);
+    assert_eq!(cli.stdout_of(&["ps", "-aq"]), id);
 }
 
 #[test]
 fn bad_input_of_terminals_is_told_with_code_and_exit() {
-    let world = CliEnv::new();
-    let id = world.stdout_of(&["run", "-d", "true"]);
-    world.stdout_of(&["wait", &id]);
+    let cli = CliEnv::new();
+    let id = cli.stdout_of(&["run", "-d", "true"]);
+    cli.stdout_of(&["wait", &id]);
     let cases: &[Case<'_>] = &[
         (&["attach"], 64, "ID"),
         (&["attach", "nonsense"], 66, "session_not_found"),
@@ -141,19 +141,19 @@ fn bad_input_of_terminals_is_told_with_code_and_exit() {
     ];
     let wrong: Vec<String> = cases
         .iter()
-        .filter_map(|case| misses(&world, case))
+        .filter_map(|case| mismatch(&cli, case))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(world.stdout_of(&["ps", "-aq"]), id);
+    assert_eq!(cli.stdout_of(&["ps", "-aq"]), id);
 }
 
 #[test]
 fn names_that_are_no_text_pass() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let odd = OsStr::from_bytes(b"odd-\xff-name");
-    std::fs::create_dir(world.path().join(odd)).unwrap();
+    std::fs::create_dir(cli.path().join(odd)).unwrap();
     let args = [
         OsStr::new("run"),
         OsStr::new("--cwd"),
@@ -162,16 +162,16 @@ fn names_that_are_no_text_pass() {
         OsStr::new("%s"),
         odd,
     ];
-    let output = world.command(&args).output().unwrap();
+    let output = cli.command(&args).output().unwrap();
     assert_eq!(output.stdout, b"odd-\xff-name", "{output:?}");
 }
 
 #[test]
 fn a_pipe_that_closes_ends_us_quietly() {
-    let world = CliEnv::new();
-    let id = world.background("seq 200000");
-    world.stdout_of(&["wait", &id]);
-    let mut command = world.command(&["logs", &id]);
+    let cli = CliEnv::new();
+    let id = cli.background("seq 200000");
+    cli.stdout_of(&["wait", &id]);
+    let mut command = cli.command(&["logs", &id]);
     command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());

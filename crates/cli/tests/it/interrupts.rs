@@ -23,23 +23,23 @@ fn pass(millis: u64) {
 /// of
 /// the lock file is its pid; any other content fails the test, which would otherwise kill nothing
 /// and pass.
-fn serving(world: &CliEnv) -> Option<PidHandle> {
-    let lock = world.path().join("run/ostler/serve.lock");
+fn serving(cli: &CliEnv) -> Option<PidHandle> {
+    let lock = cli.path().join("run/ostler/serve.lock");
     let text = std::fs::read_to_string(lock).ok()?;
     let pid: u64 = text.lines().next()?.parse().unwrap();
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     (name.trim() == "ostler-daemon").then(|| PidHandle::open(pid))
 }
 
-fn end_daemon(world: &CliEnv) {
-    if let Some(daemon) = serving(world) {
+fn end_daemon(cli: &CliEnv) {
+    if let Some(daemon) = serving(cli) {
         daemon.send(Signal::KILL);
         daemon.wait();
     }
 }
 
 /// Kills every daemon some time after its start, while `work` is done.
-fn under_killing<T>(world: &CliEnv, millis: &[u64], work: impl FnOnce() -> T) -> (T, usize) {
+fn under_killing<T>(cli: &CliEnv, millis: &[u64], work: impl FnOnce() -> T) -> (T, usize) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let killing = scope.spawn(|| {
@@ -49,7 +49,7 @@ fn under_killing<T>(world: &CliEnv, millis: &[u64], work: impl FnOnce() -> T) ->
                     return killed;
                 }
                 pass(*wait);
-                if let Some(daemon) = serving(world) {
+                if let Some(daemon) = serving(cli) {
                     daemon.send(Signal::KILL);
                     daemon.wait();
                     killed += 1;
@@ -65,12 +65,12 @@ fn under_killing<T>(world: &CliEnv, millis: &[u64], work: impl FnOnce() -> T) ->
 
 #[test]
 fn whoever_starts_the_daemon_may_be_ended_at_any_moment() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let signals = [Signal::INT, Signal::TERM, Signal::KILL, Signal::HUP];
     for millis in (0..=100_u64).step_by(2) {
-        end_daemon(&world);
+        end_daemon(&cli);
         let verb: &[&str] = [&["ps"][..], &["run", "true"]][usize::from(millis % 4 == 0)];
-        let mut first = world.command(verb);
+        let mut first = cli.command(verb);
         first
             .process_group(0)
             .stdout(Stdio::null())
@@ -86,7 +86,7 @@ fn whoever_starts_the_daemon_may_be_ended_at_any_moment() {
             PidHandle::open(first.id().into()).send(signal);
         }
         let begin = Instant::now();
-        let second = world.ostler(&["ps", "-q"]);
+        let second = cli.ostler(&["ps", "-q"]);
         let took = begin.elapsed();
         assert_eq!(second.code, 0, "{signal:?} after {millis} ms: {second:?}");
         assert!(
@@ -99,15 +99,15 @@ fn whoever_starts_the_daemon_may_be_ended_at_any_moment() {
 
 #[test]
 fn a_stopped_starter_keeps_nobody_waiting() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     for millis in [0, 5, 10, 20, 40, 80] {
-        end_daemon(&world);
-        let mut first = world.command(&["ps", "-q"]);
+        end_daemon(&cli);
+        let mut first = cli.command(&["ps", "-q"]);
         let mut first = first.stdout(Stdio::null()).spawn().unwrap();
         pass(millis);
         let process = PidHandle::open(first.id().into());
         process.send(Signal::STOP);
-        let second = world.ostler(&["ps", "-q"]);
+        let second = cli.ostler(&["ps", "-q"]);
         assert_eq!(second.code, 0, "after {millis} ms: {second:?}");
         process.send(Signal::CONT);
         assert!(first.wait().unwrap().success());
@@ -116,10 +116,10 @@ fn a_stopped_starter_keeps_nobody_waiting() {
 
 #[test]
 fn a_daemon_that_is_about_to_end_is_waited_for() {
-    let world = CliEnv::new();
-    std::fs::create_dir_all(world.path().join("run/ostler")).unwrap();
+    let cli = CliEnv::new();
+    std::fs::create_dir_all(cli.path().join("run/ostler")).unwrap();
     // A process that holds the daemons' lock and never serves.
-    let lock = world.path().join("run/ostler/serve.lock");
+    let lock = cli.path().join("run/ostler/serve.lock");
     let mut holder = Command::new("flock");
     let script = format!("echo $$ > {0}; exec sleep 1", lock.display());
     let mut holder = holder
@@ -136,7 +136,7 @@ fn a_daemon_that_is_about_to_end_is_waited_for() {
         pass(1);
     }
     // It exits, and the waiting client continues at once.
-    let second = world.ostler(&["ps", "-q"]);
+    let second = cli.ostler(&["ps", "-q"]);
     assert_eq!(second.code, 0, "{second:?}");
     assert!(waits.elapsed() < Duration::from_secs(20));
     holder.wait().unwrap();
@@ -144,25 +144,25 @@ fn a_daemon_that_is_about_to_end_is_waited_for() {
 
 #[test]
 fn a_start_is_carried_out_once_however_many_daemons_die() {
-    let world = CliEnv::new();
-    let marks = world.path().join("marks");
+    let cli = CliEnv::new();
+    let marks = cli.path().join("marks");
     let script = format!("echo $0 >> {}", marks.display());
     let work = || -> Vec<String> {
         let start = |n: usize| {
-            let ran = world.ostler(&["run", "-d", "sh", "-c", &script, &n.to_string()]);
+            let ran = cli.ostler(&["run", "-d", "sh", "-c", &script, &n.to_string()]);
             assert_eq!(ran.code, 0, "{ran:?}");
             assert_eq!(ran.out.lines().count(), 1, "{ran:?}");
             ran.out.trim().to_owned()
         };
         (0..25).map(start).collect()
     };
-    let (ids, killed) = under_killing(&world, &[15, 60, 30, 110, 80, 45], work);
+    let (ids, killed) = under_killing(&cli, &[15, 60, 30, 110, 80, 45], work);
     assert!(killed > 3, "{killed} daemons were killed");
     for id in &ids {
-        let waited = world.ostler(&["wait", id]);
+        let waited = cli.ostler(&["wait", id]);
         assert!([0, 125].contains(&waited.code), "{id}: {waited:?}");
     }
-    let all = world.stdout_of(&["ps", "-aq"]);
+    let all = cli.stdout_of(&["ps", "-aq"]);
     assert_eq!(all.lines().count(), ids.len(), "{killed} killed: {all}");
     let mut marks: Vec<String> = std::fs::read_to_string(marks)
         .unwrap()
@@ -177,16 +177,13 @@ fn a_start_is_carried_out_once_however_many_daemons_die() {
 
 #[test]
 fn a_run_goes_on_however_many_daemons_die() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let script = "i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo line $i; sleep 0.03; done; exit 7";
     let work = || {
-        let followed = world
-            .command(&["run", "sh", "-c", script])
-            .output()
-            .unwrap();
+        let followed = cli.command(&["run", "sh", "-c", script]).output().unwrap();
         to_output(followed)
     };
-    let (run, killed) = under_killing(&world, &[50, 200, 400, 120], work);
+    let (run, killed) = under_killing(&cli, &[50, 200, 400, 120], work);
     let expected: String = (1..=150).map(|n| format!("line {n}\n")).collect();
     assert_eq!(
         (run.code, run.out),
@@ -201,9 +198,9 @@ const STUBBORN: &str = "trap '' INT TERM; echo ready; while :; do sleep 1; done"
 
 #[test]
 fn the_third_interrupt_kills_what_is_stubborn() {
-    let world = CliEnv::new();
-    let mut command = world.command(&["run", "sh", "-c", STUBBORN]);
-    command.stderr(std::fs::File::create(world.path().join("err")).unwrap());
+    let cli = CliEnv::new();
+    let mut command = cli.command(&["run", "sh", "-c", STUBBORN]);
+    command.stderr(std::fs::File::create(cli.path().join("err")).unwrap());
     let mut run = LineChild::start(command);
     assert_eq!(run.next(), "ready");
     for _ in 0..3 {
@@ -213,19 +210,19 @@ fn the_third_interrupt_kills_what_is_stubborn() {
     let begin = Instant::now();
     assert_eq!(run.end(), 137);
     assert!(begin.elapsed() < Duration::from_secs(8));
-    let told = std::fs::read_to_string(world.path().join("err")).unwrap();
+    let stderr = std::fs::read_to_string(cli.path().join("err")).unwrap();
     assert!(
-        told.contains("stopping") && told.contains("killing"),
-        "{told}"
+        stderr.contains("stopping") && stderr.contains("killing"),
+        "{stderr}"
     );
-    assert_eq!(world.stdout_of(&["ps", "-q"]), "");
+    assert_eq!(cli.stdout_of(&["ps", "-q"]), "");
 }
 
 #[test]
 fn the_second_interrupt_asks_it_to_end() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let script = "trap '' INT; trap 'exit 9' TERM; echo ready; while :; do sleep 0.1; done";
-    let mut run = LineChild::start(world.command(&["run", "sh", "-c", script]));
+    let mut run = LineChild::start(cli.command(&["run", "sh", "-c", script]));
     assert_eq!(run.next(), "ready");
     for _ in 0..2 {
         run.send(Signal::INT);
@@ -237,12 +234,12 @@ fn the_second_interrupt_asks_it_to_end() {
 
 #[test]
 fn the_third_interrupt_returns_also_when_no_daemon_answers() {
-    let world = CliEnv::new();
-    let mut command = world.command(&["run", "sh", "-c", STUBBORN]);
-    command.stderr(std::fs::File::create(world.path().join("err")).unwrap());
+    let cli = CliEnv::new();
+    let mut command = cli.command(&["run", "sh", "-c", STUBBORN]);
+    command.stderr(std::fs::File::create(cli.path().join("err")).unwrap());
     let mut run = LineChild::start(command);
     assert_eq!(run.next(), "ready");
-    let daemon = serving(&world).unwrap();
+    let daemon = serving(&cli).unwrap();
     daemon.send(Signal::STOP);
     wait_process_stopped(daemon.pid);
     for _ in 0..3 {
@@ -251,47 +248,47 @@ fn the_third_interrupt_returns_also_when_no_daemon_answers() {
     }
     assert_eq!(run.end(), 130);
     daemon.send(Signal::CONT);
-    let told = std::fs::read_to_string(world.path().join("err")).unwrap();
-    let id = world.find_execution("ready");
+    let stderr = std::fs::read_to_string(cli.path().join("err")).unwrap();
+    let id = cli.find_execution("ready");
     assert!(
-        told.contains("may still run") && told.contains(&id),
-        "{told}"
+        stderr.contains("may still run") && stderr.contains(&id),
+        "{stderr}"
     );
 }
 
 #[test]
 fn an_interrupt_while_the_command_is_started_leaves_at_once() {
-    let world = CliEnv::new();
-    world.stdout_of(&["ps", "-q"]);
-    let daemon = serving(&world).unwrap();
+    let cli = CliEnv::new();
+    cli.stdout_of(&["ps", "-q"]);
+    let daemon = serving(&cli).unwrap();
     daemon.send(Signal::STOP);
     wait_process_stopped(daemon.pid);
-    let mut run = LineChild::start(world.command(&["run", "sh", "-c", "echo ready; sleep 300"]));
+    let mut run = LineChild::start(cli.command(&["run", "sh", "-c", "echo ready; sleep 300"]));
     pass(500);
     run.send(Signal::INT);
     assert_eq!(run.end(), 130);
     daemon.send(Signal::CONT);
     // No client waits for it: it is cancelled, or was never started.
     let begin = Instant::now();
-    while !world.stdout_of(&["ps", "-q"]).is_empty() {
+    while !cli.stdout_of(&["ps", "-q"]).is_empty() {
         assert!(begin.elapsed() < Duration::from_secs(20), "it runs on");
     }
 }
 
 #[test]
 fn what_was_shown_is_not_shown_again_by_the_next_daemon() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let script = "echo first; read x; echo second; read x; echo third; exit 4";
-    let mut sitting = PtyUser::new(&world, &["run", "-t", "sh", "-c", script]);
-    sitting.wait_text("first");
+    let mut pty = PtyUser::new(&cli, &["run", "-t", "sh", "-c", script]);
+    pty.wait_text("first");
     for (daemon, next) in ["second", "third"].into_iter().enumerate() {
-        end_daemon(&world);
-        sitting.type_in("\r");
-        sitting.wait_text(next);
+        end_daemon(&cli);
+        pty.type_in("\r");
+        pty.wait_text(next);
         assert!(daemon < 2);
     }
-    assert_eq!(sitting.end(), 4);
-    let shown = String::from_utf8_lossy(&sitting.output).into_owned();
+    assert_eq!(pty.end(), 4);
+    let shown = String::from_utf8_lossy(&pty.output).into_owned();
     for word in ["first", "second", "third"] {
         assert_eq!(shown.matches(word).count(), 1, "{word}: {shown:?}");
     }
@@ -299,28 +296,28 @@ fn what_was_shown_is_not_shown_again_by_the_next_daemon() {
 
 #[test]
 fn a_program_that_stops_itself_in_a_terminal_goes_on() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let script = "echo ready; read x; kill -STOP 0; echo went on; read x; exit 3";
-    let mut sitting = PtyUser::new(&world, &["run", "-t", "sh", "-c", script]);
-    sitting.wait_text("ready");
-    sitting.type_in("\r");
-    sitting.wait_text("went on");
-    sitting.type_in("\r");
-    assert_eq!(sitting.end(), 3);
+    let mut pty = PtyUser::new(&cli, &["run", "-t", "sh", "-c", script]);
+    pty.wait_text("ready");
+    pty.type_in("\r");
+    pty.wait_text("went on");
+    pty.type_in("\r");
+    assert_eq!(pty.end(), 3);
 
     // What was requested from outside stays.
-    let id = world.stdout_of(&["run", "-dt", "cat"]);
-    let pid = world.json(&["info", "--json", &id])["os_pid"]
+    let id = cli.stdout_of(&["run", "-dt", "cat"]);
+    let pid = cli.json(&["info", "--json", &id])["os_pid"]
         .as_u64()
         .unwrap();
-    world.stdout_of(&["kill", "--signal", "STOP", &id]);
+    cli.stdout_of(&["kill", "--signal", "STOP", &id]);
     wait_process_stopped(pid);
     pass(200);
     wait_process_stopped(pid);
-    world.stdout_of(&["kill", "--signal", "CONT", &id]);
+    cli.stdout_of(&["kill", "--signal", "CONT", &id]);
 
-    let file = world.path().join("note.txt");
-    let mut vim = PtyUser::new(&world, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
+    let file = cli.path().join("note.txt");
+    let mut vim = PtyUser::new(&cli, &["run", "-t", "vim", "-u", "NONE", "note.txt"]);
     vim.wait_text("note.txt");
     vim.type_in("\x1a");
     vim.type_in("ihello\x1b:wq\r");
@@ -328,8 +325,8 @@ fn a_program_that_stops_itself_in_a_terminal_goes_on() {
     assert_eq!(std::fs::read_to_string(file).unwrap(), "hello\n");
 }
 
-fn piped(world: &CliEnv, args: &[&str], input: &[u8]) -> crate::test_env::CommandOutput {
-    let mut command = world.command(args);
+fn piped(cli: &CliEnv, args: &[&str], input: &[u8]) -> crate::test_env::CommandOutput {
+    let mut command = cli.command(args);
     let piped = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -339,29 +336,29 @@ fn piped(world: &CliEnv, args: &[&str], input: &[u8]) -> crate::test_env::Comman
     to_output(child.wait_with_output().unwrap())
 }
 
-fn logged(world: &CliEnv, id: &str) -> String {
-    world.stdout_of(&["logs", "--no-time", id])
+fn logged(cli: &CliEnv, id: &str) -> String {
+    cli.stdout_of(&["logs", "--no-time", id])
 }
 
 #[test]
 fn the_end_of_piped_input_types_nothing() {
-    let world = CliEnv::new();
-    let id = world.stdout_of(&[
+    let cli = CliEnv::new();
+    let id = cli.stdout_of(&[
         "run",
         "-dt",
         "sh",
         "-c",
         "stty -icanon -echo; exec od -An -c -v -w1",
     ]);
-    let left = piped(&world, &["attach", &id], b"one");
+    let left = piped(&cli, &["attach", &id], b"one");
     assert_eq!(left.code, 0, "{left:?}");
-    let _again = piped(&world, &["attach", &id], b"");
-    let _last = piped(&world, &["attach", &id], b"2");
-    assert_eq!(world.stdout_of(&["ps", "-q"]), id);
-    world.stdout_of(&["send", &id, "--no-enter", "end"]);
+    let _again = piped(&cli, &["attach", &id], b"");
+    let _last = piped(&cli, &["attach", &id], b"2");
+    assert_eq!(cli.stdout_of(&["ps", "-q"]), id);
+    cli.stdout_of(&["send", &id, "--no-enter", "end"]);
     let begin = Instant::now();
     loop {
-        let shown: String = logged(&world, &id).split_whitespace().collect();
+        let shown: String = logged(&cli, &id).split_whitespace().collect();
         if shown == "one2end" {
             break;
         }
@@ -371,12 +368,12 @@ fn the_end_of_piped_input_types_nothing() {
 
 #[test]
 fn every_verb_goes_on_however_many_daemons_die() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let script = "i=0; while [ $i -lt 120 ]; do i=$((i+1)); echo line $i; sleep 0.03; done; exit 5";
-    let id = world.background(script);
-    let terminal = world.stdout_of(&["run", "-dt", "sh", "-c", script]);
+    let id = cli.background(script);
+    let terminal = cli.stdout_of(&["run", "-dt", "sh", "-c", script]);
     let begin = |args: &[&str]| {
-        let mut command = world.command(args);
+        let mut command = cli.command(args);
         let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         piped.spawn().unwrap()
     };
@@ -386,7 +383,7 @@ fn every_verb_goes_on_however_many_daemons_die() {
             begin(&["wait", &id]),
             begin(&["attach", "--watch", &terminal]),
         ];
-        let shells = [(); 3].map(|()| world.stdout_of(&["shell", "bash", "--detach"]));
+        let shells = [(); 3].map(|()| cli.stdout_of(&["shell", "bash", "--detach"]));
         let words = [
             "service",
             "start",
@@ -395,11 +392,11 @@ fn every_verb_goes_on_however_many_daemons_die() {
             "sleeper",
             "sleep 300",
         ];
-        let service = world.ostler(&words);
+        let service = cli.ostler(&words);
         let ended = children.map(|child| to_output(child.wait_with_output().unwrap()));
         (ended, shells, service)
     };
-    let ((ended, shells, service), killed) = under_killing(&world, &[40, 150, 250, 90], work);
+    let ((ended, shells, service), killed) = under_killing(&cli, &[40, 150, 250, 90], work);
     let [logs, wait, attach] = ended;
     assert!(killed > 3, "{killed} daemons were killed");
     let expected: String = (1..=120).map(|n| format!("line {n}\n")).collect();
@@ -408,7 +405,7 @@ fn every_verb_goes_on_however_many_daemons_die() {
     assert_eq!(attach.code, 5, "{attach:?}");
     assert_eq!(attach.out.matches("line 120\r\n").count(), 1, "{attach:?}");
     assert_eq!(service.code, 0, "{service:?}");
-    let running = world.stdout_of(&["ps", "-q"]);
+    let running = cli.stdout_of(&["ps", "-q"]);
     assert_eq!(running.lines().count(), shells.len() + 1, "{running}");
     for shell in &shells {
         assert!(running.contains(shell.as_str()), "{shell}: {running}");

@@ -4,10 +4,10 @@ use crate::test_env::{CliEnv, CommandOutput, to_output};
 
 #[test]
 fn help_is_a_verb_and_slips_are_suggested() {
-    let world = CliEnv::new();
-    let help = world.stdout_of(&["help"]);
+    let cli = CliEnv::new();
+    let help = cli.stdout_of(&["help"]);
     assert!(help.contains("Usage: ostler"), "{help}");
-    let help = world.stdout_of(&["help", "run"]);
+    let help = cli.stdout_of(&["help", "run"]);
     assert!(help.contains("--timeout"), "{help}");
     for (typed, near) in [
         (&["rnu", "true"][..], "'run'"),
@@ -15,7 +15,7 @@ fn help_is_a_verb_and_slips_are_suggested() {
         (&["service", "strat"], "'start'"),
         (&["halp"], "'help'"),
     ] {
-        let refused = world.ostler(typed);
+        let refused = cli.ostler(typed);
         assert_eq!(refused.code, 64, "{refused:?}");
         let tip = refused.err.lines().find(|line| line.contains("tip:"));
         assert!(tip.is_some_and(|tip| tip.contains(near)), "{refused:?}");
@@ -23,7 +23,7 @@ fn help_is_a_verb_and_slips_are_suggested() {
 }
 
 /// The result of each verb that takes an id for this word.
-fn asked(world: &CliEnv, word: &str) -> Vec<CommandOutput> {
+fn run_each(cli: &CliEnv, word: &str) -> Vec<CommandOutput> {
     let verbs: [&[&str]; 10] = [
         &["info"],
         &["logs", "--no-time"],
@@ -36,77 +36,77 @@ fn asked(world: &CliEnv, word: &str) -> Vec<CommandOutput> {
         &["diff"],
         &["rm"],
     ];
-    let ask = |verb: &&[&str]| world.ostler(&[*verb, &[word]].concat());
+    let ask = |verb: &&[&str]| cli.ostler(&[*verb, &[word]].concat());
     verbs.iter().map(ask).collect()
 }
 
 #[test]
 fn the_beginning_of_an_id_is_enough() {
-    let world = CliEnv::new();
-    let id = world.background("echo hello; exec sleep 300");
-    let other = world.stdout_of(&["run", "-d", "true"]);
+    let cli = CliEnv::new();
+    let id = cli.background("echo hello; exec sleep 300");
+    let other = cli.stdout_of(&["run", "-d", "true"]);
     let short = &id[..5];
     assert_ne!(&other[..5], short);
-    assert_eq!(world.stdout_of(&["pause", short]), id);
-    assert_eq!(world.stdout_of(&["resume", &id[..4].to_uppercase()]), id);
-    assert_eq!(world.json(&["info", "--json", short])["id"], id.as_str());
-    let uuid = world.json(&["info", "--json", short])["uuid"].clone();
+    assert_eq!(cli.stdout_of(&["pause", short]), id);
+    assert_eq!(cli.stdout_of(&["resume", &id[..4].to_uppercase()]), id);
+    assert_eq!(cli.json(&["info", "--json", short])["id"], id.as_str());
+    let uuid = cli.json(&["info", "--json", short])["uuid"].clone();
     let uuid = uuid.as_str().unwrap();
-    assert_eq!(world.stdout_of(&["stop", "--force", &uuid[..30]]), id);
-    assert_eq!(world.stdout_of(&["logs", "--no-time", short]), "hello");
-    assert_eq!(world.stdout_of(&["export", "-f", "text", short]), "hello");
-    assert_eq!(world.ostler(&["wait", short]).code, 137);
-    assert_eq!(world.stdout_of(&["rm", short]), id);
+    assert_eq!(cli.stdout_of(&["stop", "--force", &uuid[..30]]), id);
+    assert_eq!(cli.stdout_of(&["logs", "--no-time", short]), "hello");
+    assert_eq!(cli.stdout_of(&["export", "-f", "text", short]), "hello");
+    assert_eq!(cli.ostler(&["wait", short]).code, 137);
+    assert_eq!(cli.stdout_of(&["rm", short]), id);
     // A prefix of no id is unknown, as before, and the error names the allowed forms.
-    for unknown in asked(&world, "zzzz") {
+    for unknown in run_each(&cli, "zzzz") {
         assert_eq!(unknown.code, 66, "{unknown:?}");
         assert!(unknown.err.contains("'zzzz': "), "{unknown:?}");
         assert!(unknown.err.contains("@last"), "{unknown:?}");
     }
     // Three characters are too few for a prefix.
-    assert_eq!(world.ostler(&["info", &other[..3]]).code, 66);
+    assert_eq!(cli.ostler(&["info", &other[..3]]).code, 66);
 }
 
 #[test]
 fn the_beginning_of_several_ids_names_them() {
-    let world = CliEnv::new();
-    let one = world.stdout_of(&["run", "-d", "sleep", "300"]);
-    let two = world.stdout_of(&["run", "-d", "sleep", "301"]);
-    let uuid = world.json(&["info", "--json", &one])["uuid"].clone();
+    let cli = CliEnv::new();
+    let one = cli.stdout_of(&["run", "-d", "sleep", "300"]);
+    let two = cli.stdout_of(&["run", "-d", "sleep", "301"]);
+    let uuid = cli.json(&["info", "--json", &one])["uuid"].clone();
     // UUIDs of version 7 of one day have a common prefix.
     let begin = &uuid.as_str().unwrap()[..4];
-    for refused in asked(&world, begin) {
+    for refused in run_each(&cli, begin) {
         assert_eq!(refused.code, 64, "{refused:?}");
-        for told in [&one, &two, "sleep 301", begin] {
-            assert!(refused.err.contains(told), "{told}: {refused:?}");
+        for part in [&one, &two, "sleep 301", begin] {
+            assert!(refused.err.contains(part), "{part}: {refused:?}");
         }
     }
-    assert_eq!(world.stdout_of(&["ps", "-q"]).lines().count(), 2);
+    assert_eq!(cli.stdout_of(&["ps", "-q"]).lines().count(), 2);
 }
 
 #[test]
 fn last_is_the_newest() {
-    let world = CliEnv::new();
-    for none in asked(&world, "@last") {
+    let cli = CliEnv::new();
+    for none in run_each(&cli, "@last") {
         assert_eq!(none.code, 66, "{none:?}");
     }
-    world.stdout_of(&["run", "sh", "-c", "echo first"]);
-    world.stdout_of(&["run", "sh", "-c", "echo second"]);
-    assert_eq!(world.stdout_of(&["logs", "--no-time", "@last"]), "second");
-    assert_eq!(world.ostler(&["wait", "@last"]).code, 0);
-    for unknown in asked(&world, "@first") {
+    cli.stdout_of(&["run", "sh", "-c", "echo first"]);
+    cli.stdout_of(&["run", "sh", "-c", "echo second"]);
+    assert_eq!(cli.stdout_of(&["logs", "--no-time", "@last"]), "second");
+    assert_eq!(cli.ostler(&["wait", "@last"]).code, 0);
+    for unknown in run_each(&cli, "@first") {
         assert_eq!(unknown.code, 64, "{unknown:?}");
         assert!(unknown.err.contains("@last-service"), "{unknown:?}");
     }
-    assert_eq!(world.ostler(&["info", "@last-service"]).code, 66);
+    assert_eq!(cli.ostler(&["info", "@last-service"]).code, 66);
 }
 
 #[test]
 fn what_a_person_starts_has_their_environment() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let show = |flags: &[&str], set: &[(&str, &str)]| {
         let script = ["sh", "-c", "echo \"[$FLAVOUR]\""];
-        let mut command = world.command(&[&["run"], flags, &script].concat());
+        let mut command = cli.command(&[&["run"], flags, &script].concat());
         command.env("FLAVOUR", "salty").envs(set.iter().copied());
         to_output(command.output().unwrap()).out
     };
@@ -118,6 +118,6 @@ fn what_a_person_starts_has_their_environment() {
         show(&[], &[("OSTLER_ENVIRONMENT_INHERIT", "false")]),
         "[]\n"
     );
-    let help = world.stdout_of(&["run", "--help"]);
+    let help = cli.stdout_of(&["run", "--help"]);
     assert!(help.contains("--clean-env"), "{help}");
 }

@@ -33,11 +33,11 @@ pub(crate) struct PtyUser {
 }
 
 impl PtyUser {
-    pub(crate) fn new(world: &CliEnv, args: &[&str]) -> Self {
-        Self::with_size(world, args, SIZE)
+    pub(crate) fn new(cli: &CliEnv, args: &[&str]) -> Self {
+        Self::with_size(cli, args, SIZE)
     }
 
-    pub(crate) fn with_size(world: &CliEnv, args: &[&str], size: TermSize) -> Self {
+    pub(crate) fn with_size(cli: &CliEnv, args: &[&str], size: TermSize) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -51,7 +51,7 @@ impl PtyUser {
             .into_iter()
             .chain(args.iter().copied())
             .collect();
-        let mut command: Command = world.command_for("setsid".as_ref(), &words);
+        let mut command: Command = cli.command_for("setsid".as_ref(), &words);
         command
             .env("TERM", "xterm-256color")
             .env("PS1", "$ ")

@@ -7,48 +7,48 @@ use crate::test_env::{CliEnv, LineChild, to_output};
 
 #[test]
 fn streams_and_exit_code_pass_through() {
-    let world = CliEnv::new();
-    let ran = world.ostler(&["run", "sh", "-c", "echo out; echo err >&2; exit 3"]);
+    let cli = CliEnv::new();
+    let ran = cli.ostler(&["run", "sh", "-c", "echo out; echo err >&2; exit 3"]);
     assert_eq!(
         (ran.code, ran.out.as_str(), ran.err.as_str()),
         (3, "out\n", "err\n")
     );
-    assert_eq!(world.ostler(&["run", "true"]).code, 0);
+    assert_eq!(cli.ostler(&["run", "true"]).code, 0);
     assert_eq!(
-        world.ostler(&["run", "sh", "-c", "kill -SEGV $$"]).code,
+        cli.ostler(&["run", "sh", "-c", "kill -SEGV $$"]).code,
         128 + 11
     );
 }
 
 #[test]
 fn arguments_arrive_verbatim() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let words = [
         "run", "printf", "%s|", "$(id)", "; rm", "-x", "--", "a b", "*", "",
     ];
-    assert_eq!(world.stdout_of(&words), "$(id)|; rm|-x|--|a b|*||");
+    assert_eq!(cli.stdout_of(&words), "$(id)|; rm|-x|--|a b|*||");
 }
 
 #[test]
 fn programs_that_cannot_run_exit_as_in_a_shell() {
-    let world = CliEnv::new();
-    let missing = world.ostler(&["run", "no-such-program"]);
+    let cli = CliEnv::new();
+    let missing = cli.ostler(&["run", "no-such-program"]);
     assert_eq!(missing.code, 127);
     assert!(
         missing.err.starts_with("error[command_execution_error]:"),
         "{}",
         missing.err
     );
-    let file = world.path().join("plain");
+    let file = cli.path().join("plain");
     std::fs::write(&file, "x").unwrap();
-    let plain = world.ostler(&["run", file.to_str().unwrap()]);
+    let plain = cli.ostler(&["run", file.to_str().unwrap()]);
     assert_eq!(plain.code, 126, "{plain:?}");
 }
 
 #[test]
 fn environment_and_directory_are_those_of_the_command_line() {
-    let world = CliEnv::new();
-    let mut command = world.command(&[
+    let cli = CliEnv::new();
+    let mut command = cli.command(&[
         "run",
         "--cwd",
         "state",
@@ -60,7 +60,7 @@ fn environment_and_directory_are_those_of_the_command_line() {
         "-c",
         r#"echo "$A $PASSED $OWN $HOME"; pwd"#,
     ]);
-    std::fs::create_dir_all(world.path().join("state")).unwrap();
+    std::fs::create_dir_all(cli.path().join("state")).unwrap();
     let ran = to_output(
         command
             .env("PASSED", "yes")
@@ -68,14 +68,14 @@ fn environment_and_directory_are_those_of_the_command_line() {
             .output()
             .unwrap(),
     );
-    let here = world.path().display();
+    let here = cli.path().display();
     assert_eq!(ran.out, format!("b=c yes too {here}\n{here}/state\n"));
 }
 
 #[test]
 fn input_of_pipes_and_files_goes_in() {
-    let world = CliEnv::new();
-    let mut cat = LineChild::start(world.command(&["run", "cat"]));
+    let cli = CliEnv::new();
+    let mut cat = LineChild::start(cli.command(&["run", "cat"]));
     let stdin = cat.stdin.as_mut().unwrap();
     stdin.write_all(b"one\n").unwrap();
     assert_eq!(cat.next(), "one");
@@ -83,10 +83,10 @@ fn input_of_pipes_and_files_goes_in() {
     assert_eq!(cat.next(), "two");
     assert_eq!(cat.end(), 0);
 
-    let file = world.path().join("input");
+    let file = cli.path().join("input");
     for size in [10, 1_000_000] {
         std::fs::write(&file, vec![b'x'; size]).unwrap();
-        let mut command = world.command(&["run", "wc", "-c"]);
+        let mut command = cli.command(&["run", "wc", "-c"]);
         let output = command
             .stdin(std::fs::File::open(&file).unwrap())
             .output()
@@ -97,9 +97,9 @@ fn input_of_pipes_and_files_goes_in() {
 
 #[test]
 fn more_input_than_a_pipe_holds_waits_for_a_slow_reader() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let mut reader =
-        LineChild::start(world.command(&["run", "sh", "-c", "echo ready; read x; wc -c"]));
+        LineChild::start(cli.command(&["run", "sh", "-c", "echo ready; read x; wc -c"]));
     assert_eq!(reader.next(), "ready");
     let mut stdin = reader.stdin.take().unwrap();
     stdin.write_all(b"go\n").unwrap();
@@ -111,16 +111,16 @@ fn more_input_than_a_pipe_holds_waits_for_a_slow_reader() {
 
 #[test]
 fn signals_reach_the_command() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let script = "trap 'echo got INT; exit 7' INT; echo ready; while :; do sleep 0.05; done";
-    let mut run = LineChild::start(world.command(&["run", "sh", "-c", script]));
+    let mut run = LineChild::start(cli.command(&["run", "sh", "-c", script]));
     assert_eq!(run.next(), "ready");
     run.send(Signal::INT);
     assert_eq!(run.next(), "got INT");
     assert_eq!(run.end(), 7);
     for (signal, number) in [(Signal::TERM, 15), (Signal::QUIT, 3), (Signal::HUP, 1)] {
         let mut run =
-            LineChild::start(world.command(&["run", "sh", "-c", "echo ready; exec sleep 60"]));
+            LineChild::start(cli.command(&["run", "sh", "-c", "echo ready; exec sleep 60"]));
         assert_eq!(run.next(), "ready");
         run.send(signal);
         assert_eq!(run.end(), 128 + number);
@@ -129,18 +129,18 @@ fn signals_reach_the_command() {
 
 #[test]
 fn a_time_limit_ends_it_with_124() {
-    let world = CliEnv::new();
-    let ran = world.ostler(&["run", "--timeout", "300ms", "sleep", "60"]);
+    let cli = CliEnv::new();
+    let ran = cli.ostler(&["run", "--timeout", "300ms", "sleep", "60"]);
     assert_eq!(ran.code, 124, "{ran:?}");
     assert!(ran.err.contains("timed out"), "{}", ran.err);
-    let idle = world.ostler(&["run", "--idle-timeout", "300ms", "sleep", "60"]);
+    let idle = cli.ostler(&["run", "--idle-timeout", "300ms", "sleep", "60"]);
     assert_eq!(idle.code, 124, "{idle:?}");
 }
 
 #[test]
 fn a_reader_that_goes_away_ends_the_command_quietly() {
-    let world = CliEnv::new();
-    let mut command = world.command(&["run", "yes"]);
+    let cli = CliEnv::new();
+    let mut command = cli.command(&["run", "yes"]);
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -149,26 +149,26 @@ fn a_reader_that_goes_away_ends_the_command_quietly() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(to_output(output).code, 141);
-    assert_eq!(world.stdout_of(&["ps", "-q"]), "");
-    let info = world.json(&["ps", "-a", "--json"]);
+    assert_eq!(cli.stdout_of(&["ps", "-q"]), "");
+    let info = cli.json(&["ps", "-a", "--json"]);
     assert_eq!(info[0]["stop_reason"], "nobody reads its output any more");
 }
 
 #[test]
 fn no_daemon_is_needed() {
-    let world = CliEnv::new();
-    let alone = world.ostler(&["run", "--no-daemon", "sh", "-c", "echo alone; exit 4"]);
+    let cli = CliEnv::new();
+    let alone = cli.ostler(&["run", "--no-daemon", "sh", "-c", "echo alone; exit 4"]);
     assert_eq!(
         (alone.code, alone.out.as_str()),
         (4, "alone\n"),
         "{alone:?}"
     );
-    assert!(world.daemon().is_none());
-    assert_eq!(world.stdout_of(&["run", "echo", "with"]), "with");
-    let beside = world.ostler(&["run", "--no-daemon", "echo", "beside"]);
+    assert!(cli.daemon().is_none());
+    assert_eq!(cli.stdout_of(&["run", "echo", "with"]), "with");
+    let beside = cli.ostler(&["run", "--no-daemon", "echo", "beside"]);
     assert_eq!((beside.code, beside.out.as_str()), (0, "beside\n"));
     assert!(beside.err.contains("goes with it"), "{}", beside.err);
-    let left = std::fs::read_dir(world.path()).unwrap();
+    let left = std::fs::read_dir(cli.path()).unwrap();
     let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     assert!(
         names
@@ -180,8 +180,8 @@ fn no_daemon_is_needed() {
 
 #[test]
 fn a_hundred_megabytes_pass_through_whole() {
-    let world = CliEnv::new();
-    let mut command = world.command(&["run", "sh", "-c", "seq 13000000"]);
+    let cli = CliEnv::new();
+    let mut command = cli.command(&["run", "sh", "-c", "seq 13000000"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut count = Counter::default();
     std::io::copy(child.stdout.as_mut().unwrap(), &mut count).unwrap();

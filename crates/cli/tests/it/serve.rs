@@ -15,9 +15,9 @@ struct Served {
 }
 
 impl Served {
-    fn start(world: &CliEnv, flags: &[&str]) -> Self {
-        let mut command = world.command(&[&["serve"], flags].concat());
-        let log = std::fs::File::create(world.path().join("serve.log")).unwrap();
+    fn start(cli: &CliEnv, flags: &[&str]) -> Self {
+        let mut command = cli.command(&[&["serve"], flags].concat());
+        let log = std::fs::File::create(cli.path().join("serve.log")).unwrap();
         command.stderr(log);
         let mut lines = LineChild::start(command);
         let mut said = String::new();
@@ -129,7 +129,7 @@ fn refused(ran: &CommandOutput, code: i32, words: &[&str]) {
 
 #[test]
 fn what_serve_prints_is_what_a_client_needs() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let flags = [
         "--legacy-sse",
         "--url-prefix",
@@ -137,7 +137,7 @@ fn what_serve_prints_is_what_a_client_needs() {
         "--set",
         "log=trace",
     ];
-    let served = Served::start(&world, &flags);
+    let served = Served::start(&cli, &flags);
     let [stdio, client] = served.configurations();
     assert_eq!(stdio["args"], json!(["mcp"]));
     assert!(stdio["command"].as_str().unwrap().ends_with("ostler"));
@@ -167,21 +167,21 @@ fn what_serve_prints_is_what_a_client_needs() {
         "description": "an agent's"}});
     let answer = http.post("tools/call", start);
     assert!(answer.contains("\"isError\":false"), "{answer}");
-    let id = world.find_execution("sleep 1000");
-    let mut follower = LineChild::start(world.command(&["logs", "-f", "--no-time", &id]));
+    let id = cli.find_execution("sleep 1000");
+    let mut follower = LineChild::start(cli.command(&["logs", "-f", "--no-time", &id]));
     // Commands start in the directory where the daemon was started.
-    assert_eq!(follower.next(), world.path().display().to_string());
-    world.stdout_of(&["stop", "--force", &id]);
+    assert_eq!(follower.next(), cli.path().display().to_string());
+    cli.stdout_of(&["stop", "--force", &id]);
     // Ended before the daemon is: it would start the next one.
     follower.end();
 
     served.end();
-    let log = std::fs::read_to_string(world.path().join("serve.log")).unwrap();
+    let log = std::fs::read_to_string(cli.path().join("serve.log")).unwrap();
     assert!(
         log.contains("rmcp") && !log.contains(token),
         "the log knows the token"
     );
-    let again = Served::start(&world, &[]);
+    let again = Served::start(&cli, &[]);
     assert!(
         !again.said.contains(token) && again.said.contains("made earlier"),
         "{}",
@@ -193,16 +193,16 @@ fn what_serve_prints_is_what_a_client_needs() {
     );
     assert_eq!(again.http().with(token).status(), 200);
     again.end();
-    let log = std::fs::read_to_string(world.path().join("serve.log")).unwrap();
+    let log = std::fs::read_to_string(cli.path().join("serve.log")).unwrap();
     assert!(!log.contains("rmcp"), "every request is logged: {log}");
-    let kept = std::fs::read_to_string(world.state().join("tokens.json")).unwrap();
+    let kept = std::fs::read_to_string(cli.state().join("tokens.json")).unwrap();
     assert!(!kept.contains(token));
 }
 
 #[test]
 fn tokens_are_made_listed_and_taken_away() {
-    let world = CliEnv::new();
-    let made = world.ostler(&[
+    let cli = CliEnv::new();
+    let made = cli.ostler(&[
         "token",
         "new",
         "ci",
@@ -217,49 +217,49 @@ fn tokens_are_made_listed_and_taken_away() {
         secret.starts_with("ostler_") && secret.len() == 50,
         "{secret}"
     );
-    let plain = world.json(&["token", "new", "--json", "plain"]);
-    let listed = world.json(&["token", "list", "--json"]);
+    let plain = cli.json(&["token", "new", "--json", "plain"]);
+    let listed = cli.json(&["token", "list", "--json"]);
     assert_eq!(listed[0]["name"], "ci");
     assert_eq!(listed[0]["principal"], "token:ci");
     assert_eq!(listed[0]["scopes"], json!(["sessions:all"]));
     assert_eq!(listed[1]["principal"], plain["principal"]);
-    let table = world.stdout_of(&["token", "list"]);
+    let table = cli.stdout_of(&["token", "list"]);
     assert!(
         !table.contains(secret) && table.contains("just now"),
         "{table}"
     );
 
-    let served = Served::start(&world, &[]);
+    let served = Served::start(&cli, &[]);
     assert!(served.said.contains("made earlier"), "{}", served.said);
     let http = served.http();
     assert_eq!(http.with(secret).status(), 200);
     assert_eq!(http.with(plain["token"].as_str().unwrap()).status(), 200);
-    world.stdout_of(&["token", "revoke", "ci"]);
+    cli.stdout_of(&["token", "revoke", "ci"]);
     assert_eq!(http.with(secret).status(), 401);
     served.end();
 
     refused(
-        &world.ostler(&["token", "new", "plain"]),
+        &cli.ostler(&["token", "new", "plain"]),
         64,
         &["'plain' already", "revoke"],
     );
     refused(
-        &world.ostler(&["token", "revoke", "none"]),
+        &cli.ostler(&["token", "revoke", "none"]),
         64,
         &["no token 'none'", "token list"],
     );
     refused(
-        &world.ostler(&["token", "new", "a b"]),
+        &cli.ostler(&["token", "new", "a b"]),
         64,
         &["cannot name a token"],
     );
     refused(
-        &world.ostler(&["token", "new", "x", "--scope", "all"]),
+        &cli.ostler(&["token", "new", "x", "--scope", "all"]),
         64,
         &["sessions:all"],
     );
     refused(
-        &world.ostler(&["token", "new", "x", "--principal", "a:b"]),
+        &cli.ostler(&["token", "new", "x", "--principal", "a:b"]),
         64,
         &["allowed"],
     );
@@ -267,15 +267,15 @@ fn tokens_are_made_listed_and_taken_away() {
 
 #[test]
 fn without_tokens_only_the_loopback_is_served_and_it_is_said() {
-    let world = CliEnv::new();
-    let open = world.ostler(&["serve", "--no-token", "--host", "0.0.0.0"]);
+    let cli = CliEnv::new();
+    let open = cli.ostler(&["serve", "--no-token", "--host", "0.0.0.0"]);
     let words = [
         "http.tokens = off (flag --no-token)",
         "http.host = 0.0.0.0",
         "run commands as you",
     ];
     refused(&open, 78, &words);
-    let served = Served::start(&world, &["--no-token", "--port", "0"]);
+    let served = Served::start(&cli, &["--no-token", "--port", "0"]);
     assert!(
         served.said.contains("NONE NEEDED: every user"),
         "{}",
@@ -285,12 +285,12 @@ fn without_tokens_only_the_loopback_is_served_and_it_is_said() {
     assert_eq!(http.authorization, None);
     assert_eq!(http.status(), 200);
     served.end();
-    assert!(!world.state().join("tokens.json").exists());
+    assert!(!cli.state().join("tokens.json").exists());
 }
 
 #[test]
 fn an_address_that_cannot_be_is_refused_with_the_reason() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     for (flag, value, key) in [
         ("--port", "-1", "http.port"),
         ("--port", "70000", "http.port"),
@@ -299,14 +299,14 @@ fn an_address_that_cannot_be_is_refused_with_the_reason() {
         ("--url-prefix", "deep", "http.url_prefix"),
         ("--url-prefix", "/a//b", "http.url_prefix"),
     ] {
-        let told = format!("{key} = \"{value}\" (flag {flag}) is not allowed");
+        let message = format!("{key} = \"{value}\" (flag {flag}) is not allowed");
         refused(
-            &world.ostler(&["serve", flag, value]),
+            &cli.ostler(&["serve", flag, value]),
             78,
-            &[&told, "allowed: "],
+            &[&message, "allowed: "],
         );
     }
-    let set = |value: &str| world.ostler(&["serve", "--set", value]);
+    let set = |value: &str| cli.ostler(&["serve", "--set", value]);
     for value in [
         "http.tokens=maybe",
         "http.origins=ui.example",
@@ -324,29 +324,29 @@ fn an_address_that_cannot_be_is_refused_with_the_reason() {
     }
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let busy = world.ostler(&["serve", "--port", &port]);
+    let busy = cli.ostler(&["serve", "--port", &port]);
     refused(
         &busy,
         69,
         &[&format!("127.0.0.1:{port} (flag --port)"), "in use"],
     );
-    assert!(world.daemon().is_none());
+    assert!(cli.daemon().is_none());
 }
 
 #[test]
 fn a_daemon_started_on_demand_serves_http_where_the_configuration_names_a_port() {
-    let world = CliEnv::new();
-    world.stdout_of(&["run", "true"]);
-    assert!(!world.state().join("http-sessions.json").exists());
-    world.stdout_of(&["shutdown"]);
+    let cli = CliEnv::new();
+    cli.stdout_of(&["run", "true"]);
+    assert!(!cli.state().join("http-sessions.json").exists());
+    cli.stdout_of(&["shutdown"]);
 
-    let secret = world.stdout_of(&["token", "new", "a"]);
+    let secret = cli.stdout_of(&["token", "new", "a"]);
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap()
         .port();
-    let mut command = world.command(&["run", "true"]);
+    let mut command = cli.command(&["run", "true"]);
     command.env("OSTLER_HTTP_PORT", port.to_string());
     assert_eq!(to_output(command.output().unwrap()).code, 0);
     let http = Http {
@@ -355,17 +355,17 @@ fn a_daemon_started_on_demand_serves_http_where_the_configuration_names_a_port()
         authorization: Some(format!("Bearer {secret}")),
     };
     assert_eq!(http.status(), 200);
-    world.stdout_of(&["shutdown"]);
+    cli.stdout_of(&["shutdown"]);
 
     // With the port in use, a client that needs a daemon gets one all the same.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut command = world.command(&["run", "true"]);
+    let mut command = cli.command(&["run", "true"]);
     command.env(
         "OSTLER_HTTP_PORT",
         taken.local_addr().unwrap().port().to_string(),
     );
     assert_eq!(to_output(command.output().unwrap()).code, 0);
-    let log = std::fs::read_to_string(world.state().join("daemon.log")).unwrap();
+    let log = std::fs::read_to_string(cli.state().join("daemon.log")).unwrap();
     assert!(
         log.contains("HTTP is not served") && !log.contains(&secret),
         "{log}"

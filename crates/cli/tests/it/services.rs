@@ -20,76 +20,75 @@ fn server(port: u16) -> Vec<String> {
         .to_vec()
 }
 
-fn service(world: &CliEnv, words: &[&str], command: &[String]) -> CommandOutput {
+fn service(cli: &CliEnv, words: &[&str], command: &[String]) -> CommandOutput {
     let mut all = vec!["service"];
     all.extend(words);
     if !command.is_empty() {
         all.push("--");
     }
     all.extend(command.iter().map(String::as_str));
-    world.ostler(&all)
+    cli.ostler(&all)
 }
 
 #[test]
 fn a_server_is_started_told_listed_and_stopped() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let port = free_port();
-    let begun = service(&world, &["start", "--name", "files"], &server(port));
-    assert_eq!(begun.code, 0, "{begun:?}");
-    let first = begun.out.lines().next().unwrap();
+    let started = service(&cli, &["start", "--name", "files"], &server(port));
+    assert_eq!(started.code, 0, "{started:?}");
+    let first = started.out.lines().next().unwrap();
     assert!(
         first.starts_with("Service started with ID: ")
             && first.ends_with(". Status: ready. The service is running in the background."),
         "{first}"
     );
-    assert!(begun.out.contains("\nURL: http://"), "{}", begun.out);
+    assert!(started.out.contains("\nURL: http://"), "{}", started.out);
     TcpStream::connect(("127.0.0.1", port)).unwrap();
 
-    let table = world.stdout_of(&["service", "ps"]);
+    let table = cli.stdout_of(&["service", "ps"]);
     let heading: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
     let headings = "NAME WORKSPACE STATUS URL PORTS PID RESTARTS UPTIME COMMAND";
     assert_eq!(heading.join(" "), headings);
     let row = table.lines().nth(1).unwrap();
     assert!(row.starts_with("files") && row.contains(" ready "), "{row}");
-    let list = world.json(&["service", "ps", "--json"]);
+    let list = cli.json(&["service", "ps", "--json"]);
     let id = list[0]["execution"]["id"].as_str().unwrap().to_owned();
 
     assert!(
-        world.stdout_of(&["ps"]).contains(" ready "),
+        cli.stdout_of(&["ps"]).contains(" ready "),
         "{}",
-        world.stdout_of(&["ps"])
+        cli.stdout_of(&["ps"])
     );
-    let info = world.stdout_of(&["info", &id]);
+    let info = cli.stdout_of(&["info", &id]);
     assert!(
         info.contains("url ") && info.contains("evidence "),
         "{info}"
     );
-    assert_eq!(world.stdout_of(&["wait", "--ready", &id]), "");
+    assert_eq!(cli.stdout_of(&["wait", "--ready", &id]), "");
     assert!(
-        world
-            .stdout_of(&["service", "why", "files"])
+        cli.stdout_of(&["service", "why", "files"])
             .starts_with("files is ready: ")
     );
     TcpStream::connect(("127.0.0.1", port)).unwrap();
-    world.stdout_of(&["service", "logs", "files"]);
+    cli.stdout_of(&["service", "logs", "files"]);
 
-    let again = service(&world, &["ensure", "files"], &server(port));
+    let again = service(&cli, &["ensure", "files"], &server(port));
     assert_eq!(again.code, 0, "{again:?}");
     assert!(again.out.contains(&id), "{}", again.out);
 
-    let stopped = world.stdout_of(&["service", "stop", "files"]);
+    let stopped = cli.stdout_of(&["service", "stop", "files"]);
     assert_eq!(stopped, format!("files stopped; port {port} free"));
-    assert_eq!(world.stdout_of(&["service", "ps", "-q"]), "");
-    assert_eq!(world.stdout_of(&["service", "ps", "-aq"]), "files");
+    assert_eq!(cli.stdout_of(&["service", "ps", "-q"]), "");
+    assert_eq!(cli.stdout_of(&["service", "ps", "-aq"]), "files");
 }
 
 #[test]
 fn what_fails_is_told_with_its_last_lines() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let script = "echo cannot go on >&2; exit 3";
     let command = ["sh", "-c", script].map(str::to_owned);
     let bad = service(
-        &world,
+        &cli,
         &["start", "-n", "bad", "--ready-when", "listening"],
         &command,
     );
@@ -101,7 +100,7 @@ fn what_fails_is_told_with_its_last_lines() {
     );
     assert!(bad.out.contains("cannot go on"), "{}", bad.out);
     assert!(bad.out.contains("\nWhy: "), "{}", bad.out);
-    let missing = service(&world, &["start"], &["no-such-program-here".to_owned()]);
+    let missing = service(&cli, &["start"], &["no-such-program-here".to_owned()]);
     assert_ne!(missing.code, 0);
     assert!(
         missing.err.contains("Failed to start service: "),
@@ -112,7 +111,7 @@ fn what_fails_is_told_with_its_last_lines() {
 
 #[test]
 fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let sleep = ["sleep", "300"].map(str::to_owned);
     let words = [
         "start",
@@ -123,7 +122,7 @@ fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
         "--timeout",
         "200ms",
     ];
-    let late = service(&world, &words, &sleep);
+    let late = service(&cli, &words, &sleep);
     assert_eq!(late.code, 75, "{late:?}");
     assert!(
         late.out.starts_with(
@@ -132,7 +131,7 @@ fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
         "{}",
         late.out
     );
-    assert_eq!(world.stdout_of(&["service", "ps", "-q"]), "slow");
+    assert_eq!(cli.stdout_of(&["service", "ps", "-q"]), "slow");
 
     let words = [
         "service",
@@ -145,9 +144,9 @@ fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
         "sh",
         "-c",
     ];
-    let script = format!("echo up > {}/up; exec sleep 300", world.path().display());
-    let mut command = world.command(&[&words[..], &[script.as_str()]].concat());
-    let fifo = world.path().join("up");
+    let script = format!("echo up > {}/up; exec sleep 300", cli.path().display());
+    let mut command = cli.command(&[&words[..], &[script.as_str()]].concat());
+    let fifo = cli.path().join("up");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from(0o600)).unwrap();
     command.stderr(Stdio::piped());
     let mut waiting = LineChild::start(command);
@@ -160,21 +159,21 @@ fn a_wait_that_takes_too_long_or_is_interrupted_leaves_it_running() {
     let mut stderr = waiting.child.stderr.take().unwrap();
     waiting.send(Signal::INT);
     let code = waiting.end();
-    let mut told = String::new();
+    let mut message = String::new();
     wait_readable(&stderr);
-    stderr.read_to_string(&mut told).unwrap();
-    assert_eq!(code, 130, "{told}");
+    stderr.read_to_string(&mut message).unwrap();
+    assert_eq!(code, 130, "{message}");
     assert!(
-        told.contains("two") || told.contains("service ps"),
-        "{told}"
+        message.contains("two") || message.contains("service ps"),
+        "{message}"
     );
-    assert_eq!(world.stdout_of(&["service", "ps", "-q"]).lines().count(), 2);
-    world.stdout_of(&["service", "stop", "--force", "slow", "two"]);
+    assert_eq!(cli.stdout_of(&["service", "ps", "-q"]).lines().count(), 2);
+    cli.stdout_of(&["service", "stop", "--force", "slow", "two"]);
 }
 
 #[test]
 fn up_and_down_follow_ostler_toml() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let (one, two) = (free_port(), free_port());
     let toml = format!(
         "[services.web]\ncommand = \"python3 -m http.server --bind 127.0.0.1 {one}\"\n\
@@ -182,13 +181,13 @@ fn up_and_down_follow_ostler_toml() {
          [services.db]\ncommand = [\"python3\", \"-m\", \"http.server\", \"--bind\", \
          \"127.0.0.1\", \"{two}\"]\n"
     );
-    std::fs::write(world.path().join("ostler.toml"), toml).unwrap();
-    let up = service(&world, &["up"], &[]);
+    std::fs::write(cli.path().join("ostler.toml"), toml).unwrap();
+    let up = service(&cli, &["up"], &[]);
     assert_eq!(up.code, 0, "{up:?}");
     let names: Vec<&str> = up.out.lines().filter(|line| line.ends_with(':')).collect();
     assert_eq!(names, ["db:", "web:"], "{}", up.out);
     assert_eq!(up.out.matches("Service started with ID: ").count(), 2);
-    let again = world.json(&["service", "up", "--json"]);
+    let again = cli.json(&["service", "up", "--json"]);
     assert!(
         again
             .as_array()
@@ -197,7 +196,7 @@ fn up_and_down_follow_ostler_toml() {
             .all(|it| it["reused"] == true),
         "{again}"
     );
-    let down = world.stdout_of(&["service", "down"]);
+    let down = cli.stdout_of(&["service", "down"]);
     let stopped: Vec<&str> = down.lines().collect();
     assert_eq!(stopped.len(), 2, "{down}");
     assert!(
@@ -210,10 +209,10 @@ fn up_and_down_follow_ostler_toml() {
 
 #[test]
 fn mistakes_are_met_with_what_was_meant() {
-    let world = CliEnv::new();
-    let none = service(&world, &["up"], &[]);
+    let cli = CliEnv::new();
+    let none = service(&cli, &["up"], &[]);
     assert_eq!(none.code, 64, "{none:?}");
-    let here = world.path().display().to_string();
+    let here = cli.path().display().to_string();
     assert!(
         none.err.contains("there is no ostler.toml; looked in ") && none.err.contains(&here),
         "{}",
@@ -222,8 +221,8 @@ fn mistakes_are_met_with_what_was_meant() {
     assert!(none.err.contains("[services.web]"), "{}", none.err);
 
     let toml = "[services.web]\ncommand = \"true\"\nrestrat = \"always\"\n";
-    std::fs::write(world.path().join("ostler.toml"), toml).unwrap();
-    let bad = service(&world, &["up"], &[]);
+    std::fs::write(cli.path().join("ostler.toml"), toml).unwrap();
+    let bad = service(&cli, &["up"], &[]);
     assert_eq!(bad.code, 64, "{bad:?}");
     assert!(
         bad.err.contains("ostler.toml: line 3") && bad.err.contains("restart"),
@@ -232,12 +231,12 @@ fn mistakes_are_met_with_what_was_meant() {
     );
 
     std::fs::write(
-        world.path().join("ostler.toml"),
+        cli.path().join("ostler.toml"),
         "[services.web]\ncommand = \"true\"\n",
     )
     .unwrap();
     for verb in ["why", "stop", "logs", "restart"] {
-        let slip = service(&world, &[verb, "wbe"], &[]);
+        let slip = service(&cli, &[verb, "wbe"], &[]);
         assert_eq!(slip.code, 66, "{verb}: {slip:?}");
         assert!(
             slip.err.contains("did you mean web?"),
@@ -245,10 +244,10 @@ fn mistakes_are_met_with_what_was_meant() {
             slip.err
         );
     }
-    let never = service(&world, &["logs", "web"], &[]);
+    let never = service(&cli, &["logs", "web"], &[]);
     assert!(never.err.contains("web never ran"), "{}", never.err);
     let policy = service(
-        &world,
+        &cli,
         &["start", "--restart", "sometimes"],
         &["true".to_owned()],
     );
@@ -258,8 +257,8 @@ fn mistakes_are_met_with_what_was_meant() {
 
 #[test]
 fn definitions_and_detection_start_nothing() {
-    let world = CliEnv::new();
-    let found = world.json(&[
+    let cli = CliEnv::new();
+    let found = cli.json(&[
         "service",
         "detect",
         "--json",
@@ -267,32 +266,32 @@ fn definitions_and_detection_start_nothing() {
         "python3 -m http.server 8123",
     ]);
     assert_eq!(found["service"]["port"], 8_123, "{found}");
-    let none = service(&world, &["detect"], &["ls".to_owned()]);
+    let none = service(&cli, &["detect"], &["ls".to_owned()]);
     assert_eq!(
         (none.code, none.out.contains("no service")),
         (1, true),
         "{none:?}"
     );
     let port = free_port();
-    let defined = service(&world, &["define", "files"], &server(port));
+    let defined = service(&cli, &["define", "files"], &server(port));
     assert_eq!(
         (defined.code, defined.out.trim()),
         (0, "files"),
         "{defined:?}"
     );
-    assert_eq!(world.stdout_of(&["service", "ps", "-aq"]), "files");
-    assert_eq!(world.stdout_of(&["ps", "-aq"]), "");
-    let begun = service(&world, &["ensure", "files"], &[]);
-    assert_eq!(begun.code, 0, "{begun:?}");
-    assert_eq!(world.stdout_of(&["service", "forget", "files"]), "files");
-    assert_eq!(world.stdout_of(&["service", "ps", "-q"]), "files");
-    world.stdout_of(&["service", "stop", "files"]);
+    assert_eq!(cli.stdout_of(&["service", "ps", "-aq"]), "files");
+    assert_eq!(cli.stdout_of(&["ps", "-aq"]), "");
+    let started = service(&cli, &["ensure", "files"], &[]);
+    assert_eq!(started.code, 0, "{started:?}");
+    assert_eq!(cli.stdout_of(&["service", "forget", "files"]), "files");
+    assert_eq!(cli.stdout_of(&["service", "ps", "-q"]), "files");
+    cli.stdout_of(&["service", "stop", "files"]);
 }
 
 #[test]
 fn settings_of_services_are_refused_clearly() {
-    let world = CliEnv::new();
-    for (given, told) in [
+    let cli = CliEnv::new();
+    for (given, message) in [
         (
             "services.lease_ports=80-90",
             "two ports such as 20000-29999",
@@ -303,18 +302,18 @@ fn settings_of_services_are_refused_clearly() {
         ),
         ("services.automatic=perhaps", "true or false"),
     ] {
-        let ran = world.ostler(&["--set", given, "config", "explain"]);
+        let ran = cli.ostler(&["--set", given, "config", "explain"]);
         assert_eq!(ran.code, 78, "{given}");
-        assert!(ran.err.contains(told), "{}", ran.err);
+        assert!(ran.err.contains(message), "{}", ran.err);
     }
-    let table = world.path().join("config/ostler");
+    let table = cli.path().join("config/ostler");
     std::fs::create_dir_all(&table).unwrap();
     std::fs::write(
         table.join("config.toml"),
         "[services]\ntable = \"mine.toml\"\n",
     )
     .unwrap();
-    let ran = service(&world, &["ps"], &[]);
+    let ran = service(&cli, &["ps"], &[]);
     assert_eq!(ran.code, 78, "{ran:?}");
     let file = table.join("mine.toml").display().to_string();
     assert!(
@@ -322,7 +321,7 @@ fn settings_of_services_are_refused_clearly() {
         "{}",
         ran.err
     );
-    let mut command = world.command(&["service", "ps"]);
+    let mut command = cli.command(&["service", "ps"]);
     command.env("OSTLER_SERVICES_TABLE", "mine.toml");
     assert_eq!(
         crate::test_env::to_output(command.output().unwrap()).code,

@@ -5,30 +5,30 @@ use serde_json::json;
 
 use crate::test_env::{CliEnv, McpStdioClient, PidHandle, to_output};
 
-fn mcp(world: &CliEnv) -> McpStdioClient {
-    McpStdioClient::start(world.command(&["mcp", "--tools", "core,command"]))
+fn mcp(cli: &CliEnv) -> McpStdioClient {
+    McpStdioClient::start(cli.command(&["mcp", "--tools", "core,command"]))
 }
 
 #[test]
 fn one_family_of_tools_is_offered_unless_more_are_asked_for() {
-    let world = CliEnv::new();
-    let mut client = McpStdioClient::start(world.command(&["mcp"]));
+    let cli = CliEnv::new();
+    let mut client = McpStdioClient::start(cli.command(&["mcp"]));
     let tools = client.request("tools/list", json!({}));
     let tools = tools["result"]["tools"].as_array().unwrap().iter();
     let names: Vec<&str> = tools.map(|tool| tool["name"].as_str().unwrap()).collect();
     let core = ["exec", "process", "process_control", "workspace", "service"];
     assert_eq!(names, core);
     drop(client);
-    world.stdout_of(&["shutdown"]);
+    cli.stdout_of(&["shutdown"]);
 }
 
 #[test]
 fn a_client_runs_commands_and_its_session_ends_with_it() {
-    let world = CliEnv::new();
-    let mut client = mcp(&world);
+    let cli = CliEnv::new();
+    let mut client = mcp(&cli);
     let tools = client.request("tools/list", json!({}));
     assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 12);
-    let here = world.path().to_str().unwrap();
+    let here = cli.path().to_str().unwrap();
     let said = client.call_ok(
         "command_execute",
         json!({"command": "pwd", "args": [], "directory": here}),
@@ -38,27 +38,27 @@ fn a_client_runs_commands_and_its_session_ends_with_it() {
         "command_bg_start",
         json!({"command": "sleep", "args": ["300"], "directory": here, "description": "d"}),
     );
-    let id = world.find_execution("sleep 300");
-    let pid = world.json(&["info", "--json", &id])["os_pid"]
+    let id = cli.find_execution("sleep 300");
+    let pid = cli.json(&["info", "--json", &id])["os_pid"]
         .as_u64()
         .unwrap();
     let sleep = PidHandle::open(pid);
     assert_eq!(client.lines.end(), 0);
     sleep.wait();
-    assert_eq!(world.stdout_of(&["ps", "-q"]), "");
+    assert_eq!(cli.stdout_of(&["ps", "-q"]), "");
 }
 
 #[test]
 fn a_killed_front_ends_its_session() {
-    let world = CliEnv::new();
-    let mut client = mcp(&world);
-    let here = world.path().to_str().unwrap();
+    let cli = CliEnv::new();
+    let mut client = mcp(&cli);
+    let here = cli.path().to_str().unwrap();
     client.call_ok(
         "command_bg_start",
         json!({"command": "sleep", "args": ["300"], "directory": here, "description": "d"}),
     );
-    let id = world.find_execution("sleep 300");
-    let pid = world.json(&["info", "--json", &id])["os_pid"]
+    let id = cli.find_execution("sleep 300");
+    let pid = cli.json(&["info", "--json", &id])["os_pid"]
         .as_u64()
         .unwrap();
     let sleep = PidHandle::open(pid);
@@ -69,16 +69,10 @@ fn a_killed_front_ends_its_session() {
 
 #[test]
 fn a_named_session_is_kept_and_shared() {
-    let world = CliEnv::new();
-    let here = world.path().to_str().unwrap().to_owned();
+    let cli = CliEnv::new();
+    let here = cli.path().to_str().unwrap().to_owned();
     let named = || {
-        McpStdioClient::start(world.command(&[
-            "mcp",
-            "--tools",
-            "core,command",
-            "--session",
-            "work",
-        ]))
+        McpStdioClient::start(cli.command(&["mcp", "--tools", "core,command", "--session", "work"]))
     };
     let mut client = named();
     client.call_ok(
@@ -89,7 +83,7 @@ fn a_named_session_is_kept_and_shared() {
     let mut again = named();
     let listed = again.call_ok("command_ps_list", json!({}));
     assert!(listed.contains("sleep"), "{listed}");
-    let mut stranger = mcp(&world);
+    let mut stranger = mcp(&cli);
     let listed = stranger.call_ok("command_ps_list", json!({}));
     assert!(!listed.contains("sleep"), "{listed}");
     assert_eq!((again.lines.end(), stranger.lines.end()), (0, 0));
@@ -97,15 +91,15 @@ fn a_named_session_is_kept_and_shared() {
 
 #[test]
 fn a_conversation_goes_on_over_the_death_of_its_daemon() {
-    let world = CliEnv::new();
-    let mut client = mcp(&world);
-    let here = world.path().to_str().unwrap();
+    let cli = CliEnv::new();
+    let mut client = mcp(&cli);
+    let here = cli.path().to_str().unwrap();
     client.call_ok(
         "command_bg_start",
         json!({"command": "sh", "args": ["-c", "echo started; sleep 300"], "directory": here, "description": "d"}),
     );
     for _ in 0..3 {
-        world.kill_daemon();
+        cli.kill_daemon();
         let listed = client.call_ok("command_ps_list", json!({}));
         assert!(listed.contains("sleep 300"), "{listed}");
         let said = client.call_ok(
@@ -114,61 +108,61 @@ fn a_conversation_goes_on_over_the_death_of_its_daemon() {
         );
         assert!(said.contains("on"), "{said}");
     }
-    let id = world.find_execution("sleep 300");
+    let id = cli.find_execution("sleep 300");
     let logs = client.call_ok("command_ps_logs", json!({"pid": id}));
     assert!(logs.contains("started"), "{logs}");
     assert_eq!(client.lines.end(), 0);
-    assert_eq!(world.stdout_of(&["ps", "-q"]), "");
+    assert_eq!(cli.stdout_of(&["ps", "-q"]), "");
 }
 
 #[test]
 fn a_shutdown_lets_the_client_go_on_when_it_speaks_again() {
-    let world = CliEnv::new();
-    let mut client = mcp(&world);
-    world.stdout_of(&["shutdown"]);
-    assert!(world.daemon().is_none());
+    let cli = CliEnv::new();
+    let mut client = mcp(&cli);
+    cli.stdout_of(&["shutdown"]);
+    assert!(cli.daemon().is_none());
     let listed = client.request("tools/list", json!({}));
     assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 12);
-    assert!(world.daemon().is_some());
+    assert!(cli.daemon().is_some());
     assert_eq!(client.lines.end(), 0);
 }
 
 #[test]
 fn a_session_ends_when_its_front_went_while_no_daemon_lived() {
-    let world = CliEnv::new();
-    let mut client = mcp(&world);
-    let here = world.path().to_str().unwrap();
+    let cli = CliEnv::new();
+    let mut client = mcp(&cli);
+    let here = cli.path().to_str().unwrap();
     client.call_ok(
         "command_bg_start",
         json!({"command": "sleep", "args": ["300"], "directory": here, "description": "d"}),
     );
-    let id = world.find_execution("sleep 300");
-    let pid = world.json(&["info", "--json", &id])["os_pid"]
+    let id = cli.find_execution("sleep 300");
+    let pid = cli.json(&["info", "--json", &id])["os_pid"]
         .as_u64()
         .unwrap();
     let sleep = PidHandle::open(pid);
-    world.stdout_of(&["shutdown"]);
+    cli.stdout_of(&["shutdown"]);
     client.lines.send(rustix::process::Signal::KILL);
     assert_eq!(client.lines.end(), -9);
-    world.ostler(&["ps"]);
+    cli.ostler(&["ps"]);
     sleep.wait();
 }
 
 #[test]
 fn streams_that_cannot_be_handed_over_are_relayed() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": "test", "version": "1"}}});
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
-    let file = world.path().join("requests");
+    let file = cli.path().join("requests");
     std::fs::write(&file, format!("{request}\n{initialized}\n{list}\n")).unwrap();
     for mode in [
         &["mcp", "--tools", "core,command"][..],
         &["mcp", "--tools", "core,command", "--no-daemon"],
     ] {
-        let mut command = world.command(mode);
+        let mut command = cli.command(mode);
         command.stdin(std::fs::File::open(&file).unwrap());
         let ran = to_output(command.stdout(Stdio::piped()).output().unwrap());
         assert_eq!(ran.code, 0, "{ran:?}");
@@ -182,10 +176,10 @@ fn socket_pairs_work_as_standard_streams() {
     use std::io::{BufRead as _, BufReader};
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let (mut to, stdin) = UnixStream::pair().unwrap();
     let (from, stdout) = UnixStream::pair().unwrap();
-    let mut command = world.command(&["mcp", "--tools", "core,command"]);
+    let mut command = cli.command(&["mcp", "--tools", "core,command"]);
     command
         .stdin(OwnedFd::from(stdin))
         .stdout(OwnedFd::from(stdout));
@@ -202,14 +196,14 @@ fn socket_pairs_work_as_standard_streams() {
 
 #[test]
 fn the_environment_of_a_front_tightens_what_it_may_run() {
-    let world = CliEnv::new();
-    let mut free = mcp(&world);
-    let mut command = world.command(&["mcp", "--tools", "core,command"]);
+    let cli = CliEnv::new();
+    let mut free = mcp(&cli);
+    let mut command = cli.command(&["mcp", "--tools", "core,command"]);
     command
         .env("ALLOWED_COMMANDS", "echo")
         .env("DEFAULT_ENCODING", "gbk");
     let mut bound = McpStdioClient::start(command);
-    let here = world.path().to_str().unwrap();
+    let here = cli.path().to_str().unwrap();
     let pwd = json!({"command": "pwd", "args": [], "directory": here});
     let (refused, error) = bound.call("command_execute", pwd.clone());
     assert!(
@@ -220,7 +214,7 @@ fn the_environment_of_a_front_tightens_what_it_may_run() {
     let echo = json!({"command": "echo", "args": ["-e", r"\0304\0343"], "directory": here});
     let said = bound.call_ok("command_execute", echo);
     assert!(said.contains('你'), "{said}");
-    let mut run = world.command(&["run", "pwd"]);
+    let mut run = cli.command(&["run", "pwd"]);
     let refused = to_output(run.env("ALLOWED_COMMANDS", "echo").output().unwrap());
     assert_eq!(refused.code, 77, "{refused:?}");
     assert_eq!((free.lines.end(), bound.lines.end()), (0, 0));
@@ -228,37 +222,33 @@ fn the_environment_of_a_front_tightens_what_it_may_run() {
 
 #[test]
 fn an_engine_in_the_front_serves_alone() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     let mut client =
-        McpStdioClient::start(world.command(&["mcp", "--tools", "core,command", "--no-daemon"]));
-    let here = world.path().to_str().unwrap();
+        McpStdioClient::start(cli.command(&["mcp", "--tools", "core,command", "--no-daemon"]));
+    let here = cli.path().to_str().unwrap();
     client.call_ok(
         "command_bg_start",
         json!({"command": "sleep", "args": ["300"], "directory": here, "description": "d"}),
     );
-    assert!(world.daemon().is_none());
+    assert!(cli.daemon().is_none());
     assert_eq!(client.lines.end(), 0);
-    assert_eq!(world.stdout_of(&["ps", "-aq"]), "");
+    assert_eq!(cli.stdout_of(&["ps", "-aq"]), "");
 }
 
 #[test]
 fn an_engine_in_the_front_ends_its_session_when_told_to_end() {
     for beside_a_daemon in [false, true] {
-        let world = CliEnv::new();
+        let cli = CliEnv::new();
         if beside_a_daemon {
-            world.stdout_of(&["ps"]);
+            cli.stdout_of(&["ps"]);
         }
-        let mut client = McpStdioClient::start(world.command(&[
-            "mcp",
-            "--tools",
-            "core,command",
-            "--no-daemon",
-        ]));
-        let pid_file = world.path().join("pid");
+        let mut client =
+            McpStdioClient::start(cli.command(&["mcp", "--tools", "core,command", "--no-daemon"]));
+        let pid_file = cli.path().join("pid");
         let made = std::process::Command::new("mkfifo").arg(&pid_file).status();
         assert!(made.unwrap().success());
         let script = format!("echo $$ > {}; exec sleep 300", pid_file.display());
-        let here = world.path().to_str().unwrap();
+        let here = cli.path().to_str().unwrap();
         client.call_ok(
             "command_bg_start",
             json!({"command": "sh", "args": ["-c", script], "directory": here, "description": "d"}),
@@ -273,8 +263,8 @@ fn an_engine_in_the_front_ends_its_session_when_told_to_end() {
 
 #[test]
 fn half_a_line_does_not_confuse_the_next_daemon() {
-    let world = CliEnv::new();
-    let mut client = mcp(&world);
+    let cli = CliEnv::new();
+    let mut client = mcp(&cli);
     let half = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"ping\",\"x\":\"{}",
         "y".repeat(5_000)
@@ -282,8 +272,8 @@ fn half_a_line_does_not_confuse_the_next_daemon() {
     let stdin = client.lines.stdin.as_mut().unwrap();
     stdin.write_all(half.as_bytes()).unwrap();
     // A notification has no response, so another request shows that the daemon has read it.
-    world.stdout_of(&["ps"]);
-    world.kill_daemon();
+    cli.stdout_of(&["ps"]);
+    cli.kill_daemon();
     client
         .lines
         .stdin
@@ -298,15 +288,15 @@ fn half_a_line_does_not_confuse_the_next_daemon() {
 
 #[test]
 fn bad_sessions_and_tools_are_refused() {
-    let world = CliEnv::new();
+    let cli = CliEnv::new();
     for bad in [
         &["mcp", "--session", "front-1-2"][..],
         &["mcp", "--session", ""],
         &["mcp", "--session", "a b"],
         &["mcp", "--tools", "all"],
     ] {
-        let ran = world.ostler(bad);
+        let ran = cli.ostler(bad);
         assert_eq!(ran.code, 64, "{bad:?}: {ran:?}");
     }
-    assert!(world.daemon().is_none());
+    assert!(cli.daemon().is_none());
 }

@@ -9,8 +9,8 @@ use crate::test_env::{CliEnv, CommandOutput, to_output};
 /// A user id that owns nothing.
 const NOBODY: u32 = 65_534;
 
-fn run_as_nobody(world: &CliEnv, program: &Path, args: &[&str]) -> CommandOutput {
-    let mut command = world.command_for(program, args);
+fn run_as_nobody(cli: &CliEnv, program: &Path, args: &[&str]) -> CommandOutput {
+    let mut command = cli.command_for(program, args);
     command.uid(NOBODY).gid(NOBODY);
     to_output(command.output().unwrap())
 }
@@ -21,12 +21,12 @@ fn everything_works_without_privileges() {
         // All other tests run in this case already.
         return;
     }
-    let world = CliEnv::new();
-    let program = world.path().join("ostler");
+    let cli = CliEnv::new();
+    let program = cli.path().join("ostler");
     std::fs::copy(env!("CARGO_BIN_EXE_ostler"), &program).unwrap();
-    chown(world.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    chown(world.path().join("run"), Some(NOBODY), Some(NOBODY)).unwrap();
-    let ostler = |args: &[&str]| run_as_nobody(&world, &program, args);
+    chown(cli.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(cli.path().join("run"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let ostler = |args: &[&str]| run_as_nobody(&cli, &program, args);
 
     let who = ostler(&["run", "id", "-u"]);
     assert_eq!((who.code, who.out.as_str()), (0, "65534\n"), "{who:?}");
