@@ -203,8 +203,8 @@ mod tests {
     #[test]
     fn every_exit_code_is_documented() {
         for row in &ostler_model::error_code::ERROR_CODES {
-            let told = EXIT_CODES.contains(&format!("    {} ", row.exit));
-            assert!(told, "{} exits with {}", row.name, row.exit);
+            let is_listed = EXIT_CODES.contains(&format!("    {} ", row.exit));
+            assert!(is_listed, "{} exits with {}", row.name, row.exit);
         }
     }
 }

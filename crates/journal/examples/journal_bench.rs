@@ -132,22 +132,22 @@ fn ingest(dir: &Path, text: &[u8]) -> std::io::Result<()> {
 /// Measures the wall-clock and the processor time of `work`.
 fn timed(work: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<(Duration, Duration)> {
     let clock = || rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let (begun, cpu) = (Instant::now(), clock());
+    let (started, cpu) = (Instant::now(), clock());
     work()?;
     let used = clock() - cpu;
     let used = Duration::new(
         used.tv_sec.unsigned_abs(),
         u32::try_from(used.tv_nsec).unwrap_or(0),
     );
-    Ok((begun.elapsed(), used))
+    Ok((started.elapsed(), used))
 }
 
 fn all<E>(rounds: usize, work: impl Fn() -> Result<(), E>) -> Result<Vec<Duration>, E> {
     let mut times = Vec::with_capacity(rounds);
     for _ in 0..rounds {
-        let begun = Instant::now();
+        let started = Instant::now();
         work()?;
-        times.push(begun.elapsed());
+        times.push(started.elapsed());
     }
     times.sort();
     Ok(times)

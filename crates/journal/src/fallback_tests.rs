@@ -301,12 +301,12 @@ impl Lab {
     /// Checks that every byte was read at its offset, or was reported as a gap.
     fn check(&mut self) {
         while self.read() {}
-        let mut told = self.read.clone();
+        let mut accounted = self.read.clone();
         for gap in &self.gaps {
-            told[range(gap)].fill(true);
+            accounted[range(gap)].fill(true);
         }
         let end = usize::try_from(self.next.offset).expect("it fits");
-        let missing = told[..end].iter().position(|told| !told);
+        let missing = accounted[..end].iter().position(|accounted| !accounted);
         assert_eq!(missing, None, "of {end}: {:?}", self.gaps);
     }
 

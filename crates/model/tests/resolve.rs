@@ -52,7 +52,7 @@ fn confinement() -> impl Strategy<Value = SandboxSpec> {
     })
 }
 
-fn asked() -> impl Strategy<Value = IsolationRequest> {
+fn request() -> impl Strategy<Value = IsolationRequest> {
     let level = prop_oneof![
         Just(IsolationLevel::Basic),
         Just(IsolationLevel::Medium),
@@ -81,10 +81,10 @@ proptest! {
 
     #[test]
     fn level_high_is_whole_or_says_what_it_was_allowed_to_lack(
-        asked in asked(), abilities in abilities(),
+        request in request(), abilities in abilities(),
     ) {
-        let high = asked.level == IsolationLevel::High;
-        match resolve_isolation(asked.clone(), &abilities) {
+        let high = request.level == IsolationLevel::High;
+        match resolve_isolation(request.clone(), &abilities) {
             Ok(policy) => {
                 // Processes can be counted without a cgroup, in a namespace of their own.
                 let is_there = |it: &Capability| abilities.has(*it) || (!abilities.root && *it == Capability::PidsLimit);
@@ -92,7 +92,7 @@ proptest! {
                 prop_assert!(policy.missing.iter().all(|it| !abilities.has(it.ability)));
                 prop_assert_eq!(policy.confinement.is_some(), high);
                 if let Some(walls) = policy.confinement {
-                    let may = |it: Capability| (it == Capability::OwnCgroup && !abilities.root) || asked.degradable.contains(&it);
+                    let may = |it: Capability| (it == Capability::OwnCgroup && !abilities.root) || request.degradable.contains(&it);
                     prop_assert!(policy.missing.iter().all(|it| may(it.ability)));
                     let left_out: Vec<_> = policy.missing.iter().map(|it| it.ability).collect();
                     prop_assert_eq!(walls.without, left_out);
@@ -103,7 +103,7 @@ proptest! {
                 prop_assert!(!unmet.missing.is_empty());
                 for lack in &unmet.missing {
                     let dispensable = lack.ability != Capability::SpareIds;
-                    prop_assert!(!(dispensable && asked.degradable.contains(&lack.ability)));
+                    prop_assert!(!(dispensable && request.degradable.contains(&lack.ability)));
                     prop_assert!(unmet.to_string().contains(&lack.reason));
                 }
             }
@@ -112,14 +112,14 @@ proptest! {
 
     #[test]
     fn what_a_host_can_do_less_never_opens_what_was_closed(
-        asked in asked(), abilities in abilities(), lost in proptest::sample::select(&Capability::ALL),
+        request in request(), abilities in abilities(), lost in proptest::sample::select(&Capability::ALL),
     ) {
-        let refused = resolve_isolation(asked.clone(), &abilities).is_err();
+        let refused = resolve_isolation(request.clone(), &abilities).is_err();
         let reason = "gone".to_owned();
         let fewer = abilities.without(vec![MissingCapability { ability: lost, reason }]);
         prop_assert!(!fewer.has(lost));
         if refused {
-            prop_assert!(resolve_isolation(asked, &fewer).is_err());
+            prop_assert!(resolve_isolation(request, &fewer).is_err());
         }
     }
 
@@ -132,7 +132,7 @@ proptest! {
             reason: "none".to_owned(),
         }]);
         abilities.root = true;
-        prop_assert!(resolve_isolation(asked, &abilities).is_err());
+        prop_assert!(resolve_isolation(request, &abilities).is_err());
     }
 }
 
@@ -143,14 +143,14 @@ fn a_limit_that_is_asked_for_is_never_dropped_unasked() {
         ..Limits::default()
     };
     let at_medium = |demanded: Limits, degradable: &[Capability]| {
-        let asked = IsolationRequest {
+        let request = IsolationRequest {
             level: IsolationLevel::Medium,
             limits: memory,
             demanded,
             confinement: None,
             degradable: degradable.to_vec(),
         };
-        resolve_isolation(asked, &CapabilitySet::default())
+        resolve_isolation(request, &CapabilitySet::default())
     };
     let refused = at_medium(memory, &[]).expect_err("nothing enforces it");
     let names: Vec<Capability> = refused.missing.iter().map(|it| it.ability).collect();

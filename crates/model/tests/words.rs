@@ -30,16 +30,16 @@ fn walls_have_names() {
     for ability in Capability::ALL {
         assert_eq!(ability.as_str().parse(), Ok(ability));
     }
-    let told = "moat".parse::<Capability>().unwrap_err().to_string();
-    assert!(told.contains("landlock, seccomp"), "{told}");
-    for word in told.split("allowed: ").nth(1).unwrap().split(", ") {
+    let message = "moat".parse::<Capability>().unwrap_err().to_string();
+    assert!(message.contains("landlock, seccomp"), "{message}");
+    for word in message.split("allowed: ").nth(1).unwrap().split(", ") {
         assert!(word.parse::<Capability>().is_ok(), "{word}");
     }
 }
 
 #[test]
 fn amounts_are_read_as_people_write_them() {
-    for (given, told) in [
+    for (given, expected) in [
         ("1", Some(1)),
         ("512K", Some(512 << 10)),
         ("512k", Some(512 << 10)),
@@ -75,12 +75,12 @@ fn amounts_are_read_as_people_write_them() {
         ("pids", "0"),
         ("pids", "5000000"),
     ] {
-        let told = limits.set(name, given).unwrap_err().to_string();
-        assert!(told.contains("allowed"), "{told}");
+        let message = limits.set(name, given).unwrap_err().to_string();
+        assert!(message.contains("allowed"), "{message}");
     }
-    let told = limits.set("ram", "1G").unwrap_err().to_string();
+    let message = limits.set("ram", "1G").unwrap_err().to_string();
     assert_eq!(
-        told,
+        message,
         "limit 'ram' is '1G'; allowed: memory, cpus, pids, disk, files, file_size"
     );
 }

@@ -220,17 +220,17 @@ mod tests {
     fn a_table_full_of_what_is_shown_refuses() {
         let mut clusters = Graphemes::default();
         let mut used = HashSet::new();
-        let mut asked = 0;
+        let mut calls = 0;
         for n in 0..3 * u32::from(CLUSTERS_MAX) {
             let cluster = format!("{}\u{301}", char::from_u32(0x4E00 + n).unwrap());
             let all = used.clone();
             let got = clusters.intern(&cluster, false, || {
-                asked += 1;
+                calls += 1;
                 all
             });
             assert_eq!(got.is_some(), n < u32::from(CLUSTERS_MAX));
             used.extend(got);
         }
-        assert!(asked <= 2, "{asked}");
+        assert!(calls <= 2, "{calls}");
     }
 }

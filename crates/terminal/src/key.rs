@@ -318,8 +318,8 @@ fn suggestion(given: &str) -> Option<String> {
     let Some(front) = prefix else {
         return Some(near);
     };
-    let front = nearest_modifier(front)?;
-    Some(format!("{front}-{near}"))
+    let prefix = nearest_modifier(prefix)?;
+    Some(format!("{prefix}-{near}"))
 }
 
 fn nearest_modifier(given: &str) -> Option<&'static str> {

@@ -156,8 +156,8 @@ fn compare(
     }
     millis.remove(0);
     let count_reported = |text: &str| {
-        let told = |failure: &&Vec<String>| failure.iter().all(|part| text.contains(part));
-        failures.iter().filter(told).count()
+        let is_shown = |failure: &&Vec<String>| failure.iter().all(|part| text.contains(part));
+        failures.iter().filter(is_shown).count()
     };
     let answer_chars = answer.chars().count();
     Ok(LogRow {

@@ -157,11 +157,11 @@ fn exhaust_inodes(directory: &Path) -> Result<()> {
 /// killed, and the next one stops that.
 fn start_neighbour(env: &TestEnv) -> Result<()> {
     let binary = env.ostler(&[]).get_program().to_owned();
-    let neighbour = TestEnv::new(&std::env::temp_dir(), Path::new(&binary))?;
-    let id = neighbour.start("sleep 300")?;
-    neighbour.daemon()?.kill();
-    neighbour.stop(&id).context("the neighbour's command")?;
-    neighbour.shut_down().context("the neighbour")
+    let other_env = TestEnv::new(&std::env::temp_dir(), Path::new(&binary))?;
+    let id = other_env.start("sleep 300")?;
+    other_env.daemon()?.kill();
+    other_env.stop(&id).context("the neighbour's command")?;
+    other_env.shut_down().context("the neighbour")
 }
 
 /// The command of the call is orphaned: it ends with the client.

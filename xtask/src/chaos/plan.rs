@@ -23,7 +23,7 @@ pub(super) struct CommandPlan {
     pub(super) lines: Option<u32>,
     pub(super) code: u8,
     /// Whether it leaves a child in a session of its own.
-    pub(super) strays: bool,
+    pub(super) leaves_child: bool,
     /// Whether it has a terminal instead of pipes.
     pub(super) terminal: bool,
 }
@@ -173,7 +173,7 @@ impl CommandPlan {
         Self {
             lines: (!endless).then(|| rng.u32(0..=MOST_LINES)),
             code: if rng.bool() { 0 } else { rng.u8(1..=99) },
-            strays: rng.u32(0..3) == 0,
+            leaves_child: rng.u32(0..3) == 0,
             terminal: rng.u32(0..3) == 0,
         }
     }
@@ -182,7 +182,7 @@ impl CommandPlan {
     fn call(rng: &mut Rng) -> Self {
         Self {
             lines: Some(rng.u32(0..=MOST_LINES)),
-            strays: false,
+            leaves_child: false,
             terminal: false,
             ..Self::draw(rng)
         }
@@ -191,7 +191,7 @@ impl CommandPlan {
     /// The command as a script: numbered lines in bursts, so that kills happen between them, within
     /// them and after them.
     pub(super) fn script(&self) -> String {
-        let stray = if self.strays {
+        let orphan = if self.leaves_child {
             "setsid sleep 300 >/dev/null 2>&1 & "
         } else {
             ""
@@ -202,7 +202,7 @@ impl CommandPlan {
             .map_or_else(String::new, |last| format!("[ $i -lt {last} ]"));
         let condition = if last.is_empty() { ":" } else { last.as_str() };
         format!(
-            "{stray}i=0; while {condition}; do i=$((i+1)); echo \"line $i\"; \
+            "{orphan}i=0; while {condition}; do i=$((i+1)); echo \"line $i\"; \
              [ $((i % 25)) -ne 0 ] || sleep 0.02; done; exit {code}"
         )
     }

@@ -173,11 +173,11 @@ fn kill_burst(env: &TestEnv, round: &RoundPlan) -> Result<()> {
 fn victims(env: &TestEnv, victim: Victim) -> Result<Vec<ProcessHandle>> {
     // A zygote that was killed earlier is only replaced once further shims are needed.
     let daemon = env.daemon().context("before the kill")?;
-    let keepers = env.processes_named("ostler-keeper");
+    let zygotes = env.processes_named("ostler-keeper");
     Ok(match victim {
         Victim::Daemon => vec![daemon],
-        Victim::Keeper => keepers,
-        Victim::DaemonAndKeeper => std::iter::once(daemon).chain(keepers).collect(),
+        Victim::Keeper => zygotes,
+        Victim::DaemonAndKeeper => std::iter::once(daemon).chain(zygotes).collect(),
         Victim::Shim => Vec::new(),
     })
 }

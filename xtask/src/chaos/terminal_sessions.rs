@@ -83,9 +83,9 @@ impl TerminalSession {
             TerminalProgram::Bash => {
                 let output = env.output(&id)?;
                 // What was typed names the variable, not its value.
-                let told = format!("still {word}");
+                let shown_text = format!("still {word}");
                 ensure!(
-                    output.contains(&told),
+                    output.contains(&shown_text),
                     "{id} did not keep {word}: {output:?}"
                 );
             }

@@ -224,18 +224,18 @@ mod tests {
     use super::*;
 
     fn said(lines: &[&str]) -> Result<TestCounts> {
-        let mut heard = VmOutput::default();
-        lines.iter().for_each(|line| heard.read(line));
-        heard.into_counts(&BOOTS[1])
+        let mut output = VmOutput::default();
+        lines.iter().for_each(|line| output.read(line));
+        output.into_counts(&BOOTS[1])
     }
 
     #[test]
     fn a_guest_counts_only_when_it_came_to_its_end() {
         let role = "GUEST no-landlock: 1 passed, 1 failed";
-        let heard = ["[ 1.2] noise", "PASS x", "FAIL y: z", role, "GUEST END\r"];
-        let tally = said(&heard).expect("it ended");
+        let output = ["[ 1.2] noise", "PASS x", "FAIL y: z", role, "GUEST END\r"];
+        let tally = said(&output).expect("it ended");
         assert_eq!((tally.passed, tally.failed), (1, 1));
-        assert!(said(&heard[..4]).is_err(), "cut off");
+        assert!(said(&output[..4]).is_err(), "cut off");
         assert!(said(&["GUEST END"]).is_err(), "nothing ran");
     }
 }

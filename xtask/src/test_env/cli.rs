@@ -29,7 +29,7 @@ impl CliInfo {
     pub(crate) fn is_degraded(&self) -> bool {
         self.degraded
             .as_array()
-            .is_some_and(|told| !told.is_empty())
+            .is_some_and(|entries| !entries.is_empty())
     }
 }
 

@@ -78,8 +78,8 @@ impl AttachSession {
                 ConnectionEvent::Socket(Ok(event)) => self.handle_socket_event(event, socket).await,
                 ConnectionEvent::Socket(Err(error)) => Err(error),
             };
-            if let Some(parted) = step? {
-                return Ok(parted);
+            if let Some(reason) = step? {
+                return Ok(reason);
             }
         }
     }
@@ -104,10 +104,10 @@ impl AttachSession {
 
     async fn handle_socket_event(
         &mut self,
-        heard: SocketEvent,
+        socket_event: SocketEvent,
         socket: &mut TerminalSocket,
     ) -> StepOutcome {
-        match heard {
+        match socket_event {
             SocketEvent::Bytes(bytes) => self.show_output(&bytes).await,
             SocketEvent::Message(message) => self.handle_message(message, socket).await,
         }

@@ -201,8 +201,8 @@ mod tests {
         for bad in [
             "", "ctrl-", "ctrl-[", "ctrl-m", "ctrl-1", "alt-x", "x", "ctrl-ab",
         ] {
-            let told = bad.parse::<DetachKey>().unwrap_err();
-            assert!(told.contains("allowed"), "{told}");
+            let message = bad.parse::<DetachKey>().unwrap_err();
+            assert!(message.contains("allowed"), "{message}");
         }
     }
 }

@@ -197,7 +197,7 @@ impl ModeTracker {
             ([b'>', ..], b'u') => drop(self.other_modes.insert(OtherMode::KittyKeys)),
             ([.., b' '], b'q') => drop(self.other_modes.insert(OtherMode::CursorShape)),
             (b"" | [b'0'..=b'9' | b';', ..], b'r') => {
-                drop(self.other_modes.insert(OtherMode::Region))
+                self.other_modes.insert(OtherMode::Region);
             }
             (b"!", b'p') => {
                 self.changed.retain(|mode| ALTERNATE.contains(mode));

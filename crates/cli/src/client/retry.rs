@@ -103,8 +103,11 @@ mod tests {
         for _ in 0..MAX_DEATHS {
             assert!(attempts.allow_retry_at(died(), begin).is_ok());
         }
-        let told = attempts.allow_retry_at(died(), begin).unwrap_err();
-        assert!(told.to_string().contains("101 daemons died"), "{told}");
+        let refusal = attempts.allow_retry_at(died(), begin).unwrap_err();
+        assert!(
+            refusal.to_string().contains("101 daemons died"),
+            "{refusal}"
+        );
         attempts.reset();
         assert!(attempts.allow_retry_at(died(), begin).is_ok());
     }

@@ -170,20 +170,23 @@ mod tests {
 
     #[test]
     fn ids_and_names_are_offered_where_they_stand() {
-        let asked = |line: &str| {
+        let kind_of = |line: &str| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             completion_kind(&words)
         };
         let any = Some(CompletionKind::Ids(None));
-        assert_eq!(asked("logs"), any);
-        assert_eq!(asked("logs -n 5"), any);
-        assert_eq!(asked("logs -n"), None);
-        assert_eq!(asked("logs k3v9x0qa"), None);
-        assert_eq!(asked("--state-dir /x logs --no-time"), any);
-        assert_eq!(asked("rm k3v9x0qa"), any);
-        assert_eq!(asked("stop --"), Some(CompletionKind::Ids(Some("running"))));
-        assert_eq!(asked("service stop"), Some(CompletionKind::Services));
-        assert_eq!(asked("svc restart web"), Some(CompletionKind::Services));
+        assert_eq!(kind_of("logs"), any);
+        assert_eq!(kind_of("logs -n 5"), any);
+        assert_eq!(kind_of("logs -n"), None);
+        assert_eq!(kind_of("logs k3v9x0qa"), None);
+        assert_eq!(kind_of("--state-dir /x logs --no-time"), any);
+        assert_eq!(kind_of("rm k3v9x0qa"), any);
+        assert_eq!(
+            kind_of("stop --"),
+            Some(CompletionKind::Ids(Some("running")))
+        );
+        assert_eq!(kind_of("service stop"), Some(CompletionKind::Services));
+        assert_eq!(kind_of("svc restart web"), Some(CompletionKind::Services));
         for line in [
             "",
             "run",
@@ -192,7 +195,7 @@ mod tests {
             "nonsense",
             "logs --state-dir",
         ] {
-            assert_eq!(asked(line), None, "{line}");
+            assert_eq!(kind_of(line), None, "{line}");
         }
     }
 }

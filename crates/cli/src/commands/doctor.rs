@@ -129,9 +129,9 @@ mod tests {
         assert_eq!(parse_account("# a comment"), None);
         assert!(find_account("root").is_ok_and(|it| it.uid == 0));
         assert!(find_account("0").is_ok_and(|it| it.name == "root"));
-        let told = find_account("nobody-has-this-name")
+        let refusal = find_account("nobody-has-this-name")
             .unwrap_err()
             .to_string();
-        assert!(told.contains("there is no such user"), "{told}");
+        assert!(refusal.contains("there is no such user"), "{refusal}");
     }
 }

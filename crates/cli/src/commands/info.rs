@@ -142,7 +142,7 @@ fn service_rows(state: &ServiceStateBody) -> Vec<(&'static str, String)> {
         ("url", state.url.clone()),
         (
             "ports",
-            Some(words::render_ports(&ports)).filter(|told| !told.is_empty()),
+            Some(words::render_ports(&ports)).filter(|joined| !joined.is_empty()),
         ),
         ("evidence", state.evidence.clone()),
         ("waits for", state.waits_for.clone()),
@@ -188,7 +188,7 @@ fn isolation_rows(info: &ExecutionBody) -> Vec<(&'static str, String)> {
 fn sandbox_rows(confinement: &SandboxInfoBody) -> Vec<(&'static str, String)> {
     let paths = |paths: &[ByteString]| {
         let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
-        Some(paths.join(", ")).filter(|told| !told.is_empty())
+        Some(paths.join(", ")).filter(|joined| !joined.is_empty())
     };
     let workspace = confinement.workspace.as_ref().map(ToString::to_string);
     let overlay = confinement

@@ -149,7 +149,7 @@ mod tests {
             "secrets.TOKEN.principals",
             &RawValue::Text("ann".to_owned()),
         );
-        assert!(done.is_err_and(|told| told.contains("token:NAME")));
+        assert!(done.is_err_and(|refusal| refusal.contains("token:NAME")));
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Config {
             HttpAccess::Open(principal)
         };
         // The environment is the daemon's own, which the engine has.
-        let front = ClientContext {
+        let client = ClientContext {
             cwd: self
                 .text("http.directory")
                 .map_or(directory, ByteString::from),
@@ -83,7 +83,7 @@ impl Config {
             hosts: self.list("http.hosts").unwrap_or_default(),
             origins: self.list("http.origins").unwrap_or_default(),
             sessions_file: Some(self.dirs().state.join(SESSIONS_FILE)),
-            ..HttpOptions::new(access, front)
+            ..HttpOptions::new(access, client)
         }
     }
 }

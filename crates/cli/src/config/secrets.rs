@@ -137,9 +137,12 @@ mod tests {
     #[test]
     fn a_file_others_can_read_is_refused_with_the_remedy() {
         let (_directory, path) = file("TOKEN = \"abcdef\"\n", 0o640);
-        let told = check_file(&path).unwrap_err().to_string();
-        assert!(told.contains("can be read by others (mode 0640)"), "{told}");
-        assert!(told.contains("chmod 600"), "{told}");
+        let message = check_file(&path).unwrap_err().to_string();
+        assert!(
+            message.contains("can be read by others (mode 0640)"),
+            "{message}"
+        );
+        assert!(message.contains("chmod 600"), "{message}");
         assert_eq!(SecretsFile::new(path).value("TOKEN"), None);
     }
 
@@ -151,10 +154,10 @@ mod tests {
             "N = 12345\n",
         ] {
             let (_directory, path) = file(text, 0o600);
-            let told = check_file(&path).unwrap_err().to_string();
+            let message = check_file(&path).unwrap_err().to_string();
             assert!(
-                !told.contains("hunter2") && !told.contains("12345"),
-                "{told}"
+                !message.contains("hunter2") && !message.contains("12345"),
+                "{message}"
             );
         }
     }

@@ -41,19 +41,19 @@ fn flags_win_over_the_environment_over_files_over_defaults() {
     let env = [("PROCESS_RETENTION_SECONDS", "20")];
     let own = [env[0], ("OSTLER_RETENTION_COMMAND_SECONDS", "30")];
     let flag = ["retention.command_seconds=40"];
-    let told = |file, env: &[_], set: &[_]| value(&load(file, env, set).unwrap(), KEY);
+    let setting = |file, env: &[_], set: &[_]| value(&load(file, env, set).unwrap(), KEY);
     let pair = |value: &str, source: &str| (value.to_owned(), source.to_owned());
-    assert_eq!(told("", &[], &[]), pair("3600", "default"));
-    assert_eq!(told(file, &[], &[]), pair("10", "line 3"));
+    assert_eq!(setting("", &[], &[]), pair("3600", "default"));
+    assert_eq!(setting(file, &[], &[]), pair("10", "line 3"));
     assert_eq!(
-        told(file, &env, &[]),
+        setting(file, &env, &[]),
         pair("20", "environment PROCESS_RETENTION_SECONDS")
     );
     assert_eq!(
-        told(file, &own, &[]),
+        setting(file, &own, &[]),
         pair("30", "environment OSTLER_RETENTION_COMMAND_SECONDS")
     );
-    assert_eq!(told(file, &own, &flag), pair("40", "flag --set"));
+    assert_eq!(setting(file, &own, &flag), pair("40", "flag --set"));
 }
 
 #[test]
@@ -120,30 +120,30 @@ fn what_a_file_says_is_no_policy_of_a_front() {
 
 #[test]
 fn a_bad_value_tells_key_value_place_and_what_is_allowed() {
-    let told = |file, env: &[_], set: &[_]| load(file, env, set).unwrap_err();
+    let error_of = |file, env: &[_], set: &[_]| load(file, env, set).unwrap_err();
     let all = [
-        told("[retention]\ncommand_seconds = -1", &[], &[]),
-        told("[retention]\ncommand_seconds = 1.5", &[], &[]),
-        told("[environment]\ninherit = \"maybe\"", &[], &[]),
-        told("allowed_commands = []", &[], &[]),
-        told("allowed_commands = [\"./ls\"]", &[], &[]),
-        told("allowed_comands = [\"ls\"]", &[], &[]),
-        told("[retention]\ncommand_secnds = 1", &[], &[]),
-        told("zzz = 1", &[], &[]),
-        told("state_dir = \"here\"", &[], &[]),
-        told("a = = 1", &[], &[]),
-        told("", &[("ALLOWED_COMMANDS", "")], &[]),
-        told("", &[("PROCESS_RETENTION_SECONDS", "soon")], &[]),
-        told("", &[("DEFAULT_ENCODING", "klingon")], &[]),
-        told("", &[], &["journal.mirror=xml"]),
-        told("", &[], &["journal.mirror"]),
-        told("", &[], &["mcp.tools=all"]),
-        told("[isolation]\nnetwork = [\"full\", \"a.org\"]", &[], &[]),
-        told("[isolation]\nread = [\"here\"]", &[], &[]),
-        told("[isolation]\nprotect = [\"../up\"]", &[], &[]),
-        told("", &[("OSTLER_ISOLATION_DEFAULT", "container")], &[]),
-        told("", &[], &["isolation.allow_degraded=moat"]),
-        told("", &[], &["limits.memory=much"]),
+        error_of("[retention]\ncommand_seconds = -1", &[], &[]),
+        error_of("[retention]\ncommand_seconds = 1.5", &[], &[]),
+        error_of("[environment]\ninherit = \"maybe\"", &[], &[]),
+        error_of("allowed_commands = []", &[], &[]),
+        error_of("allowed_commands = [\"./ls\"]", &[], &[]),
+        error_of("allowed_comands = [\"ls\"]", &[], &[]),
+        error_of("[retention]\ncommand_secnds = 1", &[], &[]),
+        error_of("zzz = 1", &[], &[]),
+        error_of("state_dir = \"here\"", &[], &[]),
+        error_of("a = = 1", &[], &[]),
+        error_of("", &[("ALLOWED_COMMANDS", "")], &[]),
+        error_of("", &[("PROCESS_RETENTION_SECONDS", "soon")], &[]),
+        error_of("", &[("DEFAULT_ENCODING", "klingon")], &[]),
+        error_of("", &[], &["journal.mirror=xml"]),
+        error_of("", &[], &["journal.mirror"]),
+        error_of("", &[], &["mcp.tools=all"]),
+        error_of("[isolation]\nnetwork = [\"full\", \"a.org\"]", &[], &[]),
+        error_of("[isolation]\nread = [\"here\"]", &[], &[]),
+        error_of("[isolation]\nprotect = [\"../up\"]", &[], &[]),
+        error_of("", &[("OSTLER_ISOLATION_DEFAULT", "container")], &[]),
+        error_of("", &[], &["isolation.allow_degraded=moat"]),
+        error_of("", &[], &["limits.memory=much"]),
     ];
     insta::assert_snapshot!(all.join("\n\n"));
 }

@@ -90,13 +90,13 @@ mod tests {
     fn the_clock_begins_when_the_last_one_leaves() {
         virtual_time().block_on(async {
             let (presence, running) = (IdleTracker::new(), watch::Sender::new(1));
-            let guest = presence.track();
+            let connection = presence.track();
             let begin = Instant::now();
             let leave = async {
                 tokio::time::sleep_until(begin + LIMIT * 2).await;
                 running.send_replace(0);
                 tokio::time::sleep_until(begin + LIMIT * 3).await;
-                drop(guest);
+                drop(connection);
                 tokio::time::sleep_until(begin + LIMIT * 3 + LIMIT / 2).await;
                 drop(presence.track());
             };

@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(disk.text, b"one\ntwo tw");
         disk.room = 1_000;
         LineWriter(&mut disk, &LOST).write_all(b"four\n").unwrap();
-        let told = "one\ntwo tw\n2 log lines could not be written\nfour\n";
-        assert_eq!(String::from_utf8(disk.text).unwrap(), told);
+        let expected = "one\ntwo tw\n2 log lines could not be written\nfour\n";
+        assert_eq!(String::from_utf8(disk.text).unwrap(), expected);
     }
 }

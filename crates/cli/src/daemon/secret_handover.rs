@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn what_is_printed_of_secrets_is_their_names() {
         let variables = SecretVariables::new(vec![("NAME".into(), "hunter2".into())]);
-        let told = format!("{variables:?}");
-        assert!(told.contains("NAME") && !told.contains("hunter2"), "{told}");
+        let text = format!("{variables:?}");
+        assert!(text.contains("NAME") && !text.contains("hunter2"), "{text}");
         assert!(is_secret(
             OsStr::new("OSTLER_SECRET_X"),
             &["OSTLER_SECRET_".to_owned()]

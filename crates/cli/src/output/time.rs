@@ -54,19 +54,19 @@ mod tests {
 
     #[test]
     fn spans_take_two_units() {
-        let told = [0.0, 9.99, 10.0, 59.9, 60.0, 61.0, 3_660.0, 90_000.0].map(format_duration);
+        let formatted = [0.0, 9.99, 10.0, 59.9, 60.0, 61.0, 3_660.0, 90_000.0].map(format_duration);
         let wanted = [
             "0.00s", "9.99s", "10s", "59s", "1m", "1m 1s", "1h 1m", "1d 1h",
         ];
-        assert_eq!(told, wanted);
+        assert_eq!(formatted, wanted);
     }
 
     #[test]
     fn moments_are_told_as_ages() {
         let now = Timestamp::from_second(1_000_000).unwrap();
-        let told = |back: i64| format_age(Timestamp::from_second(1_000_000 - back).unwrap(), now);
+        let age = |back: i64| format_age(Timestamp::from_second(1_000_000 - back).unwrap(), now);
         assert_eq!(
-            [-5, 1, 5, 60, 7_200, 200_000].map(told),
+            [-5, 1, 5, 60, 7_200, 200_000].map(age),
             [
                 "just now", "just now", "5s ago", "1m ago", "2h ago", "2d ago"
             ]

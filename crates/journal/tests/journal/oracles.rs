@@ -83,7 +83,7 @@ fn case(lines: u32) -> Case {
     }
 }
 
-fn told(program: &str, args: &[&str], file: &Path) -> Vec<u8> {
+fn output_of(program: &str, args: &[&str], file: &Path) -> Vec<u8> {
     let output = Command::new(program)
         .args(args)
         .env("LC_ALL", "C.UTF-8")
@@ -146,7 +146,7 @@ fn tail_and_head_agree() {
         };
         same(
             &joined(&ask(&case.journal, &tail)),
-            told("tail", &["-n", &number], &case.file),
+            output_of("tail", &["-n", &number], &case.file),
             &format!("tail {count}"),
         );
         let head = LineQuery {
@@ -155,7 +155,7 @@ fn tail_and_head_agree() {
         };
         same(
             &joined(&ask(&case.journal, &head)),
-            told("head", &["-n", &number], &case.file),
+            output_of("head", &["-n", &number], &case.file),
             &format!("head {count}"),
         );
     }
@@ -185,10 +185,10 @@ fn grep_agrees() {
         let lines = ask(&case.journal, &query);
         same(
             &joined(&lines),
-            told("grep", &["-aE", pattern], &case.file),
+            output_of("grep", &["-aE", pattern], &case.file),
             pattern,
         );
-        let numbered = told("grep", &["-aEn", pattern], &case.file);
+        let numbered = output_of("grep", &["-aEn", pattern], &case.file);
         let numbers: Vec<u64> = numbered
             .split(|&byte| byte == b'\n')
             .filter_map(|line| {
@@ -216,19 +216,19 @@ fn grep_agrees() {
             .unwrap();
         same(
             &joined(&page.lines),
-            told("grep", &["-aoE", pattern], &case.file),
+            output_of("grep", &["-aoE", pattern], &case.file),
             &format!("-o {pattern}"),
         );
         let last = LineQuery {
             tail: Some(5),
             ..query
         };
-        let grepped = told("grep", &["-aE", pattern], &case.file);
+        let grepped = output_of("grep", &["-aE", pattern], &case.file);
         let file = case.file.with_extension("grepped");
         std::fs::write(&file, grepped).unwrap();
         same(
             &joined(&ask(&case.journal, &last)),
-            told("tail", &["-n", "5"], &file),
+            output_of("tail", &["-n", "5"], &file),
             &format!("tail of {pattern}"),
         );
     }
@@ -245,7 +245,7 @@ fn look_around_agrees() {
         };
         same(
             &joined(&ask(&case.journal, &query)),
-            told("grep", &["-aP", pattern], &case.file),
+            output_of("grep", &["-aP", pattern], &case.file),
             pattern,
         );
     }
@@ -268,7 +268,7 @@ fn sed_agrees_on_ranges() {
         };
         same(
             &joined(&ask(&case.journal, &query)),
-            told("sed", &["-n", &format!("{from},{until}p")], &case.file),
+            output_of("sed", &["-n", &format!("{from},{until}p")], &case.file),
             "sed",
         );
     }

@@ -12,8 +12,8 @@ fn only(bytes: &[u8]) -> ControlEvent {
 
 #[test]
 fn marks_have_the_offsets_of_their_sequences() {
-    let told = marks(b"ab\x1b]133;C;ostler=s3cret\x07out\x1b]133;D;0;ostler=s3cret\x1b\\$");
-    let places: Vec<(u64, u64)> = told.iter().map(|m| (m.from, m.to)).collect();
+    let events = marks(b"ab\x1b]133;C;ostler=s3cret\x07out\x1b]133;D;0;ostler=s3cret\x1b\\$");
+    let places: Vec<(u64, u64)> = events.iter().map(|m| (m.from, m.to)).collect();
     assert_eq!(places, [(102, 124), (127, 152)]);
     assert_eq!(
         told[0].event,
@@ -73,7 +73,7 @@ fn directories_are_decoded() {
         (b"http://h/x", None),
     ];
     for (url, path) in table {
-        let told = marks(&[b"\x1b]7;", url, b"\x07"].concat());
+        let events = marks(&[b"\x1b]7;", url, b"\x07"].concat());
         let path = path.map(|path| ControlEvent::Directory(path.to_vec()));
         assert_eq!(told.into_iter().map(|m| m.event).next(), path);
     }
@@ -109,7 +109,7 @@ fn titles_are_put_aside_and_given_back() {
 #[test]
 fn modes_are_told_when_they_change() {
     let mut scanner = Scanner::new(0, None);
-    let mut told = |bytes: &[u8]| {
+    let mut changed = |bytes: &[u8]| {
         let marks = scanner.feed(bytes);
         assert!(marks.len() <= 1);
         marks.into_iter().next().map(|marked| marked.event)
@@ -119,32 +119,38 @@ fn modes_are_told_when_they_change() {
         bracketed_paste: true,
         ..none
     };
-    assert_eq!(told(b"\x1b[?2004h"), Some(ControlEvent::Modes(paste)));
-    assert_eq!(told(b"\x1b[?2004h"), None);
-    assert_eq!(told(b"\x1b[?2004l"), Some(ControlEvent::Modes(none)));
+    assert_eq!(changed(b"\x1b[?2004h"), Some(ControlEvent::Modes(paste)));
+    assert_eq!(changed(b"\x1b[?2004h"), None);
+    assert_eq!(changed(b"\x1b[?2004l"), Some(ControlEvent::Modes(none)));
     let vim = Modes {
         application_cursor: true,
         mouse: true,
         ..none
     };
-    assert_eq!(told(b"\x1b[?1;1002;1006h"), Some(ControlEvent::Modes(vim)));
+    assert_eq!(
+        changed(b"\x1b[?1;1002;1006h"),
+        Some(ControlEvent::Modes(vim))
+    );
     let keypad = Modes {
         application_keypad: true,
         ..vim
     };
-    assert_eq!(told(b"\x1b="), Some(ControlEvent::Modes(keypad)));
+    assert_eq!(changed(b"\x1b="), Some(ControlEvent::Modes(keypad)));
     // Resetting any of the mouse modes turns the mouse off.
     let mouseless = Modes {
         mouse: false,
         ..keypad
     };
-    assert_eq!(told(b"\x1b[?1000l"), Some(ControlEvent::Modes(mouseless)));
-    assert_eq!(told(b"\x1b[!p"), Some(ControlEvent::Modes(none)));
-    assert_eq!(told(b"\x1b[?2004h"), Some(ControlEvent::Modes(paste)));
-    assert_eq!(told(b"\x1bc"), Some(ControlEvent::Modes(none)));
+    assert_eq!(
+        changed(b"\x1b[?1000l"),
+        Some(ControlEvent::Modes(mouseless))
+    );
+    assert_eq!(changed(b"\x1b[!p"), Some(ControlEvent::Modes(none)));
+    assert_eq!(changed(b"\x1b[?2004h"), Some(ControlEvent::Modes(paste)));
+    assert_eq!(changed(b"\x1bc"), Some(ControlEvent::Modes(none)));
     // Mode requests (DECRQM) and ANSI modes change nothing.
-    assert_eq!(told(b"\x1b[?2004$p"), None);
-    assert_eq!(told(b"\x1b[1h\x1b[>1h\x1b[?1;2c"), None);
+    assert_eq!(changed(b"\x1b[?2004$p"), None);
+    assert_eq!(changed(b"\x1b[1h\x1b[>1h\x1b[?1;2c"), None);
 }
 
 #[test]
@@ -168,9 +174,9 @@ fn a_long_sequence_is_passed_over_in_bounded_memory() {
         scanner.feed(&[b'x'; 1000]);
         assert!(scanner.state().pending.capacity() <= 2 * SEQUENCE_BYTES);
     }
-    let told = scanner.feed(b"\x07\x1b]2;next\x07");
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].from, told[0].to), (100_005, 100_014));
+    let events = scanner.feed(b"\x07\x1b]2;next\x07");
+    assert_eq!(events.len(), 1);
+    assert_eq!((events[0].from, events[0].to), (100_005, 100_014));
 }
 
 #[test]
@@ -181,12 +187,12 @@ fn cuts_change_no_offset() {
     assert!(whole.len() >= 6);
     for cut in 0..bytes.len() {
         let mut scanner = Scanner::new(100, Some("s3cret"));
-        let mut told = scanner.feed(&bytes[..cut]);
+        let mut events = scanner.feed(&bytes[..cut]);
         let state = serde_json::to_string(scanner.state()).unwrap();
         let state = serde_json::from_str(&state).unwrap();
         let mut restored = Scanner::restore(scanner.offset(), Some("s3cret"), state);
-        told.extend(restored.feed(&bytes[cut..]));
-        assert_eq!(told, whole, "cut at {cut}");
+        events.extend(restored.feed(&bytes[cut..]));
+        assert_eq!(events, whole, "cut at {cut}");
     }
 }
 

@@ -59,9 +59,9 @@ fn what_is_written_is_read_again() {
     let names = NAMES.iter().map(|(name, _)| (*name).to_owned());
     let functions = (1..=F_MAX).map(|n| format!("f{n}"));
     for name in names.chain(functions) {
-        for front in ["", "ctrl-", "alt-", "shift-", "ctrl-alt-shift-"] {
-            let Ok(parsed) = format!("{front}{name}").parse::<Key>() else {
-                assert!(front.len() > 3, "{front}{name}");
+        for prefix in ["", "ctrl-", "alt-", "shift-", "ctrl-alt-shift-"] {
+            let Ok(parsed) = format!("{prefix}{name}").parse::<Key>() else {
+                assert!(prefix.len() > 3, "{prefix}{name}");
                 continue;
             };
             assert_eq!(key(&parsed.to_string()), parsed);
@@ -93,11 +93,11 @@ fn a_typo_is_told_what_was_meant() {
             meant => assert_eq!(suggestion.as_deref(), meant, "{given}"),
         }
     }
-    let told = "entr".parse::<Key>().unwrap_err().to_string();
-    assert!(told.contains("did you mean 'enter'?"), "{told}");
+    let message = "entr".parse::<Key>().unwrap_err().to_string();
+    assert!(message.contains("did you mean 'enter'?"), "{message}");
     assert!(
-        told.contains("pagedown") && told.contains("f1-f20"),
-        "{told}"
+        message.contains("pagedown") && message.contains("f1-f20"),
+        "{message}"
     );
 }
 

@@ -45,34 +45,34 @@ fn from_prompt_to_prompt() {
         is_trusted: true,
         status: None,
     };
-    let mut told = vec![first, directory("/a"), PROMPT];
+    let mut events = vec![first, directory("/a"), PROMPT];
     let prompt = ShellState::Prompt {
         since: 0,
         status: None,
         cwd: Some("/a".to_owned()),
     };
-    assert_eq!(fold(told.clone()), prompt);
-    told.push(START);
+    assert_eq!(fold(events.clone()), prompt);
+    events.push(START);
     let running = ShellState::Running {
         since: 35,
         cwd: Some("/a".to_owned()),
     };
-    assert_eq!(fold(told.clone()), running);
+    assert_eq!(fold(events.clone()), running);
     // What a program prints changes nothing.
-    told.push(directory("/forged"));
-    assert_eq!(fold(told.clone()), running);
-    told.extend([END, directory("/b"), END, PROMPT]);
+    events.push(directory("/forged"));
+    assert_eq!(fold(events.clone()), running);
+    events.extend([END, directory("/b"), END, PROMPT]);
     let after = ShellState::Prompt {
         since: 50,
         status: Some(3),
         cwd: Some("/b".to_owned()),
     };
-    assert_eq!(fold(told.clone()), after);
+    assert_eq!(fold(events.clone()), after);
     // A prompt that is painted again does not end a command again.
-    told.extend([END, PROMPT]);
-    assert_eq!(fold(told.clone()), after);
-    told.push(directory("/late"));
-    assert_eq!(fold(told), after);
+    events.extend([END, PROMPT]);
+    assert_eq!(fold(events.clone()), after);
+    events.push(directory("/late"));
+    assert_eq!(fold(events), after);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn print_detected(service: &DetectedServiceBody) -> Result<(), CommandError> {
         (None, Some(port)) => Some(format!("{port} unless told otherwise")),
         (None, None) => None,
     };
-    let patterns = |list: &[String]| Some(list.join("  ")).filter(|told| !told.is_empty());
+    let patterns = |list: &[String]| Some(list.join("  ")).filter(|text| !text.is_empty());
     let rows = [
         (
             "service",

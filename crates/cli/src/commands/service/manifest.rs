@@ -49,9 +49,9 @@ mod tests {
     #[test]
     fn every_directory_up_to_home_is_named() {
         let looked = searched_dirs(Path::new("/home/ann/web/app"), Path::new("/home/ann"));
-        let told: Vec<&Path> = looked.iter().map(PathBuf::as_path).collect();
+        let searched: Vec<&Path> = looked.iter().map(PathBuf::as_path).collect();
         assert_eq!(
-            told,
+            searched,
             ["/home/ann/web/app", "/home/ann/web", "/home/ann"].map(Path::new)
         );
         assert_eq!(
