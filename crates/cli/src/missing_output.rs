@@ -1,11 +1,9 @@
 //! Missing output: what it means for a verb that passes output on, and its exit code.
 //!
 //! One rule for all verbs. Lost output is reported with its size and makes the verb exit with the
-//! code
-//! of storage errors: the reader of the output must not take it for complete. Output that was
-//! dropped
-//! on purpose, by a person or by retention, is reported and is not an error; only `run`, which
-//! replaces the command itself, must pass everything on.
+//! code of storage errors: the reader of the output must not take it for complete. Output that was
+//! dropped on purpose, by a person or by retention, is reported and is not an error; only `run`,
+//! which replaces the command itself, must pass everything on.
 
 use ostler_api::{ExecutionBody, GapBody};
 use ostler_model::ErrorCode;

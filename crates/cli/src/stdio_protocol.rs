@@ -1,10 +1,9 @@
 //! The protocol between a stdio proxy and the daemon on `front.sock`.
 //!
 //! The proxy sends one [`StdioHello`] with three descriptors attached: its standard input, its
-//! standard
-//! output, and a memfd for the connection's log, which daemons write and the proxy only keeps. The
-//! daemon responds with one [`HelloReply`] and, at the end, one [`StdioEvent`]. Each is one line of
-//! JSON. When either side closes the connection, the session is over; a close without
+//! standard output, and a memfd for the connection's log, which daemons write and the proxy only
+//! keeps. The daemon responds with one [`HelloReply`] and, at the end, one [`StdioEvent`]. Each is
+//! one line of JSON. When either side closes the connection, the session is over; a close without
 //! [`StdioEvent::Bye`] means that the daemon died, and the next one continues from the log.
 
 use ostler_model::ByteString;

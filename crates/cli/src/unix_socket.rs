@@ -45,8 +45,7 @@ pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
 }
 
 /// Binds and listens at `path` for this user only, and replaces the socket of an earlier daemon.
-/// The
-/// caller holds the lock.
+/// The caller holds the lock.
 ///
 /// # Errors
 /// Those of bind(2).

@@ -1,6 +1,5 @@
 //! A disk that refuses and accepts at random: a reader that was there all the time, and the files
-//! at
-//! the end, compared with what was appended.
+//! at the end, compared with what was appended.
 
 use std::os::fd::AsFd;
 

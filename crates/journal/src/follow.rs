@@ -66,8 +66,8 @@ impl JournalFollower {
     }
 
     /// The next page with bytes or a gap in it; waits for one. None once the journal is finished
-    /// and
-    /// read, once the observer of its writer is gone, or where the files are damaged. Cancel safe.
+    /// and read, once the observer of its writer is gone, or where the files are damaged. Cancel
+    /// safe.
     ///
     /// # Errors
     /// When the files cannot be read.

@@ -84,8 +84,7 @@ impl Journal {
 
     /// This journal, with the files of its newest segment kept open from one call to the next: two
     /// descriptors, shared by the clones of this handle, until [`Journal::close_files`] or until
-    /// the
-    /// last clone is dropped. Results are those of the files as they are all the same.
+    /// the last clone is dropped. Results are those of the files as they are all the same.
     #[must_use]
     pub fn with_open_files(self) -> Self {
         Self {

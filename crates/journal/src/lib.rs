@@ -4,9 +4,8 @@
 //! The write side ([`OutputWriter`], [`MemorySegment`], and [`FallbackWriter`], which switches from
 //! one to the other and back) is synchronous, single-threaded and does not allocate per append: it
 //! runs in shims. [`EventWriter`] and [`Ledger`] belong to the daemon. The read side is
-//! [`Journal`],
-//! a cheap handle whose every result carries the [`Cursor`](ostler_model::Cursor) at which the next
-//! one continues.
+//! [`Journal`], a cheap handle whose every result carries the [`Cursor`](ostler_model::Cursor) at
+//! which the next one continues.
 //!
 //! Byte layouts are described in `docs/design/001-journal-format.md`. This crate must never know
 //! of processes or HTTP, and of tokio only in [`follow`].

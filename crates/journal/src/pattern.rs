@@ -1,8 +1,7 @@
 //! Perl-style patterns over bytes: linear time where possible, and a time budget for all of them.
 //!
 //! A pattern is matched against one line at a time. For linear patterns a second matcher, compiled
-//! so
-//! that it cannot match across lines, finds candidates in whole blocks; the first matcher then
+//! so that it cannot match across lines, finds candidates in whole blocks; the first matcher then
 //! decides about each candidate line.
 
 mod backtracking;
@@ -134,8 +133,7 @@ impl Pattern {
     }
 
     /// The first match in `bytes`, within the default budget. Anchors match at the beginning and
-    /// the
-    /// end of `bytes`.
+    /// the end of `bytes`.
     ///
     /// # Errors
     /// When the search takes longer than its budget.
@@ -144,8 +142,7 @@ impl Pattern {
     }
 
     /// As [`Pattern::find`], at or after `from`; the bytes before it are context, so that `^` does
-    /// not
-    /// match there.
+    /// not match there.
     ///
     /// # Errors
     /// When the search takes longer than `budget`.
@@ -191,8 +188,7 @@ impl CompiledPattern {
 
 impl Prefilter {
     /// None where anchors of the whole text or a newline in the pattern would make matches in
-    /// blocks
-    /// differ from matches in lines.
+    /// blocks differ from matches in lines.
     fn new(perl: &str, lines: &Hir) -> Option<Self> {
         let looks = lines.properties().look_set();
         if looks.contains(Look::Start) || looks.contains(Look::End) {

@@ -1,9 +1,8 @@
 //! The memory extent: how far output that is in memory only may have been reported to readers.
 //!
 //! Where the memory is lost with its processes, nothing else records how far it reached, and the
-//! next
-//! attempt must not use an offset again. A full disk still accepts an empty file and its size: the
-//! size records the extent.
+//! next attempt must not use an offset again. A full disk still accepts an empty file and its size:
+//! the size records the extent.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;

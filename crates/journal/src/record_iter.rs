@@ -86,8 +86,7 @@ impl RecordBlock {
     }
 
     /// Fills the block with as many of `raw` as follow from each other and are intact. Returns
-    /// their
-    /// number.
+    /// their number.
     fn fill(
         &mut self,
         snapshot: &JournalSnapshot<'_>,

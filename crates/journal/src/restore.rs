@@ -1,8 +1,7 @@
 //! The return from memory to disk.
 //!
 //! The content of a memory segment becomes one segment on disk. Its index is renamed to its final
-//! name
-//! when it is complete: a reader finds all of it in memory or all of it on disk, never a part.
+//! name when it is complete: a reader finds all of it in memory or all of it on disk, never a part.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;

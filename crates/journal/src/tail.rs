@@ -40,10 +40,8 @@ impl SegmentTail {
     }
 
     /// Appends the records that follow its last one, with all of their bytes; to an empty tail
-    /// those
-    /// from number `first` on. False, and nothing is appended, where they do not follow from each
-    /// other
-    /// or are not intact.
+    /// those from number `first` on. False, and nothing is appended, where they do not follow from
+    /// each other or are not intact.
     pub(crate) fn extend(&mut self, first: u64, records: &[RawRecord], bytes: &[u8]) -> bool {
         let start_offset = match (self.last(), records.first().and_then(IndexRecord::decode)) {
             (_, None) => return records.is_empty() && bytes.is_empty(),

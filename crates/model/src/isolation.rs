@@ -147,9 +147,9 @@ pub struct IsolationSpec {
 
 impl IsolationSpec {
     /// The missing capabilities that responses report: all of them at level high, and those that
-    /// the
-    /// command itself requested. What no command gets on this host (a cgroup of its own, and the
-    /// limit on processes that needs it) is reported only for the `first` command that lacks it.
+    /// the command itself requested. What no command gets on this host (a cgroup of its own, and
+    /// the limit on processes that needs it) is reported only for the `first` command that lacks
+    /// it.
     #[must_use]
     pub fn warnings(&self, first: bool) -> Vec<MissingCapability> {
         let missing = self.missing.iter();

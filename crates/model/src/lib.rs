@@ -1,6 +1,5 @@
 //! The data model of Ostler: the request ([`Spec`]), what happened ([`Event`]), the state folded
-//! from
-//! that ([`State`]) and how it ended ([`Termination`]).
+//! from that ([`State`]) and how it ended ([`Termination`]).
 //!
 //! Everything here is plain data and pure functions. This crate must never depend on async
 //! runtimes, files, sockets, JSON schema or MCP: those belong to the outer crates, which convert

@@ -93,8 +93,7 @@ pub struct Caller {
 
 impl Caller {
     /// Whether this caller may see and control what `owner` owns. A session sees its own
-    /// executions,
-    /// and those that were handed over to its project.
+    /// executions, and those that were handed over to its project.
     #[must_use]
     pub fn can_access(&self, owner: &Owner) -> bool {
         let passed = owner.session.is_none()

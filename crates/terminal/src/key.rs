@@ -1,6 +1,5 @@
 //! Key names: `enter`, `ctrl-c`, `alt-left`, `shift-tab`, `f5`, and the names other programs use
-//! for
-//! them.
+//! for them.
 
 use std::fmt;
 use std::str::FromStr;

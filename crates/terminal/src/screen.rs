@@ -74,8 +74,7 @@ pub enum CheckpointError {
 impl Screen {
     /// A blank screen at offset 0. `nonce` is the nonce of its shell's marks, where it has an
     /// integrated shell: marks without it are ignored. A size that is not allowed is replaced by
-    /// the
-    /// nearest one that [is](TermSize::fitting).
+    /// the nearest one that [is](TermSize::fitting).
     #[must_use]
     pub fn new(size: TermSize, nonce: Option<&str>) -> Self {
         Self {
@@ -206,10 +205,8 @@ impl Screen {
 
     /// Bytes that paint this screen onto a terminal of the same size: the first message to a client
     /// that attaches. They reset the terminal's content and modes before. They end with what there
-    /// is
-    /// of an incomplete sequence or character, so that the bytes from [`Screen::offset`] on can
-    /// follow
-    /// directly.
+    /// is of an incomplete sequence or character, so that the bytes from [`Screen::offset`] on can
+    /// follow directly.
     #[must_use]
     pub fn repaint(&self) -> Vec<u8> {
         let repaint = self.emulator.repaint();

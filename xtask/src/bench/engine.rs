@@ -13,8 +13,7 @@ use crate::test_env::TestEnv;
 const COMMANDS: usize = 200;
 
 /// Starts the example program of the library that runs commands and reports the duration of each,
-/// with
-/// that many bytes of heap in use.
+/// with that many bytes of heap in use.
 pub(super) fn start_driver(
     bench: &BenchContext,
     env: &TestEnv,

@@ -1,6 +1,5 @@
 //! Long logs of real tools: how many of the failures a result shows, compared with plain head and
-//! tail
-//! of the same length.
+//! tail of the same length.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

@@ -1,6 +1,5 @@
 //! Calls of an MCP client that are in flight while the daemon is killed: each gets one response,
-//! with
-//! the true result of its command.
+//! with the true result of its command.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -1,6 +1,5 @@
 //! Installs what the tests need: system packages, Python packages, npm packages, servers to start,
-//! cargo
-//! tools. A second run is quick.
+//! cargo tools. A second run is quick.
 
 mod apt;
 mod npm;

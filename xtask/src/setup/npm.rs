@@ -1,6 +1,5 @@
 //! npm packages: the MCP clients and conformance suites, a Node to run them with, and the peers of
-//! the
-//! benchmarks.
+//! the benchmarks.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
 //! Python virtual environments below the target directory: one with the packages of the tests, one
-//! with
-//! the peers of the benchmarks.
+//! with the peers of the benchmarks.
 
 use std::fs;
 use std::path::{Path, PathBuf};

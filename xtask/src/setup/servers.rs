@@ -1,6 +1,5 @@
 //! Third-party servers that tests start as a developer does: from npm, PyPI and the distribution,
-//! below
-//! the target directory. One set for each tier, so that the quick one stays small.
+//! below the target directory. One set for each tier, so that the quick one stays small.
 
 use std::fs;
 use std::path::{Path, PathBuf};

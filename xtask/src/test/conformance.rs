@@ -1,7 +1,6 @@
 //! The MCP conformance suites: against the router and transports with the suites' own tools on
-//! them,
-//! where nothing may fail; and against the released binary, where exactly what needs such a tool
-//! fails.
+//! them, where nothing may fail; and against the released binary, where exactly what needs such a
+//! tool fails.
 
 use std::process::Command;
 

@@ -40,10 +40,8 @@ impl TestCounts {
     }
 
     /// Parses a summary line of nextest, of the standard test harness or of pytest. Only nextest's
-    /// may be
-    /// indented: it indents the output of a failed attempt, which includes the summary of that
-    /// attempt's
-    /// harness.
+    /// may be indented: it indents the output of a failed attempt, which includes the summary of
+    /// that attempt's harness.
     pub(super) fn parse_line(line: &str) -> Option<Self> {
         if let Some((head, counts)) = line.split_once(" run: ") {
             let closes = head.trim_start().starts_with("Summary [");

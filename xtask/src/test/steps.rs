@@ -11,8 +11,7 @@ use crate::setup::Tier;
 use crate::{chaos, setup, shell, tidy};
 
 /// The flags of every build: with the same packages and features, cargo compiles nothing twice. No
-/// code
-/// is disabled by the feature.
+/// code is disabled by the feature.
 const WORKSPACE_FLAGS: &[&str] = &[
     "--workspace",
     "--features",
@@ -59,8 +58,7 @@ pub(super) fn clippy(context: StepContext<'_>) -> Result<TestCounts> {
 }
 
 /// Runs the unit tests by nextest, or by cargo's own runner where nextest is not installed. Tests
-/// of the
-/// full tier have names that begin with `full_`.
+/// of the full tier have names that begin with `full_`.
 pub(super) fn unit(context: StepContext<'_>) -> Result<TestCounts> {
     let full = context.tier == Tier::Full;
     if shell::capture(&mut cargo(context, &["nextest", "--version"])).is_ok() {
@@ -132,8 +130,7 @@ pub(super) fn python(context: StepContext<'_>) -> Result<TestCounts> {
 }
 
 /// Runs Python tests, and retries the few that failed, one at a time: what passes then is counted
-/// as
-/// flaky.
+/// as flaky.
 fn run_with_retry(context: StepContext<'_>, marks: &str, options: &[&str]) -> Result<TestCounts> {
     let first = run_parsed(pytest(context, marks)?.args(options))?;
     if !(1..=MAX_RETRIED).contains(&first.failed) {

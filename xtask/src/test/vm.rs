@@ -1,6 +1,6 @@
 //! Tests the sandbox in a virtual machine: a kernel with cgroup version 2 only and an older
-//! Landlock, and
-//! the same kernel with isolation features disabled. Without KVM: it boots in seconds.
+//! Landlock, and the same kernel with isolation features disabled. Without KVM: it boots in
+//! seconds.
 
 use std::fs;
 use std::os::unix::fs::symlink;

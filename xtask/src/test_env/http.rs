@@ -1,6 +1,5 @@
 //! A minimal HTTP/1.1 client over a unix socket. No client library, to be independent of the code
-//! under
-//! test.
+//! under test.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,6 +1,5 @@
 //! A test environment for the real binary: temporary directories, its processes found and killed by
-//! pid,
-//! requests to its socket.
+//! pid, requests to its socket.
 
 mod cli;
 mod env;

@@ -1,6 +1,5 @@
 //! Project rules that neither rustc nor clippy check: dependencies between crates, sizes of files
-//! and
-//! functions, and calls that only certain crates may make.
+//! and functions, and calls that only certain crates may make.
 
 mod banned_words;
 mod check;

@@ -86,8 +86,7 @@ impl DaemonClient {
     }
 
     /// As [`DaemonClient::call`], for an idempotent request: repeated also when the response was
-    /// lost
-    /// with the daemon.
+    /// lost with the daemon.
     pub(crate) async fn call_idempotent<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -124,8 +123,7 @@ impl DaemonClient {
 
     /// Sends a request; a problem document is an error, any other response is still to be read. A
     /// request that a daemon did not process because it is about to end, and a safe request, is
-    /// sent to
-    /// the next one.
+    /// sent to the next one.
     pub(crate) async fn request(
         &self,
         method: Method,

@@ -37,8 +37,7 @@ impl RetryLimit {
     ///
     /// # Errors
     /// The failure itself, where no retry is useful: it is not the death of a daemon, or there were
-    /// too
-    /// many.
+    /// too many.
     pub(crate) fn allow_retry(&mut self, error: CommandError) -> Result<(), CommandError> {
         self.allow_retry_at(error, Instant::now())
     }

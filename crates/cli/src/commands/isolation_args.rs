@@ -1,6 +1,5 @@
 //! Isolation: the flags of every verb that starts a command, and what is reported about isolation
-//! on
-//! standard error.
+//! on standard error.
 
 use std::path::PathBuf;
 

@@ -55,8 +55,7 @@ impl ServeArgs {
 }
 
 /// Prints the address, client configurations to paste, and the state directory. The only place
-/// where
-/// a token is shown, and only once.
+/// where a token is shown, and only once.
 ///
 /// # Errors
 /// When standard output cannot be written.

@@ -62,8 +62,7 @@ pub(crate) fn changes(context: &CliContext, args: &WorkspaceArgs) -> CommandResu
 }
 
 /// Commits the changes to the host, or lists the conflicts or autorun files because of which
-/// nothing
-/// was committed.
+/// nothing was committed.
 ///
 /// # Errors
 /// When the daemon cannot be reached, the command still runs, or the decision was made before.

@@ -56,8 +56,7 @@ impl Config {
     }
 
     /// The options of the HTTP server. Without tokens, requests belong to `principal`; commands
-    /// start in
-    /// `directory`.
+    /// start in `directory`.
     pub(crate) fn http_options(
         &self,
         principal: Principal,

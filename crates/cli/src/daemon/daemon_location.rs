@@ -1,6 +1,5 @@
 //! Finds which daemon serves a state directory, and which state directory a runtime directory
-//! belongs
-//! to, by their lock files. Nothing is locked for that: a daemon may be about to start.
+//! belongs to, by their lock files. Nothing is locked for that: a daemon may be about to start.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -42,8 +42,7 @@ impl Drop for ConnectionGuard {
 }
 
 /// Returns when no execution ran and no client was connected for `limit` without a break. One
-/// timer,
-/// set when the last one ends; no polling.
+/// timer, set when the last one ends; no polling.
 pub(crate) async fn wait_idle(
     mut running: watch::Receiver<u64>,
     mut connections: watch::Receiver<u64>,

@@ -1,6 +1,5 @@
 //! The engine inside a client process (`--no-daemon`): commands end with that process unless they
-//! are
-//! durable, and their state is where no daemon looks.
+//! are durable, and their state is where no daemon looks.
 
 use ostler_server::mcp::McpState;
 use std::path::{Path, PathBuf};
@@ -32,8 +31,7 @@ pub(crate) struct InProcessEngine {
 
 impl InProcessEngine {
     /// Opens an engine on the state directory, or on a temporary one if a daemon holds that;
-    /// reports
-    /// the latter.
+    /// reports the latter.
     ///
     /// # Errors
     /// When neither can be used.

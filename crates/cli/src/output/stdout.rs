@@ -50,8 +50,7 @@ impl StdoutWriter {
     }
 
     /// Writes a line without its end that a program printed or a file holds: on a terminal in
-    /// `colour`
-    /// and without control sequences, byte for byte elsewhere.
+    /// `colour` and without control sequences, byte for byte elsewhere.
     pub(crate) fn output_line(
         &mut self,
         line: &[u8],

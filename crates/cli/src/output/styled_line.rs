@@ -1,6 +1,5 @@
 //! Styled lines. Text is written to a terminal as a [`StyledLine`] only, and a line holds no
-//! control
-//! sequence but our own colours: untrusted text cannot deceive its reader.
+//! control sequence but our own colours: untrusted text cannot deceive its reader.
 
 use std::borrow::Cow;
 

@@ -40,8 +40,7 @@ impl TextTable {
     }
 
     /// Shortens this column, if it exists, so that lines have at most `columns` characters; never
-    /// below
-    /// `min_chars`.
+    /// below `min_chars`.
     pub(crate) fn fit_width(&mut self, heading: &str, columns: usize, min_chars: usize) {
         let widths = self.widths();
         let gaps = GAP.len() * widths.len().saturating_sub(1);

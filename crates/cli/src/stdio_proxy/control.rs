@@ -17,8 +17,7 @@ pub(crate) struct StdioConnection(BufReader<UnixStream>);
 
 impl StdioConnection {
     /// Sends the hello with the streams and the log, and reads the response; none when the daemon
-    /// died
-    /// before it responded.
+    /// died before it responded.
     ///
     /// # Errors
     /// When the daemon refuses.

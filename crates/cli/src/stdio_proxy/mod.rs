@@ -1,10 +1,8 @@
 //! The stdio proxy: what an MCP client starts. It passes its standard streams to the daemon and
-//! sleeps;
-//! when the daemon dies, it finds or starts the next one and passes them again.
+//! sleeps; when the daemon dies, it finds or starts the next one and passes them again.
 //!
 //! No runtime and no threads here, unless a stream cannot be passed and is relayed, or no daemon
-//! can be
-//! started and the proxy answers requests with that error.
+//! can be started and the proxy answers requests with that error.
 
 mod control;
 mod relay;

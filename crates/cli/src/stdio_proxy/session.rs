@@ -18,8 +18,7 @@ use crate::paths::Dirs;
 use crate::stdio_protocol::{CloseReason, PROTOCOL, StdioClientKind, StdioEvent, StdioHello};
 
 /// The number of daemons that may die within [`DEATH_WINDOW`] under one proxy before it pauses
-/// between
-/// starts: another one may fail for the same reason.
+/// between starts: another one may fail for the same reason.
 const MAX_DEATHS: usize = 5;
 /// The period in which deaths are counted, for how long daemons may hang up before a proxy pauses,
 /// and after which a serving daemon counts as stable.

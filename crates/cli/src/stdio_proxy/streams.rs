@@ -69,8 +69,7 @@ impl ProxyStreams {
     }
 
     /// Waits for `pause`, or until the client closes the streams; with `until_input`, at most until
-    /// it
-    /// sends something.
+    /// it sends something.
     ///
     /// # Errors
     /// Those of poll(2).
@@ -95,8 +94,7 @@ impl ProxyStreams {
     }
 
     /// Ends the session: relays what is pending, and restores the flags of streams that are shared
-    /// with
-    /// other processes.
+    /// with other processes.
     pub(crate) fn finish(self) {
         match self {
             Self::Own { input, output } => {

@@ -20,9 +20,8 @@ fn pass(millis: u64) {
 }
 
 /// The daemon that holds the lock, if there is one; no daemon is started for that. The first line
-/// of
-/// the lock file is its pid; any other content fails the test, which would otherwise kill nothing
-/// and pass.
+/// of the lock file is its pid; any other content fails the test, which would otherwise kill
+/// nothing and pass.
 fn serving(cli: &CliEnv) -> Option<PidHandle> {
     let lock = cli.path().join("run/ostler/serve.lock");
     let text = std::fs::read_to_string(lock).ok()?;

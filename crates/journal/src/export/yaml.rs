@@ -1,6 +1,5 @@
 //! The YAML format: a sequence that can be appended to, one block mapping for each entry, flow
-//! style
-//! inside.
+//! style inside.
 //!
 //! Strings are double-quoted; every character that YAML does not accept as printable is escaped.
 

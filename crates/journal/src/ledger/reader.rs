@@ -51,8 +51,7 @@ impl LedgerReader {
     }
 
     /// Reads at most `limit` entries from `from` on (or from the oldest kept), and returns the
-    /// cursor
-    /// at which to continue. Entries that do not fit the chain are not returned.
+    /// cursor at which to continue. Entries that do not fit the chain are not returned.
     ///
     /// # Errors
     /// When the files cannot be read.

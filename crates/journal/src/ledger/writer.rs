@@ -116,8 +116,7 @@ impl Ledger {
 
     /// Removes whole segments whose newest entry is older than `keep` at `now`, never the newest
     /// segment: the chain stays verifiable from the first segment kept. Returns the number of
-    /// entries
-    /// removed.
+    /// entries removed.
     ///
     /// # Errors
     /// When a segment cannot be read or removed.
@@ -175,8 +174,7 @@ impl Ledger {
         if bytes > segment.valid_bytes {
             if !segment.is_complete {
                 // A whole line that does not fit is not a torn tail: it is kept as evidence, and
-                // the chain
-                // continues in a new segment.
+                // the chain continues in a new segment.
                 self.end = segment.end();
                 self.last_hash.clone_from(&segment.last_hash);
                 return Ok(());

@@ -52,8 +52,7 @@ struct LazyAutomaton {
 
 impl Linear {
     /// Compiles without fully compiled DFAs: most patterns are searched in a few lines, once, and a
-    /// lazy
-    /// DFA is as fast in many.
+    /// lazy DFA is as fast in many.
     pub(super) fn new(parsed: Hir) -> Result<Self, PatternError> {
         let config = meta::Config::new()
             .utf8_empty(false)
@@ -90,8 +89,7 @@ impl Linear {
     }
 
     /// The first match at or after `from`; the bytes before it are context. With `earliest`, the
-    /// match
-    /// need not be complete: its end is arbitrary.
+    /// match need not be complete: its end is arbitrary.
     pub(super) fn find(
         &self,
         text: &[u8],

@@ -1,6 +1,6 @@
 //! An NFA simulation that follows all states of a pattern at once, byte by byte (Thompson 1968;
-//! Pike's
-//! order of priorities), and ends when its time is up. The library has the same without a deadline.
+//! Pike's order of priorities), and ends when its time is up. The library has the same without a
+//! deadline.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -20,8 +20,7 @@ struct ThreadList {
     /// In the order of priority, the preferred match first.
     states: Vec<StateID>,
     /// For each state of the pattern: where its match begins, and the position after the one where
-    /// it was
-    /// entered last.
+    /// it was entered last.
     entered: Vec<(usize, usize)>,
 }
 
@@ -35,8 +34,7 @@ struct NfaSimulation<'a> {
 }
 
 /// The leftmost match at or after `from`, of several there the one a backtracking search would
-/// find;
-/// with `earliest`, its end is the first known.
+/// find; with `earliest`, its end is the first known.
 pub(super) fn find(
     nfa: &NFA,
     text: &[u8],

@@ -1,10 +1,8 @@
 //! Compatibility with files of earlier versions. Each directory under `tests/fixtures` is one
-//! version;
-//! none is ever changed.
+//! version; none is ever changed.
 //!
 //! `OSTLER_WRITE_FIXTURES=<directory>` writes the files of the present version, for the day on
-//! which
-//! the version changes.
+//! which the version changes.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;

@@ -1,6 +1,5 @@
 //! A dialogue of an agent with a shell: it types a line and waits for the output, in one call or in
-//! two,
-//! over MCP; compared with a peer that does the same.
+//! two, over MCP; compared with a peer that does the same.
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +17,8 @@ use crate::test_env::{McpClient, TestEnv};
 /// Lines of one round.
 const LINES: u32 = 50;
 /// The shell, the same in every terminal, with the same settings (the peer's terminal is raw). It
-/// has
-/// no prompt: with one, output would not begin on a line of its own whenever a line was typed
-/// before
-/// the prompt.
+/// has no prompt: with one, output would not begin on a line of its own whenever a line was typed
+/// before the prompt.
 const SHELL: [&str; 3] = [
     "/bin/sh",
     "-c",
