@@ -4,7 +4,7 @@
 use std::io;
 
 use ostler_engine::ExecutionInfo;
-use ostler_journal::{Encoding, Journal, LineQuery, ReadError, OpenLineMode, encoding_for_label};
+use ostler_journal::{Encoding, Journal, LineQuery, OpenLineMode, ReadError, encoding_for_label};
 use ostler_render::{OutputRow, RowSlice, TextPage};
 
 /// Journals up to this size are read in place; larger ones on a blocking thread.
