@@ -1,5 +1,7 @@
 //! Isolation of level high: options and their effect.
 
+use std::fmt;
+
 use ostler_model::isolation::{LimitKind, Limits, MissingCapability};
 use ostler_model::{
     AutorunReport, ByteString, Capability, IsolationLevel, LimitBackend, NetworkAccess,
@@ -7,7 +9,6 @@ use ostler_model::{
 };
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
 
 /// Options beyond the defaults of level high; not allowed for lower levels.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,10 +1,11 @@
 //! Lines that overwrite earlier lines: progress of several rows, spinners, cleared screens. A
 //! [`RedrawFolder`] leaves the last state of each row and counts the lines that went into it.
 
+use ostler_model::StreamName;
+
 use super::ansi::{AnsiToken, CELLS, Tokens, is_plain};
 use super::clean::{Cells, clean};
 use super::rows::OutputRow;
-use ostler_model::StreamName;
 
 /// Rows above the cursor that can still be overwritten, like a terminal's screen.
 const SCREEN_ROWS: usize = 256;

@@ -6,10 +6,10 @@ use ostler_engine::error::OPEN_FILES_HINT;
 use ostler_engine::{Error, is_out_of_fds};
 use ostler_journal::{PatternError, ReadError, WriteError};
 use ostler_model::ErrorCode;
+use ostler_render::TimeError;
 use serde_json::{Map, Value, json};
 
 use crate::params::ArgumentsError;
-use ostler_render::TimeError;
 
 /// The most characters of a message: quotas name their holders, errors quote the input.
 const MESSAGE_CHARS: usize = 4_000;

@@ -5,10 +5,10 @@ use std::cmp::Reverse;
 
 use ostler_engine::{ExecutionInfo, Interaction, InteractionId, ServiceInfo};
 use ostler_model::ExecutionId;
+use ostler_render::truncated;
 use serde_json::Value;
 
 use crate::error::ApiError;
-use ostler_render::truncated;
 
 /// The most characters of an invalid cursor in an error.
 const CURSOR_CHARS: usize = 60;

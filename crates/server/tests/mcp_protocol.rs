@@ -6,10 +6,11 @@ mod common;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{PATIENCE, ServerFixture, normalize_text, text};
 use ostler_engine::ListFilter;
 use ostler_model::error_code::ERROR_CODES;
 use serde_json::{Value, json};
+
+use common::{PATIENCE, ServerFixture, normalize_text, text};
 
 #[tokio::test]
 async fn every_revision_shakes_hands() {

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use ostler_api::{GapBody, TerminalClientMessage, TerminalHello, TerminalServerMessage};
+use ostler_model::Signal;
 use tokio::io::{AsyncReadExt as _, Stdin};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -14,7 +15,6 @@ use super::signals::{SignalEvent, stop_self};
 use super::tty::{client_name, window_size};
 use crate::client::{SocketEvent, TerminalSocket};
 use crate::error::CommandError;
-use ostler_model::Signal;
 
 /// The most bytes of keys sent at once; less than the limit of a message.
 const KEYS_BYTES: usize = 16 * 1024;

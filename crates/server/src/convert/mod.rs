@@ -1,21 +1,27 @@
 //! From the engine's types to the bodies of [`ostler_api`], and back where a request is made of one.
 //! Plain functions: neither side is this crate's, so neither can have a `From` impl here.
 
-mod daemon;
+mod event;
 mod execution;
+mod interaction;
+mod resources;
 mod service;
 mod service_report;
+mod terminal;
 mod wait;
 
-pub(crate) use daemon::{event_body, interaction_body, resources_body, screen_body};
+pub(crate) use event::event_body;
 pub(crate) use execution::{
     execution_body, millis_as_seconds, process_body, queue_wait_body, queued_start_body,
     sandbox_options,
 };
+pub(crate) use interaction::interaction_body;
+pub(crate) use resources::resources_body;
 pub(crate) use service::{
     detected_service_body, ensure_response, readiness_wait_body, service_body,
     service_body_of_execution, service_diagnosis_body, service_request, service_stop_response,
 };
 pub use service_report::ensure_message;
 pub(crate) use service_report::service_report;
+pub(crate) use terminal::screen_body;
 pub(crate) use wait::{prompt_body, shell_run_outcome, wait_end_kind};

@@ -1,6 +1,5 @@
 //! The router with everything that is mounted, and the middleware each request passes.
 
-use crate::problem::HttpProblem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -29,6 +28,7 @@ use super::sessions::HttpSessions;
 use super::sse;
 use crate::listen::ConnectionPermit;
 use crate::mcp::{ClientContext, McpState, StreamableConfig, StreamableHttp, streamable};
+use crate::problem::HttpProblem;
 
 /// What the router is composed of.
 #[derive(Debug)]

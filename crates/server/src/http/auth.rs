@@ -1,6 +1,5 @@
 //! Authentication: the principal and scopes of a bearer token.
 
-use crate::problem::HttpProblem;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
@@ -9,6 +8,7 @@ use ostler_model::{Caller, ErrorCode, Scope, SessionName};
 
 use super::options::HttpAccess;
 use super::tokens::TokenScope;
+use crate::problem::HttpProblem;
 
 /// The session of requests that name none and have none of their own.
 pub(super) const SHARED_SESSION: &str = "http";

@@ -1,6 +1,5 @@
 //! Limits the number of requests of one principal under way.
 
-use crate::problem::HttpProblem;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,6 +8,7 @@ use ostler_model::ErrorCode;
 use ostler_model::owner::Principal;
 
 use crate::listen::CONNECTIONS;
+use crate::problem::HttpProblem;
 
 /// The most requests of one principal under way at once, streams and terminals included, so that
 /// others find a free connection.

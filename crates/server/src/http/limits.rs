@@ -1,6 +1,5 @@
 //! Limits of the size of a request.
 
-use crate::problem::HttpProblem;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
@@ -8,6 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http_body_util::Limited;
 
+use crate::problem::HttpProblem;
 use crate::rest::BodyLimit;
 
 /// The largest body of a request over TCP, in bytes.

@@ -4,7 +4,6 @@
 //! (DNS rebinding) or under the server's address. `Host` reveals the first, `Origin` the second; a
 //! page can forge neither.
 
-use crate::problem::HttpProblem;
 use std::net::IpAddr;
 
 use axum::http::header::{HOST, ORIGIN};
@@ -14,6 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, Uri};
 use ostler_model::ErrorCode;
 
 use crate::listen::LocalAddr;
+use crate::problem::HttpProblem;
 
 /// What is accepted besides this machine's loopback.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

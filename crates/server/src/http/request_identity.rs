@@ -1,6 +1,5 @@
 //! Derives the client a request acts for from its path and headers: its session and its tools.
 
-use crate::problem::HttpProblem;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use super::auth::{HttpIdentity, SHARED_SESSION};
 use super::session_table::{McpSession, SessionKey, UsageKey};
 use super::sessions::{AnonymousInitialize, HttpSessions, SessionUse};
 use crate::mcp::{ClientContext, ConnectedClient, ToolSet};
+use crate::problem::HttpProblem;
 use crate::rest::{SESSION_HEADER, parse_session_name};
 
 /// The header with the MCP session of a request of the handshake era.

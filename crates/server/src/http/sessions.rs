@@ -4,7 +4,6 @@
 //! They are also stored in a small file, so that the next daemon continues after a crash or an
 //! upgrade: it ends idle ones, and knows the MCP sessions of the handshake era again.
 
-use crate::problem::HttpProblem;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,6 +23,7 @@ use super::session_table::{
     StoredSessions, UsageKey,
 };
 use crate::mcp::{ConnectedClient, McpState, SessionHooks, StreamableHttp};
+use crate::problem::HttpProblem;
 
 /// The sessions of HTTP clients. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -1,7 +1,6 @@
 //! The HTTP+SSE transport of 2024-11-05, for clients that support no other: `GET /sse` opens the
 //! stream of one client and names the URL for its messages, `POST /messages?sessionId=…`.
 
-use crate::problem::HttpProblem;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +26,7 @@ use super::request_identity::{self, PathParams, path_context, requested_session}
 use super::session_table::{SessionKey, UsageKey};
 use super::sessions::{HttpSessions, SessionUse};
 use crate::mcp::{ClientContext, ConnectedClient, McpState, SseError, SseInput, SseOutput, sse};
+use crate::problem::HttpProblem;
 
 /// The most clients connected at once.
 const CLIENTS: usize = 256;

@@ -8,6 +8,7 @@ use axum::http::header::{ACCEPT, CONNECTION, UPGRADE};
 use axum::http::{HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use ostler_api::CodeName;
 use ostler_engine::error::OPEN_FILES_HINT;
 use ostler_engine::{open_files, wait_for_free_fds};
 use ostler_model::ErrorCode;
@@ -15,7 +16,6 @@ use tokio::time::{Instant, timeout};
 
 use super::accept_policy::LONG_REQUEST_FILES;
 use crate::problem::HttpProblem;
-use ostler_api::CodeName;
 
 /// Timeout of a single request until its response begins, in milliseconds: longer than a graceful
 /// stop.

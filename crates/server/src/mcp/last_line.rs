@@ -3,9 +3,9 @@
 use ostler_engine::{Engine, ExecutionInfo};
 use ostler_journal::{LineQuery, OpenLineMode};
 use ostler_model::Caller;
+use ostler_render::truncated;
 
 use crate::output_reader::read_slice;
-use ostler_render::truncated;
 
 /// The most characters of a line shown.
 pub(super) const LAST_LINE_CHARS: usize = 200;

@@ -3,15 +3,15 @@
 use ostler_engine::{ExecutionInfo, lost_bytes};
 use ostler_journal::{Gap, Journal, LineQuery, ReadError};
 use ostler_model::Cursor;
+use ostler_render::RowSlice;
+use ostler_render::TextPage;
+use ostler_render::{Excerpt, ExcerptBudget, ExcerptInput, OmittedLines, REPLY_CHARS, excerpt};
 use serde_json::{Map, Value, json};
 
 use super::context::ToolCall;
 use crate::error::ApiError;
 use crate::output_reader::read_page;
 use crate::output_reader::{read_slice, unfinished_mode};
-use ostler_render::RowSlice;
-use ostler_render::TextPage;
-use ostler_render::{Excerpt, ExcerptBudget, ExcerptInput, OmittedLines, REPLY_CHARS, excerpt};
 
 /// Reserved for the text around output: status, notes, an error's text.
 pub(super) const FRAME_CHARS: usize = 1_200;

@@ -1,10 +1,10 @@
 //! The result of a tool, independent of the protocol.
 
-use crate::convert::queue_wait_body;
 use ostler_engine::{ExecutionInfo, Interaction, QueueWait};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::convert::queue_wait_body;
 use crate::error::{ApiError, object};
 
 /// The result of a tool.

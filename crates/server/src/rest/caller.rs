@@ -1,9 +1,10 @@
 //! The caller of a request: the listener's identity, narrowed by the session header.
 
-use crate::problem::HttpProblem;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use ostler_model::{Caller, ErrorCode, Scope, SessionName};
+
+use crate::problem::HttpProblem;
 
 /// Names the session of a request (D3); without it the whole principal's executions are seen.
 pub const SESSION_HEADER: &str = "ostler-session";

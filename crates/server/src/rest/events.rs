@@ -1,24 +1,24 @@
 //! The feed of events of every execution the client sees.
 
-use crate::convert::event_body;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use jiff::tz::TimeZone;
+use ostler_api::EventsBody;
 use ostler_engine::EventFeedQuery;
 use ostler_journal::LedgerCursor;
 use ostler_model::Timestamp;
+use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
 use super::caller::RequestCaller;
 use super::query::{QueryString, SINCE};
 use super::response::RestResult;
 use super::state::RestState;
+use crate::convert::event_body;
 use crate::error::ApiError;
 use crate::params::{Parameter, ParameterKind};
 use crate::problem::HttpProblem;
-use ostler_api::EventsBody;
-use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
 /// The longest time that one request waits for events, in milliseconds.
 const WAIT_LIMIT_MS: i64 = 60_000;

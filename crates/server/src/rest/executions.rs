@@ -1,13 +1,14 @@
 //! Executions: start, list, wait, stop, signal, write input, remove.
 
-use crate::convert::{
-    execution_body, prompt_body, queued_start_body, sandbox_options, wait_end_kind,
-};
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use ostler_api::{
+    ExecutionBody, ExecutionsBody, InputResponse, LineMatchBody, QueuedStartBody, RerunBody,
+    RetentionBody, SignalBody, StartBody, StdinBody, StopBody, WaitBody, WaitResponse, WaitUntil,
+};
 use ostler_engine::{
     CleanOutcome, ClientKind, ExecutionInfo, ListFilter, RetentionRequest, StartRequest,
     StdinRequest, StopRequest, WaitEnd, WaitFor, WaitOutcome,
@@ -22,14 +23,13 @@ use super::query::{LIST_CURSOR, LIST_LIMIT, QueryString, list_page};
 use super::response::{RestResult, still_running_problem};
 use super::services;
 use super::state::RestState;
+use crate::convert::{
+    execution_body, prompt_body, queued_start_body, sandbox_options, wait_end_kind,
+};
 use crate::error::bad_pattern;
 use crate::pagination::newest_first;
 use crate::params::{Parameter, ParameterKind};
 use crate::problem::HttpProblem;
-use ostler_api::{
-    ExecutionBody, ExecutionsBody, InputResponse, LineMatchBody, QueuedStartBody, RerunBody,
-    RetentionBody, SignalBody, StartBody, StdinBody, StopBody, WaitBody, WaitResponse, WaitUntil,
-};
 
 /// An additional status filter: running executions whose trees are frozen.
 const PAUSED: &str = "paused";

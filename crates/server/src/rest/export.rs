@@ -1,6 +1,5 @@
 //! Exports a whole journal in another format.
 
-use crate::problem::HttpProblem;
 use std::io::{self, BufWriter, Write};
 
 use axum::body::Body as HttpBody;
@@ -20,6 +19,7 @@ use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
 use crate::params::{Parameter, ParameterKind};
+use crate::problem::HttpProblem;
 
 /// The most bytes of one body chunk.
 const PIECE_BYTES: usize = 64 * 1024;

@@ -1,6 +1,5 @@
 //! Extractors for paths and bodies, with errors that say where.
 
-use crate::problem::HttpProblem;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -11,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::caller::RequestCaller;
 use super::routes::REQUEST_BODY_BYTES;
 use super::state::RestState;
+use crate::problem::HttpProblem;
 
 /// The id in a route's path.
 #[derive(Debug)]

@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use ostler_api::HealthBody;
 use ostler_model::ByteString;
 
 use super::caller::RequestCaller;
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
-use ostler_api::HealthBody;
 
 /// `GET /api/v1/health`.
 pub(super) async fn health(

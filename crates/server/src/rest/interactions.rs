@@ -1,17 +1,17 @@
 //! Questions to people: approval of commands, and prompts of commands.
 
-use crate::convert::interaction_body;
 use axum::Json;
 use axum::extract::State;
+use ostler_api::{AnswerBody, InteractionBody, InteractionsBody};
 
 use super::caller::RequestCaller;
 use super::extract::{InteractionPathId, JsonBody};
 use super::query::{LIST_CURSOR, LIST_LIMIT, QueryString, list_page};
 use super::response::RestResult;
 use super::state::RestState;
+use crate::convert::interaction_body;
 use crate::pagination::question_position;
 use crate::params::Parameter;
-use ostler_api::{AnswerBody, InteractionBody, InteractionsBody};
 
 const LIST: &[Parameter] = &[LIST_LIMIT, LIST_CURSOR];
 

@@ -2,9 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use ostler_api::{ClearOutputResponse, GapBody, LineBody, OutputPageBody};
 use ostler_engine::lost_tail;
 use ostler_journal::{Decoder, Encoding, Gap, JournalLine, LineQuery};
 use ostler_model::ByteString;
+use ostler_render::with_pattern_encoding;
 
 use super::caller::RequestCaller;
 use super::extract::ExecutionPathId;
@@ -16,8 +18,6 @@ use super::response::RestResult;
 use super::state::RestState;
 use crate::output_reader::{encoding, run_read, unfinished_mode};
 use crate::params::{Parameter, ParameterKind};
-use ostler_api::{ClearOutputResponse, GapBody, LineBody, OutputPageBody};
-use ostler_render::with_pattern_encoding;
 
 /// Lines of a page by default.
 const PAGE_LINES: i64 = 1_000;

@@ -1,14 +1,19 @@
 //! The process routes, `/api/processes` and `/api/process/…`.
 
-use crate::convert::process_body;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
+use ostler_api::{
+    CleanAllResponse, CleanFailure, CleanResponse, CleanSelected, CleanSelectedResponse,
+    OutputEntry, PidEntry, ProcessBody, ProcessOutputBody, StopBody,
+};
 use ostler_engine::{CleanOutcome, ListFilter, StopRequest};
 use ostler_journal::{Journal, JournalLine, LineQuery, ReadError, StreamSet};
 use ostler_model::StreamName;
 use ostler_model::status::ProcessStatus;
+use ostler_render::with_pattern_encoding;
+use ostler_render::{OutputRow, to_rows};
 
 use super::caller::RequestCaller;
 use super::executions::clean_one;
@@ -18,15 +23,10 @@ use super::query::{
 };
 use super::response::RestResult;
 use super::state::RestState;
+use crate::convert::process_body;
 use crate::output_reader::{encoding, run_read, unfinished_mode};
 use crate::pagination::newest_first;
 use crate::params::{Parameter, ParameterKind};
-use ostler_api::{
-    CleanAllResponse, CleanFailure, CleanResponse, CleanSelected, CleanSelectedResponse,
-    OutputEntry, PidEntry, ProcessBody, ProcessOutputBody, StopBody,
-};
-use ostler_render::with_pattern_encoding;
-use ostler_render::{OutputRow, to_rows};
 
 /// The most lines of one stream in a response.
 const OUTPUT_LINES: u64 = 100_000;

@@ -1,17 +1,17 @@
 //! Query parameters of journals and lists.
 
-use crate::problem::HttpProblem;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ostler_journal::{GrepMode, LineQuery, Pattern, StreamSet};
 use ostler_model::{Cursor, StreamName};
+use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
 use crate::error::{ApiError, bad_pattern};
 use crate::pagination::{CursorKey, ListPage, ListPosition, PageLimits, after_cursor};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use ostler_render::{TimeOrCursor, parse_time_or_cursor};
+use crate::problem::HttpProblem;
 
 /// The most lines from either end that can be requested.
 const LINES_LIMIT: i64 = 1_000_000_000;

@@ -3,13 +3,13 @@
 //! Frames are produced when the connection can take them: a slow client delays only itself, and
 //! reads from the files when it continues.
 
-use crate::convert::execution_body;
 use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
+use ostler_api::{GapBody, OutputFrame};
 use ostler_engine::{OutputFollower, read_with_free_fds};
 use ostler_journal::{BytePage, ByteQuery, Chunk, Journal, ReadError, StreamSet};
 use ostler_model::{ByteString, Caller, Cursor};
@@ -19,9 +19,9 @@ use super::extract::ExecutionPathId;
 use super::query::{CURSOR, QueryString, STREAM, cursor, stream_set};
 use super::response::RestResult;
 use super::state::RestState;
+use crate::convert::execution_body;
 use crate::params::{Parameter, ParameterKind};
 use crate::problem::HttpProblem;
-use ostler_api::{GapBody, OutputFrame};
 
 /// The most bytes of output in one chunk of the body.
 const PIECE_BYTES: u64 = 256 * 1024;

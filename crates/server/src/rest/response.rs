@@ -1,7 +1,8 @@
 //! Responses and problems.
 
-use crate::problem::HttpProblem;
 use ostler_model::ErrorCode;
+
+use crate::problem::HttpProblem;
 
 /// What a route answers.
 pub(super) type RestResult<T> = Result<T, HttpProblem>;

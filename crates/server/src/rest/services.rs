@@ -1,15 +1,14 @@
 //! Services: start, ensure, up, stop, restart, diagnose; and their definitions.
 
-use crate::convert::{
-    self, detected_service_body, ensure_message, ensure_response, execution_body,
-    readiness_wait_body, service_body, service_body_of_execution, service_diagnosis_body,
-    service_stop_response,
-};
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use ostler_api::{
+    DetectResponse, EnsureResponse, ServiceBody, ServiceDiagnosisBody, ServiceStartBody,
+    ServiceStopResponse, ServicesBody, StartBody, StopBody, UpBody, UpResponse,
+};
 use ostler_engine::{
     ClientKind, EnsureResult, ExecutionInfo, ServiceRequest, StartRequest, StopRequest, WaitEnd,
     WaitFor,
@@ -23,13 +22,14 @@ use super::extract::{JsonBody, PathId};
 use super::query::{LIST_CURSOR, LIST_LIMIT, QueryString, list_page};
 use super::response::RestResult;
 use super::state::RestState;
+use crate::convert::{
+    self, detected_service_body, ensure_message, ensure_response, execution_body,
+    readiness_wait_body, service_body, service_body_of_execution, service_diagnosis_body,
+    service_stop_response,
+};
 use crate::pagination::service_position;
 use crate::params::{Arguments, Parameter, ParameterKind};
 use crate::problem::HttpProblem;
-use ostler_api::{
-    DetectResponse, EnsureResponse, ServiceBody, ServiceDiagnosisBody, ServiceStartBody,
-    ServiceStopResponse, ServicesBody, StartBody, StopBody, UpBody, UpResponse,
-};
 
 const CWD_PARAM: &[Parameter] = &[Parameter::optional(
     "cwd",

@@ -1,11 +1,11 @@
 //! Shell sessions: start one, run a command in one.
 
-use crate::convert::{execution_body, sandbox_options, shell_run_outcome};
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use ostler_api::{ExecutionBody, ShellRunBody, ShellRunResponse, ShellStartBody};
 use ostler_engine::{ClientKind, IdempotencyKey, ShellCommand};
 use ostler_model::TermSize;
 
@@ -14,7 +14,7 @@ use super::executions::retention_request;
 use super::extract::{JsonBody, SessionPathId};
 use super::response::RestResult;
 use super::state::RestState;
-use ostler_api::{ExecutionBody, ShellRunBody, ShellRunResponse, ShellStartBody};
+use crate::convert::{execution_body, sandbox_options, shell_run_outcome};
 
 /// The default timeout of a command, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1_000;

@@ -1,11 +1,13 @@
 //! Terminals by single requests: screen, raw output, keys, size.
 
-use crate::convert::screen_body;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ostler_api::{
+    InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, TerminalOutputBody,
+};
 use ostler_engine::{TerminalInput, TerminalPageQuery};
 use ostler_model::ByteString;
 use ostler_terminal::{InputPiece, Key, KeyError};
@@ -15,11 +17,9 @@ use super::extract::{JsonBody, SessionPathId};
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
+use crate::convert::screen_body;
 use crate::params::{Parameter, ParameterKind};
 use crate::problem::HttpProblem;
-use ostler_api::{
-    InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, TerminalOutputBody,
-};
 
 /// The largest offset in a query.
 const OFFSET_LIMIT: i64 = i64::MAX;

@@ -1,8 +1,8 @@
 //! Resource usage of an execution, and the network decisions of its allow list.
 
-use crate::convert::resources_body;
 use axum::Json;
 use axum::extract::State;
+use ostler_api::{EgressPageBody, ResourcesBody};
 use ostler_model::{ErrorCode, SnapshotRequest};
 
 use super::caller::RequestCaller;
@@ -10,10 +10,10 @@ use super::extract::ExecutionPathId;
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
+use crate::convert::resources_body;
 use crate::egress_log;
 use crate::params::{Parameter, ParameterKind};
 use crate::problem::HttpProblem;
-use ostler_api::{EgressPageBody, ResourcesBody};
 
 /// The most decisions of one page.
 const DECISIONS_LIMIT: i64 = 1_000;

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use ostler_api::WorkspaceBody;
 use ostler_model::{Caller, OverlayRequest};
 
 use super::caller::RequestCaller;
@@ -10,7 +11,6 @@ use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
 use crate::params::{Parameter, ParameterKind};
-use ostler_api::WorkspaceBody;
 
 /// The most changes in one response.
 const CHANGES_LIMIT: i64 = 100_000;

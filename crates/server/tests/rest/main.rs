@@ -10,7 +10,6 @@ mod refused;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request};
-use common::{PATIENCE, ServerFixture, normalize, normalize_text};
 use http_body_util::BodyExt;
 use ostler_api::{ExecutionBody, OutputFrame, StartBody};
 use ostler_server::rest::{REQUEST_BODY_BYTES, RestState, router};
@@ -18,6 +17,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+
+use common::{PATIENCE, ServerFixture, normalize, normalize_text};
 
 struct RestFixture {
     bench: ServerFixture,

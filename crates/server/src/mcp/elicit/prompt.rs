@@ -3,13 +3,13 @@
 use ostler_engine::interaction::{CancelReason, InteractionState, Question};
 use ostler_engine::{Error, Interaction, InteractionOutcome, Prompt, WaitEnd, WaitOutcome};
 use ostler_model::ExecutionId;
+use ostler_render::clean;
+use ostler_render::truncated;
 use tokio::time::Instant;
 
 use super::elicitation::{DECLINED, DISMISSED, ElicitOutcome, elicit};
 use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolInterrupt;
-use ostler_render::clean;
-use ostler_render::truncated;
 
 /// The most characters of a prompt in a question.
 const PROMPT_CHARS: usize = 1_000;

@@ -1,6 +1,5 @@
 //! The text of one notification.
 
-use crate::convert::millis_as_seconds;
 use std::time::Duration;
 
 use ostler_engine::{ExecutionInfo, LineMatch};
@@ -10,10 +9,11 @@ use ostler_model::termination::WaitStatus;
 use ostler_model::{
     ExecutionId, ServiceStage, StreamName, Termination, TerminationCause, Timestamp,
 };
+use ostler_render::{clean, to_rows};
 use serde_json::{Value, json};
 
+use crate::convert::millis_as_seconds;
 use crate::output_reader;
-use ostler_render::{clean, to_rows};
 
 /// The most characters of one notification.
 pub(super) const ITEM_CHARS: usize = 240;

@@ -2,6 +2,7 @@
 
 use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::ExecutionId;
+use ostler_render::{clean, truncated};
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, CompleteRequestParams, CompleteResult, CompletionInfo, ListResourceTemplatesResult,
@@ -14,7 +15,6 @@ use super::uri::{
 };
 use crate::mcp::context::ConnectedClient;
 use crate::mcp::state::McpState;
-use ostler_render::{clean, truncated};
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const TEXT: &str = "text/plain";

@@ -4,6 +4,7 @@
 use ostler_engine::ExecutionInfo;
 use ostler_journal::{Journal, LineQuery, StreamSet};
 use ostler_model::{Cursor, StreamName};
+use ostler_render::{ExcerptBudget, ExcerptInput, REPLY_CHARS, excerpt};
 use serde_json::{Value, json};
 
 use super::uri::log_from;
@@ -12,7 +13,6 @@ use crate::mcp::output::{FRAME_CHARS, omitted_fields, output_notes, render_whole
 use crate::output_reader::read_page;
 use crate::output_reader::{read_slice, unfinished_mode};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use ostler_render::{ExcerptBudget, ExcerptInput, REPLY_CHARS, excerpt};
 
 /// Streams that can be selected; the default is all of them.
 pub(super) const STREAMS: &[&str] = &["stdout", "stderr", "pty"];

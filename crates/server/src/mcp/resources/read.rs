@@ -1,8 +1,8 @@
 //! `resources/read`.
 
-use crate::convert::{execution_body, millis_as_seconds};
 use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::EventRecord;
+use ostler_render::REPLY_CHARS;
 use ostler_terminal::ScreenSnapshot;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use super::list::{JSON, TEXT, summary};
 use super::log;
 use super::uri::{ResourceTarget, UriError, detail_uri};
+use crate::convert::{execution_body, millis_as_seconds};
 use crate::error::ApiError;
 use crate::mcp::context::ConnectedClient;
 use crate::mcp::screen::{self, render_screen};
 use crate::mcp::state::McpState;
 use crate::mcp::to_rmcp::RESULT_KEY;
 use crate::pagination::{ListPosition, PageLimits, json_chars};
-use ostler_render::REPLY_CHARS;
 
 /// How long the state of an ended execution may be cached, in milliseconds.
 const ENDED_TTL_MS: u64 = 60 * 60 * 1_000;

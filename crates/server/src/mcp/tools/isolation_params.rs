@@ -5,12 +5,12 @@ use ostler_model::{
     Capability, IsolationLevel, Limits, NetworkAccess, OverlayOutcome, OverlayRequest,
     OverlayResponse, PortForward, PortForwardError,
 };
+use ostler_render::isolation;
 
 use crate::egress_log;
 use crate::error::ApiError;
 use crate::mcp::context::ToolCall;
 use crate::params::{Arguments, Parameter, ParameterKind};
-use ostler_render::isolation;
 
 /// The most changed files in one answer.
 const MAX_CHANGES: usize = 20;

@@ -1,6 +1,7 @@
 //! Lists in tool answers: a page of entries, counts, and the cursor of the next page.
 
 use ostler_engine::ExecutionInfo;
+use ostler_render::REPLY_CHARS;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
@@ -9,7 +10,6 @@ use crate::pagination::{
     CursorKey, ListPage, ListPosition, NewestFirst, PageLimits, after_cursor, json_chars,
 };
 use crate::params::{Arguments, Parameter, ParameterKind};
-use ostler_render::REPLY_CHARS;
 
 /// Reserved for the text around the entries.
 const FRAME_CHARS: usize = 400;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::stream::SplitStream;
 use futures_util::{FutureExt as _, StreamExt as _};
+use ostler_api::{TerminalClientMessage, TerminalServerMessage};
 use ostler_engine::{Lease, TerminalInput};
 use ostler_model::{ErrorCode, TermSize};
 use ostler_terminal::InputPiece;
@@ -15,7 +16,6 @@ use super::session::{GrantedLease, PendingLeaseRequests, SenderCommand, WsSessio
 use super::upgrade::WsCloseReason;
 use crate::problem::HttpProblem;
 use crate::rest::response::RestResult;
-use ostler_api::{TerminalClientMessage, TerminalServerMessage};
 
 /// A network client that sent nothing for this long is gone, in milliseconds: it missed two pings.
 const SILENCE_MS: u64 = 75_000;

@@ -4,13 +4,13 @@
 //! journal for it meanwhile. When it continues and is further behind than [`LAG_BYTES`], it is sent
 //! a gap message and the present screen.
 
-use crate::convert::execution_body;
 use std::ops::Range;
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::SinkExt as _;
 use futures_util::stream::SplitSink;
+use ostler_api::TerminalServerMessage;
 use ostler_engine::{ExecutionWatch, LeaseHolder, OutputFollower, lost_bytes};
 use ostler_journal::BytePage;
 use ostler_model::{Cursor, TermSize};
@@ -19,8 +19,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::session::{GrantedLease, PendingLeaseRequests, SenderCommand, WsSession};
 use super::upgrade::WsCloseReason;
+use crate::convert::execution_body;
 use crate::rest::response::RestResult;
-use ostler_api::TerminalServerMessage;
 
 /// Bytes of output a client may lag before a screen replaces them.
 pub(crate) const LAG_BYTES: u64 = 1024 * 1024;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ostler_api::TerminalServerMessage;
 use ostler_engine::{Error, LeaseHolder};
 use ostler_model::{Caller, TermSize};
 
 use crate::rest::response::RestResult;
 use crate::rest::state::RestState;
-use ostler_api::TerminalServerMessage;
 
 /// A session as one connection sees it; cheap to clone.
 #[derive(Debug, Clone)]

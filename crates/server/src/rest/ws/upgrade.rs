@@ -8,6 +8,7 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
 use futures_util::{SinkExt as _, StreamExt as _};
+use ostler_api::{TerminalHello, TerminalServerMessage};
 use ostler_engine::Error;
 use ostler_model::Cursor;
 use tokio::sync::mpsc;
@@ -24,7 +25,6 @@ use crate::rest::extract::SessionPathId;
 use crate::rest::query::QueryString;
 use crate::rest::response::RestResult;
 use crate::rest::state::RestState;
-use ostler_api::{TerminalHello, TerminalServerMessage};
 
 /// The largest message from a client, in bytes.
 pub(crate) const MESSAGE_BYTES: usize = 64 * 1024;

@@ -1,14 +1,14 @@
 //! `command_ps_detail`: everything known of one process.
 
-use crate::convert::execution_body;
+use ostler_render::REPLY_CHARS;
 use serde_json::{Value, json};
 
 use super::command_ps_stop::PID;
+use crate::convert::execution_body;
 use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::Arguments;
-use ostler_render::REPLY_CHARS;
 
 /// The most characters of one field in a detail.
 const FIELD_CHARS: usize = 4_000;

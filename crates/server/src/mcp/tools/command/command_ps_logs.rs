@@ -7,6 +7,10 @@ use jiff::tz::TimeZone;
 use ostler_engine::{ExecutionInfo, WaitFor};
 use ostler_journal::{GrepMode, Journal, LineQuery, Pattern, ReadError, StreamSet};
 use ostler_model::StreamName;
+use ostler_render::{
+    ExcerptBudget, ExcerptInput, OutputRow, REPLY_CHARS, TimeOrCursor, TimestampPrefix, excerpt,
+    parse_time_or_cursor,
+};
 use serde_json::json;
 
 use super::command_ps_stop::PID;
@@ -20,10 +24,6 @@ use crate::mcp::wait;
 use crate::output_reader::read_page;
 use crate::output_reader::{read_slice, unfinished_mode};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use ostler_render::{
-    ExcerptBudget, ExcerptInput, OutputRow, REPLY_CHARS, TimeOrCursor, TimestampPrefix, excerpt,
-    parse_time_or_cursor,
-};
 
 /// The longest wait in a call, in seconds; the call itself waits no longer than its maximum.
 const FOLLOW_LIMIT_S: i64 = 86_400;

@@ -1,17 +1,17 @@
 //! Structured results of the status tools.
 
-use crate::convert::millis_as_seconds;
 use std::time::Duration;
 
+use ostler_api::NetworkBody;
 use ostler_engine::ExecutionInfo;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{Capability, IsolationLevel, IsolationSpec, Timestamp};
-use serde::Serialize;
-
-use crate::mcp::tools::service::ServiceToolBody;
-use ostler_api::NetworkBody;
 use ostler_render::isolation::describe_missing;
 use ostler_render::truncated;
+use serde::Serialize;
+
+use crate::convert::millis_as_seconds;
+use crate::mcp::tools::service::ServiceToolBody;
 
 /// The most characters of a command or description in a list.
 const SUMMARY_CHARS: usize = 200;

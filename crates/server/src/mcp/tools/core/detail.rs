@@ -1,13 +1,14 @@
 //! Lists and details of executions, without their output.
 
-use crate::convert::execution_body;
 use ostler_engine::{ExecutionInfo, ListFilter};
 use ostler_model::Timestamp;
 use ostler_model::status::ProcessStatus;
+use ostler_render::truncated;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::action::with_id;
+use crate::convert::execution_body;
 use crate::error::ApiError;
 use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
@@ -16,7 +17,6 @@ use crate::mcp::tools::listing::{self, HALF_ANSWER, WHOLE_ANSWER};
 use crate::mcp::tools::service;
 use crate::pagination::{ListPosition, running_first};
 use crate::params::Arguments;
-use ostler_render::truncated;
 
 /// The most characters of a command or description in a list.
 const SUMMARY_CHARS: usize = 200;

@@ -4,6 +4,7 @@ use ostler_engine::{ExecutionInfo, Prompt, WaitEnd, WaitOutcome};
 use ostler_journal::LineQuery;
 use ostler_model::termination::{Termination, TerminationCause};
 use ostler_model::{Cursor, ErrorCode, Phase};
+use ostler_render::{ExcerptBudget, FAILURE_CHARS, clean, truncated};
 use serde_json::{Map, Value, json};
 
 use super::output_range::OutputSelection;
@@ -17,7 +18,6 @@ use crate::mcp::reply::{ResourceLink, ToolReply};
 use crate::mcp::resources::log_link;
 use crate::mcp::tools::command::status::{isolation_body, seconds};
 use crate::mcp::tools::{end_text, isolation_params, service};
-use ostler_render::{ExcerptBudget, FAILURE_CHARS, clean, truncated};
 
 /// The most characters of a termination, a note or a matched line.
 const CLAUSE_CHARS: usize = 300;

@@ -4,9 +4,6 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ostler_journal::{LineQuery, Pattern, StreamSet};
 use ostler_model::{Cursor, StreamName};
-
-use crate::error::{ApiError, bad_pattern};
-use crate::params::{Arguments, Parameter, ParameterKind};
 use ostler_render::{
     QUIET_CHARS, REPLY_CHARS, REPLY_LIMIT_CHARS, TimeOrCursor, parse_time_or_cursor,
 };

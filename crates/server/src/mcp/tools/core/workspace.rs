@@ -1,8 +1,10 @@
 //! `workspace`: the overlay of a command: show, commit, discard.
 
+use ostler_api::WorkspaceBody;
 use ostler_model::{
     AutorunReport, ErrorCode, OverlayConflict, OverlayOutcome, OverlayRequest, OverlayResponse,
 };
+use ostler_render::isolation;
 use serde_json::{Value, json};
 
 use super::action::{self, ToolAction};
@@ -11,8 +13,6 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use ostler_api::WorkspaceBody;
-use ostler_render::isolation;
 
 /// The most changes or conflicts in one answer.
 const MAX_LISTED: usize = 100;

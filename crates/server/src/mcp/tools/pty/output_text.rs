@@ -5,6 +5,10 @@ use ostler_engine::ExecutionInfo;
 use ostler_journal::query::JournalLine;
 use ostler_journal::{ByteQuery, Gap, Journal, LineQuery, OpenLineMode, ReadError, StreamSet};
 use ostler_model::{Cursor, StreamName, Timestamp};
+use ostler_render::RowSlice;
+use ostler_render::{
+    ExcerptBudget, ExcerptInput, OutputRow, RedrawFolder, clean, excerpt, fold_lines,
+};
 use serde_json::Value;
 
 use super::fullscreen;
@@ -12,10 +16,6 @@ use crate::error::ApiError;
 use crate::mcp::context::ToolCall;
 use crate::mcp::output::{self, omitted_fields};
 use crate::output_reader::{encoding, read_slice, run_read, run_read_of_size};
-use ostler_render::RowSlice;
-use ostler_render::{
-    ExcerptBudget, ExcerptInput, OutputRow, RedrawFolder, clean, excerpt, fold_lines,
-};
 
 /// A range up to this size is read as a whole; of a larger one, its beginning, its end and the
 /// failure lines between them.

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ostler_engine::{TerminalPage, TerminalPageQuery, WaitEnd, WaitFor, WaitOutcome};
 use ostler_model::Cursor;
+use ostler_render::REPLY_CHARS;
 use serde_json::{Value, json};
 
 use super::pty_run::OFFSET_LIMIT;
@@ -17,7 +18,6 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::{ToolInterrupt, ToolReply};
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use ostler_render::REPLY_CHARS;
 
 /// The default wait for a session to settle.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,6 +1,5 @@
 //! `pty_run`: a command in a shell session, its exit status and exactly its output.
 
-use crate::convert::millis_as_seconds;
 use std::time::{Duration, Instant};
 
 use ostler_engine::{ExecutionInfo, ShellCommand, ShellEnd, ShellRun, WaitEnd, WaitOutcome};
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 use super::output_text;
 use super::session::{self, SESSION};
 use super::session_reply::{self, SessionReply, clip, format_duration};
+use crate::convert::millis_as_seconds;
 use crate::error::ApiError;
 use crate::mcp::context::ToolCall;
 use crate::mcp::progress::ProgressTarget;

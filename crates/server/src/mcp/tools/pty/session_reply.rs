@@ -6,6 +6,7 @@ use ostler_engine::prompt::{PromptContext, detect};
 use ostler_engine::{ExecutionInfo, Prompt, WaitEnd, WaitOutcome};
 use ostler_model::Phase;
 use ostler_model::termination::TerminationCause;
+use ostler_render::{REPLY_CHARS, clean, truncated};
 use ostler_terminal::{ScreenSnapshot, ShellState};
 use serde_json::{Map, Value, json};
 
@@ -20,7 +21,6 @@ use crate::mcp::reply::ToolReply;
 use crate::mcp::screen::{self, render_screen};
 use crate::mcp::tools::command::status::seconds;
 use crate::mcp::tools::{end_text, isolation_params};
-use ostler_render::{REPLY_CHARS, clean, truncated};
 
 /// Reserved for the text around a screen or output.
 const FRAME_CHARS: usize = 3_000;

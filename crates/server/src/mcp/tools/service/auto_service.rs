@@ -6,13 +6,13 @@ use ostler_engine::detection::DetectedService;
 use ostler_engine::{
     AutoServices, ServiceRequest, StartRequest, StdinRequest, WaitEnd, WaitOutcome,
 };
+use ostler_render::clean;
 use serde_json::{Map, Value};
 
 use super::launch_wait::ServiceLaunch;
 use super::start_result::ServiceOutcome;
 use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
-use ostler_render::clean;
 
 /// Why a command runs as a service.
 #[derive(Debug, Clone)]

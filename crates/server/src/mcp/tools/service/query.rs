@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ostler_engine::{ExecutionInfo, ServiceInfo, WaitEnd, WaitFor, WaitOutcome};
 use ostler_model::ErrorCode;
+use ostler_render::clean;
 use serde_json::json;
 
 use super::launch_wait::wait_ready;
@@ -19,7 +20,6 @@ use crate::mcp::tools::registry::ToolResult;
 use crate::mcp::wait::WaitOptions;
 use crate::pagination::service_position;
 use crate::params::Arguments;
-use ostler_render::clean;
 
 /// A page of the services the caller sees, running and pending ones first.
 pub(super) fn list_services(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {

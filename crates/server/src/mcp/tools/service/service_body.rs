@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use ostler_engine::{ExecutionInfo, ServiceInfo};
 use ostler_model::{ServicePort, Timestamp};
+use ostler_render::{clean, truncated};
 use serde::Serialize;
 
 use crate::mcp::tools::command::status::seconds;
-use ostler_render::{clean, truncated};
 
 /// The most characters of a command.
 const COMMAND_CHARS: usize = 200;

@@ -1,22 +1,22 @@
 //! The outcome of a start, or of a wait for readiness, as text and as structured content.
 
-use crate::convert::service_report;
 use std::time::Duration;
 
 use ostler_engine::{ExecutionInfo, WaitEnd, WaitOutcome};
 use ostler_journal::LineQuery;
 use ostler_model::ServiceStage;
+use ostler_render::service;
+use ostler_render::{ExcerptBudget, clean, truncated};
 use serde_json::{Value, json};
 
 use super::launch_wait::ServiceLaunch;
 use super::service_body::{ServiceToolBody, call_name};
+use crate::convert::service_report;
 use crate::mcp::context::ToolCall;
 use crate::mcp::output::read_selected;
 use crate::mcp::reply::{ToolInterrupt, ToolReply};
 use crate::mcp::tools::isolation_params;
 use crate::mcp::tools::registry::ToolResult;
-use ostler_render::service;
-use ostler_render::{ExcerptBudget, clean, truncated};
 
 /// Lines of output shown of a failed one.
 const LAST_LINES: u64 = 30;

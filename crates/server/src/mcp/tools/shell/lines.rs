@@ -3,12 +3,12 @@
 use ostler_engine::ExecutionInfo;
 use ostler_journal::{LineQuery, StreamSet};
 use ostler_model::{ErrorCode, StreamName};
+use ostler_render::{OutputRow, REPLY_CHARS};
 
 use crate::error::ApiError;
 use crate::mcp::context::ToolCall;
 use crate::mcp::output::output_notes;
 use crate::output_reader::{read_slice, unfinished_mode};
-use ostler_render::{OutputRow, REPLY_CHARS};
 
 /// The most characters of all lines of an answer, as encoded in JSON.
 const CONTENT_CHARS: usize = REPLY_CHARS - 2_000;

@@ -2,6 +2,7 @@
 
 use ostler_engine::ExecutionInfo;
 use ostler_model::StreamName;
+use ostler_render::isolation;
 use serde::Serialize;
 
 use super::lines::{LineEnd, LinesRead, read_lines};
@@ -12,7 +13,6 @@ use crate::mcp::context::ToolCall;
 use crate::mcp::reply::ToolReply;
 use crate::mcp::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::params::{Arguments, Parameter, ParameterKind};
-use ostler_render::isolation;
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "poll_process",

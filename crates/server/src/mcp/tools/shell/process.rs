@@ -2,10 +2,10 @@
 
 use ostler_engine::ExecutionInfo;
 use ostler_model::Timestamp;
+use ostler_render::truncated;
 use serde::Serialize;
 
 use crate::params::{Parameter, ParameterKind};
-use ostler_render::truncated;
 
 /// The most characters of a command in an answer.
 const SUMMARY_CHARS: usize = 200;
