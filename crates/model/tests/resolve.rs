@@ -124,9 +124,9 @@ proptest! {
     }
 
     #[test]
-    fn root_is_never_itself_behind_walls(mut asked in asked(), abilities in abilities()) {
-        asked.level = IsolationLevel::High;
-        asked.degradable = Capability::ALL.to_vec();
+    fn root_is_never_itself_behind_walls(mut request in request(), abilities in abilities()) {
+        request.level = IsolationLevel::High;
+        request.degradable = Capability::ALL.to_vec();
         let mut abilities = abilities.without(vec![MissingCapability {
             ability: Capability::SpareIds,
             reason: "none".to_owned(),

@@ -58,7 +58,7 @@ fn amounts_are_read_as_people_write_them() {
         ("1X", None),
         ("99999999999T", None),
     ] {
-        assert_eq!(parse_bytes(given), told, "{given}");
+        assert_eq!(parse_bytes(given), expected, "{given}");
     }
     let mut limits = Limits::default();
     for (name, given) in LIMIT_NAMES

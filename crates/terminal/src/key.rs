@@ -314,7 +314,7 @@ fn suggestion(given: &str) -> Option<String> {
         return None;
     }
     let near = parse_key_code(&nearest).map(|base| base.to_string())?;
-    let Some(front) = prefix else {
+    let Some(prefix) = prefix else {
         return Some(near);
     };
     let prefix = nearest_modifier(prefix)?;

@@ -193,7 +193,7 @@ fn late_orders() {
 }
 
 fn thread_tree() {
-    let world = BackendFixture::with(ostler_backend_local::ZygoteConfig::InProcess);
+    let fixture = BackendFixture::with(ostler_backend_local::ZygoteConfig::InProcess);
     let mut plan = sh(HARD);
     plan.timeouts.wall = Some(Duration::from_millis(300));
     plan.timeouts.grace = Duration::from_millis(300);

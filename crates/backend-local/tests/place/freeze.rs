@@ -169,8 +169,8 @@ fn adopted() {
         fixture.place.close().await;
     });
     let keeper = crate::support::this_executable();
-    let again = ostler_backend_local::LocalBackend::open(world.state.path(), keeper);
-    world.runtime.block_on(async {
+    let again = ostler_backend_local::LocalBackend::open(fixture.state.path(), keeper);
+    fixture.runtime.block_on(async {
         let place = again.await.expect("opens again");
         let RecoveryOutcome::Running { mut handle, .. } = place.recover(id).await else {
             panic!("it runs");

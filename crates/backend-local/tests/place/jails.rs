@@ -296,7 +296,7 @@ fn killed_shim() {
         })
         .await;
         assert!(members(id).is_empty());
-        let ended = ostler_backend_local::wait_exit(warden);
+        let ended = ostler_backend_local::wait_exit(init);
         tokio::time::timeout(LONG, ended)
             .await
             .expect("ended")
@@ -400,9 +400,9 @@ fn adopted() {
     jailed.fixture.runtime.block_on(async {
         let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "up").await;
-        lab.world.place.close().await;
+        jailed.fixture.place.close().await;
         let again =
-            ostler_backend_local::LocalBackend::open(lab.world.state.path(), this_executable());
+            ostler_backend_local::LocalBackend::open(jailed.fixture.state.path(), this_executable());
         let place = again.await.expect("opens again");
         let ostler_backend::RecoveryOutcome::Running { handle: birth, .. } =
             place.recover(id).await
@@ -458,9 +458,9 @@ fn gate() {
         assert_eq!(names, ["sh"]);
         let gate = rustix::process::Pid::from_raw(*gate).expect("a pid");
         let gate = rustix::process::pidfd_open(gate, rustix::process::PidfdFlags::empty());
-        lab.world.place.close().await;
+        jailed.fixture.place.close().await;
         let again =
-            ostler_backend_local::LocalBackend::open(lab.world.state.path(), this_executable());
+            ostler_backend_local::LocalBackend::open(jailed.fixture.state.path(), this_executable());
         let place = again.await.expect("opens again");
         let ostler_backend::RecoveryOutcome::Running { handle: birth, .. } =
             place.recover(id).await

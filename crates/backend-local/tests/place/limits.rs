@@ -117,8 +117,8 @@ fn out_of_memory() {
 const HOG: &str = "python3 -c \"x = b'x' * (200 << 20)\"";
 
 fn memory(script: &str) -> Option<(BackendFixture, ostler_backend::LaunchPlan)> {
-    let world = BackendFixture::new();
-    if !world.place.capabilities().has(Capability::MemoryLimit) {
+    let fixture = BackendFixture::new();
+    if !fixture.place.capabilities().has(Capability::MemoryLimit) {
         return None;
     }
     let mut plan = sh(script);

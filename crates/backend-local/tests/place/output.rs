@@ -156,8 +156,8 @@ fn full_disk() {
     let Some(disk) = SmallDisk::mount() else {
         return;
     };
-    let world = BackendFixture::new();
-    world.runtime.block_on(async {
+    let fixture = BackendFixture::new();
+    fixture.runtime.block_on(async {
         let opened = ostler_backend_local::LocalBackend::open(
             disk.0.path(),
             crate::support::this_executable(),
@@ -198,7 +198,7 @@ fn full_disk_alone() {
     let (id, pid) = daemon.runs[0];
     daemon.kill();
     crate::support::wait_until(|| !crate::support::is_alive(pid));
-    world.runtime.block_on(async {
+    fixture.runtime.block_on(async {
         let opened = ostler_backend_local::LocalBackend::open(
             disk.0.path(),
             crate::support::this_executable(),

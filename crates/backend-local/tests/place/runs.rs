@@ -137,7 +137,7 @@ fn unread_input() {
                 .send(ControlCommand::Input(vec![b'x'; 48 * 1024]))
                 .await
                 .expect("sent");
-            let len = crate::support::next_event(&mut birth, |report| match report {
+            let len = crate::support::next_event(&mut handle, |report| match report {
                 ostler_backend::ProcessEvent::InputAccepted { len } => Some(*len),
                 _ => None,
             });
@@ -283,8 +283,8 @@ fn three_hundred() {
 }
 
 fn without_keeper() {
-    let world = BackendFixture::with(ostler_backend_local::ZygoteConfig::InProcess);
-    let missing = world.place.capabilities().missing;
+    let fixture = BackendFixture::with(ostler_backend_local::ZygoteConfig::InProcess);
+    let missing = fixture.place.capabilities().missing;
     assert!(
         missing
             .iter()

@@ -298,7 +298,7 @@ fn own_namespace() {
             .await
             .expect("sent");
         loop {
-            match timeout(LONG, birth.events.recv()).await.expect("in time") {
+            match timeout(LONG, handle.events.recv()).await.expect("in time") {
                 // Namespaces of users may be forbidden here.
                 Some(ostler_backend::ProcessEvent::Exited(_)) | None => return,
                 Some(_) => {}

@@ -16,14 +16,14 @@ fn marks_have_the_offsets_of_their_sequences() {
     let places: Vec<(u64, u64)> = events.iter().map(|m| (m.from, m.to)).collect();
     assert_eq!(places, [(102, 124), (127, 152)]);
     assert_eq!(
-        told[0].event,
+        events[0].event,
         ControlEvent::CommandStart { is_trusted: true }
     );
     let ended = ControlEvent::CommandEnd {
         is_trusted: true,
         status: Some(0),
     };
-    assert_eq!(told[1].event, ended);
+    assert_eq!(events[1].event, ended);
 }
 
 #[test]
@@ -36,8 +36,8 @@ fn only_the_nonce_is_believed() {
     assert!(!believed(b"\x1b]133;B;ostler=s3cre\x07"));
     assert!(!believed(b"\x1b]133;B;ostler=s3crets\x07"));
     for nonce in [None, Some("")] {
-        let told = Scanner::new(0, nonce).feed(b"\x1b]133;B;ostler=\x07");
-        assert_eq!(told[0].event, ControlEvent::PromptEnd { is_trusted: false });
+        let events = Scanner::new(0, nonce).feed(b"\x1b]133;B;ostler=\x07");
+        assert_eq!(events[0].event, ControlEvent::PromptEnd { is_trusted: false });
     }
 }
 
@@ -75,7 +75,7 @@ fn directories_are_decoded() {
     for (url, path) in table {
         let events = marks(&[b"\x1b]7;", url, b"\x07"].concat());
         let path = path.map(|path| ControlEvent::Directory(path.to_vec()));
-        assert_eq!(told.into_iter().map(|m| m.event).next(), path);
+        assert_eq!(events.into_iter().map(|m| m.event).next(), path);
     }
 }
 
@@ -97,8 +97,8 @@ fn titles_are_clean_and_bounded() {
 
 #[test]
 fn titles_are_put_aside_and_given_back() {
-    let told = marks(b"\x1b]2;sh\x07\x1b[22;0;0t\x1b]2;vim\x07\x1b[23;0;0t\x1b[23t");
-    let titles: Vec<_> = told.into_iter().map(|m| m.event).collect();
+    let events = marks(b"\x1b]2;sh\x07\x1b[22;0;0t\x1b]2;vim\x07\x1b[23;0;0t\x1b[23t");
+    let titles: Vec<_> = events.into_iter().map(|m| m.event).collect();
     let title = |text: &str| ControlEvent::Title(text.to_owned());
     assert_eq!(titles, [title("sh"), title("vim"), title("sh")]);
     let mut scanner = Scanner::new(0, None);
