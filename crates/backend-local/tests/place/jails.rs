@@ -401,11 +401,12 @@ fn adopted() {
         let mut handle = jailed.fixture.place.spawn(plan).await.expect("born");
         wait_output(&mut handle, &dir, "up").await;
         jailed.fixture.place.close().await;
-        let again =
-            ostler_backend_local::LocalBackend::open(jailed.fixture.state.path(), this_executable());
+        let again = ostler_backend_local::LocalBackend::open(
+            jailed.fixture.state.path(),
+            this_executable(),
+        );
         let place = again.await.expect("opens again");
-        let ostler_backend::RecoveryOutcome::Running { handle: birth, .. } =
-            place.recover(id).await
+        let ostler_backend::RecoveryOutcome::Running { handle, .. } = place.recover(id).await
         else {
             panic!("it runs");
         };
@@ -459,11 +460,12 @@ fn gate() {
         let gate = rustix::process::Pid::from_raw(*gate).expect("a pid");
         let gate = rustix::process::pidfd_open(gate, rustix::process::PidfdFlags::empty());
         jailed.fixture.place.close().await;
-        let again =
-            ostler_backend_local::LocalBackend::open(jailed.fixture.state.path(), this_executable());
+        let again = ostler_backend_local::LocalBackend::open(
+            jailed.fixture.state.path(),
+            this_executable(),
+        );
         let place = again.await.expect("opens again");
-        let ostler_backend::RecoveryOutcome::Running { handle: birth, .. } =
-            place.recover(id).await
+        let ostler_backend::RecoveryOutcome::Running { handle, .. } = place.recover(id).await
         else {
             panic!("it runs");
         };

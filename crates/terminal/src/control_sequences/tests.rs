@@ -37,7 +37,10 @@ fn only_the_nonce_is_believed() {
     assert!(!believed(b"\x1b]133;B;ostler=s3crets\x07"));
     for nonce in [None, Some("")] {
         let events = Scanner::new(0, nonce).feed(b"\x1b]133;B;ostler=\x07");
-        assert_eq!(events[0].event, ControlEvent::PromptEnd { is_trusted: false });
+        assert_eq!(
+            events[0].event,
+            ControlEvent::PromptEnd { is_trusted: false }
+        );
     }
 }
 

@@ -8,6 +8,9 @@ use ostler_render::{
     QUIET_CHARS, REPLY_CHARS, REPLY_LIMIT_CHARS, TimeOrCursor, parse_time_or_cursor,
 };
 
+use crate::error::{ApiError, bad_pattern};
+use crate::params::{Arguments, Parameter, ParameterKind};
+
 /// The largest `tail`.
 const TAIL_LIMIT: i64 = 1_000_000_000;
 /// The smallest reply, in characters: less cannot show both streams.
