@@ -105,7 +105,7 @@ fn spawn_reader(command: &mut Command) -> io::Result<Receiver<ChildEvent>> {
     let mut child = command.spawn()?;
     // The command holds both write ends until it is given other streams.
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let (lines, receiver) = mpsc::sync_channel(HEARD_LINES);
+    let (lines, receiver) = mpsc::sync_channel(OUTPUT_LINES);
     let ends = lines.clone();
     thread::spawn(move || read_lines(reader, &lines));
     thread::spawn(move || ends.send(ChildEvent::Ended(child.wait())));
@@ -113,7 +113,7 @@ fn spawn_reader(command: &mut Command) -> io::Result<Receiver<ChildEvent>> {
 }
 
 /// The most lines that are read ahead.
-const HEARD_LINES: usize = 1_000;
+const OUTPUT_LINES: usize = 1_000;
 
 fn read_lines(reader: io::PipeReader, lines: &SyncSender<ChildEvent>) {
     let mut reader = BufReader::new(reader);

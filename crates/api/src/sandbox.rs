@@ -51,7 +51,8 @@ pub struct NetworkBody(pub NetworkAccess);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IsolationBody {
     /// The requested level.
-    pub asked: IsolationLevel,
+    #[serde(rename = "asked")]
+    pub requested: IsolationLevel,
     /// The level in force.
     pub in_force: Vec<Capability>,
     /// What was requested and is not available here, each with its reason.

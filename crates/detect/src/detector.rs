@@ -440,7 +440,7 @@ impl<'a> Detector<'a> {
                 ready: text.ready.clone(),
                 fail: text.fail.clone(),
                 url: text.url.clone(),
-                port: requested.map(|asked| asked.port),
+                port: requested.map(|port| port.port),
                 default_port: self
                     .port_in_file(entry, call, matched.0)
                     .or(entry.default_port(call.program())),

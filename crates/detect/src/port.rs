@@ -50,7 +50,7 @@ pub(super) fn port_arguments(
     requested: Option<RequestedPort>,
 ) -> Option<Vec<String>> {
     let template = entry.text.port_arguments.as_ref()?;
-    if requested.is_some_and(|asked| asked.by_argument) {
+    if requested.is_some_and(|port| port.by_argument) {
         return None;
     }
     // It follows the variable by itself.

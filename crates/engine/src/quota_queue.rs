@@ -88,8 +88,8 @@ pub(crate) async fn enter_queue(
         Some(id) => Some(core.start_locks.lock(id).await),
         None => None,
     };
-    if let Some(begun) = find_existing(core, caller, request.id)? {
-        return Ok(StartAdmission::Existing(begun));
+    if let Some(existing) = find_existing(core, caller, request.id)? {
+        return Ok(StartAdmission::Existing(existing));
     }
     let entry = core.registry.enter_queue(caller, &share, request.id)?;
     let mut permit = QuotaPermit {

@@ -109,7 +109,7 @@ pub(crate) async fn start(
 ) -> Result<StartGuard, Error> {
     let quota_key = QuotaKey::for_request(&request, &caller.owner);
     match enter_queue(core, caller, (&request, quota_key)).await? {
-        StartAdmission::Existing(begun) => Ok(begun),
+        StartAdmission::Existing(existing) => Ok(existing),
         StartAdmission::Granted(permit) => {
             start_with_permit(core, caller, (request, permit), report_start).await
         }

@@ -8,8 +8,9 @@ use syn::{Ident, Visibility};
 use super::diagnostic::Diagnostic;
 use super::source::SourceFile;
 
-/// Names that a crate's users expect, each in its own namespace.
-const CONVENTIONAL: &[&str] = &["Error", "Result", "Args"];
+/// Names that a crate's users expect, each in its own namespace. `Engine` is the library's handle
+/// to the engine.
+const CONVENTIONAL: &[&str] = &["Engine", "Error", "Result", "Args"];
 
 /// Where types are defined.
 #[derive(Debug, Default)]

@@ -174,7 +174,7 @@ fn run_plan(
     plan: WirePlan,
 ) -> Option<DaemonConnection> {
     match spawn::spawn(shim, plan) {
-        SpawnResult::Spawned(born) => match AttemptRunner::new(shim, daemon, *born).run() {
+        SpawnResult::Spawned(spawned) => match AttemptRunner::new(shim, daemon, *spawned).run() {
             AttemptEnd::Recycle(daemon) => Some(daemon),
             AttemptEnd::Leave => None,
         },

@@ -134,7 +134,7 @@ impl ForwardedSignals {
         let others = others.map(|(signal, caught)| {
             let signal = *signal;
             Box::pin(async move {
-                let _told = caught.recv().await;
+                let _signal = caught.recv().await;
                 signal
             })
         });

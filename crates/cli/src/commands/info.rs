@@ -164,7 +164,7 @@ fn service_rows(state: &ServiceStateBody) -> Vec<(&'static str, String)> {
 
 fn isolation_rows(info: &ExecutionBody) -> Vec<(&'static str, String)> {
     let isolation = &info.isolation;
-    let mut rows = vec![("isolation", isolation.asked.to_string())];
+    let mut rows = vec![("isolation", isolation.requested.to_string())];
     let names = isolation.in_force.iter().map(|it| it.as_str());
     rows.push(("in force", names.collect::<Vec<_>>().join(", ")));
     if !isolation.missing.is_empty() {

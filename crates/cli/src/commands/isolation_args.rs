@@ -181,7 +181,7 @@ pub(crate) fn warn_missing(info: &ExecutionBody) {
         crate::print_note(&format!(
             "{}: isolation {} is in force WITHOUT {}",
             info.id,
-            isolation.asked,
+            isolation.requested,
             isolation::describe_missing(&isolation.warnings)
         ));
     }

@@ -238,7 +238,7 @@ impl Daemon {
             tracker,
             idle_tracker: presence,
             stop,
-            mcp_state: desk,
+            mcp_state,
             ..
         } = self.stdio_server.clone();
         tracker.spawn(listeners::serve_and_rebind(
@@ -272,7 +272,7 @@ impl Daemon {
         stop.cancel();
         // Clients that connect from now on start the next daemon, which waits for the lock.
         remove_sockets(&self.dirs);
-        desk.close().await;
+        mcp_state.close().await;
         // Streams that follow a running execution end with the engine.
         self.engine.shutdown().await;
         tracker.close();

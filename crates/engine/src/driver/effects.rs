@@ -89,8 +89,8 @@ impl Driver {
             | SpawnError::OpenFiles { .. } => error,
         });
         let input = match spawned {
-            Ok(birth) => {
-                self.attach(birth);
+            Ok(handle) => {
+                self.attach(handle);
                 SupervisorInput::Spawned
             }
             Err(error) => SupervisorInput::SpawnFailed {

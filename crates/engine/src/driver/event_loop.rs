@@ -212,9 +212,9 @@ impl Driver {
                 attempt,
                 pid,
                 started_at,
-                handle: birth,
+                handle,
             } => {
-                self.attach(birth);
+                self.attach(handle);
                 self.adopted = true;
                 SupervisorInput::Adopted {
                     attempt,
@@ -367,10 +367,10 @@ impl Driver {
             }
             DriverCommand::LimitHit(limit) => self.step(SupervisorInput::LimitHit { limit }).await,
             DriverCommand::PromptDetected {
-                prompt: asked,
+                prompt,
                 reply: answer,
             } => {
-                let PromptRecord { text, secret, end } = asked;
+                let PromptRecord { text, secret, end } = prompt;
                 self.step(SupervisorInput::PromptDetected { text, secret, end })
                     .await;
                 // The caller may have gone; the prompt is recorded all the same.

@@ -535,12 +535,12 @@ async fn of_much_output_the_end_is_told() {
 }
 
 /// A file that processes hold open, and what tells that the last of them has gone.
-struct Held {
+struct HeldPort {
     dir: tempfile::TempDir,
     reader: tokio::net::unix::pipe::Receiver,
 }
 
-impl Held {
+impl HeldPort {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("held");
@@ -578,7 +578,7 @@ impl Held {
 
 #[tokio::test]
 async fn one_that_hangs_is_ended_with_its_children() {
-    let mut held = Held::new();
+    let mut held = HeldPort::new();
     let script = held.script("trap '' TERM; (trap '' TERM; sleep 1000; sleep 1000) & sleep 1000");
     let began = Instant::now();
     let answered = run(&impatient(), &["sh", "-c", &script]).await;
@@ -590,7 +590,7 @@ async fn one_that_hangs_is_ended_with_its_children() {
 
 #[tokio::test]
 async fn what_a_command_leaves_behind_is_ended() {
-    let mut held = Held::new();
+    let mut held = HeldPort::new();
     let script = held.script("sleep 1000 & echo started; exit 0");
     let answered = run(&prober(), &["sh", "-c", &script]).await;
     assert_eq!(answered, exited(0, "started"));
@@ -600,7 +600,7 @@ async fn what_a_command_leaves_behind_is_ended() {
 
 #[tokio::test]
 async fn a_dropped_probe_ends_its_command() {
-    let mut held = Held::new();
+    let mut held = HeldPort::new();
     let script = held.script("sleep 1000 & sleep 1000");
     let prober = prober();
     {

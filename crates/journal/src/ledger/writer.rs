@@ -226,7 +226,7 @@ impl CurrentSegment {
     fn is_full(&self, now: Timestamp) -> bool {
         let old = self
             .first_at
-            .is_some_and(|begun| now.duration_since(begun).as_secs() >= SEGMENT_SPAN_S);
+            .is_some_and(|first| now.duration_since(first).as_secs() >= SEGMENT_SPAN_S);
         self.bytes >= LEDGER_SEGMENT_BYTES || old
     }
 

@@ -78,13 +78,13 @@ impl Readiness {
 
     fn port_clause(&self) -> String {
         match (self.rule.requested_port, self.main_port()) {
-            (Some(asked), Some(main)) if main.socket.address.port() != asked => {
+            (Some(requested), Some(main)) if main.socket.address.port() != requested => {
                 format!(
-                    "port {asked} to listen ({} does)",
+                    "port {requested} to listen ({} does)",
                     main.socket.address.port()
                 )
             }
-            (Some(asked), _) => format!("port {asked} to listen"),
+            (Some(requested), _) => format!("port {requested} to listen"),
             (None, _) => "a port to listen".to_owned(),
         }
     }

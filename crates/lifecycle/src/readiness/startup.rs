@@ -538,7 +538,11 @@ impl Readiness {
         let conflict = evidence.conflict.clone();
         if let Some(main) = main.as_ref().filter(|_| !ready.unprobed) {
             let port = main.socket.address.port();
-            if let Some(requested) = self.rule.requested_port.filter(|asked| *asked != port) {
+            if let Some(requested) = self
+                .rule
+                .requested_port
+                .filter(|requested| *requested != port)
+            {
                 self.warn(format!("asked for port {requested}, got {port}"));
             }
             let default_port = self

@@ -26,7 +26,7 @@ pub(crate) const EMBEDDER_ARGUMENT: &str = "__embedder";
 
 /// Whether sessions outlive the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum ZygoteMode {
     /// They end with it: threads of this program spawn them.
     No,
     /// They outlive it: this program is the zygote as well.
@@ -35,7 +35,7 @@ pub(crate) enum Kept {
 
 /// Runs one test on its own runtime; cleans up also when the test fails.
 pub(crate) fn run<F: Future<Output = ()>>(
-    kept: Kept,
+    kept: ZygoteMode,
     test: impl FnOnce(Lab) -> F,
 ) -> Result<(), Failed> {
     let state = TempDir::new()?;
@@ -65,13 +65,13 @@ fn runtime() -> Runtime {
 pub(crate) struct Lab {
     pub(crate) engine: Engine,
     pub(crate) me: Caller,
-    pub(crate) kept: Kept,
+    pub(crate) kept: ZygoteMode,
     pub(crate) state: PathBuf,
 }
 
 impl Lab {
     /// Opens one over this directory.
-    pub(crate) async fn open(state: &Path, kept: Kept) -> Self {
+    pub(crate) async fn open(state: &Path, kept: ZygoteMode) -> Self {
         let engine = open(state, kept).await;
         Self {
             me: engine.caller(),
@@ -191,10 +191,10 @@ impl Lab {
 }
 
 /// Opens an engine over a directory.
-pub(crate) async fn open(state: &Path, kept: Kept) -> Engine {
+pub(crate) async fn open(state: &Path, kept: ZygoteMode) -> Engine {
     let keeper = match kept {
-        Kept::No => ZygoteConfig::InProcess,
-        Kept::Yes => ZygoteConfig::Executable(std::env::current_exe().expect("a path")),
+        ZygoteMode::No => ZygoteConfig::InProcess,
+        ZygoteMode::Yes => ZygoteConfig::Executable(std::env::current_exe().expect("a path")),
     };
     let mut settings = Settings::new(state);
     let path = std::env::var_os("PATH").expect("a PATH");
@@ -277,7 +277,7 @@ pub(crate) struct Embedder {
 impl Embedder {
     /// Starts it over its own state directory and waits until that many sessions run and their
     /// screens were read.
-    pub(crate) fn start(state: &Path, kept: Kept, sessions: usize) -> Self {
+    pub(crate) fn start(state: &Path, kept: ZygoteMode, sessions: usize) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("a path"));
         command
             .args([
@@ -334,7 +334,11 @@ pub(crate) fn embed() -> ExitCode {
     let [kept, sessions, state] = arguments.as_slice() else {
         return ExitCode::FAILURE;
     };
-    let kept = if kept == "Yes" { Kept::Yes } else { Kept::No };
+    let kept = if kept == "Yes" {
+        ZygoteMode::Yes
+    } else {
+        ZygoteMode::No
+    };
     let sessions = sessions.parse().expect("a number");
     let runtime = runtime();
     let engine = runtime.block_on(async {

@@ -14,17 +14,17 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 use ostler::process::{ZYGOTE_ARGUMENT, zygote_main};
 
-use lab::{EMBEDDER_ARGUMENT, Kept, run};
+use lab::{EMBEDDER_ARGUMENT, ZygoteMode, run};
 
 /// One trial per test and zygote configuration.
 macro_rules! trials {
     ($($module:ident::$test:ident),* $(,)?) => {
         vec![$(
             Trial::test(concat!(stringify!($test), "::in_process"), || {
-                run(Kept::No, $module::$test)
+                run(ZygoteMode::No, $module::$test)
             }),
             Trial::test(concat!(stringify!($test), "::kept"), || {
-                run(Kept::Yes, $module::$test)
+                run(ZygoteMode::Yes, $module::$test)
             }),
         )*]
     };

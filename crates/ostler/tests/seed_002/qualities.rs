@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ostler::TerminalEvent;
 use ostler::model::{LostReason, Signal, TerminationCause};
 
-use crate::lab::{Embedder, Kept, Lab, PATIENCE, exists, members, until};
+use crate::lab::{Embedder, Lab, PATIENCE, ZygoteMode, exists, members, until};
 
 /// Sessions open at once.
 const SESSIONS: usize = 50;
@@ -121,7 +121,7 @@ pub(crate) async fn nfr_005_no_session_is_lost_or_left_when_the_program_is_kille
     let embedder = Embedder::start(&state, lab.kept, 3);
     let sessions = embedder.sessions.clone();
     embedder.kill();
-    if lab.kept == Kept::No {
+    if lab.kept == ZygoteMode::No {
         for (_, pid) in &sessions {
             until("it ends with its program", || !exists(*pid)).await;
         }
@@ -129,7 +129,7 @@ pub(crate) async fn nfr_005_no_session_is_lost_or_left_when_the_program_is_kille
     let other = Lab::open(&state, lab.kept).await;
     for (id, pid) in &sessions {
         let info = other.info(id);
-        if lab.kept == Kept::Yes {
+        if lab.kept == ZygoteMode::Yes {
             assert_eq!(info.status().session, "running");
             assert_eq!(info.state.pid, Some(*pid));
             assert!(exists(*pid));
@@ -143,7 +143,7 @@ pub(crate) async fn nfr_005_no_session_is_lost_or_left_when_the_program_is_kille
             until("nothing of it is left", || members(id).is_empty()).await;
         }
     }
-    if lab.kept == Kept::Yes {
+    if lab.kept == ZygoteMode::Yes {
         let (cat, _) = &sessions[1];
         other.line(cat, "still here").await;
         other.seen(cat, &"still here\r\n".repeat(2)).await;

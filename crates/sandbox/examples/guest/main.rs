@@ -10,8 +10,8 @@ mod bare;
 mod cells;
 mod limits;
 mod report;
+mod restrictions;
 mod subject;
-mod walls;
 
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     match role.as_str() {
         "root" => {
             limits::check(&mut report);
-            walls::check(&mut report);
+            restrictions::check(&mut report);
             cells::as_root(&mut report);
         }
         "user" => cells::as_user(&mut report),

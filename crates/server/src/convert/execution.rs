@@ -124,7 +124,7 @@ fn isolation_body(info: &ExecutionInfo) -> IsolationBody {
     let isolation: &IsolationSpec = &info.spec.policy;
     let (hit, outcome) = (info.state.limits_hit.clone(), info.state.workspace);
     IsolationBody {
-        asked: isolation.level,
+        requested: isolation.level,
         in_force: isolation.in_force.clone(),
         missing: isolation.missing.clone(),
         warnings: info.isolation_warnings(),

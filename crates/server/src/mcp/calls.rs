@@ -41,7 +41,7 @@ pub(super) async fn handle_call(
     request: CallToolRequestParams,
 ) -> Result<CallToolResponse, ErrorData> {
     let ToolCallRequest {
-        state: desk,
+        state: mcp_state,
         client,
         context,
         ..
@@ -51,10 +51,10 @@ pub(super) async fn handle_call(
     };
     let call_context = call_context(call_request, &request)?;
     let call = ToolCall {
-        engine: desk.engine(),
+        engine: mcp_state.engine(),
         caller: &client.caller,
         client_context: &client.context,
-        state: desk,
+        state: mcp_state,
         context: &call_context,
     };
     let arguments = request.arguments.unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) async fn handle_call(
     }
     // Only a modern call can be answered with something other than its result.
     let retained_arguments = call_context.is_modern().then(|| arguments.clone());
-    let notifications = desk.notifications();
+    let notifications = mcp_state.notifications();
     notifications.enter_session(&client.caller).await;
     let _suppress_guard = notifications.suppress_named(&client.caller, &arguments);
     let outcome = tokio::select! {

@@ -56,7 +56,7 @@ enum ClientSource {
 impl McpHandler {
     /// A handler for the stream of this client.
     pub(super) fn of_stream(
-        desk: McpState,
+        mcp_state: McpState,
         client: Arc<ConnectedClient>,
         stream: StreamState,
     ) -> Self {
@@ -67,7 +67,7 @@ impl McpHandler {
         } = stream;
         let source = ClientSource::Stream(client, leases);
         Self {
-            state: desk,
+            state: mcp_state,
             source,
             calls,
             connection: OnceLock::new(),
@@ -76,9 +76,9 @@ impl McpHandler {
     }
 
     /// A handler for HTTP requests, each of which carries its [`ConnectedClient`].
-    pub(super) fn of_requests(desk: McpState, calls: TaskTracker) -> Self {
+    pub(super) fn of_requests(mcp_state: McpState, calls: TaskTracker) -> Self {
         Self {
-            state: desk,
+            state: mcp_state,
             source: ClientSource::Request,
             calls,
             connection: OnceLock::new(),

@@ -68,8 +68,8 @@ pub struct StreamableHttp {
 /// The MCP endpoint. Each request must carry its [`ConnectedClient`](super::ConnectedClient) as an
 /// extension: identity, session and tools are determined by the router it is mounted in.
 #[must_use]
-pub fn streamable(desk: &McpState, streaming: StreamableConfig) -> StreamableHttp {
-    let handler = McpHandler::of_requests(desk.clone(), streaming.tasks.clone());
+pub fn streamable(mcp_state: &McpState, streaming: StreamableConfig) -> StreamableHttp {
+    let handler = McpHandler::of_requests(mcp_state.clone(), streaming.tasks.clone());
     streamable_over(move || handler.clone(), streaming)
 }
 

@@ -88,12 +88,12 @@ impl<T> DeliveryTransport<T> {
     pub(super) fn new(
         transport: T,
         line: StreamState,
-        (desk, client): (McpState, Arc<ConnectedClient>),
+        (mcp_state, client): (McpState, Arc<ConnectedClient>),
     ) -> Self {
         Self {
             transport,
             stream: line,
-            state: desk,
+            state: mcp_state,
             client,
         }
     }

@@ -63,7 +63,7 @@ struct OpenRequests(Mutex<HashSet<RequestId>>);
 /// Serves a newly connected client, on `tasks`, until `closed`; then its calls under way are
 /// cancelled. `on_close` runs when none is left.
 pub fn sse(
-    desk: McpState,
+    mcp_state: McpState,
     client: ConnectedClient,
     closed: CancellationToken,
     tasks: &TaskTracker,
@@ -77,7 +77,7 @@ pub fn sse(
     tasks.spawn(async move {
         let transport = <_ as IntoTransport<RoleServer, _, _>>::into_transport(transport);
         if let Err(error) = serve_transport(
-            desk,
+            mcp_state,
             client,
             transport,
             (StreamState::default(), closed.clone()),

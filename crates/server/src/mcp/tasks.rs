@@ -97,22 +97,22 @@ pub(super) async fn create_task(
 }
 
 pub(super) async fn get_task(
-    desk: &McpState,
+    mcp_state: &McpState,
     client: &ConnectedClient,
     request: GetTaskParams,
     (context, background): (&RequestContext<RoleServer>, &TaskTracker),
 ) -> Result<GetTaskResult, ErrorData> {
-    let found = desk.engine().info(&client.caller, &request.task_id);
+    let found = mcp_state.engine().info(&client.caller, &request.task_id);
     let info = found.map_err(|error| unknown_task(&request.task_id, &error))?;
     let call_context = CallContext::for_task_result((context, background), info.id);
     let call = ToolCall {
-        engine: desk.engine(),
+        engine: mcp_state.engine(),
         caller: &client.caller,
         client_context: &client.context,
-        state: desk,
+        state: mcp_state,
         context: &call_context,
     };
-    let origin = desk.tasks().origin(info.id);
+    let origin = mcp_state.tasks().origin(info.id);
     let info = match &origin {
         Some(origin) if origin.asks_person && !info.state.is_finished() => {
             check_prompt(call, info).await
@@ -129,15 +129,15 @@ pub(super) async fn get_task(
 }
 
 pub(super) async fn update_task(
-    desk: &McpState,
+    mcp_state: &McpState,
     client: &ConnectedClient,
     request: UpdateTaskParams,
 ) -> Result<(), ErrorData> {
-    let found = desk.engine().info(&client.caller, &request.task_id);
+    let found = mcp_state.engine().info(&client.caller, &request.task_id);
     let info = found.map_err(|error| unknown_task(&request.task_id, &error))?;
     for (key, value) in request.input_responses {
         // A question that is not open for this task any more needs no answer (SEP-2663).
-        let open = desk.engine().interaction(&client.caller, &key);
+        let open = mcp_state.engine().interaction(&client.caller, &key);
         let Some(interaction) = open
             .ok()
             .filter(|open| open.is_open() && open.question.execution == Some(info.id))
@@ -146,7 +146,7 @@ pub(super) async fn update_task(
         };
         let id = interaction.id.to_string();
         let result = match elicit::FormReply::parse(value) {
-            elicit::FormReply::Value(value) => desk
+            elicit::FormReply::Value(value) => mcp_state
                 .engine()
                 .answer_interaction(&client.caller, &id, value)
                 .await
@@ -158,7 +158,7 @@ pub(super) async fn update_task(
                     elicit::DISMISSED
                 };
                 let reason = Some(reason.to_owned());
-                let cancelled = desk
+                let cancelled = mcp_state
                     .engine()
                     .cancel_interaction(&client.caller, &id, reason);
                 cancelled.map(drop)
@@ -174,11 +174,11 @@ pub(super) async fn update_task(
 }
 
 pub(super) async fn cancel_task(
-    desk: &McpState,
+    mcp_state: &McpState,
     client: &ConnectedClient,
     request: CancelTaskParams,
 ) -> Result<(), ErrorData> {
-    let cancelled = desk.engine().cancel(&client.caller, &request.task_id);
+    let cancelled = mcp_state.engine().cancel(&client.caller, &request.task_id);
     let wait = Duration::from_millis(CANCEL_WAIT_MS);
     match tokio::time::timeout(wait, cancelled).await {
         // Still running: the task reports its end.
@@ -229,7 +229,7 @@ async fn check_prompt(call: ToolCall<'_>, info: ExecutionInfo) -> ExecutionInfo 
     };
     if let WaitEnd::Prompt(prompt) = &waited.end {
         // Too many are open: then there is no question, and the task keeps its status.
-        let _asked = elicit::ensure_question(call, info.id, prompt).is_ok();
+        let _question = elicit::ensure_question(call, info.id, prompt).is_ok();
     }
     waited.info
 }

@@ -21,7 +21,7 @@ pub(super) struct NotificationQueue {
     /// Undelivered notifications that fell out.
     dropped: u64,
     /// Ends that were reported before their event arrived.
-    told: VecDeque<ExecutionId>,
+    notified_ends: VecDeque<ExecutionId>,
     /// The states of running services when last reported or queued.
     service_health: VecDeque<(ExecutionId, ServiceHealth)>,
     /// Executions that calls under way are about, by short bits, once per call.
@@ -77,10 +77,10 @@ impl NotificationQueue {
 
     /// Whether the end of this execution is neither reported nor queued.
     pub(super) fn is_end_unknown(&self, id: ExecutionId) -> bool {
-        let is_queued_end = |heard: &QueuedNotification| {
-            heard.notification.id == id && heard.notification.kind == NotificationKind::Ended
+        let is_queued_end = |queued: &QueuedNotification| {
+            queued.notification.id == id && queued.notification.kind == NotificationKind::Ended
         };
-        !self.told.contains(&id) && !self.queue.iter().any(is_queued_end)
+        !self.notified_ends.contains(&id) && !self.queue.iter().any(is_queued_end)
     }
 
     /// Records the state of a service; true when it is to be reported.
@@ -121,11 +121,11 @@ impl NotificationQueue {
             queued.notified = true;
             was_queued |= queued.notification.kind == NotificationKind::Ended;
         }
-        if !was_queued && !self.told.contains(&id) {
-            if self.told.len() == NOTIFIED_CAPACITY {
-                self.told.pop_front();
+        if !was_queued && !self.notified_ends.contains(&id) {
+            if self.notified_ends.len() == NOTIFIED_CAPACITY {
+                self.notified_ends.pop_front();
             }
-            self.told.push_back(id);
+            self.notified_ends.push_back(id);
         }
     }
 
@@ -194,9 +194,9 @@ impl NotificationQueue {
 
     /// What was pushed after number `after` and not delivered since, with its number; oldest first.
     pub(super) fn pending_pushes(&self, after: u64) -> Vec<(u64, AgentNotification)> {
-        let queued = self.queue.iter().filter(|heard| !heard.notified);
+        let queued = self.queue.iter().filter(|queued| !queued.notified);
         let queued =
-            queued.filter_map(|heard| Some((heard.push_number?, heard.notification.clone())));
+            queued.filter_map(|queued| Some((queued.push_number?, queued.notification.clone())));
         let mut pushes: Vec<_> = queued.filter(|(number, _)| *number > after).collect();
         pushes.sort_unstable_by_key(|(number, _)| *number);
         pushes
@@ -209,7 +209,7 @@ impl NotificationQueue {
         }
         self.dropped = 0;
         let items = self.queue.iter().rev();
-        items.map(|heard| heard.notification.clone()).collect()
+        items.map(|queued| queued.notification.clone()).collect()
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) const SUMMARY_CHARS: usize = 120;
 
 /// `resources/list`, newest first. The cursor is the last execution of the page before.
 pub(in crate::mcp) fn list(
-    desk: &McpState,
+    mcp_state: &McpState,
     client: &ConnectedClient,
     page: Option<PaginatedRequestParams>,
 ) -> Result<ListResourcesResult, ErrorData> {
@@ -33,7 +33,7 @@ pub(in crate::mcp) fn list(
         Some(cursor) => Some(parse_position(&cursor)?),
         None => None,
     };
-    let engine = desk.engine();
+    let engine = mcp_state.engine();
     let mut executions = engine.list_page(&client.caller, before, PAGE_EXECUTIONS + 1);
     let more = executions.len() > PAGE_EXECUTIONS;
     executions.truncate(PAGE_EXECUTIONS);
@@ -130,7 +130,7 @@ pub(in crate::mcp) fn templates() -> ListResourceTemplatesResult {
 
 /// `completion/complete` for the variables of the templates; empty for anything else.
 pub(in crate::mcp) fn complete(
-    desk: &McpState,
+    mcp_state: &McpState,
     client: &ConnectedClient,
     request: &CompleteRequestParams,
 ) -> CompleteResult {
@@ -150,7 +150,9 @@ pub(in crate::mcp) fn complete(
     let candidates: Vec<String> = match request.argument.name.as_str() {
         "id" => {
             let prefix = prefix.to_ascii_lowercase();
-            let executions = desk.engine().list(&client.caller, &ListFilter::default());
+            let executions = mcp_state
+                .engine()
+                .list(&client.caller, &ListFilter::default());
             let screens = reference.uri == SCREEN_TEMPLATE;
             let executions = executions
                 .iter()

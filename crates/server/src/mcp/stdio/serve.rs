@@ -40,7 +40,7 @@ pub enum ServeError {
 /// # Errors
 /// When the handshake or the serving task fails; a client that disconnects is no error.
 pub async fn serve<R, W>(
-    desk: McpState,
+    mcp_state: McpState,
     client: ConnectedClient,
     reader: R,
     writer: W,
@@ -56,7 +56,7 @@ where
     ));
     // Boxed: the compiler cannot prove that the bare future is `Send`.
     let serving: BoxFuture<'static, Result<(), ServeError>> =
-        Box::pin(serve_lines(desk, client, source, shared));
+        Box::pin(serve_lines(mcp_state, client, source, shared));
     serving.await
 }
 
@@ -92,14 +92,14 @@ impl McpConnection {
     /// As [`serve`].
     pub async fn serve(
         self,
-        desk: McpState,
+        mcp_state: McpState,
         client: ConnectedClient,
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
         let Self { source, shared } = self;
-        let (engine, caller) = (desk.engine().clone(), client.clone());
+        let (engine, caller) = (mcp_state.engine().clone(), client.clone());
         let serving: BoxFuture<'static, Result<(), ServeError>> =
-            Box::pin(serve_lines(desk, client, source, Arc::clone(&shared)));
+            Box::pin(serve_lines(mcp_state, client, source, Arc::clone(&shared)));
         tokio::select! {
             ended = serving => ended,
             () = async {
@@ -113,7 +113,7 @@ impl McpConnection {
 }
 
 async fn serve_lines(
-    desk: McpState,
+    mcp_state: McpState,
     client: ConnectedClient,
     source: StdioSource,
     shared: Arc<StdioShared>,
@@ -126,12 +126,12 @@ async fn serve_lines(
     };
     let mut transport = StdioTransport::new(source, Arc::clone(&shared), tokens);
     replay::queue_replay(&mut transport, &shared);
-    serve_transport(desk, client, transport, (stream, closed)).await
+    serve_transport(mcp_state, client, transport, (stream, closed)).await
 }
 
 /// Serves one client over any transport, until the transport is closed.
 pub(in crate::mcp) async fn serve_transport<T>(
-    desk: McpState,
+    mcp_state: McpState,
     client: ConnectedClient,
     transport: T,
     (stream, closed): (StreamState, CancellationToken),
@@ -140,10 +140,10 @@ where
     T: Transport<RoleServer> + 'static,
 {
     let client = Arc::new(client);
-    let shared = (desk.clone(), Arc::clone(&client));
+    let shared = (mcp_state.clone(), Arc::clone(&client));
     let transport = DeliveryTransport::new(transport, stream.clone(), shared);
     let calls = stream.calls.clone();
-    let handler = McpHandler::of_stream(desk, client, stream);
+    let handler = McpHandler::of_stream(mcp_state, client, stream);
     let ended = match handler.serve_with_ct(transport, closed).await {
         Ok(service) => service.waiting().await,
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {

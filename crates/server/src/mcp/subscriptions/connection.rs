@@ -42,22 +42,26 @@ struct SubscriptionTasks {
 
 impl SubscribedConnection {
     /// Starts to send a peer its session's notifications and changes of the resource list.
-    pub(in crate::mcp) fn open(desk: &McpState, caller: &Caller, peer: Peer<RoleServer>) -> Self {
+    pub(in crate::mcp) fn open(
+        mcp_state: &McpState,
+        caller: &Caller,
+        peer: Peer<RoleServer>,
+    ) -> Self {
         let level = Arc::new(Mutex::new(LoggingLevel::Info));
         let mut tasks = SubscriptionTasks::default();
         let sink = UpdateSink::Peer(peer.clone());
-        let changes = desk.notifications().list_changes(caller);
+        let changes = mcp_state.notifications().list_changes(caller);
         tasks
             .running
             .spawn(resource_watch::notify_list_changes(changes, sink));
         let messages = push_notifications(
-            (desk.clone(), caller.clone()),
+            (mcp_state.clone(), caller.clone()),
             peer.clone(),
             Arc::clone(&level),
         );
         tasks.running.spawn(messages);
         Self {
-            state: desk.clone(),
+            state: mcp_state.clone(),
             caller: caller.clone(),
             peer,
             level,

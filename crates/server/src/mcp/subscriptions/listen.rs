@@ -31,27 +31,27 @@ pub(in crate::mcp) fn accepted_filter(
 /// Sends changes until the request is cancelled or the client has disconnected. Nothing is left
 /// then: the loops are part of the request.
 pub(in crate::mcp) async fn listen(
-    desk: &McpState,
+    mcp_state: &McpState,
     client: &ConnectedClient,
     context: SubscriptionContext,
     input_closed: &CancellationToken,
 ) -> Result<(), ErrorData> {
     let caller = &client.caller;
-    desk.notifications().enter_session(caller).await;
+    mcp_state.notifications().enter_session(caller).await;
     let accepted = context.accepted();
     let uris = accepted.resource_subscriptions.as_deref().unwrap_or(&[]);
-    let _slots = desk
+    let _slots = mcp_state
         .notifications()
         .reserve_subscriptions(caller, uris.len())
         .map_err(quota_error)?;
     let sink = UpdateSink::Sink(context.sink().clone());
     let mut loops: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
     for uri in uris {
-        let watched = WatchedResource::new(desk, caller, uri)?;
+        let watched = WatchedResource::new(mcp_state, caller, uri)?;
         loops.push(watched.run(sink.clone()).boxed());
     }
     if accepted.resources_list_changed == Some(true) {
-        let changes = desk.notifications().list_changes(caller);
+        let changes = mcp_state.notifications().list_changes(caller);
         loops.push(resource_watch::notify_list_changes(changes, sink).boxed());
     }
     let notifying = async {

@@ -41,18 +41,22 @@ impl WatchedResource {
     ///
     /// # Errors
     /// As reading the resource.
-    pub(super) fn new(desk: &McpState, caller: &Caller, uri: &str) -> Result<Self, UriError> {
+    pub(super) fn new(mcp_state: &McpState, caller: &Caller, uri: &str) -> Result<Self, UriError> {
         let watch = |id: &str| {
-            let watch = desk.engine().watch(caller, id);
+            let watch = mcp_state.engine().watch(caller, id);
             watch.map_err(|error| UriError::from_failure(uri, ApiError::from(error)))
         };
         let mut prompts = None;
         let source = match ResourceTarget::parse(uri)? {
-            ResourceTarget::List => ChangeSource::Hub(desk.notifications().list_changes(caller)),
-            ResourceTarget::News => ChangeSource::Hub(desk.notifications().push_changes(caller)),
+            ResourceTarget::List => {
+                ChangeSource::Hub(mcp_state.notifications().list_changes(caller))
+            }
+            ResourceTarget::News => {
+                ChangeSource::Hub(mcp_state.notifications().push_changes(caller))
+            }
             ResourceTarget::Detail(id) => {
                 prompts = Some(PromptWatch {
-                    engine: desk.engine().clone(),
+                    engine: mcp_state.engine().clone(),
                     caller: caller.clone(),
                     watch: watch(&id)?,
                     id: id.clone(),
@@ -61,7 +65,7 @@ impl WatchedResource {
             }
             ResourceTarget::Log(id, _) => ChangeSource::Execution(watch(&id)?),
             ResourceTarget::Screen(id) => {
-                ChangeSource::Execution(watch_screen(desk, (caller, uri), &id)?)
+                ChangeSource::Execution(watch_screen(mcp_state, (caller, uri), &id)?)
             }
             ResourceTarget::Events(id) => ChangeSource::Events(watch(&id)?),
         };
@@ -101,12 +105,12 @@ impl WatchedResource {
 
 /// The watch of an execution that has a screen.
 fn watch_screen(
-    desk: &McpState,
+    mcp_state: &McpState,
     (caller, uri): (&Caller, &str),
     id: &str,
 ) -> Result<ExecutionWatch, UriError> {
     let to_uri_error = |error| UriError::from_failure(uri, ApiError::from(error));
-    let mut watch = desk.engine().watch(caller, id).map_err(to_uri_error)?;
+    let mut watch = mcp_state.engine().watch(caller, id).map_err(to_uri_error)?;
     let info = watch.refresh();
     match info.size() {
         Some(_) => Ok(watch),

@@ -67,7 +67,8 @@ pub(super) struct StoppedBody {
 /// Isolation: requested, in force, missing.
 #[derive(Debug, Serialize)]
 pub(in crate::mcp::tools) struct CommandIsolation {
-    asked: IsolationLevel,
+    #[serde(rename = "asked")]
+    requested: IsolationLevel,
     in_force: Vec<Capability>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<String>,
@@ -137,7 +138,7 @@ impl StoppedBody {
 /// The requested and the actual isolation.
 pub(in crate::mcp::tools) fn isolation_body(policy: &IsolationSpec) -> CommandIsolation {
     CommandIsolation {
-        asked: policy.level,
+        requested: policy.level,
         in_force: policy.in_force.clone(),
         missing: policy
             .missing

@@ -288,16 +288,16 @@ fn render_footer(
 ) -> String {
     let info = &waited.info;
     let mut lines: Vec<String> = met_condition(&waited.end).into_iter().collect();
-    lines.extend(pending.map(|asked| format!("[{}]", asked.text.replace('\n', "; "))));
+    lines.extend(pending.map(|approval| format!("[{}]", approval.text.replace('\n', "; "))));
     let degraded = info.state.degraded.iter().cloned();
     let all_notes = notes.iter().cloned().chain(degraded);
     let all_notes = all_notes.chain(leftovers_note(info));
     lines.extend(all_notes.map(|note| format!("[note: {}]", clip(&note))));
     if !info.state.is_finished() {
-        let is_refused = pending.is_some_and(|asked| asked.is_refused);
-        let is_asked = pending.is_some_and(|asked| !asked.is_refused);
+        let is_refused = pending.is_some_and(|approval| approval.is_refused);
+        let is_pending = pending.is_some_and(|approval| !approval.is_refused);
         let is_secret = matches!(&waited.end, WaitEnd::Prompt(prompt) if prompt.secret);
-        if !is_asked || is_secret {
+        if !is_pending || is_secret {
             lines.push(next_calls(waited, is_refused));
         }
     }
