@@ -268,7 +268,7 @@ fn handle_request(proxy: &Rc<EgressProxy>, request: EgressRequest, reply_to: Own
                 });
                 match connected {
                     Ok(socket) => {
-                        send(&reply_to, &EgressEvent::Connected { serial }, Some(&socket))
+                        send(&reply_to, &EgressEvent::Connected { serial }, Some(&socket));
                     }
                     Err(errno) => send_refused(&reply_to, serial, errno),
                 }

@@ -110,7 +110,7 @@ async fn one_round(engine: &Engine, place: &Arc<FakeBackend>, round: u32) {
         match cause {
             TerminationCause::Exited => assert!(exited, "an exit nobody made"),
             TerminationCause::Stopped { reason } => {
-                assert!(!exited, "stopped ({reason:?}) and exited")
+                assert!(!exited, "stopped ({reason:?}) and exited");
             }
             other @ (TerminationCause::Signaled
             | TerminationCause::TimedOut { .. }

@@ -82,7 +82,7 @@ impl SharedSegment {
             Err(IndexHeaderError::Version(found)) => {
                 return Err(SegmentError::Read(ReadError::Version {
                     file: files::segment_file_name(number, files::INDEX),
-                    found: found,
+                    found,
                     known: VERSION,
                 }));
             }

@@ -120,7 +120,7 @@ impl RedrawFolder {
                     self.control(screen, &mut editor, (action, number), &line);
                 }
                 AnsiToken::Put(_) | AnsiToken::Return | AnsiToken::Back => {
-                    editor.cells.apply(token)
+                    editor.cells.apply(token);
                 }
             }
         }

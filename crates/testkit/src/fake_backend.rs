@@ -213,7 +213,7 @@ impl FakeBackend {
                 tree.lock().send_event(ProcessEvent::Started {
                     pid: PID,
                     at: tree.started_at,
-                })
+                });
             }
             SpawnBehavior::Run | SpawnBehavior::Refuse(_) => {}
         }
@@ -358,7 +358,7 @@ impl ProcessControl for FakeControl {
                 ControlCommand::Input(bytes) => {
                     self.0.lock().send_event(ProcessEvent::InputAccepted {
                         len: self.0.input_limit.min(bytes.len() as u64),
-                    })
+                    });
                 }
                 ControlCommand::InputOnce { bytes, .. } if bytes.is_empty() => {
                     self.0.lock().send_event(ProcessEvent::InputProgress(None));
@@ -366,10 +366,10 @@ impl ProcessControl for FakeControl {
                 ControlCommand::InputOnce { bytes, .. } => {
                     self.0.lock().send_event(ProcessEvent::InputAccepted {
                         len: self.0.input_limit.min(bytes.len() as u64),
-                    })
+                    });
                 }
                 ControlCommand::Freeze(frozen) => {
-                    self.0.lock().send_event(ProcessEvent::Frozen { frozen })
+                    self.0.lock().send_event(ProcessEvent::Frozen { frozen });
                 }
                 ControlCommand::CloseInput
                 | ControlCommand::Resize(_)

@@ -78,7 +78,7 @@ impl TerminalSession {
         );
         match dialogue.program {
             TerminalProgram::Vim => {
-                check_saved(&file(env, dialogue), &format!("kept {word} and saved\n"))?
+                check_saved(&file(env, dialogue), &format!("kept {word} and saved\n"))?;
             }
             TerminalProgram::Bash => {
                 let output = env.output(&id)?;

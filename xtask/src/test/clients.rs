@@ -17,7 +17,7 @@ pub(super) fn run(context: StepContext<'_>) -> Result<TestCounts> {
         .env("NODE", &node);
     let mut tally = TestCounts::default();
     let status = shell::watch(&mut test, |line| {
-        tally += parse_counts(line).unwrap_or_default()
+        tally += parse_counts(line).unwrap_or_default();
     })?;
     if !status.success() && tally.failed == 0 {
         tally.failed = 1;

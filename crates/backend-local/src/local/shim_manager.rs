@@ -329,7 +329,7 @@ impl ShimManager {
                 };
                 match message {
                     Some((message, descriptor)) => {
-                        shims.on_zygote_event(&link, message, descriptor)
+                        shims.on_zygote_event(&link, message, descriptor);
                     }
                     None => break,
                 }

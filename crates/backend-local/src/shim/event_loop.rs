@@ -332,7 +332,7 @@ impl<'a> AttemptRunner<'a> {
             }
             ControlCommand::Input(bytes) => self.handle_input(&bytes),
             ControlCommand::InputOnce { input, from, bytes } => {
-                self.handle_idempotent_input(input, from, &bytes)
+                self.handle_idempotent_input(input, from, &bytes);
             }
             ControlCommand::CloseInput => self.close_input(),
             ControlCommand::Freeze(frozen) => self.freeze(frozen),

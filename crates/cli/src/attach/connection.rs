@@ -152,7 +152,7 @@ impl AttachSession {
         match message {
             TerminalServerMessage::Hello(hello) => self.handle_hello(hello, socket).await,
             TerminalServerMessage::Lease { holder, yours } => {
-                self.handle_lease(holder, yours, socket).await
+                self.handle_lease(holder, yours, socket).await;
             }
             TerminalServerMessage::Resized { size } => self.state.size = Some(size),
             TerminalServerMessage::Gap {

@@ -152,7 +152,7 @@ impl DaemonClient {
             };
             match result {
                 Err(error) if self.is_retryable(&error, is_idempotent) => {
-                    attempts.allow_retry(error)?
+                    attempts.allow_retry(error)?;
                 }
                 answer => return answer,
             }

@@ -65,7 +65,7 @@ impl OutputTail {
             match self.next_frame().await {
                 Ok(frame) => match self.event_of(frame) {
                     Err(error) if is_disconnect(&error) || is_daemon_exiting(&error) => {
-                        self.reconnect(error)?
+                        self.reconnect(error)?;
                     }
                     event => {
                         self.attempts.reset();

@@ -123,7 +123,7 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
             .transpose()?;
         match mode {
             StartMode::Foreground => {
-                crate::commands::serve::print_banner(config, http_listener.as_ref())?
+                crate::commands::serve::print_banner(config, http_listener.as_ref())?;
             }
             StartMode::OnDemand => report_readiness(&DaemonReadiness::Ready(std::process::id())),
         }

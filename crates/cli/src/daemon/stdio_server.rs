@@ -72,7 +72,7 @@ impl StdioServer {
                 match terms {
                     ConnectionTerms::Refused => server.reject(control, reserved_files).await,
                     ConnectionTerms::Unrestricted(_) | ConnectionTerms::SingleRequest(_) => {
-                        server.handle(control, reserved_files).await
+                        server.handle(control, reserved_files).await;
                     }
                 }
                 open_files::notify_closed();

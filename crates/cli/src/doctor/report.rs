@@ -128,7 +128,7 @@ impl DoctorReport {
                 ))?;
                 match missing.remedy {
                     Some(remedy) if helped == Some(remedy) => {
-                        out.write_line("  what helps: the same")?
+                        out.write_line("  what helps: the same")?;
                     }
                     Some(remedy) => out.write_line(format!("  what helps: {remedy}"))?,
                     None => {}

@@ -412,10 +412,10 @@ impl Driver {
             }
             ProcessEvent::Frozen { frozen } => self.on_frozen(frozen).await,
             ProcessEvent::LimitHit { limit } => {
-                self.step(SupervisorInput::LimitHit { limit }).await
+                self.step(SupervisorInput::LimitHit { limit }).await;
             }
             ProcessEvent::Detached { status } => {
-                self.step(SupervisorInput::Detached { status }).await
+                self.step(SupervisorInput::Detached { status }).await;
             }
             ProcessEvent::TimedOut { kind: clock } => {
                 self.refresh_journal_end().await;

@@ -249,7 +249,7 @@ impl Driver {
             MonitorEvent::WakeDue => self.on_observation(ReadinessInput::Time).await,
             MonitorEvent::Probed(Some(answered)) => {
                 self.on_observation(ReadinessInput::ProbeFinished(answered))
-                    .await
+                    .await;
             }
             MonitorEvent::Probed(None) => {
                 let detail = "the probe broke off".to_owned();
@@ -259,10 +259,10 @@ impl Driver {
                 .await;
             }
             MonitorEvent::Notified(state) => {
-                self.on_observation(ReadinessInput::Notify(state)).await
+                self.on_observation(ReadinessInput::Notify(state)).await;
             }
             MonitorEvent::Scanned(Some(evidence)) => {
-                self.on_observation(socket_observation(&evidence)).await
+                self.on_observation(socket_observation(&evidence)).await;
             }
             // Not spawned yet, or gone: its end is reported elsewhere.
             MonitorEvent::Scanned(None) => {

@@ -110,7 +110,7 @@ impl Supervisor {
                 },
             ),
             ReadinessEvent::Unhealthy { detail, restart } => {
-                self.on_unhealthy(now, detail, restart)
+                self.on_unhealthy(now, detail, restart);
             }
             ReadinessEvent::Healthy { detail } => {
                 if self.state.healthy == Some(false) {

@@ -148,16 +148,16 @@ impl Supervisor {
             SupervisorInput::Admitted { missing } => self.on_admitted(now, missing),
             SupervisorInput::Spawned => self.on_spawned(),
             SupervisorInput::SpawnFailed { step, message } => {
-                self.on_spawn_failed(now, (step, None, message))
+                self.on_spawn_failed(now, (step, None, message));
             }
             SupervisorInput::Started { at, pid } => self.on_started(at, pid),
             SupervisorInput::Output { end } => self.offset = self.offset.max(end),
             SupervisorInput::TimeoutFired { clock } => {
-                self.on_timeout(now, StopReason::TimedOut { clock })
+                self.on_timeout(now, StopReason::TimedOut { clock });
             }
             SupervisorInput::JournalFailed { detail } => self.on_journal_failed(now, detail),
             SupervisorInput::JournalRecovered { missing } => {
-                self.on_journal_recovered(now, &missing)
+                self.on_journal_recovered(now, &missing);
             }
             SupervisorInput::Detached { status } => self.on_detached(now, status),
             SupervisorInput::Observed {
@@ -177,17 +177,17 @@ impl Supervisor {
                 self.record_if_created(now, Event::Input { by, len });
             }
             SupervisorInput::PromptDetected { text, secret, end } => {
-                self.on_prompt(now, (text, secret), end)
+                self.on_prompt(now, (text, secret), end);
             }
             SupervisorInput::PromptAnswered { by } => {
                 self.prompt_offset = None;
                 self.record_if_created(now, Event::PromptAnswered { by });
             }
             SupervisorInput::Resized { size } => {
-                self.record_if_created(now, Event::Resized { size })
+                self.record_if_created(now, Event::Resized { size });
             }
             SupervisorInput::LeaseTaken { by } => {
-                self.record_if_created(now, Event::LeaseTaken { by })
+                self.record_if_created(now, Event::LeaseTaken { by });
             }
             SupervisorInput::Trimmed { from, to, reason } => {
                 self.record_if_created(now, Event::Trimmed { from, to, reason });

@@ -107,7 +107,7 @@ impl<'s> AstVisitor<'s, '_> {
             _ if VALUES.contains(&kind) => self.visit_value(node),
             "command" => self.visit_command(node),
             "compound_statement" if self.text(node).starts_with('{') => {
-                self.visit_children(node, true)
+                self.visit_children(node, true);
             }
             "compound_statement" => self.visit_compound(node),
             "arithmetic_expansion" => self.visit_arithmetic(node, "$((", "))"),

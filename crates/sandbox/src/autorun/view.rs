@@ -176,7 +176,7 @@ pub(super) fn resolve(workspace: &[u8], from: &[u8], path: &[u8]) -> Option<Vec<
             b"" | b"." => {}
             b".." if resolved.is_empty() => return None,
             b".." => {
-                resolved.truncate(resolved.iter().rposition(|byte| *byte == b'/').unwrap_or(0))
+                resolved.truncate(resolved.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
             }
             name => resolved = join(&resolved, name),
         }

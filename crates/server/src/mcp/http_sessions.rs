@@ -124,7 +124,7 @@ impl HookedSessionManager {
             };
             match self.open_stream(&handle, &request.id).await? {
                 Ok((stream, answering)) => {
-                    joined.streams.push(answering.as_batch_member());
+                    joined.streams.push(answering.in_batch());
                     forwarded.push((message, Some(stream)));
                 }
                 Err(refused) => joined.rejected.push(refused),

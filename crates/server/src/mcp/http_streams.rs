@@ -133,13 +133,13 @@ impl ResponseStream {
         }
     }
 
-    pub(super) fn as_batch_member(mut self) -> Self {
+    pub(super) fn in_batch(mut self) -> Self {
         self.is_member = true;
         self
     }
 
     /// The event to send; none where it only supports resumption.
-    fn to_outgoing(&mut self, mut event: ServerSseMessage) -> Option<ServerSseMessage> {
+    fn outgoing_event(&mut self, mut event: ServerSseMessage) -> Option<ServerSseMessage> {
         if is_response(&event)
             && let Some(watch) = self.watch.take()
         {
@@ -179,7 +179,7 @@ impl Stream for ResponseStream {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => return Poll::Ready(self.final_error()),
                 Poll::Ready(Some(event)) => {
-                    if let Some(event) = self.to_outgoing(event) {
+                    if let Some(event) = self.outgoing_event(event) {
                         return Poll::Ready(Some(event));
                     }
                 }

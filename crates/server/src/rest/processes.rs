@@ -239,7 +239,7 @@ fn clean_response(outcomes: Vec<(String, CleanOutcome)>) -> CleanSelectedRespons
     for (pid, outcome) in outcomes {
         match outcome {
             CleanOutcome::Cleaned | CleanOutcome::Discarded => {
-                response.success.push(PidEntry { pid })
+                response.success.push(PidEntry { pid });
             }
             CleanOutcome::Running => response.running.push(PidEntry { pid }),
             CleanOutcome::NotFound => response.not_found.push(PidEntry { pid }),

@@ -147,7 +147,7 @@ impl StdioShared {
 
     /// The id of the server's request, from the client's; none where an earlier daemon made the
     /// request.
-    pub(super) fn from_client_id(&self, id: &RequestId) -> Option<RequestId> {
+    pub(super) fn server_request_id(&self, id: &RequestId) -> Option<RequestId> {
         let number = match id {
             RequestId::Number(number) => *number,
             RequestId::String(text) => text.parse().ok()?,

@@ -178,13 +178,14 @@ impl StdioTransport {
                 }
             }
             JsonRpcMessage::Notification(_) => {}
-            JsonRpcMessage::Response(response) => match self.shared.from_client_id(&response.id) {
+            JsonRpcMessage::Response(response) => match self.shared.server_request_id(&response.id)
+            {
                 Some(id) => response.id = id,
                 None => return Ok(()),
             },
             JsonRpcMessage::Error(error) => {
                 if let Some(id) = &error.id {
-                    let Some(id) = self.shared.from_client_id(id) else {
+                    let Some(id) = self.shared.server_request_id(id) else {
                         return Ok(());
                     };
                     error.id = Some(id);
