@@ -29,7 +29,7 @@ const RESERVED_MAX: u64 = 64;
 static ORIGINAL_LIMIT: OnceLock<u64> = OnceLock::new();
 
 /// Raises this process's soft limit to its hard one and returns the limit then in force. What this
-/// process starts through a [`Backend`](crate::Backend) gets the original limit.
+/// process starts through a [`Backend`](ostler_backend::Backend) gets the original limit.
 ///
 /// # Errors
 /// As setrlimit(2).

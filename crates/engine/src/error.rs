@@ -1,4 +1,4 @@
-//! [`Error`]: every way a request can fail, with its [`ErrorCode`] and hint.
+//! The [`enum@Error`] of the engine: every way a request can fail, with its [`ErrorCode`] and hint.
 
 use std::path::PathBuf;
 

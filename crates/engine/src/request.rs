@@ -71,7 +71,7 @@ pub struct StartRequest {
     /// [`QUEUE_WAIT_MS`](crate::QUEUE_WAIT_MS), which is also the maximum. Zero refuses at once.
     pub queue_timeout: Option<Duration>,
     /// Present where the command is an integrated shell; made by
-    /// [`MatchEngine::shell_request`](crate::MatchEngine::shell_request).
+    /// [`MatchEngine::shell_request`](crate::Engine::shell_request).
     pub shell: Option<ShellSession>,
     /// Whether the caller reads the output with [`OutputFollower::lossless`](crate::OutputFollower)
     /// from the beginning: on a full disk the command waits for that reader, for a limited time

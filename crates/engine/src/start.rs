@@ -55,10 +55,10 @@ impl StartGuard {
         self.execution.origin.queue_wait
     }
 
-    /// Waits as [`MatchEngine::wait`](crate::MatchEngine::wait) does.
+    /// Waits as [`MatchEngine::wait`](crate::Engine::wait) does.
     ///
     /// # Errors
-    /// As [`MatchEngine::wait`](crate::MatchEngine::wait).
+    /// As [`MatchEngine::wait`](crate::Engine::wait).
     pub async fn wait(
         &self,
         until: &WaitFor,

@@ -245,7 +245,7 @@ impl fmt::Display for HostRule {
 
 impl HostRule {
     /// The TCP ports of the rule: the named ones, else
-    /// [`DEFAULT_PORTS`](crate::sandbox_spec::DEFAULT_PORTS).
+    /// [`DEFAULT_PORTS`].
     #[must_use]
     pub fn ports(&self) -> &[u16] {
         if self.ports.is_empty() {

@@ -16,7 +16,7 @@
 //!
 //! With [`ZygoteConfig::Executable`] commands outlive your program: give the path of a program that
 //! calls [`zygote_main`](process::zygote_main) first thing when its argument is `__keeper`
-//! (the `ostler` binary does). With [`ZygoteConfig::None`] they end with it. `examples/embed.rs`
+//! (the `ostler` binary does). With [`ZygoteConfig::InProcess`] they end with it. `examples/embed.rs`
 //! walks through a background process.
 //!
 //! # Terminals

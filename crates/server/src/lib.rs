@@ -7,7 +7,7 @@
 //! * [`rest`]: one file per resource, [`rest::router`] puts them together.
 //! * [`listen`]: serves a router on a Unix socket, with the peer's credential as identity.
 //! * [`http`]: the network face: MCP and REST on TCP, with tokens and sessions.
-//! * [`mcp`]: [`mcp::as_service`] speaks MCP over any reader and writer; one file per tool.
+//! * [`mcp`]: [`mcp::serve`] speaks MCP over any reader and writer; one file per tool.
 //!
 //! Output becomes text in [`ostler_render`]; `output_reader` reads journals for it. The bodies of
 //! REST are [`ostler_api`]'s; `convert` makes them of the engine's types.

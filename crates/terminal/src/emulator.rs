@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub trait Emulator: Send + std::fmt::Debug {
     /// Applies text and control sequences.
     fn feed(&mut self, text: &str);
-    /// Changes the size as a terminal does, cut to the nearest [allowed](TermSize::fitting) one.
+    /// Changes the size as a terminal does, cut to the nearest [allowed](TermSize::clamped) one.
     fn resize(&mut self, size: TermSize);
     /// The size.
     fn size(&self) -> TermSize;

@@ -36,10 +36,10 @@ pub struct Checkpoint {
     /// The bytes of an incomplete character.
     #[serde(default)]
     pub carry: Vec<u8>,
-    /// The title, as [`Self::scanner`] has it.
+    /// The title, as [`Scanner`] has it.
     #[serde(default)]
     pub title: String,
-    /// The modes, as [`Self::scanner`] has them.
+    /// The modes, as [`Scanner`] has them.
     #[serde(default)]
     pub modes: Modes,
     /// The scanner's state: modes, titles, an incomplete sequence.
@@ -74,7 +74,7 @@ pub enum CheckpointError {
 impl Screen {
     /// A blank screen at offset 0. `nonce` is the nonce of its shell's marks, where it has an
     /// integrated shell: marks without it are ignored. A size that is not allowed is replaced by
-    /// the nearest one that [is](TermSize::fitting).
+    /// the nearest one that [is](TermSize::clamped).
     #[must_use]
     pub fn new(size: TermSize, nonce: Option<&str>) -> Self {
         Self {

@@ -68,8 +68,8 @@ impl Engine {
     /// Text that was typed at the prompt and not entered is removed first. A shell that was just
     /// started is given time to show its first prompt. To wait again for a command that went on
     /// after [`ShellEnd::TimedOut`](super::ShellEnd::TimedOut), or was answered after
-    /// [`ShellEnd::PromptDetected`](super::ShellEnd::PromptDetected), use [`Engine::wait_in_shell`]
-    /// from [`ShellRun::from_offset`] on; what it has printed meanwhile is read with
+    /// [`ShellEnd::Prompt`](super::ShellEnd::Prompt), use [`Engine::wait_in_shell`]
+    /// from [`ShellRun::from`] on; what it has printed meanwhile is read with
     /// [`Engine::read_terminal`] or [`Engine::screen`]. Dropping the future types nothing more and
     /// stops nothing. A command with [`ShellCommand::idempotency`] that was typed before, under any
     /// engine, is not typed again: its end is awaited.
@@ -121,7 +121,7 @@ impl Engine {
     }
 
     /// Continues to wait for a command in a shell session whose output began at `from_offset`, from
-    /// [`ShellRun::from_offset`]; returns at once where it has ended meanwhile.
+    /// [`ShellRun::from`]; returns at once where it has ended meanwhile.
     ///
     /// # Errors
     /// As [`Engine::run_in_shell`]; [`Error::ShellBusy`] while another call runs a command there.

@@ -11,7 +11,7 @@ use crate::terminal::LeaseId;
 #[derive(Debug, Clone)]
 pub struct ShellCommand {
     /// What to type; may have several lines. Of control characters it may hold newlines and
-    /// tabs only; at most [`SCRIPT_BYTES`](ostler_model::placeholder_spec::SCRIPT_BYTES).
+    /// tabs only; at most [`SCRIPT_BYTES`](ostler_model::spec::SCRIPT_BYTES).
     pub script: String,
     /// How long to wait for its end; the command goes on after that.
     pub timeout: Duration,
