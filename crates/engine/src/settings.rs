@@ -17,7 +17,7 @@ use crate::admission::secret_bindings::SecretBinding;
 /// Bytes of the newest output a session's raw view reaches back, unless settings say
 /// otherwise; the journal keeps more.
 pub const TERMINAL_VIEW_BYTES: u64 = 1024 * 1024;
-/// Finite executions one session may run at once (D6).
+/// Finite executions one session may run at once.
 pub const FINITE_PER_SESSION: u32 = 20;
 /// Services, terminals and executions outside any session that one principal may run at once.
 pub const OTHERS_PER_PRINCIPAL: u32 = 1_000;

@@ -156,7 +156,7 @@ fn check_package(package: &Package, ours: &[&str]) -> Vec<Diagnostic> {
         return vec![Diagnostic::failure(
             name,
             0,
-            "this crate is not in the list of 01 §2",
+            "this crate is not in the list of crates above",
         )];
     };
     let violation = |dependency: &Dependency| {

@@ -6,7 +6,7 @@ use ostler_model::{Caller, ErrorCode, Scope, SessionName};
 
 use crate::problem::HttpProblem;
 
-/// Names the session of a request (D3); without it the whole principal's executions are seen.
+/// Names the session of a request; without it the whole principal's executions are seen.
 pub const SESSION_HEADER: &str = "ostler-session";
 /// The longest name of a session, in bytes.
 const SESSION_NAME_BYTES: usize = 128;

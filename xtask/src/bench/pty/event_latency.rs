@@ -56,7 +56,7 @@ pub(super) fn to_the_event(bench: &BenchContext) -> Result<Vec<ReportRow>> {
                 "the same, p99",
                 seen.p99,
                 "ms",
-                (Threshold::AtMost(10.0), "≤ 10 ms (document 002); aim 1 ms"),
+                (Threshold::AtMost(10.0), "≤ 10 ms; aim 1 ms"),
             ),
         ]);
     }
