@@ -70,7 +70,7 @@
 //! | run a command and wait for its end | [`Engine::run`](ostler_engine::Engine::run); the duration is [`ExecutionInfo::duration`] |
 //! | start one in the background | [`Engine::start`](ostler_engine::Engine::start) |
 //! | set arguments, directory, environment, limits, labels | [`StartRequest`]: `set_env` extends the environment, `base_env` replaces it |
-//! | isolate it | [`StartRequest::sandbox`], a [`SandboxOptions`](ostler_engine::SandboxOptions) |
+//! | isolate it | [`StartRequest::sandbox`], a [`SandboxOptions`] |
 //! | list, look one up | [`Engine::list`](ostler_engine::Engine::list), [`Engine::info`](ostler_engine::Engine::info); the status is [`ExecutionInfo::status`] |
 //! | wait for its end, a line, a prompt, readiness, silence | [`Engine::wait`](ostler_engine::Engine::wait) with a [`WaitFor`]; [`WaitEnd::TimedOut`] when the time is over |
 //! | follow state changes | [`Engine::watch`](ostler_engine::Engine::watch) for one execution, [`Engine::subscribe`](ostler_engine::Engine::subscribe) for all |
@@ -93,7 +93,7 @@
 //! | receive output and the end as events | [`Engine::terminal_events`](ostler_engine::Engine::terminal_events): [`TerminalEvent::Output`] and, once, [`TerminalEvent::Exit`] |
 //! | keep other writers out | [`Engine::acquire_lease`](ostler_engine::Engine::acquire_lease) |
 //! | **Services** |  |
-//! | start a named service, or reuse it | [`Engine::start_service`](ostler_engine::Engine::start_service), [`Engine::ensure_service`](ostler_engine::Engine::ensure_service) with a [`ServiceRequest`](ostler_engine::ServiceRequest) |
+//! | start a named service, or reuse it | [`Engine::start_service`](ostler_engine::Engine::start_service), [`Engine::ensure_service`](ostler_engine::Engine::ensure_service) with a [`ServiceRequest`] |
 //! | find out why one is not ready | [`Engine::diagnose_service`](ostler_engine::Engine::diagnose_service) |
 //! | **Questions to a person** |  |
 //! | detect that a command asks | [`Engine::wait`](ostler_engine::Engine::wait) with [`WaitFor::Prompt`], which returns a [`Prompt`]; text alone: [`prompt::detect`] |
@@ -114,9 +114,12 @@ pub use ostler_backend_local as process;
 pub use ostler_backend_local::{LocalBackend, ZygoteConfig};
 pub use ostler_engine::terminal::{LeaseId, TERMINAL_VIEW_BYTES};
 pub use ostler_engine::{
-    CleanOutcome, ClientKind, Error, ExecutionInfo, ExecutionWatch, IdempotencyKey, Interaction,
-    InteractionId, InteractionOutcome, Lease, LeaseHolder, LifecycleEvent, LineMatch, ListFilter,
-    OutputFollower, Prompt, Question, Quotas, RetentionDefaults, RetentionRequest, Settings,
+    AutoServices, CleanOutcome, ClientKind, Diagnosis, EnsureResult, Error, EventFeedPage,
+    EventFeedQuery, ExecutionInfo, ExecutionWatch, IdempotencyKey, Interaction, InteractionId,
+    InteractionOutcome, IsolationSettings, Lease, LeaseHolder, LifecycleEvent, LineMatch,
+    ListFilter, OutputFollower, PortRequest, Prompt, Question, QueueWait, QueuedStart, Quotas,
+    RetentionDefaults, RetentionRequest, SandboxOptions, SecretSettings, SecretSource, SentInput,
+    ServiceError, ServiceInfo, ServiceRequest, ServiceSettings, ServiceStopped, Settings,
     ShellCommand, ShellEnd, ShellRun, StartGuard, StartRequest, StdinRequest, StopRequest,
     TerminalEvent, TerminalEvents, TerminalInput, TerminalInputResult, TerminalPage,
     TerminalPageQuery, WaitEnd, WaitFor, WaitOutcome, interaction, prompt,
