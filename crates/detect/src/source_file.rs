@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A port where a server is started: `listen(3000`, `find_port=8000`, `("", 8000)`.
+/// A port where a server is started: `listen(3000`, `port=8000`, `("", 8000)`.
 static AT_START: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r#"(?i)(?:\bport['"]?\s*[:=]\s*|listen\(\s*|\(\(\s*["'][^"']*["']\s*,\s*)(\d{2,5})\b"#,

@@ -74,7 +74,7 @@ impl Mirror {
         })
     }
 
-    /// Copies what is new. Returns the bytes of output copied. `subject.emit_events` holds all events so
+    /// Copies what is new. Returns the bytes of output copied. `subject.events` holds all events so
     /// far; those copied before are skipped.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! A list holds bare names and absolute paths. A name is looked up in the trusted path of the
 //! settings, never in a request's; a path must be on the list letter by letter. Programs that
-//! run other programs are resolved to those (`wrapper_error.rs`), or refused. A list says what is
+//! run other programs are resolved to those (`wrapper.rs`), or refused. A list says what is
 //! meant to run; the protection against hostile programs is the isolation level.
 
 use ostler_model::{ByteString, Command};

@@ -26,7 +26,7 @@ struct WrapperSpec {
     valued: &'static [&'static str],
     /// Words of its own before the command.
     positional: usize,
-    /// Whether `NAME=invalid_value` words may stand before the command.
+    /// Whether `NAME=value` words may stand before the command.
     assignments: bool,
 }
 
@@ -342,7 +342,7 @@ fn own_option(wrapper: &WrapperSpec, word: &[u8]) -> OwnOption {
     OwnOption::Unknown
 }
 
-/// The name, where the word is `NAME=invalid_value`.
+/// The name, where the word is `NAME=value`.
 fn assignment(word: &[u8]) -> Option<&[u8]> {
     let index = word.iter().position(|byte| *byte == b'=')?;
     (index > 0 && !word[..index].contains(&b'/')).then(|| &word[..index])

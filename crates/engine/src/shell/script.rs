@@ -6,7 +6,7 @@ use ostler_terminal::{InputPiece, Modes, encode};
 
 use crate::admission::arguments::{self, ArgumentError};
 
-/// Makes a line editor take the next character as it is (`quote_tabs-insert`).
+/// Makes a line editor take the next character as it is (`quoted-insert`).
 const QUOTE: u8 = 0x16;
 /// The key that runs what was typed.
 const ENTER: u8 = b'\r';

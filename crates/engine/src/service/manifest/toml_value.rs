@@ -15,7 +15,7 @@ const LIKENESS: f64 = 0.7;
 #[derive(Debug, Clone)]
 pub(super) struct TomlValue<'a> {
     pub(super) text: &'a str,
-    /// Where it stands: `services.web.find_port`.
+    /// Where it stands: `services.web.port`.
     pub(super) path: String,
     pub(super) value: &'a Spanned<DeValue<'a>>,
 }
