@@ -15,7 +15,7 @@ use rules::LAST_COMPONENTS;
 pub use rules::RULES;
 
 use crate::byte_string::ByteString;
-use crate::overlay::FileKind;
+use crate::file_kind::FileKind;
 
 /// The most findings that one report names.
 pub const AUTORUN_MAX: usize = 20;
@@ -37,8 +37,8 @@ pub struct AutorunRule {
     pub test: AutorunTest,
 }
 
-/// What isolation level high does about a line. A change is reported in both cases: for
-/// protected paths too, where the file could be created or written all the same.
+/// What isolation level high does about a line. A change is reported in both cases: a protected
+/// path too may have been created or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutorunGuard {
     /// The path in the workspace is read-only.
@@ -165,7 +165,7 @@ impl AutorunRule {
         false
     }
 
-    /// Whether a path begins with these components; a link may stand for the first of them.
+    /// Whether a path begins with these components; the first of them may be a symbolic link.
     fn matches_prefix(&self, rule_path: &[u8], path: &[u8], kind: FileKind) -> bool {
         let mut names = path.split(|byte| *byte == b'/');
         for pattern in rule_path.split(|byte| *byte == b'/') {
@@ -175,7 +175,7 @@ impl AutorunRule {
                 Some(_) | None => return false,
             }
         }
-        // What is below a `.git` has lines of its own.
+        // Paths below a `.git` have lines of their own.
         self.test != AutorunTest::GitLink || names.next().is_none()
     }
 }

@@ -1,6 +1,6 @@
 //! Commands to a running process tree, and inputs that are applied at most once.
 //!
-//! A backend carries them; [`crate::ExitRecord`] is what comes back in the end.
+//! A backend delivers them; [`crate::ExitRecord`] is the final result.
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ pub enum ControlCommand {
     Watch(bool),
     /// Freeze the tree, or thaw it; the backend reports the resulting state.
     Freeze(bool),
-    /// The offset from which output must be kept for a reader that may miss nothing; none where
-    /// nobody reads. Obeyed while output goes to memory: the command waits for that reader.
+    /// The offset from which output must be kept for a lossless reader; none without one. Obeyed
+    /// while output is in memory: the command waits for that reader.
     Retain(Option<u64>),
     /// As [`ControlCommand::Input`], for bytes that are applied once however often they are sent:
     /// some of `input` from `from` on. Without bytes it queries the progress of that input, which

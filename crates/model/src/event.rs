@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
-use crate::isolation::{LimitKind, MissingCapability};
+use crate::capability::Capability;
+use crate::capability::MissingCapability;
+use crate::isolation::LimitKind;
 use crate::owner::Principal;
 use crate::service::{ReadinessSignal, ServicePort, ServiceStage};
-use crate::snapshot::{Capability, Usage};
-use crate::spec::TermSize;
+use crate::snapshot::Usage;
+use crate::term_size::TermSize;
 use crate::termination::{LostReason, Termination, TimeoutKind, WaitStatus};
 
 /// One event with its position in the journal.
@@ -28,7 +30,7 @@ pub struct EventRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The request was accepted; its [`Spec`](crate::Spec) is stored beside the events.
+    /// The request was accepted; its [`Spec`](crate::Spec) is stored next to the events.
     Created {
         /// Capabilities that were requested and that this host lacks.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -57,7 +59,7 @@ pub enum Event {
         /// The kernel's error number, where there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errno: Option<i32>,
-        /// The error in words.
+        /// The error, as text.
         message: String,
     },
     /// The listening ports of a service changed.
@@ -99,7 +101,7 @@ pub enum Event {
     Health {
         /// Whether it is healthy.
         ok: bool,
-        /// The result of the last check, in words.
+        /// The result of the last check, as text.
         detail: String,
     },
     /// The leader of a service exited successfully and left processes that continue the service.
@@ -118,7 +120,7 @@ pub enum Event {
     },
     /// A prompt was answered.
     PromptAnswered {
-        /// Who answered.
+        /// The principal that answered.
         by: Principal,
     },
     /// Input was written to the command; its content is not kept.
@@ -176,7 +178,7 @@ pub enum Event {
     Degraded {
         /// The capability that was lost.
         ability: DegradedCapability,
-        /// The reason, in words.
+        /// The reason, as text.
         detail: String,
     },
     /// The execution is to be stopped.
@@ -190,7 +192,7 @@ pub enum Event {
         attempt: u32,
         /// Its wait status.
         status: WaitStatus,
-        /// The number of processes that it left behind and that were killed.
+        /// The number of processes that it left and that were killed.
         #[serde(default)]
         leftovers: u32,
         /// Whether the out-of-memory killer or a memory limit killed it.
@@ -207,7 +209,7 @@ pub enum Event {
         /// Who requested the restart; none where the health rule did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Principal>,
-        /// The reason, in words.
+        /// The reason, as text.
         reason: String,
     },
     /// The next attempt is delayed.
@@ -257,7 +259,7 @@ pub enum StopReason {
     },
     /// A timeout expired.
     TimedOut {
-        /// Which timeout.
+        /// The timeout.
         clock: TimeoutKind,
     },
     /// The session that owned the execution ended.

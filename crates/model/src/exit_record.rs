@@ -28,16 +28,16 @@ pub struct ExitRecord {
     pub pid: u32,
     /// When the program started, or the attempt to spawn it began.
     pub started_at: Timestamp,
-    /// When the leader ended; where processes it left behind went on in its place, the end of the
+    /// When the leader ended; where processes that it left continued in its place, the end of the
     /// last of them.
     pub ended_at: Timestamp,
-    /// Milliseconds from the one to the other on the monotonic clock: steps of the wall clock
-    /// do not matter. Records of earlier versions have 0.
+    /// Milliseconds from start to end on the monotonic clock: steps of the wall clock do not
+    /// matter. Records of earlier versions have 0.
     #[serde(default)]
     pub lived_ms: u64,
-    /// What became of the leader.
+    /// The outcome of the leader.
     pub outcome: LeaderOutcome,
-    /// Number of processes it left behind that were ended.
+    /// The number of processes that it left and that were ended.
     pub leftovers: u32,
     /// OS pids that survived the whole kill escalation; where there are any, that is an error to
     /// report.
@@ -60,7 +60,7 @@ pub struct ExitRecord {
     pub autorun: Box<AutorunReport>,
 }
 
-/// What became of a leader.
+/// The outcome of a leader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaderOutcome {
@@ -68,7 +68,7 @@ pub enum LeaderOutcome {
     Ended {
         /// As waitid(2) reported it.
         status: WaitStatus,
-        /// Why the kill escalation had begun, where it had.
+        /// The reason for the kill escalation, if it had begun.
         #[serde(rename = "ladder")]
         kill_reason: Option<KillReason>,
     },
@@ -80,7 +80,7 @@ pub enum LeaderOutcome {
         step: String,
         /// The kernel's error number.
         errno: Option<i32>,
-        /// For people.
+        /// The message, for people.
         message: String,
     },
 }
@@ -89,7 +89,7 @@ pub enum LeaderOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KillReason {
-    /// A [`ControlCommand::Stop`](crate::ControlCommand::Stop).
+    /// By a [`ControlCommand::Stop`](crate::ControlCommand::Stop).
     #[serde(rename = "ordered")]
     Requested,
     /// A timeout of the launch plan.

@@ -4,9 +4,8 @@
 //! `2001:db8::/32`, each with ports where others than 80 and 443 are meant: `example.org:8443`,
 //! `example.org:80,8443`, `10.1.2.0/24:5432`, `[2001:db8::1]:443`, `[2001:db8::]/32:443`.
 //!
-//! Names are ASCII: an internationalized name is given in its A-label form (`xn--…`), so that names
-//! that look alike differ in their letters only. Comparison is in lower case and without a final
-//! dot.
+//! Names are ASCII: an internationalized name is given in its A-label form (`xn--…`), so that
+//! homographs have different letters. Comparison is in lower case and without a final dot.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -174,7 +173,7 @@ fn parse_name(host: &str) -> Result<HostPattern, HostProblem> {
 ///
 /// # Errors
 /// When it is not a host name of ASCII letters, digits, hyphens and underscores, or could be parsed
-/// as an address. The error says what is wrong.
+/// as an address. The error names the problem.
 pub fn canonical_name(name: &str) -> Result<String, &'static str> {
     if !name.is_ascii() {
         return Err("give an internationalised name in its ASCII form (xn--…)");

@@ -51,20 +51,20 @@ fn what_is_no_host_says_why() {
         ("https://example.org", "without scheme"),
         ("example.org/path", "without scheme"),
         ("user@example.org", "without scheme"),
-        ("exa mple.org", "spaces"),
+        ("exam ple.example", "spaces"),
         ("example.org\n", "spaces"),
         ("*", "'full'"),
         ("*.", "a label is empty"),
         ("a.*.org", "a star"),
         ("*example.org", "a star"),
         ("bücher.example", "xn--"),
-        ("ехample.org", "xn--"),
+        ("ехample.test", "xn--"),
         ("a..b", "a label is empty"),
         (".example.org", "a label is empty"),
         ("example.org..", "a label is empty"),
-        ("-a.org", "hyphen"),
-        ("a-.org", "hyphen"),
-        ("a!b.org", "letters, digits"),
+        ("-a.example", "hyphen"),
+        ("a-.example", "hyphen"),
+        ("a!b.example", "letters, digits"),
         (&long_label, "63"),
         (&long_name, "253"),
         ("127.1", "neither a name nor"),
@@ -96,21 +96,21 @@ fn what_is_no_host_says_why() {
 
 #[test]
 fn below_means_names_below_and_not_itself() {
-    let rule = parse("*.example.org").expect("a wildcard");
+    let rule = parse("*.web.example").expect("a wildcard");
     for (name, meant) in [
-        ("a.example.org", true),
-        ("b.a.example.org", true),
-        ("example.org", false),
-        (".example.org", false),
-        ("badexample.org", false),
-        ("example.org.evil.test", false),
+        ("a.web.example", true),
+        ("b.a.web.example", true),
+        ("web.example", false),
+        (".web.example", false),
+        ("badweb.example", false),
+        ("web.example.evil.test", false),
     ] {
         assert_eq!(rule.host.matches_name(name), meant, "{name}");
     }
 }
 
 #[test]
-fn addresses_are_told_apart_by_their_prefix_and_family() {
+fn addresses_are_distinguished_by_their_prefix_and_family() {
     let rule = parse("10.1.2.0/24").expect("a network");
     let all = parse("0.0.0.0/0").expect("a network");
     for (address, meant) in [("10.1.2.255", true), ("10.1.3.0", false), ("::1", false)] {

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::capability::{Capability, LimitBackend, MissingCapability};
 use crate::sandbox_spec::SandboxSpec;
-use crate::snapshot::{Capability, LimitBackend};
 
 /// The isolation level of a command.
 #[derive(
@@ -113,15 +113,6 @@ pub enum LimitKind {
     FileSize,
     /// Growth of the workspace.
     Disk,
-}
-
-/// A requested capability that this host or backend lacks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MissingCapability {
-    /// The capability.
-    pub ability: Capability,
-    /// The reason, in words a person can act on.
-    pub reason: String,
 }
 
 /// The requested isolation, resolved against what the backend can enforce.

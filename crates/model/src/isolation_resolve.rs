@@ -1,9 +1,9 @@
 //! Resolution of a requested isolation level against the capabilities of a backend: what is in
 //! force, what is missing, and whether that is allowed. Fails closed.
 
-use crate::isolation::{DEFAULT_PIDS, IsolationLevel, IsolationSpec, Limits, MissingCapability};
+use crate::capability::{Capability, CapabilitySet, MissingCapability};
+use crate::isolation::{DEFAULT_PIDS, IsolationLevel, IsolationSpec, Limits};
 use crate::sandbox_spec::{NetworkAccess, SandboxSpec};
-use crate::snapshot::{Capability, CapabilitySet};
 
 /// The isolation that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

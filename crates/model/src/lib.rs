@@ -10,50 +10,71 @@
 
 pub mod autorun;
 pub mod byte_string;
+mod capability;
+mod command;
 pub mod control;
 pub mod cursor;
+mod default_value;
+pub mod duration;
 pub mod error_code;
 pub mod event;
 pub mod exit_record;
+mod file_kind;
 mod hex;
 pub mod host_pattern;
 pub mod id;
 pub mod isolation;
 pub mod isolation_resolve;
+mod line_number;
+mod millis;
 mod network_access;
 pub mod overlay;
 pub mod owner;
+pub mod process_event;
 pub mod quantity;
 pub mod question;
 pub mod ranges;
+pub mod request_record;
+mod restart_policy;
+pub mod sandbox_options;
 pub mod sandbox_spec;
 pub mod service;
 pub mod signal;
 pub mod snapshot;
 pub mod spec;
+pub mod start_options;
 pub mod state;
 pub mod status;
+pub mod suggestion;
+mod term_size;
 pub mod termination;
 pub mod visible;
 
 pub use autorun::{AutorunFinding, AutorunReport};
 pub use byte_string::ByteString;
+pub use capability::{Capability, CapabilityError, CapabilitySet, LimitBackend, MissingCapability};
 pub use control::{ControlCommand, IdempotentInput, InputProgress};
 pub use cursor::Cursor;
+pub use default_value::is_default;
 pub use error_code::ErrorCode;
 pub use event::{Event, EventRecord, StopReason};
 pub use exit_record::{ExitRecord, KillReason, LeaderOutcome};
+pub use file_kind::FileKind;
 pub use hex::lower_hex;
 pub use id::{ExecutionId, IdError, InputId};
-pub use isolation::{IsolationLevel, IsolationSpec, LimitKind, Limits, MissingCapability};
+pub use isolation::{IsolationLevel, IsolationSpec, LimitKind, Limits};
 pub use isolation_resolve::{IsolationRequest, UnmetIsolation, resolve_isolation};
+pub use line_number::line_number;
 pub use overlay::{
-    ChangeKind, ConflictReason, FileKind, OverlayChange, OverlayChanges, OverlayConflict,
-    OverlayOutcome, OverlayRequest, OverlayResponse,
+    ChangeKind, ConflictReason, OverlayChange, OverlayChanges, OverlayConflict, OverlayOutcome,
+    OverlayRequest, OverlayResponse,
 };
 pub use owner::{Caller, Owner, Principal, RequestChannel, Scope, SessionName};
+pub use process_event::{ProcessEvent, TerminalQuery};
 pub use question::QuestionKind;
 pub use ranges::Ranges;
+pub use request_record::{PortRequest, RequestRecord, ServiceRecord};
+pub use sandbox_options::SandboxOptions;
 pub use sandbox_spec::{
     HostPattern, HostRule, HostRuleError, NetworkAccess, PortForward, PortForwardError, SandboxSpec,
 };
@@ -62,11 +83,12 @@ pub use service::{
     ReadyRule, ServiceKind, ServicePlan, ServicePort, ServiceStage, SignalKind,
 };
 pub use signal::Signal;
-pub use snapshot::{Capability, CapabilitySet, LimitBackend, SnapshotRequest, TreeSnapshot, Usage};
+pub use snapshot::{SnapshotRequest, TreeSnapshot, Usage};
 pub use spec::{
     BackendName, Command, Environment, Io, Lifetime, OrphanPolicy, RestartPolicy, SCRIPT_BYTES,
     ShellKind, ShellSession, Spec, StdinSource, StreamName, TermSize, UnknownShell, shell_quote,
 };
+pub use start_options::{RetentionRequest, StartOptions};
 pub use state::{Phase, State};
 pub use termination::{LostReason, Termination, TerminationCause, TimeoutKind};
 pub use visible::{ColourMode, has_hidden, visible, visible_json, visible_lines, visible_output};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::autorun::AutorunReport;
 use crate::byte_string::ByteString;
+use crate::file_kind::FileKind;
 
 /// One path at which the overlay differs from the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,8 +15,8 @@ pub struct OverlayChange {
     pub kind: ChangeKind,
     /// The type of the file now, or before the change where it was deleted.
     pub what: FileKind,
-    /// The size in bytes now, or before the change where it was deleted; 0 for what is not a
-    /// regular file.
+    /// The size in bytes now, or before the change where it was deleted; 0 if it is not a regular
+    /// file.
     pub bytes: u64,
     /// The size in bytes before the change, where the path existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,20 +33,6 @@ pub enum ChangeKind {
     Changed,
     /// The path no longer exists.
     Deleted,
-}
-
-/// The type of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileKind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Symlink,
-    /// A named pipe or a socket; listed and never committed.
-    Special,
 }
 
 /// A path that was changed on the host since the command started: while there is one, nothing is
@@ -95,7 +82,7 @@ pub enum OverlayOutcome {
     Open,
     /// Written to the host.
     Committed,
-    /// Discarded.
+    /// The changes were discarded.
     Discarded,
 }
 

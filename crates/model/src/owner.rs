@@ -42,7 +42,7 @@ pub struct Owner {
     /// The project that it was started for, if one was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// The session that it was started in; none once it was handed over to the project.
+    /// The session that it was started in; none once it was passed to the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionName>,
     /// The task that it was started for, if one was named.
@@ -53,8 +53,8 @@ pub struct Owner {
     pub channel: RequestChannel,
 }
 
-/// The channel that a request came over. It says more than the principal: a token can act for
-/// the local user.
+/// The channel that a request came over. It is more specific than the principal: a token can act
+/// for the local user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestChannel {
@@ -93,7 +93,7 @@ pub struct Caller {
 
 impl Caller {
     /// Whether this caller may see and control what `owner` owns. A session sees its own
-    /// executions, and those that were handed over to its project.
+    /// executions, and those that were passed to its project.
     #[must_use]
     pub fn can_access(&self, owner: &Owner) -> bool {
         let passed = owner.session.is_none()

@@ -14,7 +14,7 @@ pub struct QuantityError {
     pub name: String,
     /// The text as given.
     pub given: String,
-    /// What is allowed.
+    /// The allowed values.
     pub allowed: &'static str,
 }
 

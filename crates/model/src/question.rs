@@ -1,8 +1,8 @@
-//! What kind of answer a question wants.
+//! The kinds of answers to questions.
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of answer is wanted.
+/// The expected kind of answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionKind {

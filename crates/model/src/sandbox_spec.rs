@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::byte_string::ByteString;
 
-/// What the command sees of the file system and reaches on the network. What is not named here does
-/// not exist for it.
+/// The part of the file system that a command can see and the part of the network that it can
+/// reach. Paths and hosts that are not listed here do not exist for it.
 ///
 /// System directories (`/usr`, `/bin`, `/lib*`, `/sbin`, `/etc`, `/opt`, `/nix`, …) are mounted
 /// read-only, `/tmp`, `/var/tmp`, `/dev/shm` and `/run` are private and empty, `/proc` and `/dev`
-/// are fresh mounts, the home directory is empty except for what `read` and `write` name.
+/// are fresh mounts, the home directory is empty except for the paths in `read` and `write`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SandboxSpec {
     /// The writable directory, absolute and without symbolic links; none where the command works
@@ -51,7 +51,7 @@ pub struct SandboxSpec {
     pub forwards: Vec<PortForward>,
     /// Restrictions that are left out, because the request allowed it and the host lacks them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<crate::snapshot::Capability>,
+    pub without: Vec<crate::capability::Capability>,
 }
 
 /// The network access of a command; its own loopback interface always works.
@@ -146,6 +146,6 @@ pub const PATHS_MAX: usize = 256;
 pub struct HostRuleError {
     /// The text as given.
     pub given: String,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: &'static str,
 }

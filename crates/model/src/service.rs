@@ -1,5 +1,4 @@
-//! Services: when one counts as ready, what shows that it is healthy, what it depends on, and what
-//! was observed of it.
+//! Services: the rules of readiness and health, dependencies, and observations.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::byte_string::ByteString;
-use crate::spec::optional_millis;
+use crate::millis::optional_millis;
 
 /// The default of how long a wait for readiness takes, in milliseconds.
 pub const READY_TIMEOUT_MS: u64 = 60_000;
@@ -30,8 +29,8 @@ pub struct ServicePlan {
     /// The entry of the detection table that recognized it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected: Option<String>,
-    /// Whether the execution became a service because its command looks like one. Then an exit
-    /// with 0 before it was ready is that of an ordinary command.
+    /// Whether the execution became a service because its command looks like one. An exit with 0
+    /// before it was ready is then that of an ordinary command.
     #[serde(default)]
     pub automatic: bool,
     /// When it counts as ready.
@@ -55,7 +54,7 @@ pub struct ServicePlan {
     pub defined_as: Option<String>,
 }
 
-/// When a service is ready, and what may be observed to find out.
+/// When a service is ready, and what to observe for that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadyRule {
     /// The condition.
@@ -173,7 +172,7 @@ pub enum ReadyCondition {
     Notify,
     /// It has printed nothing for this long.
     Quiet {
-        /// Milliseconds.
+        /// The duration in milliseconds.
         ms: u64,
     },
 }
@@ -242,7 +241,7 @@ pub enum ServiceStage {
 pub struct ReadinessSignal {
     /// The kind of evidence.
     pub kind: SignalKind,
-    /// In words: `127.0.0.1:3000 listens (node, pid 42)`.
+    /// As text: `127.0.0.1:3000 listens (node, pid 42)`.
     pub detail: String,
     /// When it was observed.
     pub at: Timestamp,

@@ -6,8 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::byte_string::ByteString;
 use crate::isolation::IsolationSpec;
+use crate::millis::optional_millis;
 use crate::owner::Owner;
+use crate::request_record::RequestRecord;
 use crate::service::ServicePlan;
+
+pub use crate::command::{Command, SCRIPT_BYTES, shell_quote};
+pub use crate::restart_policy::RestartPolicy;
+pub use crate::term_size::TermSize;
 
 /// One request to run a command, resolved and admitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,12 +53,22 @@ pub struct Spec {
     /// Whether the execution outlives its session and the daemon's shutdown.
     #[serde(default)]
     pub keep: bool,
+    /// Whether its input is recorded in its journal.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub record_input: bool,
     /// The interface it was started through, as the ledger names it; none where that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub face: Option<String>,
     /// Present where the command is a shell that marks the beginning and the end of commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<ShellSession>,
+    /// The request as its client made it; none where an earlier version started it.
+    #[serde(
+        default,
+        deserialize_with = "RequestRecord::deserialize_known",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub request: Option<Box<RequestRecord>>,
 }
 
 /// A shell that marks the beginning and the end of commands by OSC 133 sequences, and the nonce
@@ -110,88 +126,6 @@ impl std::str::FromStr for ShellKind {
     }
 }
 
-/// The command to run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Command {
-    /// A program and its arguments, verbatim; never passed through a shell.
-    Argv {
-        /// The program as the caller wrote it: a name looked up in `PATH`, or a path.
-        program: ByteString,
-        /// The arguments after it.
-        args: Vec<ByteString>,
-    },
-    /// A script for a shell, only where the request names a shell.
-    Shell {
-        /// The shell's path, for example `/bin/sh`.
-        shell: ByteString,
-        /// The script, passed to `-c`.
-        script: ByteString,
-    },
-}
-
-/// The length of the longest script in bytes.
-pub const SCRIPT_BYTES: usize = 128 * 1024;
-/// The length of the longest argument in bytes: the kernel's `MAX_ARG_STRLEN`, less the final NUL.
-const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
-/// Runs a script that was passed in two arguments as if it were one: evaluated in the same
-/// shell, without positional parameters of its own.
-const SPLIT_SCRIPT: &str = r#"eval "shift 2;$1$2""#;
-
-impl Command {
-    /// The argument vector for execve(2), program name first. A script of up to [`SCRIPT_BYTES`]
-    /// that is too long for one argument is passed in two.
-    #[must_use]
-    pub fn argv(&self) -> Vec<ByteString> {
-        match self {
-            Self::Argv { program, args } => std::iter::once(program).chain(args).cloned().collect(),
-            Self::Shell { shell, script } => {
-                let mut words = vec![shell.clone(), ByteString::from("-c")];
-                if (ARGUMENT_BYTES + 1..=SCRIPT_BYTES).contains(&script.len()) {
-                    let (one, two) = script.as_bytes().split_at(ARGUMENT_BYTES);
-                    words.extend([ByteString::from(SPLIT_SCRIPT), shell.clone()]);
-                    words.extend([ByteString::from(one), ByteString::from(two)]);
-                } else {
-                    words.push(script.clone());
-                }
-                words
-            }
-        }
-    }
-
-    /// The program or shell to look up.
-    #[must_use]
-    pub const fn program(&self) -> &ByteString {
-        match self {
-            Self::Argv { program, .. } => program,
-            Self::Shell { shell, .. } => shell,
-        }
-    }
-
-    /// One line for people; for a script, the script itself.
-    #[must_use]
-    pub fn display(&self) -> String {
-        match self {
-            Self::Shell { script, .. } => script.to_string(),
-            Self::Argv { .. } => {
-                let words: Vec<String> = self.argv().iter().map(shell_quote).collect();
-                words.join(" ")
-            }
-        }
-    }
-}
-
-/// Quotes a word for a POSIX shell; for display, never for execution.
-#[must_use]
-pub fn shell_quote(word: &ByteString) -> String {
-    let text = word.to_string_lossy();
-    let is_plain = |c: char| c.is_alphanumeric() || "%+,-./:=@_^~".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 /// How the environment of the command is built.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Environment {
@@ -223,7 +157,8 @@ pub enum Io {
     },
 }
 
-/// Where standard input comes from. The bytes themselves are not kept, only their number.
+/// Where standard input comes from. The bytes themselves are not part of the specification, only
+/// their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StdinSource {
@@ -236,39 +171,6 @@ pub enum StdinSource {
     },
     /// A pipe that stays open until it is closed by request; silent until written to.
     Open,
-}
-
-/// The size of a terminal in character cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TermSize {
-    /// Columns.
-    pub cols: u16,
-    /// Rows.
-    pub rows: u16,
-}
-
-impl TermSize {
-    /// The most columns of a terminal. The emulator keeps 16 bytes for each cell, twice: the
-    /// largest size takes 32 MB, whatever size a client requests.
-    pub const COLS_MAX: u16 = 1000;
-
-    /// The most rows of a terminal.
-    pub const ROWS_MAX: u16 = 1000;
-
-    /// Whether the size is allowed: both dimensions at least 1 and at most the maximum.
-    #[must_use]
-    pub fn is_valid(self) -> bool {
-        self == self.clamped()
-    }
-
-    /// The nearest allowed size.
-    #[must_use]
-    pub fn clamped(self) -> Self {
-        Self {
-            cols: self.cols.clamp(1, Self::COLS_MAX),
-            rows: self.rows.clamp(1, Self::ROWS_MAX),
-        }
-    }
 }
 
 /// When an execution may end.
@@ -294,9 +196,9 @@ pub enum Lifetime {
     },
     /// A service, which is meant to stay.
     Service {
-        /// What happens when it ends all the same.
+        /// What happens when it ends.
         restart: RestartPolicy,
-        /// When it is ready, what shows that it is healthy, what it depends on.
+        /// The rules of readiness and health, and the dependencies.
         #[serde(default)]
         plan: Box<ServicePlan>,
     },
@@ -321,7 +223,7 @@ impl Lifetime {
         }
     }
 
-    /// What happens to processes that the leader leaves behind.
+    /// What happens to processes that the leader leaves.
     #[must_use]
     pub const fn orphan_policy(&self) -> OrphanPolicy {
         match self {
@@ -329,24 +231,6 @@ impl Lifetime {
             Self::Service { .. } => OrphanPolicy::Keep,
         }
     }
-}
-
-/// What happens when the process of a service ends without a stop request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RestartPolicy {
-    /// It is not started again.
-    Never,
-    /// It is started again after every end but a success, at most this many times.
-    OnFailure {
-        /// Attempts after the first.
-        max: u32,
-    },
-    /// It is started again after every end, at most this many times.
-    Always {
-        /// Attempts after the first.
-        max: u32,
-    },
 }
 
 /// What happens to processes that outlive the leader of an attempt.
@@ -384,25 +268,4 @@ pub enum StreamName {
     Pty,
     /// Standard input, where it is audited.
     Stdin,
-}
-
-/// Serializes durations as whole milliseconds; absent when none.
-pub(crate) mod optional_millis {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(
-        value: &Option<Duration>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let millis = value.map(|value| u64::try_from(value.as_millis()).unwrap_or(u64::MAX));
-        millis.serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
-    }
 }

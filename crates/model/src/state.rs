@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 use crate::autorun::AutorunReport;
+use crate::capability::MissingCapability;
 use crate::event::{Event, EventRecord, StopReason, TrimReason};
-use crate::isolation::{LimitKind, MissingCapability};
+use crate::isolation::LimitKind;
 use crate::ranges::Ranges;
 use crate::service::{ReadinessSignal, ServicePort, ServiceStage};
 use crate::snapshot::Usage;
-use crate::spec::TermSize;
+use crate::term_size::TermSize;
 use crate::termination::Termination;
 
 /// The phase of an execution's life.
@@ -27,7 +28,7 @@ pub enum Phase {
     Finished,
 }
 
-/// Everything known of one execution besides its spec and its output.
+/// The state of one execution.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct State {
     /// The phase of its life.
@@ -64,13 +65,13 @@ pub struct State {
     pub warnings: Vec<String>,
     /// Whether it is healthy, where a change was observed.
     pub healthy: Option<bool>,
-    /// The result of the last health change, in words.
+    /// The result of the last health change, as text.
     #[serde(default)]
     pub health: Option<String>,
     /// When the next attempt starts, between two attempts.
     #[serde(default)]
     pub backoff_until: Option<Timestamp>,
-    /// How the leader of the previous attempt ended, in words; empty before the first end.
+    /// How the leader of the previous attempt ended, as text; empty before the first end.
     #[serde(default)]
     pub last_end: Option<String>,
     /// Whether the leader ended and the processes it left continue the service.
@@ -84,11 +85,11 @@ pub struct State {
     /// Later attempts keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<TermSize>,
-    /// Why it is being stopped; the first decision stands.
+    /// Why it is being stopped; the first decision is kept.
     pub stopping: Option<StopReason>,
     /// How it ended.
     pub ending: Option<Termination>,
-    /// The number of processes that leaders left behind and that were killed, over all attempts.
+    /// The number of processes that leaders left and that were killed, over all attempts.
     pub leftovers: u32,
     /// How often a newly started daemon found it alive.
     pub adoptions: u32,
@@ -99,7 +100,7 @@ pub struct State {
     pub dropped: Ranges,
     /// The capabilities that were requested and missing.
     pub missing: Vec<MissingCapability>,
-    /// The capabilities lost while it ran, in words.
+    /// The capabilities lost while it ran, as text.
     pub degraded: Vec<String>,
     /// The limits that were reached, each once.
     pub limits_hit: Vec<LimitKind>,
@@ -223,7 +224,7 @@ impl State {
         self.health = Some(detail.to_owned());
     }
 
-    /// Resets what was observed of an attempt: it says nothing about the next one.
+    /// Resets the observations of an attempt: they do not apply to the next one.
     fn clear_readiness(&mut self) {
         self.ready_evidence = None;
         self.stage = None;

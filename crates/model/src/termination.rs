@@ -58,7 +58,7 @@ pub enum TerminationCause {
         /// The kernel's error number, where there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errno: Option<i32>,
-        /// The error in words.
+        /// The error, as text.
         message: String,
     },
     /// Its end is unknown; never reported as exit code 0.

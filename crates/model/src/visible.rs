@@ -12,7 +12,7 @@ const RESET: &str = "\x1b[0m";
 /// What happens to the colours in the output of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColourMode {
-    /// They are kept; each line resets at its end what it set.
+    /// They are kept; at its end each line resets what it has set.
     Keep,
     /// They are removed.
     Strip,
@@ -75,12 +75,12 @@ const fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}')
 }
 
-/// Whether it is a character of a script or an emoji that a joiner may stand beside.
+/// Whether it is a character of a script or an emoji that may be next to a joiner.
 const fn can_take_joiner(c: char) -> bool {
     !c.is_ascii() && !is_joiner(c) && !is_hidden(c)
 }
 
-/// Whether a terminal interprets it, or shows nothing for it wherever it stands.
+/// Whether a terminal interprets it, or displays nothing for it.
 const fn is_hidden(c: char) -> bool {
     is_control(c)
         || matches!(c,
@@ -90,8 +90,8 @@ const fn is_hidden(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Whether it moves the cursor, begins a control sequence, ends a line or reorders what is
-/// shown.
+/// Whether it moves the cursor, begins a control sequence, ends a line or reorders the displayed
+/// text.
 const fn is_control(c: char) -> bool {
     matches!(c,
         '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

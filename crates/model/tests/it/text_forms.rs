@@ -9,16 +9,16 @@ fn networks_are_a_word_or_hosts() {
     let read = |text: &str| text.parse::<NetworkAccess>();
     assert_eq!(read("none"), Ok(NetworkAccess::None));
     assert_eq!(read("full"), Ok(NetworkAccess::Full));
-    let list = read("pypi.org,*.pythonhosted.org").unwrap();
-    assert_eq!(list.to_string(), "pypi.org,*.pythonhosted.org");
+    let list = read("example.org,*.example.net").unwrap();
+    assert_eq!(list.to_string(), "example.org,*.example.net");
     assert_eq!(NetworkAccess::from_words([]), Ok(NetworkAccess::None));
-    let ports = read("a.org:80,8443, b.org").unwrap();
+    let ports = read("a.example:80,8443, b.example").unwrap();
     assert_eq!(
         ports,
-        NetworkAccess::from_words(["a.org:80,8443", "b.org"]).unwrap()
+        NetworkAccess::from_words(["a.example:80,8443", "b.example"]).unwrap()
     );
     assert_eq!(read(&ports.to_string()), Ok(ports));
-    for bad in ["full,pypi.org", "none,none", "pypi.org,", "ful"] {
+    for bad in ["full,example.org", "none,none", "example.org,", "ful"] {
         // One word without a dot is a name of the local network, not a typo that could be
         // recognized.
         assert_eq!(read(bad).is_err(), bad != "ful", "{bad}");
@@ -26,7 +26,7 @@ fn networks_are_a_word_or_hosts() {
 }
 
 #[test]
-fn walls_have_names() {
+fn restrictions_have_names() {
     for ability in Capability::ALL {
         assert_eq!(ability.as_str().parse(), Ok(ability));
     }

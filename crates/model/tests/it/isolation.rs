@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn root_is_never_itself_behind_walls(mut request in request(), abilities in abilities()) {
+    fn root_is_never_itself_in_a_jail(mut request in request(), abilities in abilities()) {
         request.level = IsolationLevel::High;
         request.degradable = Capability::ALL.to_vec();
         let mut abilities = abilities.without(vec![MissingCapability {
@@ -137,7 +137,7 @@ proptest! {
 }
 
 #[test]
-fn a_limit_that_is_asked_for_is_never_dropped_unasked() {
+fn a_requested_limit_is_never_dropped_without_permission() {
     let memory = Limits {
         memory_bytes: Some(1 << 30),
         ..Limits::default()
@@ -156,8 +156,7 @@ fn a_limit_that_is_asked_for_is_never_dropped_unasked() {
     let names: Vec<Capability> = refused.missing.iter().map(|it| it.ability).collect();
     assert_eq!(names, [Capability::MemoryLimit]);
     let allowed = at_medium(memory, &[Capability::MemoryLimit]).expect("it was allowed");
-    let is_told =
-        |it: &ostler_model::isolation::MissingCapability| it.ability == Capability::MemoryLimit;
+    let is_told = |it: &ostler_model::MissingCapability| it.ability == Capability::MemoryLimit;
     assert!(allowed.missing.iter().any(is_told));
     // That of the settings is dropped and reported.
     let preset = at_medium(Limits::default(), &[]).expect("nobody asked for it");

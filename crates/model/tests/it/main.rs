@@ -1,0 +1,6 @@
+//! The public types of the model.
+
+mod isolation;
+mod parsing;
+mod status;
+mod text_forms;
