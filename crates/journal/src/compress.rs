@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
 use crate::files;
+use crate::little_endian::u32_at;
 
 /// The size of a frame before compression, in bytes.
 const FRAME_BYTES: usize = 256 * 1024;
@@ -150,19 +151,13 @@ fn invalid_data() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "no compressed segment")
 }
 
-fn u32_at(raw: &[u8], at: usize) -> u32 {
-    raw.get(at..at + 4)
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u32::from_le_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Seek;
 
     #[test]
-    fn every_place_reads_as_before() {
+    fn every_offset_reads_as_before() {
         let bytes: Vec<u8> = (0..700_000u32).map(|n| (n % 251) as u8).collect();
         let mut plain = tempfile::tempfile().unwrap();
         plain.write_all(&bytes).unwrap();

@@ -48,8 +48,8 @@ impl DiskChecks {
         should_try
     }
 
-    /// Records that the disk refused although it had reported room: further reports of room are
-    /// ignored until it reported none. Scheduled attempts go on meanwhile.
+    /// Records that the disk refused although it had reported free space: such reports are ignored
+    /// until it reported none. Scheduled attempts continue.
     pub(crate) const fn record_refusal(&mut self) {
         self.is_distrusted = true;
     }

@@ -15,7 +15,7 @@ pub const EVENTS_FILE: &str = "events.jsonl";
 /// The version in the header line.
 pub const EVENTS_VERSION: u8 = 1;
 const FORMAT: &str = "ostler-events";
-/// Readable by the owner only: events reveal what was typed.
+/// Readable by the owner only: events reveal typed input.
 const EVENTS_MODE: u32 = 0o600;
 
 /// The header line of a JSON lines file.

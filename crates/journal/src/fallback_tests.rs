@@ -1,5 +1,5 @@
-//! A disk that refuses and accepts at random: a reader that was there all the time, and the files
-//! at the end, compared with what was appended.
+//! A disk that refuses and accepts at random: a reader that was open all the time, and the files at
+//! the end, compared with the appended data.
 
 use std::os::fd::AsFd;
 
@@ -67,8 +67,8 @@ fn operation() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A writer, what was appended, and a reader.
-struct Lab {
+/// A writer, the appended data, and a reader.
+struct FallbackFixture {
     dir: tempfile::TempDir,
     limits: SegmentLimits,
     writer: FallbackWriter,
@@ -80,7 +80,7 @@ struct Lab {
     streams: Vec<StreamName>,
     /// The gaps that the writer reported.
     missing: Vec<Gap>,
-    /// What was only in memory when an attempt ended.
+    /// Output that was only in memory when an attempt ended.
     lost: Vec<Gap>,
     cleared_to: u64,
     /// The number of overwritten bytes when room came back while output went to memory.
@@ -95,7 +95,7 @@ struct Lab {
     at_ns: i64,
 }
 
-impl Lab {
+impl FallbackFixture {
     fn new(segment_bytes: u64) -> Self {
         leave_room(None);
         claim_room(false);
@@ -246,8 +246,8 @@ impl Lab {
         memory.map_or(0, |memory| memory.end() - memory.base())
     }
 
-    /// The journal's end for readers: nothing can be read of what was lost with an attempt until
-    /// the next one has written.
+    /// The journal's end for readers: output lost with an attempt cannot be read until the next one
+    /// has written.
     fn readable_end(&self) -> u64 {
         let end = self.writer.end();
         match self.lost.last() {
@@ -287,7 +287,7 @@ impl Lab {
         page.more && on
     }
 
-    /// Checks that a chunk holds what was appended at its offset; returns its range.
+    /// Checks that a chunk holds the appended data at its offset; returns its range.
     fn check_chunk(&self, chunk: &Chunk) -> std::ops::Range<usize> {
         let from = usize::try_from(chunk.offset).expect("it fits");
         let range = from..from + chunk.bytes.len();
@@ -395,79 +395,85 @@ proptest! {
         ops in prop::collection::vec(operation(), 1..40),
         segment in prop_oneof![Just(64u64), Just(5_000), Just(crate::writer::SEGMENT_BYTES)],
     ) {
-        let mut lab = Lab::new(segment);
+        let mut fixture = FallbackFixture::new(segment);
         for op in &ops {
-            lab.carry_out(op);
+            fixture.carry_out(op);
         }
-        lab.check();
-        lab.check_files();
+        fixture.check();
+        fixture.check_files();
     }
 }
 
 #[test]
 fn what_memory_holds_is_on_disk_after_the_return() {
-    let mut lab = Lab::new(crate::writer::SEGMENT_BYTES);
-    lab.append(100, 10, false);
+    let mut fixture = FallbackFixture::new(crate::writer::SEGMENT_BYTES);
+    fixture.append(100, 10, false);
     leave_room(Some(30));
-    lab.append(1_000, 10, true);
-    assert!(!lab.writer.is_on_disk());
-    assert_eq!(lab.writer.lost_bytes(), 1_000);
-    assert!(lab.writer.return_to_disk().is_err(), "there is no room yet");
+    fixture.append(1_000, 10, true);
+    assert!(!fixture.writer.is_on_disk());
+    assert_eq!(fixture.writer.lost_bytes(), 1_000);
+    assert!(
+        fixture.writer.return_to_disk().is_err(),
+        "there is no room yet"
+    );
     assert_eq!(
-        lab.journal.end().expect("an end"),
+        fixture.journal.end().expect("an end"),
         1_100,
         "nothing has changed"
     );
     leave_room(None);
-    assert_eq!(lab.writer.return_to_disk().expect("there is room"), []);
-    assert!(lab.writer.is_on_disk() && lab.writer.lost_bytes() == 0);
-    lab.append(50, 10, false);
-    lab.check();
-    assert_eq!(lab.gaps, []);
-    lab.check_files();
+    assert_eq!(fixture.writer.return_to_disk().expect("there is room"), []);
+    assert!(fixture.writer.is_on_disk() && fixture.writer.lost_bytes() == 0);
+    fixture.append(50, 10, false);
+    fixture.check();
+    assert_eq!(fixture.gaps, []);
+    fixture.check_files();
 }
 
 #[test]
 fn what_the_ring_lost_is_a_gap_for_good() {
-    let mut lab = Lab::new(crate::writer::SEGMENT_BYTES);
-    lab.append(100, 10, false);
+    let mut fixture = FallbackFixture::new(crate::writer::SEGMENT_BYTES);
+    fixture.append(100, 10, false);
     leave_room(Some(0));
     for _ in 0..3 {
-        lab.append(700_000, 10, false);
+        fixture.append(700_000, 10, false);
     }
     leave_room(None);
-    let missing = lab.writer.return_to_disk().expect("there is room");
+    let missing = fixture.writer.return_to_disk().expect("there is room");
     let [gap] = missing.as_slice() else {
         panic!("one gap: {missing:?}");
     };
     assert_eq!(gap.from, 100);
-    assert!(lab.writer.end() - gap.to <= MEMORY_BYTES, "{gap:?}");
-    assert_eq!(lab.writer.lost_bytes(), gap.to - gap.from);
-    lab.missing = missing;
-    lab.append(50, 10, false);
-    lab.check();
-    assert_eq!(lab.gaps, lab.missing);
-    lab.check_files();
+    assert!(fixture.writer.end() - gap.to <= MEMORY_BYTES, "{gap:?}");
+    assert_eq!(fixture.writer.lost_bytes(), gap.to - gap.from);
+    fixture.missing = missing;
+    fixture.append(50, 10, false);
+    fixture.check();
+    assert_eq!(fixture.gaps, fixture.missing);
+    fixture.check_files();
 }
 
 /// Where no file takes the bytes, offsets advance, and the disk continues after the gap.
 #[test]
 fn what_nothing_takes_is_a_gap_too() {
-    let mut lab = Lab::new(crate::writer::SEGMENT_BYTES);
-    lab.append(100, 10, false);
+    let mut fixture = FallbackFixture::new(crate::writer::SEGMENT_BYTES);
+    fixture.append(100, 10, false);
     leave_room(Some(0));
-    lab.append(10, 10, false);
-    if let Some(away) = &mut lab.writer.memory_output {
+    fixture.append(10, 10, false);
+    if let Some(away) = &mut fixture.writer.memory_output {
         away.memory = None;
         away.dropped_bytes = 10;
     }
-    lab.slot.clear();
-    lab.append(40, 10, false);
-    assert_eq!((lab.writer.end(), lab.writer.lost_bytes()), (150, 50));
+    fixture.slot.clear();
+    fixture.append(40, 10, false);
+    assert_eq!(
+        (fixture.writer.end(), fixture.writer.lost_bytes()),
+        (150, 50)
+    );
     leave_room(None);
-    lab.look();
-    assert_eq!(lab.missing, [Gap { from: 100, to: 150 }]);
-    lab.append(10, 10, false);
-    lab.check();
-    assert_eq!(lab.gaps, lab.missing);
+    fixture.look();
+    assert_eq!(fixture.missing, [Gap { from: 100, to: 150 }]);
+    fixture.append(10, 10, false);
+    fixture.check();
+    assert_eq!(fixture.gaps, fixture.missing);
 }

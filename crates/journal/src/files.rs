@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::atomic_file::{AtomicFile, PRIVATE_MODE};
 use crate::index::{HEADER_BYTES, IndexHeader, StreamCounters};
 use crate::reach;
 
@@ -78,7 +79,7 @@ pub(crate) struct SegmentListing {
     pub(crate) segments: Vec<SegmentEntry>,
     /// Whether there is a truncation point.
     pub(crate) has_floor: bool,
-    /// Whether there is a memory extent, which says how far output in memory reached.
+    /// Whether there is a memory extent, which records the end of output in memory.
     pub(crate) has_reach: bool,
 }
 
@@ -163,7 +164,7 @@ pub(crate) fn write(mut file: &File, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Renames a file of a segment to another suffix, and replaces the file of that name.
-pub(crate) fn rename(dir: BorrowedFd<'_>, number: u32, (from, to): (&str, &str)) -> io::Result<()> {
+pub(crate) fn rename(dir: BorrowedFd<'_>, number: u32, from: &str, to: &str) -> io::Result<()> {
     let (mut old, mut new) = (NameBuffer::new(), NameBuffer::new());
     rustix::fs::renameat(dir, old.write(number, from), dir, new.write(number, to))?;
     Ok(())
@@ -213,18 +214,14 @@ pub(crate) fn read_floor(dir: BorrowedFd<'_>) -> io::Result<TruncationPoint> {
 
 /// Replaces the truncation point atomically.
 pub(crate) fn write_floor(dir: BorrowedFd<'_>, floor: TruncationPoint) -> io::Result<()> {
-    use std::io::Write;
-    const TEMP_NAME: &str = "output.floor.new";
     let header = IndexHeader {
         number: 0,
         base: floor.offset,
         counters: floor.tallies,
     };
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(dir, TEMP_NAME, flags, Mode::from_raw_mode(0o600))?;
-    File::from(file).write_all(&header.encode())?;
-    rustix::fs::renameat(dir, TEMP_NAME, dir, FLOOR)?;
-    Ok(())
+    let mut file = AtomicFile::create_at(dir, FLOOR, PRIVATE_MODE)?;
+    file.write_all(&header.encode())?;
+    file.commit()
 }
 
 /// Opens a directory for the functions of this module.

@@ -1,7 +1,8 @@
 //! Filtering and counting of lines in a range.
 
+use std::ops::Range;
+
 use crate::index::StreamCounters;
-use crate::line_range::LineRange;
 use crate::pattern::BudgetedMatcher;
 use crate::query::{GrepMode, LineQuery, stream_code};
 use crate::scan::{LineVisitor, MATCH_BYTES, ScanControl, ScannedLine};
@@ -42,7 +43,7 @@ pub(crate) fn find_matches(
     query: &LineQuery,
     line: &ScannedLine<'_>,
     matcher: &BudgetedMatcher,
-) -> Result<Vec<std::ops::Range<usize>>, SegmentError> {
+) -> Result<Vec<Range<usize>>, SegmentError> {
     let (GrepMode::Content, Some(pattern)) = (query.grep_mode, &query.grep) else {
         return Ok(std::iter::once(0..line.text.len()).collect());
     };
@@ -105,11 +106,10 @@ impl LineVisitor for MatchCounter<'_> {
     }
 }
 
-/// Counts lines that end in `from..line_range.until`, by the index alone.
+/// Counts lines that end in this range of offsets, by the index alone.
 pub(crate) fn count_lines(
     snapshot: &JournalSnapshot<'_>,
-    bounds: &LineRange,
-    from: u64,
+    range: Range<u64>,
     query: &LineQuery,
 ) -> Result<u64, SegmentError> {
     let mut count = 0;
@@ -120,19 +120,19 @@ pub(crate) fn count_lines(
             .map(|stream| tallies[usize::from(stream_code(stream))].newlines)
             .sum()
     };
-    let first = snapshot.locate(from)?.slot;
-    let last = snapshot.locate(bounds.until)?.slot;
+    let first = snapshot.locate(range.start)?.slot;
+    let last = snapshot.locate(range.end)?.slot;
     for slot in first..=last {
         let Some(segment) = snapshot.valid_segment(slot)? else {
             break;
         };
         let begin = if slot == first {
-            newlines(&snapshot.counters_at(slot, from)?)
+            newlines(&snapshot.counters_at(slot, range.start)?)
         } else {
             newlines(&segment.counters)
         };
         let until = if slot == last {
-            bounds.until
+            range.end
         } else {
             segment.end()?
         };
@@ -147,14 +147,14 @@ pub(crate) fn count_lines(
     Ok(count)
 }
 
-/// Counts lines that are open at the end.
+/// Counts lines that are open at this offset.
 pub(crate) fn count_open_lines(
     snapshot: &JournalSnapshot<'_>,
-    bounds: &LineRange,
+    offset: u64,
     query: &LineQuery,
 ) -> Result<u64, SegmentError> {
-    let last = snapshot.locate(bounds.until)?.slot;
-    let tallies = snapshot.counters_at(last, bounds.until)?;
+    let last = snapshot.locate(offset)?.slot;
+    let tallies = snapshot.counters_at(last, offset)?;
     let open = |stream: &StreamName| tallies[usize::from(stream_code(*stream))].open;
     Ok(query.streams.iter().filter(open).count() as u64)
 }

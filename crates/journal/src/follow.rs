@@ -96,7 +96,7 @@ impl JournalFollower {
         Ok(None)
     }
 
-    /// Waits until there is more after the cursor; false when nobody observes the writer any more.
+    /// Waits until there is more after the cursor; false when the writer is no longer observed.
     async fn wait_for_more(&mut self) -> bool {
         let offset = self.query.from.offset;
         let result = self

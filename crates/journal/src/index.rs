@@ -5,6 +5,7 @@
 
 use ostler_model::StreamName;
 
+use crate::little_endian::{u32_at, u64_at};
 use crate::query::{STREAMS, stream_code};
 
 /// The length of the header in bytes: three records' worth, so that records stay aligned.
@@ -174,16 +175,9 @@ fn checksum(raw: &[u8; RECORD_BYTES], chunk: &[u8]) -> u32 {
     sum.finalize()
 }
 
-fn u32_at(raw: &[u8], at: usize) -> u32 {
-    raw.get(at..at + 4)
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u32::from_le_bytes)
-}
-
-fn u64_at(raw: &[u8], at: usize) -> u64 {
-    raw.get(at..at + 8)
-        .and_then(|bytes| bytes.try_into().ok())
-        .map_or(0, u64::from_le_bytes)
+/// Converts an offset of the journal to an index into bytes that begin at `base`.
+pub(crate) fn relative_offset(base: u64, offset: u64) -> usize {
+    usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -173,18 +173,15 @@ impl Journal {
     /// A line belongs to one stream. It is *in* a page when its last byte is at or after the page's
     /// beginning; within a page, lines are in the order of their first bytes. So a line that other
     /// streams' bytes split in two is returned whole, once, in the page in which it ends, and
-    /// continuing at `next_record` yields each terminated line exactly once, also while the writer is in
-    /// the
-    /// middle of one.
+    /// continuing at `next_record` yields each terminated line exactly once, also while the writer
+    /// is in the middle of one.
     ///
-    /// A last line without a newline is returned as [`unfinished`](crate::query::OpenLineMode) says:
-    /// not before it ends, as a preview that is repeated later, or finally; after that `next_record` is
-    /// one
-    /// beyond the end, so that a further call yields nothing. Where bytes are gone, the lines they
-    /// cut
-    /// are returned as they are, unterminated, and the page ends there; the next one begins after
-    /// the
-    /// gap.
+    /// A last line without a newline is returned as [`unfinished`](crate::query::OpenLineMode)
+    /// requires: not before it ends, as a preview that is repeated later, or finally; after that
+    /// `next_record` is one beyond the end, so that a further call yields nothing. Where bytes are
+    /// missing, the lines they cut are returned as they are, unterminated, and the page ends there;
+    /// the next one begins after the gap.
+    ///
     /// # Errors
     /// When the files cannot be read, or a backtracking pattern exceeds its budget.
     pub fn lines(&self, query: &LineQuery) -> Result<LinePage, ReadError> {

@@ -11,12 +11,13 @@
 //! of processes or HTTP, and of tokio only in [`follow`].
 #![forbid(unsafe_code)]
 
+mod active_segment;
+pub mod atomic_file;
 mod compress;
 pub mod decode;
 mod disk_checks;
 pub mod error;
 pub mod events;
-pub mod export;
 pub mod fallback;
 mod files;
 mod filter;
@@ -27,9 +28,10 @@ pub mod ledger;
 mod line_range;
 mod line_start;
 mod lines;
+mod little_endian;
 pub mod memory_ring;
-pub mod mirror;
 mod open_files;
+mod open_line;
 mod page_builder;
 pub mod pattern;
 pub mod query;
@@ -39,24 +41,25 @@ mod record_iter;
 mod repair;
 mod restore;
 pub mod retention;
+mod ring_snapshot;
 mod scan;
 mod segment;
 mod snapshot;
 mod tail;
 #[cfg(test)]
 mod test_disk;
+mod write_progress;
 pub mod writer;
 
+pub use atomic_file::AtomicFile;
 pub use decode::{Decoder, Encoding, UnknownEncoding, encoding_for_label};
 pub use error::{ReadError, WriteError};
 pub use events::{EVENTS_FILE, EventWriter, read_events};
-pub use export::{ExportSubject, Format, export};
 pub use fallback::FallbackWriter;
 pub use follow::{JournalEnd, JournalFollower};
 pub use journal::{Journal, Stats, StreamStats};
 pub use ledger::{Ledger, LedgerCursor, LedgerEntry, LedgerReader, LedgerRecord};
 pub use memory_ring::{MemorySegment, MemorySlot};
-pub use mirror::Mirror;
 pub use pattern::{BudgetExceeded, Pattern, PatternError};
 pub use query::{
     BytePage, ByteQuery, Chunk, Gap, GrepMode, JournalLine, LinePage, LineQuery, OpenLineMode,

@@ -213,7 +213,7 @@ impl LineRange {
     }
 }
 
-/// The offset of the first record read at or after this time; the end where there is none.
+/// The offset of the first record read at or after this time; the end if there is none.
 fn offset_at(snapshot: &JournalSnapshot<'_>, at_ns: i64) -> Result<u64, SegmentError> {
     if snapshot.len() == 0 {
         return Ok(snapshot.end);
@@ -269,8 +269,8 @@ fn nth_newline_back(
         .filter(|run| streams.contains(run.stream))
     {
         let base = run.records[0].offset;
-        let from = crate::record_iter::relative_offset(base, part.from).min(run.bytes.len());
-        let until = crate::record_iter::relative_offset(base, part.until).min(run.bytes.len());
+        let from = crate::index::relative_offset(base, part.from).min(run.bytes.len());
+        let until = crate::index::relative_offset(base, part.until).min(run.bytes.len());
         for newline in memchr::memrchr_iter(b'\n', run.bytes.get(from..until).unwrap_or_default()) {
             if count == target {
                 return SeekResult::At(base + (from + newline) as u64 + 1, 0);

@@ -3,8 +3,8 @@
 use ostler_model::StreamName;
 
 use crate::index::IndexRecord;
+use crate::open_line::OpenLine;
 use crate::query::stream_code;
-use crate::scan::OpenLine;
 use crate::segment::{OutputSegment, SegmentError};
 use crate::snapshot::{JournalSnapshot, RecordPosition};
 use crate::tail::RawRecord;
@@ -138,7 +138,7 @@ impl<'v, 'd> BackwardCursor<'v, 'd> {
     }
 
     /// The next older record of the stream; none at the beginning of the kept output, at a gap, at
-    /// damage, or where the index says that no line is open.
+    /// damage, or where the index marks no line as open.
     fn previous(&mut self) -> Result<Option<(usize, u64, IndexRecord)>, SegmentError> {
         loop {
             while self.place.record == 0 {

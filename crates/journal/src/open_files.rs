@@ -1,20 +1,21 @@
 //! Files of a journal that stay open between two calls.
 //!
-//! A client that reads a journal again and again, as in a dialogue with a program, would otherwise
-//! list its directory and open the same three files on each call. What is kept is compared with the
-//! directory each time (fstat(2)), so that segments that were begun, trimmed, cleared or compressed
+//! A client that reads a journal repeatedly, as in a dialogue with a program, would otherwise list
+//! its directory and open the same three files on each call. The open files are compared with the
+//! directory each time (fstat(2)), so that segments created, trimmed, cleared or compressed
 //! meanwhile are noticed.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
 
 use crate::error::ReadError;
 use crate::files::{self, SegmentListing, TruncationPoint};
 use crate::segment::{SegmentError, SharedSegment};
 
 /// A directory that was changed within this many milliseconds before it was listed may be changed
-/// once more with the same change time: file times advance with the kernel's tick, of at most 10 ms
+/// again with the same change time: file times advance with the kernel's tick, of at most 10 ms
 /// (inode(7)).
 const RACY_MS: u64 = 20;
 
@@ -56,12 +57,8 @@ impl DirMtime {
 }
 
 impl OpenFiles {
-    fn lock(&self) -> MutexGuard<'_, Option<CachedListing>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn close(&self) {
-        *self.lock() = None;
+        *self.0.lock() = None;
     }
 
     /// The directory listing, and its newest segment where that is open.
@@ -71,7 +68,7 @@ impl OpenFiles {
     ) -> Result<(SegmentListing, TruncationPoint, Option<SharedSegment>), SegmentError> {
         let to_error = |error| ReadError::io("look at", "the execution's directory", error);
         let mtime = DirMtime::read(dir).map_err(to_error)?;
-        let mut cache = self.lock();
+        let mut cache = self.0.lock();
         if let Some(known) = cache.as_ref().filter(|known| known.mtime == mtime) {
             return Ok((known.listing.clone(), known.floor, known.last.clone()));
         }
@@ -91,7 +88,7 @@ impl OpenFiles {
 
     /// Keeps a segment open, where the directory listing is known.
     pub(crate) fn cache_segment(&self, last: SharedSegment) {
-        if let Some(known) = self.lock().as_mut()
+        if let Some(known) = self.0.lock().as_mut()
             && known.listing.has_raw(last.number())
         {
             known.last = Some(last);

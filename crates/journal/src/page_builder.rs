@@ -34,7 +34,7 @@ pub(crate) struct LinePageBuilder<'q> {
     skip: u64,
     /// The number of matches in open lines that may still be added.
     open_remaining: u64,
-    /// The number of open lines added. They come last, all or none: no cursor lies between them.
+    /// The number of open lines added. They come last, all or none: no cursor is between them.
     open_added: u64,
 }
 
@@ -184,9 +184,9 @@ impl<'q> LinePageBuilder<'q> {
             page.next.offset = cut;
             page.more = true;
             if self.query.count_omitted && !self.counts_by_reading {
-                self.omitted += count_lines(snapshot, range, cut, self.query)?;
+                self.omitted += count_lines(snapshot, cut..range.until, self.query)?;
                 if range.show_open {
-                    let open = count_open_lines(snapshot, range, self.query)?;
+                    let open = count_open_lines(snapshot, range.until, self.query)?;
                     self.omitted += open.min(self.open_remaining);
                 }
             }

@@ -21,12 +21,15 @@ use thiserror::Error;
 use self::backtracking::Backtracking;
 use self::linear::Linear;
 use crate::decode::Encoding;
-use crate::query::{BACKTRACKING_BUDGET_MS, PATTERN_BUDGET_MS};
 
 /// The most bytes of a compiled pattern.
 const PATTERN_BYTES: usize = 10 * 1024 * 1024;
 /// The most characters of a pattern.
 pub const PATTERN_CHARS: usize = 10_000;
+/// The default time budget for all pattern searches of a query, in milliseconds.
+pub const PATTERN_BUDGET_MS: u64 = 10_000;
+/// The same for a pattern with look-around or back-references, in milliseconds.
+pub const BACKTRACKING_BUDGET_MS: u64 = 2_000;
 
 /// A compiled pattern; cheap to clone. Unicode mode is on; the bytes searched need not be UTF-8.
 #[derive(Debug, Clone)]
@@ -58,7 +61,7 @@ pub(crate) struct Prefilter(grep_regex::RegexMatcher);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message} at position {position}")]
 pub struct PatternError {
-    /// The error in words.
+    /// The error, as text.
     pub message: String,
     /// The byte offset of the error, from 0.
     pub position: usize,

@@ -13,10 +13,6 @@ pub const PAGE_BYTES: u64 = 1024 * 1024;
 pub const PAGE_LINES: u64 = 10_000;
 /// The default of [`LineQuery::max_line_bytes`].
 pub const LINE_BYTES: u64 = 64 * 1024;
-/// The default time budget for all pattern searches of a query, in milliseconds.
-pub const PATTERN_BUDGET_MS: u64 = 10_000;
-/// The same for a pattern with look-around or back-references, in milliseconds.
-pub const BACKTRACKING_BUDGET_MS: u64 = 2_000;
 
 /// A set of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

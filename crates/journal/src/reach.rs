@@ -50,7 +50,7 @@ pub(crate) fn read(dir: BorrowedFd<'_>) -> u64 {
     size.saturating_mul(UNIT_BYTES)
 }
 
-/// Removes the file: what was in memory is on disk, or its end is recorded elsewhere.
+/// Removes the file: the output in memory was written to disk, or its end is recorded elsewhere.
 pub(crate) fn remove(dir: BorrowedFd<'_>) {
     // If it stays, the gap before the next attempt is longer, and nothing else.
     let _ignored = rustix::fs::unlinkat(dir, REACH, AtFlags::empty());

@@ -2,9 +2,9 @@
 
 use ostler_model::{Cursor, Timestamp};
 
-use crate::index::IndexRecord;
+use crate::index::{IndexRecord, relative_offset};
 use crate::query::{BytePage, ByteQuery, Chunk, Gap};
-use crate::record_iter::{ForwardRecords, RecordBlock, RecordStep, relative_offset};
+use crate::record_iter::{ForwardRecords, RecordBlock, RecordStep};
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
 

@@ -2,7 +2,7 @@
 
 use ostler_model::StreamName;
 
-use crate::index::{CHUNK_BYTES, IndexRecord};
+use crate::index::{CHUNK_BYTES, IndexRecord, relative_offset};
 use crate::query::Gap;
 use crate::segment::{OutputSegment, SegmentError};
 use crate::snapshot::{JournalSnapshot, RecordPosition};
@@ -109,7 +109,7 @@ impl RecordBlock {
             self.records.push(record);
         }
         let span = relative_offset(self.first_offset(), self.end());
-        segment.bytes(snapshot.dir(), (self.first_offset(), span), &mut self.bytes)?;
+        segment.bytes(snapshot.dir(), self.first_offset(), span, &mut self.bytes)?;
         self.truncate_at_damage(raw);
         Ok(self.records.len())
     }
@@ -127,11 +127,6 @@ impl RecordBlock {
         self.bytes
             .truncate(relative_offset(base, self.end().max(base)));
     }
-}
-
-/// Converts an offset to an index into a block's bytes.
-pub(crate) fn relative_offset(base: u64, offset: u64) -> usize {
-    usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX)
 }
 
 /// Iterates forward from a position.
@@ -158,7 +153,7 @@ impl<'v, 'd> ForwardRecords<'v, 'd> {
         }
     }
 
-    /// Fills `block` with what comes next.
+    /// Fills `block` with the next records.
     pub(crate) fn next_block(
         &mut self,
         block: &mut RecordBlock,
@@ -274,7 +269,7 @@ impl<'v, 'd> BackwardRecords<'v, 'd> {
         }
     }
 
-    /// Fills `block` with what comes before; false where nothing readable does.
+    /// Fills `block` with the previous records; false if there is nothing readable.
     pub(crate) fn previous_block(&mut self, block: &mut RecordBlock) -> Result<bool, SegmentError> {
         while self.before.record == 0 {
             if self.before.slot == 0 || !self.enter_previous_segment()? {

@@ -5,13 +5,14 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::OFlags;
 
+use crate::active_segment::ActiveSegment;
 use crate::error::WriteError;
 use crate::files::{self, SegmentEntry, TruncationPoint};
 use crate::index::{HEADER_BYTES, RECORD_BYTES};
 use crate::reach;
 use crate::segment::{OutputSegment, SegmentError};
 use crate::snapshot::counters_in_segment;
-use crate::writer::{ActiveSegment, WriteProgress};
+use crate::write_progress::WriteProgress;
 
 /// Cuts the part of the last segment that fails its checksums, removes invalid segments, and
 /// returns where to continue: at the valid end, or at `at_least` after a gap.

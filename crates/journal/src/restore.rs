@@ -9,12 +9,15 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::active_segment::{self, ActiveSegment};
 use crate::error::WriteError;
 use crate::files::{self, TruncationPoint};
 use crate::index::{HEADER_BYTES, IndexHeader, RECORD_BYTES};
-use crate::memory_ring::{MemorySegment, RingSnapshot};
+use crate::memory_ring::MemorySegment;
 use crate::query::Gap;
-use crate::writer::{self, ActiveSegment, OutputWriter, WriteProgress};
+use crate::ring_snapshot::RingSnapshot;
+use crate::write_progress::WriteProgress;
+use crate::writer::OutputWriter;
 
 /// Bytes of disk space that stay free when output returns to disk.
 const RESERVE_BYTES: u64 = 128 * 1024;
@@ -42,7 +45,7 @@ impl OutputWriter {
         if let Some(ring) = &ring {
             self.check_free_space(ring)?;
         }
-        // What was cleared meanwhile is not written any more.
+        // Output that was cleared meanwhile is not written any more.
         let ring = ring.and_then(|held| held.without_before(floor.offset));
         let (mut progress, open) = match &ring {
             Some(ring) => {
@@ -62,7 +65,7 @@ impl OutputWriter {
             progress.counters = memory.progress().counters;
         }
         let leaves_gap = end > progress.end;
-        let missing = missing_ranges(from.end, ring.as_ref(), (end, floor));
+        let missing = missing_ranges(from.end, ring.as_ref(), end, floor);
         // A segment number is left out, so that the missing bytes read as a gap.
         progress.next_number += u32::from(leaves_gap);
         progress.end = end;
@@ -72,8 +75,8 @@ impl OutputWriter {
 }
 
 impl OutputWriter {
-    /// Where a disk reports too little room, nothing is tried: the rest is for the exit record, and
-    /// for whoever frees space.
+    /// Where a disk reports too little space, nothing is tried: the rest is for the exit record,
+    /// and for the user who frees space.
     fn check_free_space(&self, ring: &RingSnapshot) -> Result<(), WriteError> {
         let needed = ring.bytes().len() + ring.records().len() * RECORD_BYTES;
         match self.free_bytes() {
@@ -108,7 +111,8 @@ impl OutputWriter {
 fn missing_ranges(
     from: u64,
     ring: Option<&RingSnapshot>,
-    (end, floor): (u64, TruncationPoint),
+    end: u64,
+    floor: TruncationPoint,
 ) -> MissingRanges {
     let gaps = match ring {
         Some(ring) => [(from, ring.base()), (ring.end(), end)],
@@ -152,11 +156,11 @@ fn write_files(
     let mut index = Vec::with_capacity(HEADER_BYTES + ring.records().len() * RECORD_BYTES);
     index.extend_from_slice(&header.encode());
     index.extend_from_slice(ring.records().as_flattened());
-    let segment_file = writer::create(dir, number, files::SEGMENT)?;
-    write(&segment_file, ring.bytes(), (number, files::SEGMENT))?;
+    let segment_file = active_segment::create(dir, number, files::SEGMENT)?;
+    write(&segment_file, ring.bytes(), number, files::SEGMENT)?;
     let index_file = create_new_index(dir, number)?;
-    write(&index_file, &index, (number, files::NEW_INDEX))?;
-    files::rename(dir, number, (files::NEW_INDEX, files::INDEX)).map_err(|error| {
+    write(&index_file, &index, number, files::NEW_INDEX)?;
+    files::rename(dir, number, files::NEW_INDEX, files::INDEX).map_err(|error| {
         WriteError::io(
             "rename",
             files::segment_file_name(number, files::NEW_INDEX),
@@ -172,7 +176,7 @@ fn write_files(
     })
 }
 
-fn write(file: &File, bytes: &[u8], (number, suffix): (u32, &str)) -> Result<(), WriteError> {
+fn write(file: &File, bytes: &[u8], number: u32, suffix: &str) -> Result<(), WriteError> {
     files::write(file, bytes).map_err(|error| {
         WriteError::io("append to", files::segment_file_name(number, suffix), error)
     })

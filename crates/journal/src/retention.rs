@@ -10,12 +10,15 @@ use ostler_model::{ExecutionId, Timestamp};
 use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
+use crate::atomic_file::{AtomicFile, UMASK_MODE};
 use crate::compress;
 use crate::error::{ReadError, WriteError};
 use crate::files::{self, SegmentEntry, TruncationPoint};
 use crate::query::TrimmedRange;
 use crate::segment::OutputSegment;
 use crate::snapshot::with_snapshot;
+
+pub use crate::snapshot::SegmentExtent;
 
 const DIRECTORY: &str = "the execution's directory";
 
@@ -66,17 +69,6 @@ impl Default for OutputPolicy {
             tail_bytes: TAIL_BYTES,
         }
     }
-}
-
-/// The range of one segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SegmentExtent {
-    /// The number of the segment.
-    pub number: u32,
-    /// The offset of its first byte.
-    pub from: u64,
-    /// The offset after its last byte.
-    pub to: u64,
 }
 
 /// The executions that must be dropped, oldest end first, so that the rest fits.
@@ -219,28 +211,28 @@ fn compress_segment(dir: &Path, number: u32) -> Result<u64, WriteError> {
         return Ok(0);
     }
     let compressed_name = files::segment_file_name(number, files::COMPRESSED);
-    let temp_path = dir.join(format!("{compressed_name}.new"));
-    let compressed = compress_file(&segment, &temp_path)
-        .map_err(|error| failed("write", &compressed_name, error));
-    let after = match compressed {
-        Ok(after) if after < before => after,
-        other => {
-            // Nothing was saved, or there is no room: the new file is removed, the segment stays.
-            drop(std::fs::remove_file(&temp_path));
-            return other.map(|_| 0);
-        }
-    };
-    std::fs::rename(&temp_path, dir.join(&compressed_name))
+    // Where nothing is saved, or there is no room, the segment stays.
+    let compressed = compress_to(&segment, &dir.join(&compressed_name))
+        .map_err(|error| failed("write", &compressed_name, error))?;
+    let after = compressed
+        .file()
+        .metadata()
+        .map_err(|error| failed("measure", &compressed_name, error))?
+        .len();
+    if after >= before {
+        return Ok(0);
+    }
+    compressed
+        .commit()
         .map_err(|error| failed("rename", &compressed_name, error))?;
     std::fs::remove_file(dir.join(&name)).map_err(|error| failed("remove", &name, error))?;
     Ok(before - after)
 }
 
-fn compress_file(segment: &File, fresh: &Path) -> io::Result<u64> {
-    let mut out = BufWriter::new(File::create(fresh)?);
+fn compress_to(segment: &File, path: &Path) -> io::Result<AtomicFile<'static>> {
+    let mut out = BufWriter::new(AtomicFile::create(path, UMASK_MODE)?);
     compress::compress_segment(segment, &mut out)?;
-    let out = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    Ok(out.metadata()?.len())
+    out.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
 /// Removes an ended execution's directory with all that is in it.

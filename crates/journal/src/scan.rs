@@ -6,11 +6,12 @@
 
 use ostler_model::StreamName;
 
-use crate::index::IndexRecord;
+use crate::index::{IndexRecord, relative_offset};
 use crate::line_start;
+use crate::open_line::OpenLine;
 use crate::pattern::{BudgetedMatcher, Pattern};
 use crate::query::{Gap, STREAMS, StreamSet, stream_code};
-use crate::record_iter::{ForwardRecords, RecordBlock, RecordRun, RecordStep, relative_offset};
+use crate::record_iter::{ForwardRecords, RecordBlock, RecordRun, RecordStep};
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
 
@@ -62,19 +63,6 @@ pub(crate) enum ScanEnd {
     Damaged(u64),
     /// The visitor ended the scan.
     Visitor,
-}
-
-/// A line whose end was not found yet.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct OpenLine {
-    pub(crate) offset: u64,
-    pub(crate) at_ns: i64,
-    pub(crate) number: u64,
-    /// Its first bytes.
-    pub(crate) kept: Vec<u8>,
-    pub(crate) len: u64,
-    /// The offset after its last byte so far.
-    pub(crate) end: u64,
 }
 
 /// The range and the pattern of a scan.
@@ -344,17 +332,6 @@ impl<'v, 'd, 'p> LineScanner<'v, 'd, 'p> {
 }
 
 impl OpenLine {
-    /// Appends bytes that begin at `offset`.
-    pub(crate) fn extend(&mut self, bytes: &[u8], offset: u64, keep: usize) {
-        let remaining = keep.saturating_sub(self.kept.len()).min(bytes.len());
-        // Bytes after a clipped part must not be joined to it.
-        if self.kept.len() as u64 == self.len {
-            self.kept.extend_from_slice(&bytes[..remaining]);
-        }
-        self.len += bytes.len() as u64;
-        self.end = offset + bytes.len() as u64;
-    }
-
     fn to_scanned(&self, stream: StreamName, end: u64, terminated: bool) -> ScannedLine<'_> {
         ScannedLine {
             stream,

@@ -1,25 +1,26 @@
 //! One segment with its index, opened for reading.
 
+mod segment_files;
+
 use std::cell::OnceCell;
-use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
 use crate::compress::FrameReader;
 use crate::error::ReadError;
 use crate::files::{self, SegmentEntry};
-use crate::index::{
-    CHUNK_BYTES, HEADER_BYTES, IndexHeader, IndexHeaderError, IndexRecord, RECORD_BYTES,
-    StreamCounters, VERSION,
-};
-use crate::memory_ring::RingSnapshot;
-use crate::record_iter::relative_offset;
+use crate::index::{CHUNK_BYTES, IndexRecord, StreamCounters, relative_offset};
+use crate::ring_snapshot::RingSnapshot;
 use crate::tail::{self, RawRecord, SegmentTail, TAIL_BYTES, TAIL_RECORDS};
 
-/// The most new records read after the last known one; with more, the end is read anew.
+use segment_files::SegmentFiles;
+
+pub(crate) use segment_files::SegmentError;
+
+/// The most new records read after the last known one; with more, the end is read again.
 const NEW_RECORDS: usize = 64;
 
 /// A segment: numbered records, each of which covers the next bytes of it.
@@ -50,51 +51,9 @@ enum SegmentSource {
 #[derive(Debug, Clone)]
 pub(crate) struct SharedSegment(Arc<SegmentFiles>);
 
-#[derive(Debug)]
-struct SegmentFiles {
-    number: u32,
-    base: u64,
-    counters: StreamCounters,
-    index: File,
-    /// The file of its bytes, once it was read, unless it is compressed.
-    raw: OnceLock<File>,
-    /// Its end, once it was read again.
-    tail: Mutex<SegmentTail>,
-}
-
 impl SharedSegment {
     fn open(dir: BorrowedFd<'_>, entry: SegmentEntry) -> Result<Self, SegmentError> {
-        let number = entry.number;
-        let failed = |error| {
-            ReadError::io(
-                "read",
-                files::segment_file_name(number, files::INDEX),
-                error,
-            )
-        };
-        let index = files::open(dir, number, files::INDEX, OFlags::RDONLY).map_err(failed)?;
-        let index = index.ok_or(SegmentError::Stale)?;
-        let mut raw = [0; HEADER_BYTES];
-        let filled = files::read_at(&index, &mut raw, 0).map_err(failed)?;
-        let header = match IndexHeader::decode(&raw[..filled]) {
-            Ok(header) if header.number == number => header,
-            Ok(_) | Err(IndexHeaderError::Damaged) => return Err(SegmentError::Damaged),
-            Err(IndexHeaderError::Version(found)) => {
-                return Err(SegmentError::Read(ReadError::Version {
-                    file: files::segment_file_name(number, files::INDEX),
-                    found,
-                    known: VERSION,
-                }));
-            }
-        };
-        let open = SegmentFiles {
-            number,
-            base: header.base,
-            counters: header.counters,
-            index,
-            raw: OnceLock::new(),
-            tail: Mutex::default(),
-        };
+        let open = SegmentFiles::open(dir, entry.number)?;
         Ok(Self(Arc::new(open)))
     }
 
@@ -102,19 +61,19 @@ impl SharedSegment {
         self.0.number
     }
 
-    /// The segment as it is now, its end verified. What was verified before is in memory; only what
-    /// is new is read, and one more record: the last one known, which shows whether the files were
+    /// The segment in its current state, its end verified. The part verified before is in memory;
+    /// only new records are read, and the last known one again, which shows whether the files were
     /// truncated meanwhile.
     pub(crate) fn refresh(
         &self,
         dir: BorrowedFd<'_>,
         floor: u64,
     ) -> Result<OutputSegment, SegmentError> {
-        let mut tail = self.tail();
+        let mut tail = self.0.tail.lock();
         if !self.read_new_records(dir, &mut tail)? {
             tail.clear();
             let count = self.0.count()?;
-            self.read_end(dir, &mut tail, (count, floor))?;
+            self.read_end(dir, &mut tail, count, floor)?;
         }
         if let Some((last, raw)) = tail.last() {
             let newest = IndexRecord::decode(&raw).map(|record| (last, record));
@@ -126,11 +85,7 @@ impl SharedSegment {
         Ok(segment)
     }
 
-    fn tail(&self) -> MutexGuard<'_, SegmentTail> {
-        self.0.tail.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads what is new into the tail; false where the tail cannot be continued.
+    /// Reads new records into the tail; false where the tail cannot be continued.
     fn read_new_records(
         &self,
         dir: BorrowedFd<'_>,
@@ -144,7 +99,7 @@ impl SharedSegment {
         let Some((first, new)) = raw.split_first().filter(|_| raw.len() < NEW_RECORDS) else {
             return Ok(false);
         };
-        Ok(*first == known && self.load_records(dir, tail, (last + 1, new))?)
+        Ok(*first == known && self.load_records(dir, tail, last + 1, new)?)
     }
 
     /// Reads as much of the segment's end into an empty tail as it holds; nothing where the newest
@@ -153,7 +108,8 @@ impl SharedSegment {
         &self,
         dir: BorrowedFd<'_>,
         tail: &mut SegmentTail,
-        (count, floor): (u64, u64),
+        count: u64,
+        floor: u64,
     ) -> Result<(), SegmentError> {
         let begin = count.saturating_sub(TAIL_RECORDS as u64 / 2);
         let mut raw = Vec::new();
@@ -173,7 +129,7 @@ impl SharedSegment {
                 return Ok(());
             };
             if self.follows(begin, &raw, from)
-                && self.load_records(dir, tail, (begin + from as u64, &raw[from..]))?
+                && self.load_records(dir, tail, begin + from as u64, &raw[from..])?
             {
                 return Ok(());
             }
@@ -198,7 +154,8 @@ impl SharedSegment {
         &self,
         dir: BorrowedFd<'_>,
         tail: &mut SegmentTail,
-        (first, records): (u64, &[RawRecord]),
+        first: u64,
+        records: &[RawRecord],
     ) -> Result<bool, SegmentError> {
         let decoded = |raw: Option<&RawRecord>| raw.and_then(IndexRecord::decode);
         let mut bytes = Vec::new();
@@ -211,7 +168,7 @@ impl SharedSegment {
                     CHUNK_BYTES
                 };
             let is_sound = is_small && begin.offset >= self.0.base;
-            if !is_sound || !self.0.bytes(dir, (begin.offset, len), &mut bytes)? {
+            if !is_sound || !self.0.bytes(dir, begin.offset, len, &mut bytes)? {
                 return Ok(false);
             }
         }
@@ -236,80 +193,6 @@ impl SharedSegment {
     /// The segment as far as its index reaches now.
     fn segment(&self) -> Result<OutputSegment, SegmentError> {
         Ok(self.build_segment(self.0.count()?, None))
-    }
-}
-
-impl SegmentFiles {
-    /// The number of whole records in the index.
-    fn count(&self) -> Result<u64, SegmentError> {
-        let read = self.index.metadata();
-        let length = read.map_err(|error| self.failed(files::INDEX, error))?;
-        let records = length.len().saturating_sub(HEADER_BYTES as u64);
-        Ok(records / RECORD_BYTES as u64)
-    }
-
-    /// Replaces `buffer` with records of the index; fewer than `max_records` where it ends.
-    fn records(
-        &self,
-        first: u64,
-        buffer: &mut Vec<RawRecord>,
-        max_records: usize,
-    ) -> Result<(), SegmentError> {
-        buffer.clear();
-        buffer.resize(max_records, [0; RECORD_BYTES]);
-        let at = HEADER_BYTES as u64 + first * RECORD_BYTES as u64;
-        let filled = files::read_at(&self.index, buffer.as_flattened_mut(), at);
-        let filled = filled.map_err(|error| self.failed(files::INDEX, error))?;
-        buffer.truncate(filled / RECORD_BYTES);
-        Ok(())
-    }
-
-    /// Replaces `buffer` with bytes; false where they are compressed, or gone.
-    fn bytes(
-        &self,
-        dir: BorrowedFd<'_>,
-        (from, len): (u64, usize),
-        buffer: &mut Vec<u8>,
-    ) -> Result<bool, SegmentError> {
-        let failed = |error| self.failed(files::SEGMENT, error);
-        let file = match self.raw.get() {
-            Some(file) => file,
-            None => match files::open(dir, self.number, files::SEGMENT, OFlags::RDONLY) {
-                Ok(Some(file)) => self.raw.get_or_init(|| file),
-                Ok(None) => return Ok(false),
-                Err(error) => return Err(failed(error)),
-            },
-        };
-        // The old content is overwritten: a reused buffer needs no zeroing.
-        buffer.resize(len, 0);
-        let filled = files::read_at(file, buffer, from.saturating_sub(self.base));
-        buffer.truncate(filled.map_err(failed)?);
-        Ok(true)
-    }
-
-    fn failed(&self, suffix: &str, error: io::Error) -> SegmentError {
-        SegmentError::Read(ReadError::io(
-            "read",
-            files::segment_file_name(self.number, suffix),
-            error,
-        ))
-    }
-}
-
-/// Why a segment could not be opened or read.
-#[derive(Debug)]
-pub(crate) enum SegmentError {
-    /// A file was removed since the directory was listed: the caller lists it again.
-    Stale,
-    /// The index has no valid header.
-    Damaged,
-    /// To be returned to the caller.
-    Read(ReadError),
-}
-
-impl From<ReadError> for SegmentError {
-    fn from(error: ReadError) -> Self {
-        Self::Read(error)
     }
 }
 
@@ -360,7 +243,7 @@ impl OutputSegment {
         buffer.clear();
         match &self.source {
             SegmentSource::Disk { shared, .. } => {
-                if !shared.tail().records(first, count, buffer) {
+                if !shared.0.tail.lock().records(first, count, buffer) {
                     shared.0.records(first, buffer, count)?;
                 }
             }
@@ -385,7 +268,8 @@ impl OutputSegment {
     pub(crate) fn bytes(
         &self,
         dir: BorrowedFd<'_>,
-        (from, len): (u64, usize),
+        from: u64,
+        len: usize,
         buffer: &mut Vec<u8>,
     ) -> Result<(), SegmentError> {
         let at = from.saturating_sub(self.base);
@@ -402,8 +286,8 @@ impl OutputSegment {
                 compressed: framed,
             } => {
                 let is_read = framed.get().is_none()
-                    && (shared.tail().bytes(from, len, buffer)
-                        || shared.0.bytes(dir, (from, len), buffer)?);
+                    && (shared.0.tail.lock().bytes(from, len, buffer)
+                        || shared.0.bytes(dir, from, len, buffer)?);
                 if is_read {
                     return Ok(());
                 }
@@ -438,7 +322,7 @@ impl OutputSegment {
             return Ok(None);
         }
         let mut bytes = Vec::new();
-        self.bytes(dir, (record.offset, record.len as usize), &mut bytes)?;
+        self.bytes(dir, record.offset, record.len as usize, &mut bytes)?;
         Ok(IndexRecord::is_intact(raw, &bytes).then_some((record, bytes)))
     }
 
@@ -509,7 +393,7 @@ impl OutputSegment {
                 };
                 let cleared = record.end() <= floor;
                 if !cleared {
-                    self.bytes(dir, (record.offset, record.len as usize), &mut bytes)?;
+                    self.bytes(dir, record.offset, record.len as usize, &mut bytes)?;
                 }
                 if !cleared && !IndexRecord::is_intact(raw, &bytes) {
                     self.count = place;

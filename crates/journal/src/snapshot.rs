@@ -6,10 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::error::ReadError;
 use crate::files::{SegmentEntry, TruncationPoint};
 use crate::index::{IndexRecord, StreamCounters};
-use crate::memory_ring::RingSnapshot;
 use crate::open_files::{self, OpenFiles};
 use crate::query::{STREAMS, stream_code};
-use crate::retention::SegmentExtent;
+use crate::ring_snapshot::RingSnapshot;
 use crate::segment::{OutputSegment, SegmentError, SharedSegment};
 
 /// How often a snapshot is retried when files are removed during a read.
@@ -25,7 +24,18 @@ pub(crate) struct RecordPosition {
     pub(crate) record: u64,
 }
 
-/// A journal at one instant. What is appended later is not in it.
+/// The range of one segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentExtent {
+    /// The number of the segment.
+    pub number: u32,
+    /// The offset of its first byte.
+    pub from: u64,
+    /// The offset after its last byte.
+    pub to: u64,
+}
+
+/// A journal at one instant, without data appended later.
 #[derive(Debug)]
 pub(crate) struct JournalSnapshot<'d> {
     dir: &'d OwnedFd,
@@ -67,8 +77,8 @@ impl<'d> JournalSnapshot<'d> {
         memory: Option<&OwnedFd>,
         open: Option<&OpenFiles>,
     ) -> Result<Self, SegmentError> {
-        // Before the directory is listed: what memory holds now is later on disk completely or not
-        // at all, and what was written to disk before is there then.
+        // Before the directory is listed: the current contents of memory are later on disk
+        // completely or not at all, and contents written to disk before are there then.
         let ring = match memory {
             Some(memory) => RingSnapshot::read(memory)
                 .map_err(|error| ReadError::io("read", "the memory segment", error))?,
@@ -141,7 +151,7 @@ impl<'d> JournalSnapshot<'d> {
         if snapshot.base() < disk_end {
             return Ok(());
         }
-        // A number apart, so that what was overwritten in between reads as a gap.
+        // A number apart, so that data overwritten in between reads as a gap.
         let number = last + if snapshot.base() == disk_end { 1 } else { 2 };
         let counters = snapshot.tallies();
         self.end = self.end.max(snapshot.end());
@@ -191,7 +201,7 @@ impl<'d> JournalSnapshot<'d> {
         slot > 0 && self.slots[slot].entry.number == self.slots[slot - 1].entry.number + 1
     }
 
-    /// The end as a truncation point: what it would be if all were cleared now.
+    /// The end as a truncation point: the result of clearing everything now.
     pub(crate) fn as_floor(&self) -> Result<TruncationPoint, SegmentError> {
         let counters = match self.len().checked_sub(1) {
             Some(last) => self.counters_at(last, self.end)?,
@@ -228,8 +238,8 @@ impl<'d> JournalSnapshot<'d> {
         Ok(self.end)
     }
 
-    /// The first record that ends after `offset`: the one that holds it, or the first after the gap
-    /// it is in. The position after the last record where there is none.
+    /// The first record that ends after `offset`: the one that contains it, or the first after the
+    /// gap it is in. The position after the last record if there is none.
     pub(crate) fn locate(&self, offset: u64) -> Result<RecordPosition, SegmentError> {
         if self.len() == 0 {
             return Ok(RecordPosition { slot: 0, record: 0 });
@@ -371,7 +381,7 @@ const RECORDS_STEP: usize = 1024;
 
 /// The first record of a segment for which `is_before` does not hold; it must hold for a prefix.
 /// Invalid records count as after. Searches back from the end first, in growing steps: most queries
-/// are about what came last.
+/// are about the newest records.
 fn partition_records(
     segment: &OutputSegment,
     is_before: impl Fn(&IndexRecord) -> bool,

@@ -1,5 +1,5 @@
-//! The end of a segment in memory: what was read and verified once is not read again while the
-//! segment's files stay open. Pure.
+//! The end of a segment in memory: records that were read and verified once are not read again
+//! while the segment's files stay open. Pure.
 
 use crate::index::{IndexRecord, RECORD_BYTES};
 

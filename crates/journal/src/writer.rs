@@ -1,20 +1,15 @@
 //! The output writer: one write to the segment, then one to its index, for each chunk.
 
-use std::fs::File;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ostler_model::StreamName;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
 
+use crate::active_segment::{self, ActiveSegment};
 use crate::error::WriteError;
 use crate::files;
-use crate::index::{
-    CHUNK_BYTES, HEADER_BYTES, IndexHeader, IndexRecord, RECORD_BYTES, StreamCounters,
-};
-use crate::query::stream_code;
+use crate::index::{CHUNK_BYTES, HEADER_BYTES, IndexHeader, IndexRecord, RECORD_BYTES};
 use crate::repair;
+use crate::write_progress::WriteProgress;
 
 /// The default size in bytes at which a segment is closed and the next one begins.
 pub const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
@@ -48,29 +43,6 @@ pub struct OutputWriter {
     progress: WriteProgress,
 }
 
-/// How far a journal has come: what a writer must know to continue.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct WriteProgress {
-    /// The number of the next segment.
-    pub(crate) next_number: u32,
-    /// The journal's end.
-    pub(crate) end: u64,
-    /// The newest time stored, in nanoseconds since the Unix epoch.
-    pub(crate) at_ns: i64,
-    /// The stream counters.
-    pub(crate) counters: StreamCounters,
-}
-
-/// The pair of files being appended to.
-#[derive(Debug)]
-pub(crate) struct ActiveSegment {
-    pub(crate) segment: File,
-    pub(crate) index: File,
-    pub(crate) number: u32,
-    pub(crate) base: u64,
-    pub(crate) index_bytes: u64,
-}
-
 impl OutputWriter {
     /// For a new execution. Creates nothing before the first append; the descriptor is duplicated.
     ///
@@ -91,8 +63,8 @@ impl OutputWriter {
     /// # Errors
     /// When the file system refuses.
     pub fn prepare(dir: BorrowedFd<'_>) -> Result<(), WriteError> {
-        create(dir, 0, files::SEGMENT)?;
-        create(dir, 0, files::INDEX).map(drop)
+        active_segment::create(dir, 0, files::SEGMENT)?;
+        active_segment::create(dir, 0, files::INDEX).map(drop)
     }
 
     /// The names of the files that [`prepare`](Self::prepare) creates.
@@ -209,7 +181,7 @@ impl OutputWriter {
         let mut first = [0; HEADER_BYTES + RECORD_BYTES];
         first[..HEADER_BYTES].copy_from_slice(&header.encode());
         first[HEADER_BYTES..].copy_from_slice(&record.encode(chunk));
-        match ActiveSegment::create(self.dir.as_fd(), number, (&first, chunk), record.offset) {
+        match ActiveSegment::create(self.dir.as_fd(), number, &first, chunk, record.offset) {
             Ok(open) => {
                 self.progress.next_number = number + 1;
                 self.open = Some(open);
@@ -217,9 +189,8 @@ impl OutputWriter {
             }
             Err(error) => {
                 // A number whose files cannot be removed, or belong to others, stays taken: readers
-                // and
-                // recovery skip it.
-                if error.is_already_exists() || !discard(self.dir.as_fd(), number) {
+                // and recovery skip it.
+                if error.is_already_exists() || !active_segment::discard(self.dir.as_fd(), number) {
                     self.progress.next_number = number + 1;
                 }
                 Err(error)
@@ -238,105 +209,7 @@ impl SegmentLimits {
     }
 }
 
-impl WriteProgress {
-    /// The record for the next chunk, and the progress once it is stored.
-    pub(crate) fn next_record(
-        &self,
-        at_ns: i64,
-        stream: StreamName,
-        chunk: &[u8],
-    ) -> (IndexRecord, Self) {
-        let code = usize::from(stream_code(stream));
-        let counter = self.counters[code];
-        let record = IndexRecord {
-            at_ns: at_ns.max(self.at_ns),
-            offset: self.end,
-            len: u32::try_from(chunk.len()).unwrap_or(u32::MAX),
-            line: counter.newlines,
-            stream,
-            begins_line: !counter.open,
-        };
-        let mut after = *self;
-        after.at_ns = record.at_ns;
-        after.end = record.end();
-        after.counters[code].add(chunk);
-        (record, after)
-    }
-}
-
-impl ActiveSegment {
-    /// Creates the pair of files numbered `number` with the header of the index and the first
-    /// chunk.
-    fn create(
-        dir: BorrowedFd<'_>,
-        number: u32,
-        (index, chunk): (&[u8], &[u8]),
-        base: u64,
-    ) -> Result<Self, WriteError> {
-        let mut open = Self {
-            segment: create(dir, number, files::SEGMENT)?,
-            index: create(dir, number, files::INDEX)?,
-            number,
-            base,
-            index_bytes: 0,
-        };
-        open.append(index, 0, chunk)?;
-        Ok(open)
-    }
-
-    /// Appends to the segment before the index, each in one write; restores both if that fails.
-    fn append(&mut self, index: &[u8], segment_bytes: u64, chunk: &[u8]) -> Result<(), WriteError> {
-        if let Err(error) = files::write(&self.segment, chunk) {
-            self.cut(segment_bytes);
-            return Err(self.append_error(files::SEGMENT, error));
-        }
-        if let Err(error) = files::write(&self.index, index) {
-            self.cut(segment_bytes);
-            return Err(self.append_error(files::INDEX, error));
-        }
-        self.index_bytes += index.len() as u64;
-        Ok(())
-    }
-
-    /// Cuts what a failed write left. If even that fails, recovery will do it: the index determines
-    /// how much of the segment is valid.
-    fn cut(&self, segment_bytes: u64) {
-        let index = self.index.set_len(self.index_bytes);
-        let segment = self.segment.set_len(segment_bytes);
-        drop((index, segment));
-    }
-
-    fn append_error(&self, suffix: &str, error: io::Error) -> WriteError {
-        WriteError::io(
-            "append to",
-            files::segment_file_name(self.number, suffix),
-            error,
-        )
-    }
-}
-
 fn duplicate(dir: BorrowedFd<'_>) -> Result<OwnedFd, WriteError> {
     dir.try_clone_to_owned()
         .map_err(|error| WriteError::io("open", "the execution's directory", error))
-}
-
-/// Removes the files of a new segment; returns whether nothing of it is left.
-pub(crate) fn discard(dir: BorrowedFd<'_>, number: u32) -> bool {
-    // The index first: without one it is not a segment.
-    [files::INDEX, files::SEGMENT].map(|suffix| files::remove(dir, number, suffix).is_ok())
-        == [true; 2]
-}
-
-/// Creates a file exclusively, or takes a prepared empty one.
-pub(crate) fn create(dir: BorrowedFd<'_>, number: u32, suffix: &str) -> Result<File, WriteError> {
-    let mut name = files::NameBuffer::new();
-    let path = name.write(number, suffix);
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(dir, path, flags, Mode::from_raw_mode(0o600));
-    opened
-        .and_then(|file| match rustix::fs::fstat(&file)?.st_size {
-            0 => Ok(File::from(file)),
-            _ => Err(Errno::EXIST),
-        })
-        .map_err(|error| WriteError::io("create", files::segment_file_name(number, suffix), error))
 }

@@ -13,7 +13,7 @@ use super::hash_chain::{self, GENESIS, LedgerSegment, SegmentHeader};
 use super::reader::LedgerReader;
 use crate::error::WriteError;
 
-/// Readable by the owner only: entries reveal what was requested.
+/// Readable by the owner only: entries reveal requests.
 const SEGMENT_MODE: u32 = 0o600;
 
 /// The size in bytes at which a segment is closed and the next one begins.
@@ -146,7 +146,7 @@ impl Ledger {
             if let Some(segment) = hash_chain::read_segment(&path)? {
                 return self.resume(number, &path, &segment);
             }
-            // Torn while it was begun: it holds no entry.
+            // Torn while it was created: it holds no entry.
             let path_text = path.display().to_string();
             std::fs::remove_file(&path)
                 .map_err(|error| WriteError::io("remove", path_text, error))?;
@@ -241,7 +241,7 @@ impl CurrentSegment {
         }
     }
 
-    /// Reserves space ahead of what is appended. Where that is not possible, a full disk refuses
+    /// Reserves space for the next entries. Where that is not possible, a full disk refuses
     /// entries; they are written later.
     fn reserve(&mut self, bytes: u64) {
         if self.bytes + bytes + RESERVE_BYTES / 2 <= self.reserved {

@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 
 use apache_avro::types::Value;
 use apache_avro::{Schema, Writer};
+use ostler_model::StreamName;
 
-use super::entry::{EntrySink, ExportEntry};
-use super::formats::ExportError;
-use crate::query::STREAMS;
+use crate::entry::{EntrySink, ExportEntry};
+use crate::error::ExportError;
 
-/// One record type for every kind of entry; `kind` says which fields are set.
+/// One record type for every kind of entry; `kind` decides which fields are set.
 const SCHEMA: &str = r#"{
   "type": "record", "name": "Entry", "namespace": "ostler",
   "fields": [
@@ -79,7 +79,7 @@ fn encode(error: apache_avro::Error) -> ExportError {
 #[derive(Default)]
 struct AvroFields {
     at_ns: Option<i64>,
-    stream: Option<u32>,
+    stream: Option<StreamName>,
     offset: u64,
     to: Option<u64>,
     data: Option<Vec<u8>>,
@@ -112,10 +112,9 @@ fn to_avro_record(entry: &ExportEntry<'_>) -> Result<Value, ExportError> {
             )
         }
         ExportEntry::Output(chunk) => {
-            let stream = STREAMS.iter().position(|one| *one == chunk.stream);
             let fields = AvroFields {
                 at_ns: i64::try_from(chunk.at.as_nanosecond()).ok(),
-                stream: stream.and_then(|index| u32::try_from(index).ok()),
+                stream: Some(chunk.stream),
                 offset: chunk.offset,
                 data: Some(chunk.bytes.clone()),
                 ..AvroFields::default()
@@ -136,9 +135,14 @@ fn to_avro_record(entry: &ExportEntry<'_>) -> Result<Value, ExportError> {
 
 fn to_avro(kind: u32, fields: AvroFields) -> Value {
     let long = |number: u64| Value::Long(i64::try_from(number).unwrap_or(i64::MAX));
-    let stream = |index: u32| {
-        let name = ["stdout", "stderr", "pty", "stdin"][index as usize % STREAMS.len()];
-        Value::Enum(index, name.to_owned())
+    let stream = |name: StreamName| {
+        let (index, symbol) = match name {
+            StreamName::Stdout => (0, "stdout"),
+            StreamName::Stderr => (1, "stderr"),
+            StreamName::Pty => (2, "pty"),
+            StreamName::Stdin => (3, "stdin"),
+        };
+        Value::Enum(index, symbol.to_owned())
     };
     let kind_name = KINDS[kind as usize % KINDS.len()].to_owned();
     let field = |name: &str, value: Value| (name.to_owned(), value);

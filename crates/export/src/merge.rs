@@ -1,11 +1,10 @@
 //! Events and output of one journal, merged into one sequence.
 
+use ostler_journal::{ByteQuery, Journal, StreamSet};
 use ostler_model::{Cursor, EventRecord};
 
-use super::entry::{EntrySink, ExportEntry};
-use super::formats::{ExportError, ExportSubject};
-use crate::journal::Journal;
-use crate::query::{ByteQuery, StreamSet};
+use crate::entry::{EntrySink, ExportEntry, ExportSubject};
+use crate::error::ExportError;
 
 /// Iterates a journal from a cursor on: an event comes before the output at its offset.
 #[derive(Debug)]

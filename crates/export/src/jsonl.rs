@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use super::entry::{EntryJson, EntrySink, ExportEntry};
-use super::formats::ExportError;
+use crate::entry::{EntryJson, EntrySink, ExportEntry};
+use crate::error::ExportError;
 
 /// Writes entries as lines.
 pub(crate) struct JsonlSink<W: Write>(pub(crate) W);

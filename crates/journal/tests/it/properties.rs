@@ -251,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn long_lines_have_their_length_from_every_place(ops in ops(40), segment in segments(), most in 0u64..6, from in 0u64..200) {
+    fn long_lines_have_their_length_from_every_offset(ops in ops(40), segment in segments(), most in 0u64..6, from in 0u64..200) {
         let dir = tempfile::tempdir().unwrap();
         let journal = write(dir.path(), &ops, segment);
         let from = Some(Cursor { offset: from, event: 0 });

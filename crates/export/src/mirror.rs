@@ -5,22 +5,24 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use ostler_journal::Journal;
+use ostler_journal::atomic_file::{self, UMASK_MODE};
 use ostler_model::Cursor;
 use serde::{Deserialize, Serialize};
 
-use crate::export::{
-    AvroSink, EntryMerge, EntrySink, ExportEntry, ExportError, ExportSubject, Format, JsonlSink,
-    YamlSink,
-};
-use crate::journal::Journal;
+use crate::avro::{AvroSink, MARKER_BYTES};
+use crate::entry::{EntrySink, ExportEntry, ExportSubject};
+use crate::error::ExportError;
+use crate::format::Format;
+use crate::jsonl::JsonlSink;
+use crate::merge::EntryMerge;
+use crate::yaml::YamlSink;
 
 const POSITION_FILE: &str = "mirror.position";
-/// The length of the sync marker at the end of an Avro file, which an append must repeat.
-const MARKER_BYTES: usize = 16;
 
 /// Keeps `mirror.<format>` in an execution's directory up to date with its journal. It works only
-/// when called; its position is saved beside it, so that after a crash the copy is truncated to the
-/// saved position and continues from there.
+/// when called; its position is saved in the same directory, so that after a crash the copy is
+/// truncated to the saved position and continues from there.
 #[derive(Debug)]
 pub struct Mirror {
     dir: PathBuf,
@@ -29,7 +31,7 @@ pub struct Mirror {
     position: MirrorPosition,
 }
 
-/// What was copied, and the length of the copy then.
+/// The copied offset, and the length of the copy at that offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct MirrorPosition {
     format: Format,
@@ -38,7 +40,7 @@ struct MirrorPosition {
 }
 
 impl Mirror {
-    /// Opens or creates the copy, and continues it. A format other than before starts anew.
+    /// Opens or creates the copy, and continues it. A different format starts a new copy.
     ///
     /// # Errors
     /// When the copy cannot be opened, or `format` cannot be appended to (text and asciicast
@@ -74,13 +76,12 @@ impl Mirror {
         })
     }
 
-    /// Copies what is new. Returns the bytes of output copied. `subject.events` holds all events so
+    /// Copies new data. Returns the bytes of output copied. `subject.events` holds all events so
     /// far; those copied before are skipped.
     ///
     /// # Errors
-    /// When the journal cannot be read or the copy cannot be written; what was saved before stays,
-    /// and
-    /// the next call tries again.
+    /// When the journal cannot be read or the copy cannot be written; the saved copy stays, and the
+    /// next call tries again.
     pub fn advance(&mut self, subject: &ExportSubject<'_>) -> Result<u64, ExportError> {
         // What a failed call left is cut first.
         self.file.set_len(self.position.bytes)?;
@@ -115,9 +116,8 @@ impl Mirror {
             ..self.position
         };
         if position != self.position {
-            let temp_path = self.dir.join("mirror.position.new");
-            std::fs::write(&temp_path, serde_json::to_vec(&position)?)?;
-            std::fs::rename(&temp_path, self.dir.join(POSITION_FILE))?;
+            let path = self.dir.join(POSITION_FILE);
+            atomic_file::replace(&path, &serde_json::to_vec(&position)?, UMASK_MODE)?;
             self.position = position;
         }
         Ok(())
@@ -145,8 +145,7 @@ fn read_marker(file: &File, bytes: u64) -> io::Result<[u8; MARKER_BYTES]> {
     Ok(marker)
 }
 
-/// Reads the saved position; none where there is none, or where it is invalid: then the copy
-/// starts anew.
+/// Reads the saved position; none where it is missing or invalid: a new copy is then started.
 fn read_position(dir: &Path) -> io::Result<Option<MirrorPosition>> {
     match std::fs::read(dir.join(POSITION_FILE)) {
         Ok(text) => Ok(serde_json::from_slice(&text).ok()),

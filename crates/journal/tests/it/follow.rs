@@ -132,7 +132,7 @@ async fn a_follower_of_one_stream_sleeps_through_the_other() {
 }
 
 #[tokio::test]
-async fn nobody_watches_any_more() {
+async fn a_follower_ends_when_the_writer_is_not_observed() {
     let dir = tempfile::tempdir().unwrap();
     let (marks, seen) = watch::channel(JournalEnd::default());
     let mut follower =
@@ -141,10 +141,10 @@ async fn nobody_watches_any_more() {
     assert_eq!(within(follower.next()).await.unwrap(), None);
 }
 
-/// The disk fills up while a follower reads: a reader that was there before continues in memory,
-/// and what no file holds at the end is a gap and not the end.
+/// The disk fills up while a follower reads: a reader that was open before continues in memory, and
+/// output that no file holds at the end is reported as a gap, not as the end.
 #[tokio::test]
-async fn a_follower_goes_on_in_memory_that_comes_later_and_is_told_what_is_missing() {
+async fn a_follower_continues_in_memory_created_later_and_gets_the_gap() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = writer(dir.path());
     writer.append(1, StreamName::Stdout, b"disk\n").unwrap();

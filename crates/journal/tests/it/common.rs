@@ -1,4 +1,4 @@
-//! A reference journal to compare with: a list of what was appended.
+//! A reference journal for comparison: a list of appended chunks.
 
 use std::os::fd::AsFd;
 use std::path::Path;

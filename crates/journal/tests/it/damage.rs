@@ -1,4 +1,4 @@
-//! Torn, damaged and truncated files: what was acknowledged before the damage stays readable, and
+//! Torn, damaged and truncated files: data acknowledged before the damage stays readable, and
 //! nothing panics.
 
 use std::os::fd::AsFd;
@@ -76,7 +76,7 @@ fn bytes_of(ops: &[JournalOp]) -> u64 {
     ops.iter().map(|op| op.bytes.len() as u64).sum()
 }
 
-/// Appends everything again after what is there, and reads it back.
+/// Appends everything again after the existing data, and reads it back.
 fn writes_on(dir: &Path, kept: &[JournalOp], more: &[JournalOp]) -> Result<(), TestCaseError> {
     let handle = std::fs::File::open(dir).unwrap();
     let mut writer = OutputWriter::resume(handle.as_fd(), SegmentLimits::default()).unwrap();

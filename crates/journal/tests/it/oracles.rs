@@ -5,21 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::common::{JournalOp, write};
+use fastrand::Rng;
 use ostler_journal::{GrepMode, Journal, JournalLine, LineQuery, OpenLineMode, Pattern};
 use ostler_model::StreamName;
-
-/// A pseudo-random generator, the same in every run (Knuth's constants).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % limit
-    }
-}
 
 /// A log of this many lines of words and numbers, in chunks that split lines anywhere.
 fn log(lines: u32) -> Vec<u8> {
@@ -33,15 +21,15 @@ fn log(lines: u32) -> Vec<u8> {
         "/index.html",
         "200",
     ];
-    let mut rng = Numbers(42);
+    let mut rng = Rng::with_seed(42);
     let mut text = Vec::new();
     for number in 0..lines {
         text.extend_from_slice(format!("{number} ").as_bytes());
-        for _ in 0..rng.below(12) {
-            text.extend_from_slice(WORDS[rng.below(WORDS.len())].as_bytes());
+        for _ in 0..rng.usize(..12) {
+            text.extend_from_slice(WORDS[rng.usize(..WORDS.len())].as_bytes());
             text.push(b' ');
         }
-        if rng.below(50) == 0 {
+        if rng.usize(..50) == 0 {
             text.extend_from_slice(b"\xff\xfe raw \r");
         }
         text.push(b'\n');
@@ -59,11 +47,11 @@ struct Case {
 fn case(lines: u32) -> Case {
     let dir = tempfile::tempdir().unwrap();
     let text = log(lines);
-    let mut rng = Numbers(42);
+    let mut rng = Rng::with_seed(42);
     let mut ops = Vec::new();
     let mut rest = text.as_slice();
     while !rest.is_empty() {
-        let len = (rng.below(3_000) + 1).min(rest.len());
+        let len = (rng.usize(..3_000) + 1).min(rest.len());
         ops.push(JournalOp {
             at_ns: i64::try_from(ops.len()).unwrap(),
             stream: StreamName::Stdout,

@@ -1,10 +1,21 @@
-//! The entries of an export.
+//! What is exported: an execution, as a sequence of entries.
 
+use ostler_journal::{Chunk, Gap};
 use ostler_model::{ByteString, EventRecord, ExecutionId, Spec, Timestamp};
 use serde::Serialize;
 
-use super::formats::ExportError;
-use crate::query::{Chunk, Gap};
+use crate::error::ExportError;
+
+/// The execution to be exported.
+#[derive(Debug, Clone, Copy)]
+pub struct ExportSubject<'a> {
+    /// Its id.
+    pub id: ExecutionId,
+    /// Its specification, where it is known.
+    pub spec: Option<&'a Spec>,
+    /// Its events.
+    pub events: &'a [EventRecord],
+}
 
 /// One entry of an export, in chronological order.
 #[derive(Debug, Clone, Copy)]

@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
+use ostler_journal::{Decoder, Encoding, encoding_for_label};
 use ostler_model::{Event, Io, StreamName, TermSize, Timestamp};
 use serde_json::json;
 
-use super::entry::{EntrySink, ExportEntry};
-use super::formats::{ExportError, ExportSubject};
-use crate::decode::{Decoder, Encoding, encoding_for_label};
+use crate::entry::{EntrySink, ExportEntry, ExportSubject};
+use crate::error::ExportError;
 
 /// The terminal size in the header for executions without a terminal.
 const DEFAULT_SIZE: TermSize = TermSize { cols: 80, rows: 24 };

@@ -1,12 +1,39 @@
 //! Exports agree with the journal.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::Write;
+use std::os::fd::AsFd as _;
+use std::path::Path;
 
-use ostler_journal::{ExportSubject, Format, Journal, Mirror, export};
-use ostler_model::{Event, EventRecord, ExecutionId, StreamName, TermSize};
+use ostler_export::{ExportSubject, Format, Mirror, export};
+use ostler_journal::{Journal, OutputWriter};
+use ostler_model::{Event, EventRecord, ExecutionId, StreamName, TermSize, Timestamp};
 use serde_json::Value;
 
-use crate::common::{JournalOp, at, write};
+/// One append to a journal.
+struct JournalOp {
+    at_ns: i64,
+    stream: StreamName,
+    bytes: Vec<u8>,
+}
+
+fn at(at_ns: i64) -> Timestamp {
+    Timestamp::from_nanosecond(i128::from(at_ns)).unwrap()
+}
+
+fn writer(dir: &Path) -> OutputWriter {
+    let handle = std::fs::File::open(dir).unwrap();
+    OutputWriter::create(handle.as_fd(), Default::default()).unwrap()
+}
+
+/// Writes all of them to a new journal.
+fn write(dir: &Path, ops: &[JournalOp]) -> Journal {
+    let mut writer = writer(dir);
+    for op in ops {
+        writer.append(op.at_ns, op.stream, &op.bytes).unwrap();
+    }
+    Journal::open(dir).unwrap()
+}
 
 fn ops() -> Vec<JournalOp> {
     let op = |at_ns, stream, bytes: &[u8]| JournalOp {
@@ -96,7 +123,7 @@ fn jsonl(text: &[u8]) -> Vec<Value> {
 #[test]
 fn jsonl_holds_everything_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let journal = write(dir.path(), &ops(), 0);
+    let journal = write(dir.path(), &ops());
     let got = entries(&jsonl(&exported(&journal, Format::Jsonl)));
     let kinds: Vec<&str> = got.iter().map(|(kind, _)| kind.as_str()).collect();
     assert_eq!(
@@ -158,7 +185,7 @@ fn avro(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn avro_holds_the_bytes() {
     let dir = tempfile::tempdir().unwrap();
-    let journal = write(dir.path(), &ops(), 0);
+    let journal = write(dir.path(), &ops());
     let got = avro(&exported(&journal, Format::Avro));
     assert_eq!(got.len(), 10);
     let output: Vec<Vec<u8>> = got
@@ -175,7 +202,7 @@ fn avro_holds_the_bytes() {
 #[test]
 fn text_holds_what_was_printed() {
     let dir = tempfile::tempdir().unwrap();
-    let journal = write(dir.path(), &ops(), 0);
+    let journal = write(dir.path(), &ops());
     let printed: Vec<u8> = ops()
         .into_iter()
         .filter(|op| op.stream != StreamName::Stdin)
@@ -187,7 +214,7 @@ fn text_holds_what_was_printed() {
 #[test]
 fn a_cast_plays_whole_characters() {
     let dir = tempfile::tempdir().unwrap();
-    let journal = write(dir.path(), &ops(), 0);
+    let journal = write(dir.path(), &ops());
     let lines = jsonl(&exported(&journal, Format::Asciicast));
     assert_eq!(
         (&lines[0]["version"], &lines[0]["width"]),
@@ -220,12 +247,7 @@ fn a_mirror_is_the_export_however_often_it_was_torn() {
         (Format::Avro, "mirror.avro"),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        let handle = std::fs::File::open(dir.path()).unwrap();
-        let mut writer = ostler_journal::OutputWriter::create(
-            std::os::fd::AsFd::as_fd(&handle),
-            Default::default(),
-        )
-        .unwrap();
+        let mut writer = writer(dir.path());
         let journal = Journal::open(dir.path()).unwrap();
         let events = events();
         let id = ExecutionId::from_bytes([7; 16]);
@@ -267,6 +289,6 @@ fn a_mirror_is_the_export_however_often_it_was_torn() {
         }
     }
     let dir = tempfile::tempdir().unwrap();
-    let journal = write(dir.path(), &ops(), 0);
+    let journal = write(dir.path(), &ops());
     assert!(Mirror::open(dir.path(), journal, Format::Text).is_err());
 }

@@ -4,7 +4,6 @@
 mod common;
 mod concurrent;
 mod damage;
-mod export;
 mod fixtures;
 mod follow;
 mod fuzz;

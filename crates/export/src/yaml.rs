@@ -8,8 +8,8 @@ use std::io::Write;
 
 use serde_json::Value;
 
-use super::entry::{EntryJson, EntrySink, ExportEntry};
-use super::formats::ExportError;
+use crate::entry::{EntryJson, EntrySink, ExportEntry};
+use crate::error::ExportError;
 
 /// Writes entries as items of a sequence.
 pub(crate) struct YamlSink<W: Write>(pub(crate) W);

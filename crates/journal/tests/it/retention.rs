@@ -1,4 +1,4 @@
-//! Trimming, clearing and compression: what is kept reads as before, what is gone is reported.
+//! Trimming, clearing and compression: kept output reads as before, missing output is reported.
 
 use std::os::fd::AsFd;
 use std::path::Path;

@@ -1,0 +1,75 @@
+//! Writing a whole journal in a format.
+
+use std::io::{BufWriter, Write};
+
+use ostler_journal::{ByteQuery, Journal};
+use ostler_model::Cursor;
+
+use crate::asciicast::CastSink;
+use crate::avro::AvroSink;
+use crate::entry::{EntrySink, ExportEntry, ExportSubject};
+use crate::error::ExportError;
+use crate::format::Format;
+use crate::jsonl::JsonlSink;
+use crate::merge::EntryMerge;
+use crate::yaml::YamlSink;
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Writes the whole journal in a format.
+///
+/// # Errors
+/// When the journal cannot be read or the receiver fails.
+pub fn export(
+    journal: &Journal,
+    subject: &ExportSubject<'_>,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<(), ExportError> {
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+    let head = ExportEntry::Execution {
+        id: subject.id,
+        spec: subject.spec,
+    };
+    let mut merge = EntryMerge::new(journal, subject, Cursor::START);
+    match format {
+        Format::Text => write_text(journal, &mut out)?,
+        Format::Jsonl => {
+            let mut sink = JsonlSink(&mut out);
+            sink.entry(&head)?;
+            merge.run(&mut sink)?;
+        }
+        Format::Yaml => {
+            let mut sink = YamlSink(&mut out);
+            sink.entry(&head)?;
+            merge.run(&mut sink)?;
+        }
+        Format::Avro => {
+            let mut sink = AvroSink::begin(&mut out)?;
+            sink.entry(&head)?;
+            merge.run(&mut sink)?;
+            sink.finish()?;
+        }
+        Format::Asciicast => {
+            let mut sink = CastSink::begin(&mut out, subject)?;
+            merge.run(&mut sink)?;
+            sink.finish()?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// Writes the output of the command, and nothing else.
+fn write_text(journal: &Journal, out: &mut dyn Write) -> Result<(), ExportError> {
+    let mut query = ByteQuery::starting_at(Cursor::START);
+    loop {
+        let page = journal.read(&query)?;
+        for chunk in &page.chunks {
+            out.write_all(&chunk.bytes)?;
+        }
+        query.from = page.next;
+        if !page.more {
+            return Ok(());
+        }
+    }
+}

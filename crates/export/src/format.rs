@@ -1,0 +1,42 @@
+//! The export formats.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// An export format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// A YAML sequence: one item for the execution, each event and each chunk.
+    Yaml,
+    /// An Avro object container file.
+    Avro,
+    /// One JSON object per line.
+    Jsonl,
+    /// The bytes the command printed.
+    Text,
+    /// An asciicast, version 2.
+    Asciicast,
+}
+
+/// The error for a word that is not a format.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("'{0}' is no format: yaml, avro, jsonl, text or asciicast")]
+pub struct UnknownFormat(pub String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
+        match text {
+            "yaml" => Ok(Self::Yaml),
+            "avro" => Ok(Self::Avro),
+            "jsonl" => Ok(Self::Jsonl),
+            "text" => Ok(Self::Text),
+            "asciicast" => Ok(Self::Asciicast),
+            other => Err(UnknownFormat(other.to_owned())),
+        }
+    }
+}

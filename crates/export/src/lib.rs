@@ -1,0 +1,22 @@
+//! Journals in formats of other programs: a whole one ([`export()`]), or a copy that is kept up to
+//! date ([`Mirror`]). The segments on disk stay authoritative.
+//!
+//! Must never know of the engine, processes or HTTP.
+#![forbid(unsafe_code)]
+
+mod asciicast;
+mod avro;
+mod entry;
+mod error;
+mod export;
+mod format;
+mod jsonl;
+mod merge;
+mod mirror;
+mod yaml;
+
+pub use entry::ExportSubject;
+pub use error::ExportError;
+pub use export::export;
+pub use format::{Format, UnknownFormat};
+pub use mirror::Mirror;
