@@ -1,5 +1,5 @@
-//! Where output goes: the journal on disk, and a memory file while the disk refuses. The one
-//! writer of an execution's segments and index, whoever carries it out.
+//! The destination of output: the journal on disk, or a memory file while the disk refuses. The
+//! only writer of an execution's segments and index.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -89,10 +89,10 @@ impl DiskRetry {
 }
 
 impl OutputSink {
-    /// Opens the journal in `dir`; a later attempt goes on where the last one ended, and no
+    /// Opens the journal in `dir`; a later attempt continues where the last one ended, and no
     /// earlier than at `from`. With `lossless_reader` everything is retained until the daemon
-    /// says how far that reader is.
-    pub fn open(dir: BorrowedFd<'_>, (attempt, from): (u32, u64), lossless_reader: bool) -> Self {
+    /// reports the position of that reader.
+    pub fn open(dir: BorrowedFd<'_>, attempt: u32, from: u64, lossless_reader: bool) -> Self {
         let limits = SegmentLimits::default();
         let (writer, error) = if attempt <= 1 {
             FallbackWriter::create(dir, limits)
@@ -113,7 +113,7 @@ impl OutputSink {
         sink
     }
 
-    /// Appends.
+    /// Appends a chunk of output.
     pub fn append(&mut self, at_ns: i64, stream: StreamName, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -168,7 +168,7 @@ impl OutputSink {
         self.writer.remove_extent_file();
     }
 
-    /// What has become of the way to the disk since this was asked last.
+    /// The storage events since the last call.
     pub fn take_events(&mut self) -> Vec<SinkEvent> {
         std::mem::take(&mut self.events)
     }
@@ -193,7 +193,7 @@ impl OutputSink {
         unread > MEMORY_BYTES - MEMORY_RESERVE_BYTES
     }
 
-    /// The journal's end, what was dropped included.
+    /// The journal's end, including dropped output.
     pub fn end(&self) -> u64 {
         self.writer.end()
     }
@@ -225,11 +225,11 @@ mod tests {
 
     use super::*;
 
-    /// A sink whose disk fails: its directory is gone.
+    /// A sink whose disk fails, because its directory was removed.
     fn in_memory(lossless_reader: bool) -> OutputSink {
         let dir = tempfile::tempdir().expect("a directory");
         let handle = std::fs::File::open(dir.path()).expect("the directory");
-        let mut sink = OutputSink::open(handle.as_fd(), (1, 0), lossless_reader);
+        let mut sink = OutputSink::open(handle.as_fd(), 1, 0, lossless_reader);
         drop(dir);
         sink.append(1, StreamName::Stdout, b"refused\n");
         assert!(matches!(
@@ -283,13 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn a_later_attempt_begins_no_earlier_than_it_is_told() {
+    fn a_later_attempt_begins_no_earlier_than_its_plan_says() {
         let dir = tempfile::tempdir().expect("a directory");
         let handle = std::fs::File::open(dir.path()).expect("the directory");
-        let mut first = OutputSink::open(handle.as_fd(), (1, 0), false);
+        let mut first = OutputSink::open(handle.as_fd(), 1, 0, false);
         first.append(1, StreamName::Stdout, b"on disk\n");
         for (from, begin) in [(0, 8), (500, 500)] {
-            let second = OutputSink::open(handle.as_fd(), (2, from), false);
+            let second = OutputSink::open(handle.as_fd(), 2, from, false);
             assert_eq!(second.end(), begin);
         }
     }

@@ -14,9 +14,9 @@ use rustix::io::Errno;
 use crate::execution_dir::{self, EXIT_FILE, temporary_name, write_file};
 use crate::spec_file::SPEC_FILE;
 
-/// How prepared directories are called, before what tells them apart.
+/// The prefix of the names of prepared directories.
 pub const PREPARED_PREFIX: &str = ".ready-";
-/// Names that are tried before a directory is given up.
+/// The number of names that are tried for a directory.
 const NAMES_TRIED: usize = 4;
 /// How many steps it takes to create all files of a directory.
 const STEPS: usize = 4;
@@ -36,7 +36,7 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 /// The directory of a shim's next execution, as far as there was time to make it.
 #[derive(Debug)]
 pub struct DirPreparation {
-    /// Whose directories these are, unique among the processes of a machine; part of their names.
+    /// The process that prepares them, unique on the machine; part of their names.
     owner: String,
     next: Option<PreparedDir>,
     /// The last directory took long to create.
@@ -70,8 +70,8 @@ impl DirPreparation {
         }
     }
 
-    /// Creates the next of what is missing. What cannot be made now is made when it is needed,
-    /// or told then.
+    /// Creates the next missing file. What cannot be created now is created, or the failure
+    /// reported, when it is needed.
     pub fn advance(&mut self, executions: BorrowedFd<'_>) {
         let done = match &mut self.next {
             Some(prepared) => prepared.advance(),
@@ -102,7 +102,7 @@ impl DirPreparation {
         self.next = Some(prepared);
     }
 
-    /// Removes what is there.
+    /// Removes the prepared directories.
     pub fn discard(&mut self, executions: BorrowedFd<'_>) {
         if let Some(prepared) = self.next.take() {
             prepared.discard(executions);
@@ -170,7 +170,7 @@ impl PreparedDir {
         self.steps > RESERVE_STEP
     }
 
-    /// Creates its files up to the one that the exit record has its room in.
+    /// Creates its files, including the one that reserves space for the exit record.
     pub(crate) fn reserve(&mut self) -> Result<(), Errno> {
         while !self.has_reserve() {
             self.advance()?;
@@ -192,7 +192,7 @@ impl PreparedDir {
         Ok(())
     }
 
-    /// Makes it the directory of an execution, which is seen with its spec or not at all.
+    /// Renames it to the directory of an execution, which appears with its spec or not at all.
     ///
     /// # Errors
     /// As write(2) and renameat(2), with the directory, which can be used again.

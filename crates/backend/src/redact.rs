@@ -3,7 +3,7 @@
 
 use memchr::memmem::Finder;
 
-/// What stands in the journal instead of a secret.
+/// The replacement of a secret in the journal.
 pub const MASK: &[u8] = b"[redacted]";
 /// How long output that may be the beginning of a secret is held back, in milliseconds.
 pub const HOLD_BACK_MS: u64 = 5;
@@ -66,15 +66,15 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Takes what was read and returns what may be appended now.
+    /// Adds bytes; returns what may be appended now.
     pub fn push(&mut self, secrets: &SecretFinder, bytes: &[u8]) -> &[u8] {
         self.pending.extend_from_slice(bytes);
         self.advance(secrets);
         &self.clean
     }
 
-    /// Returns what was held back, as its time is up: a few bytes are more likely a prompt than
-    /// the beginning of a secret. Longer beginnings stay until more follows, or nothing does.
+    /// Returns the retained bytes when their time is up: a few bytes are more likely a prompt than
+    /// the beginning of a secret. Longer beginnings stay until more follows, or the stream ends.
     pub fn release_pending(&mut self, secrets: &SecretFinder) -> &[u8] {
         self.advance(secrets);
         if self.pending.len() <= RELEASE_MAX_BYTES {
@@ -84,7 +84,7 @@ impl Redactor {
         &self.clean
     }
 
-    /// Returns what was held back, as nothing follows.
+    /// Returns the retained bytes at the end of the stream.
     pub fn flush(&mut self, secrets: &SecretFinder) -> &[u8] {
         self.clean.clear();
         let mut at = 0;
@@ -103,7 +103,7 @@ impl Redactor {
         self.pending.len() > self.released
     }
 
-    /// Whether what is held back is to be let go after a while.
+    /// Whether the retained bytes are to be released after a while.
     pub fn needs_release(&self) -> bool {
         self.has_pending() && self.pending.len() <= RELEASE_MAX_BYTES
     }
@@ -130,20 +130,20 @@ impl Redactor {
         }
     }
 
-    /// Emits what precedes a secret, except what was released, and the mask.
+    /// Emits the bytes before a secret that were not released yet, and the mask.
     fn emit_masked(&mut self, at: usize, start: usize) {
         let from = at.max(self.released).min(start);
         self.clean.extend_from_slice(&self.pending[from..start]);
         self.clean.extend_from_slice(MASK);
     }
 
-    /// Emits what is held up to `end`, except what was released.
+    /// Emits the retained bytes up to `end` that were not released yet.
     fn emit(&mut self, end: usize) {
         let from = self.released.min(end);
         self.clean.extend_from_slice(&self.pending[from..end]);
     }
 
-    /// Forgets what is held before `from`.
+    /// Discards the retained bytes before `from`.
     fn discard_before(&mut self, from: usize) {
         self.pending.drain(..from);
         self.released = self.released.saturating_sub(from);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_slow_pieces_is_no_secret_told() {
+    fn a_secret_in_slow_pieces_is_still_masked() {
         let secrets = SecretFinder::new([&b"hunter2-hunter2"[..]]).expect("not empty");
         for cut in 1..15 {
             let mut redactor = Redactor::default();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_let_go_is_told_once() {
+    fn released_bytes_are_emitted_once() {
         let secrets = SecretFinder::new([&b"passphrase"[..]]).expect("not empty");
         let mut redactor = Redactor::default();
         let mut out = redactor.push(&secrets, b"give p").to_vec();

@@ -31,7 +31,7 @@ pub struct SpecFile {
 /// Identifies a process beyond the reuse of pids: boot id, pid and start time (proc(5)).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShimIdentity {
-    /// `/proc/sys/kernel/random/boot_id`.
+    /// The boot id: `/proc/sys/kernel/random/boot_id`.
     pub id: String,
     /// The shim's OS pid.
     pub shim_pid: u32,

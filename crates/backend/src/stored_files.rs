@@ -1,5 +1,5 @@
-//! Reads what an execution's directory says of its newest attempt: the head of `spec.json` and the
-//! exit record. What [`execution_dir`](crate::execution_dir) wrote, a later daemon reads here.
+//! Reads the state of an execution's newest attempt from its directory: the head of `spec.json` and
+//! the exit record. The reader for [`execution_dir`](crate::execution_dir).
 
 use std::fs::File;
 use std::io::Read;
@@ -10,8 +10,9 @@ use rustix::io::Errno;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::backend::{EXIT_RECORD_VERSION, ExitRecord, PLAN_MAX_BYTES};
+use crate::backend::{EXIT_RECORD_VERSION, ExitRecord};
 use crate::execution_dir::EXIT_FILE;
+use crate::launch_plan::PLAN_MAX_BYTES;
 use crate::spec_file::{SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity};
 
 /// Bytes of the largest exit record.
@@ -24,7 +25,7 @@ const SPEC_BYTES: u64 = PLAN_MAX_BYTES + 64 * 1024;
 pub struct SpecHeader {
     /// The format's version, at most [`SPEC_FILE_VERSION`].
     pub version: u8,
-    /// The newest attempt that was begun, from 1.
+    /// The newest attempt, from 1.
     pub attempt: u32,
     /// The process that carries it out.
     pub boot: ShimIdentity,
