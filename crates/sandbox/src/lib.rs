@@ -6,9 +6,11 @@
 
 pub mod autorun;
 pub mod cgroup;
+mod clone_args;
 pub mod fs_probe;
 pub mod jail;
 pub mod landlock;
+mod openat2;
 pub mod overlay;
 #[expect(unsafe_code, reason = "a child that enters a cgroup and ends")]
 mod probe;
@@ -17,6 +19,7 @@ pub mod rlimit;
 mod sandbox;
 pub mod seccomp;
 pub mod spawn;
+mod whiteout;
 
 pub use jail::{HostFacts, Jail, JailError, JailOptions, JailPlan, OverlayDirs};
 pub use probe::probe;

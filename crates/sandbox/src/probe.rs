@@ -125,7 +125,7 @@ fn enter_by_child(procs: &fs::File) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     let mut status = 0;
-    // SAFETY: the out-pointer is valid; the child is ours and ends at once.
+    // SAFETY: the out-pointer is valid; `child` is a child of this process and ends at once.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {

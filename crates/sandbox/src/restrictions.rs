@@ -48,8 +48,8 @@ impl Restrictions {
         if self.no_new_privileges {
             rustix::thread::set_no_new_privs(true)?;
         }
-        // A session keyring may be inherited from the caller; its contents are not for the command.
-        // Where the quota of keyrings is exhausted, the filter refuses their use all the same.
+        // A session keyring may be inherited from the caller; the command must not read its
+        // contents. Where the quota of keyrings is exhausted, the filter still refuses their use.
         join_session_keyring();
         match &self.landlock {
             Some(rules) => rules.install(),

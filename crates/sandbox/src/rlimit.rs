@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_asked_is_lowered() {
+    fn only_requested_limits_are_lowered() {
         assert_eq!(child_limits(&Limits::default()), []);
         let limits = Limits {
             open_files: Some(64),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_has_a_share_of_what_is_counted_per_user() {
+    fn a_jail_has_a_share_of_what_is_counted_per_user() {
         let all = jail_limits(&Limits::default(), true);
         let of = |resource| all.iter().find(|(it, _)| *it == number(resource));
         for resource in [

@@ -115,7 +115,8 @@ impl Sandbox {
         let jail = self.build_jail(command)?;
         let streams = SandboxStreams::open(&command.stdio)?;
         if let Some(cell) = &jail {
-            streams.chown_to(cell.host_ids())?;
+            let (uid, gid) = cell.host_ids();
+            streams.chown_to(uid, gid)?;
         }
         let restrictions = Restrictions::new(&self.spec);
         let rlimits = match &jail {
@@ -123,7 +124,7 @@ impl Sandbox {
             None => rlimit::child_limits(&self.limits),
         };
         let (program, cwd) = (c_path(command.program)?, c_path(command.cwd)?);
-        let ignored: Vec<i32> = spawn::signals::ALL.collect();
+        let ignored: Vec<i32> = ostler_sys::signals::ALL.collect();
         let spawn_spec = SpawnSpec {
             program: &program,
             expected: None,
@@ -183,7 +184,7 @@ impl SandboxChild {
         self.jail.as_ref()
     }
 
-    /// Waits until it has ended; what it left behind ends with this value, or by itself.
+    /// Waits until it has ended; its remaining processes end with this value, or by themselves.
     ///
     /// # Errors
     /// When another wait has reaped it.
@@ -230,7 +231,7 @@ impl Drop for SandboxChild {
     }
 }
 
-/// The child's ends and ours.
+/// The ends of the streams of parent and child.
 struct SandboxStreams {
     child: [OwnedFd; 3],
     output: Option<OwnedFd>,
@@ -264,7 +265,7 @@ impl SandboxStreams {
     }
 
     /// Changes the owner: a stream can be opened by name inside only by its owner.
-    fn chown_to(&self, (uid, gid): (u32, u32)) -> Result<(), Errno> {
+    fn chown_to(&self, uid: u32, gid: u32) -> Result<(), Errno> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! Machines that lack an isolation feature: level high is refused, with the name of what is
-//! missing.
+//! Machines that lack an isolation feature: level high is refused, with the name of the missing
+//! feature.
 
 use ostler_model::isolation_resolve::{IsolationRequest, resolve_isolation};
 use ostler_model::{ByteString, Capability, IsolationLevel, SandboxSpec};

@@ -89,7 +89,7 @@ pub(crate) fn until_within(
 pub(crate) fn clear(slot: &mut CgroupSlot, child: &SpawnedChild) -> Result<WaitStatus, String> {
     slot.kill();
     let status = end(child)?;
-    // What the script left behind is our child now, or cannot be waited for.
+    // Remaining processes of the script are children of this one now, or cannot be waited for.
     while matches!(wait::reap(-1), ReapOutcome::Reaped(_)) {}
     Ok(status)
 }

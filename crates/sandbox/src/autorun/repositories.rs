@@ -7,7 +7,7 @@ use ostler_model::FileKind;
 
 use super::git_config::{self, GitConfigEntry};
 use super::view::{ChangeFilter, WorkspaceView, resolve};
-use crate::overlay::openat2::join;
+use crate::openat2::join;
 
 /// The most submodules whose repositories are protected.
 pub(super) const MODULES_MAX: usize = 32;

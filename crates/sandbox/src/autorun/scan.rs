@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::git_config::{self, GitConfigEntry};
 use super::repositories::{Repository, is_repository};
 use super::view::{WorkspaceView, resolve};
-use crate::overlay::openat2::{is_absent, join, split};
+use crate::openat2::{is_absent, join, split};
 
 /// The largest `.git` file that is read, in bytes.
 const READ_BYTES: u64 = 64 * 1024;
@@ -138,7 +138,7 @@ impl<'a> AutorunScanner<'a> {
             all = all || self.is_assembled(&open.path);
             self.scan_named_files(&open.path);
         }
-        // What is in a directory of a line belongs to it.
+        // Entries of a directory that is a line belong to it.
         let listed = within.is_none() && rule_for(&open.path, FileKind::File).is_some();
         for (name, kind) in names {
             let likely = listed || kind != FileKind::File || within.is_some();

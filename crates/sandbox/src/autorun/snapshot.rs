@@ -38,7 +38,7 @@ impl AutorunSnapshot {
         }
     }
 
-    /// Reports what was created or changed since, within bounds of entries and time.
+    /// Reports paths created or changed since the snapshot, within bounds of entries and time.
     #[must_use]
     pub fn report(&self) -> AutorunReport {
         let new = match self.upper {
@@ -50,7 +50,8 @@ impl AutorunSnapshot {
             cpu_ms: Some(CPU_MS),
         };
         scan(
-            (&self.workspace, self.upper.as_deref()),
+            &self.workspace,
+            self.upper.as_deref(),
             new,
             &self.repositories,
             bounds,
@@ -71,7 +72,8 @@ pub(crate) fn scan_changes(
         cpu_ms: None,
     };
     scan(
-        (workspace, Some(upper)),
+        workspace,
+        Some(upper),
         ChangeFilter::Paths(paths),
         &repositories,
         bounds,
@@ -79,7 +81,8 @@ pub(crate) fn scan_changes(
 }
 
 pub(super) fn scan(
-    (workspace, upper): (&Path, Option<&Path>),
+    workspace: &Path,
+    upper: Option<&Path>,
     new: ChangeFilter<'_>,
     repositories: &[Repository],
     bounds: ScanBounds,

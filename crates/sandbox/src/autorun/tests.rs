@@ -67,7 +67,7 @@ fn paths(report: &AutorunReport) -> Vec<String> {
 fn nothing(_: &Path) {}
 
 #[test]
-fn each_line_is_told_when_it_was_made_and_not_when_it_was_there() {
+fn each_line_is_reported_when_new_and_not_when_unchanged() {
     for line in RULES
         .iter()
         .filter(|line| line.test == AutorunTest::Presence)
@@ -93,7 +93,7 @@ fn each_line_is_told_when_it_was_made_and_not_when_it_was_there() {
 }
 
 #[test]
-fn ordinary_work_is_not_told() {
+fn ordinary_work_is_not_reported() {
     let report = after(nothing, |top| {
         write(top, "src/main.rs", "fn main() {}");
         write(top, "Makefile", "all:\n");
@@ -120,7 +120,7 @@ fn ordinary_work_is_not_told() {
 }
 
 #[test]
-fn what_git_obeys_is_told_wherever_it_was_made() {
+fn files_that_git_obeys_are_reported_wherever_they_were_made() {
     type Way = (&'static str, fn(&Path), &'static [&'static str]);
     let ways: [Way; 13] = [
         (
@@ -201,7 +201,7 @@ fn a_link_to_what_was_there_before_is_followed() {
 }
 
 #[test]
-fn what_a_configuration_names_is_told_when_it_changed() {
+fn files_named_by_a_configuration_are_reported_when_changed() {
     let there = |top: &Path| {
         let config =
             "[include]\npath = ../more\n[filter \"f\"]\nclean = sh -c './tools/clean %f'\n";
@@ -217,7 +217,7 @@ fn what_a_configuration_names_is_told_when_it_changed() {
 }
 
 #[test]
-fn work_in_a_known_repository_is_not_told() {
+fn work_in_a_known_repository_is_not_reported() {
     let there = |top: &Path| {
         repository(top, ".git", EVIL);
         repository(top, ".git/modules/a/b", EVIL);
@@ -242,7 +242,7 @@ fn what_is_not_looked_at_is_said() {
         cpu_ms: None,
     };
     let top = dir.path().canonicalize().unwrap();
-    let report = scan((&top, None), ChangeFilter::Since((0, 0)), &[], bounds);
+    let report = scan(&top, None, ChangeFilter::Since((0, 0)), &[], bounds);
     assert!(
         report
             .incomplete
@@ -333,7 +333,7 @@ fn paths_lead_out_of_the_workspace_or_not() {
 }
 
 #[test]
-fn what_is_protected_is_told_where_it_was_made_anew() {
+fn recreated_protected_paths_are_reported() {
     let told = RULES
         .iter()
         .filter(|line| line.guard == AutorunGuard::Protected);

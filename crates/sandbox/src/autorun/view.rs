@@ -8,7 +8,8 @@ use std::path::Path;
 use ostler_model::FileKind;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, Stat, statat};
 
-use crate::overlay::openat2::{BeneathRoot, is_absent, join};
+use crate::openat2::{BeneathRoot, is_absent, join};
+use crate::whiteout::is_whiteout;
 
 /// What counts as created or changed.
 #[derive(Debug)]
@@ -152,11 +153,6 @@ fn kind(file_type: FileType) -> FileKind {
         | FileType::BlockDevice
         | FileType::Unknown => FileKind::Special,
     }
-}
-
-/// Whether an overlay marks this name as deleted (a whiteout).
-fn is_whiteout(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
 
 /// Resolves a relative path against a directory, without `.` and `..`; none where it leaves the

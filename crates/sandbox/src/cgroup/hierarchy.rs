@@ -2,8 +2,12 @@
 //! `/proc/self/cgroup` and `/proc/self/mountinfo` (cgroups(7), proc(5)).
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
+
+use ostler_sys::mount_table::unescape;
 
 /// A controller that we use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -136,26 +140,16 @@ fn parse_mount(line: &str) -> Option<CgroupMount> {
     let unified = kind == "cgroup2";
     (unified || kind == "cgroup").then_some(())?;
     Some(CgroupMount {
-        root: PathBuf::from(unescape(before.next()?)),
-        point: PathBuf::from(unescape(before.next()?)),
+        root: path(before.next()?),
+        point: path(before.next()?),
         unified,
         options: options.split(',').map(str::to_owned).collect(),
     })
 }
 
-/// Decodes the three-digit octal escapes of spaces, tabs, newlines and backslashes.
-fn unescape(text: &str) -> String {
-    let escapes = [
-        ("\\040", " "),
-        ("\\011", "\t"),
-        ("\\012", "\n"),
-        ("\\134", "\\"),
-    ];
-    let mut plain = text.to_owned();
-    for (escape, character) in escapes {
-        plain = plain.replace(escape, character);
-    }
-    plain
+/// A path in the table of mounts.
+fn path(field: &str) -> PathBuf {
+    PathBuf::from(OsString::from_vec(unescape(field.as_bytes())))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! and, where it has controllers, limits them; hierarchies of version 1 limit where they have the
 //! controllers. Every missing feature degrades to nothing, with a reason.
 //!
-//! [`hierarchy`] finds what is mounted where, [`root`] is our directory in each hierarchy, [`slot`]
+//! [`hierarchy`] finds the mounted hierarchies, [`root`] is Ostler's directory in each, [`slot`]
 //! the one directory under it that a shim reuses from command to command; `limits` sets its limits
 //! by whichever version has the controller, `limit_events` reports that one was reached, `freeze`
 //! freezes it, [`owner`] records its owner, `restore` recreates it when another process removed it.

@@ -57,8 +57,8 @@ pub(super) fn make_and_lock(directory: &Path) -> Option<OwnedFd> {
     None
 }
 
-/// Opens a slot's directory and locks it for the life of the descriptor. A directory that
-/// cannot be locked is used without: then only what is in it protects it.
+/// Opens a slot's directory and locks it while the descriptor is open. A directory that cannot be
+/// locked is used without: then only its contents protect it.
 fn open_and_lock(directory: &Path) -> Option<OwnedFd> {
     let opened: OwnedFd = File::open(directory).ok()?.into();
     let _not_locked = rustix::fs::flock(&opened, FlockOperation::NonBlockingLockExclusive);

@@ -37,7 +37,7 @@ impl CgroupSlot {
             && applied(self.applied.cpu_millis.is_some(), super::Controller::Cpu)
     }
 
-    /// Recreates what was removed, the parent directories too. Limits are set again by the next
+    /// Recreates removed directories, including parents. Limits are set again by the next
     /// [`prepare`](Self::prepare).
     pub fn recreate_missing(&mut self) {
         self.root.recreate_missing();

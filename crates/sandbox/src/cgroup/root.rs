@@ -30,7 +30,7 @@ pub enum CgroupRootError {
     NoEntry(String, String),
 }
 
-/// Our directories.
+/// Ostler's directory in each hierarchy.
 #[derive(Debug, Clone, Default)]
 pub struct CgroupRoot {
     /// In the unified hierarchy.
@@ -45,11 +45,11 @@ pub struct CgroupRoot {
 }
 
 impl CgroupRoot {
-    /// Creates or finds our directories. `enter` proves that a process can be moved into a
+    /// Creates or finds the directories. `enter` proves that a process can be moved into a
     /// directory; a candidate for which it fails is skipped.
     ///
-    /// Always returns a root, which may be empty; the error says why the unified hierarchy is not
-    /// part of it.
+    /// Always returns a root, which may be empty; the error is the reason why the unified hierarchy
+    /// is not part of it.
     pub fn open(
         layout: &CgroupLayout,
         enter: impl Fn(&Path) -> io::Result<()>,

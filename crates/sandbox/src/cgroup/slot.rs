@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ostler_model::{LimitKind, Limits};
+use ostler_sys::errno::errno_of;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 
@@ -40,7 +41,7 @@ pub struct CgroupSlot {
     reached: Vec<LimitKind>,
 }
 
-/// Helper processes around a command: children of its shim, or theirs.
+/// Helper processes of a command: children of its shim, and their children.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HelperPids<'a> {
     /// The pids of all of them.
@@ -151,7 +152,7 @@ impl CgroupSlot {
         self.ensure_usable();
         if self.applied.pids.take().is_some() {
             let mechanism = self.mechanism(Controller::Pids, true);
-            mechanism.set_pids(None).map_err(|error| errno(&error))?;
+            mechanism.set_pids(None).map_err(|error| errno_of(&error))?;
         }
         Ok(self.unified.as_ref().map(AsFd::as_fd))
     }
@@ -179,7 +180,7 @@ impl CgroupSlot {
         // The process that spawns into a jail is there until it is reaped.
         let room = u32::from(!helpers.pids.is_empty());
         self.apply_limits(limits, counted + room, &mut joins)
-            .map_err(|error| errno(&error))?;
+            .map_err(|error| errno_of(&error))?;
         Ok(CgroupJoin {
             clone_into: self.unified.as_ref().map(AsFd::as_fd),
             joins,
@@ -420,9 +421,9 @@ impl CgroupSlot {
             if files::write(&directory.join("cgroup.kill"), "1").is_ok() {
                 return;
             }
-            kill_frozen(&directory, ("cgroup.freeze", "1", "0"));
+            kill_frozen(&directory, "cgroup.freeze", "1", "0");
         } else if let Some(directory) = self.legacy_path(Controller::Freezer) {
-            kill_frozen(&directory, ("freezer.state", "FROZEN", "THAWED"));
+            kill_frozen(&directory, "freezer.state", "FROZEN", "THAWED");
         }
     }
 
@@ -478,7 +479,7 @@ fn is_removed(removed: &io::Result<()>) -> bool {
     removed.as_ref().err().is_none_or(absent)
 }
 
-fn kill_frozen(directory: &Path, (file, freeze, thaw): (&str, &str, &str)) {
+fn kill_frozen(directory: &Path, file: &str, freeze: &str, thaw: &str) {
     let switch = directory.join(file);
     for _ in 0..KILL_ROUNDS {
         let _not_frozen = files::write(&switch, freeze);
@@ -493,8 +494,4 @@ fn kill_frozen(directory: &Path, (file, freeze, thaw): (&str, &str, &str)) {
             return;
         }
     }
-}
-
-fn errno(error: &io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

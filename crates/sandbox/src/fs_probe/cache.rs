@@ -6,10 +6,10 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use ostler_model::sandbox_spec::SandboxSpec;
 use ostler_model::{ByteString, Capability, MissingCapability};
+use parking_lot::Mutex;
 
 use super::checks;
 
@@ -48,8 +48,8 @@ impl FsProbe {
         }
     }
 
-    /// What is missing on the file systems that this sandbox makes writable, one entry for each
-    /// feature and file system. Restrictions it does without are not probed.
+    /// The features missing on the file systems that this sandbox makes writable, one entry for
+    /// each feature and file system. Restrictions it does without are not probed.
     #[must_use]
     pub fn missing(&self, spec: &SandboxSpec) -> Vec<MissingCapability> {
         let mut missing = Vec::new();
@@ -107,7 +107,7 @@ impl FsProbe {
         check: FsCheck,
         run_check: impl FnOnce() -> MissingReason,
     ) -> MissingReason {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.lock();
         if let Some(known) = cache.get(&(device, check)) {
             return known.clone();
         }

@@ -47,7 +47,7 @@ fn try_overlay(lower: &Path, beside: &Path) -> Result<(), String> {
     let mounts = idmapped_mounts(&lower_file, &dirs, &scratch)
         .map_err(|error| format!("{kind} cannot be mounted with other ids: {error}"))?;
     scratch
-        .try_overlay((lower, dirs.path()), mounts.as_ref())
+        .try_overlay(lower, dirs.path(), mounts.as_ref())
         .map_err(|error| format!("no overlay over {kind}: {error}"))
 }
 

@@ -7,15 +7,12 @@ use std::os::unix::fs::MetadataExt;
 pub(super) fn fs_type_of(file: &File) -> String {
     let device = file.metadata().map_or(0, |facts| facts.dev());
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    parse_fs_type(
-        &text,
-        (rustix::fs::major(device), rustix::fs::minor(device)),
-    )
-    .unwrap_or_else(|| "this file system".to_owned())
+    parse_fs_type(&text, rustix::fs::major(device), rustix::fs::minor(device))
+        .unwrap_or_else(|| "this file system".to_owned())
 }
 
 /// Parses the text of `/proc/self/mountinfo` (proc(5)).
-pub(super) fn parse_fs_type(mountinfo: &str, (major, minor): (u32, u32)) -> Option<String> {
+pub(super) fn parse_fs_type(mountinfo: &str, major: u32, minor: u32) -> Option<String> {
     let device = format!("{major}:{minor}");
     let line = mountinfo
         .lines()

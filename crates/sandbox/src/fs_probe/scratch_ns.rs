@@ -34,7 +34,8 @@ impl ScratchNamespace {
     /// second of each contains the upper and the work directory.
     pub(super) fn try_overlay(
         &self,
-        (lower, dirs): (&Path, &Path),
+        lower: &Path,
+        dirs: &Path,
         mounts: Option<&[OwnedFd; 2]>,
     ) -> io::Result<()> {
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes());

@@ -157,8 +157,7 @@ fn enter(overlay: &OverlayCheck<'_>) -> Result<(), c_int> {
     Ok(())
 }
 
-/// In the child: attaches the mounts, because overlays accept only what is mounted in their own
-/// namespace.
+/// In the child: attaches the mounts, because overlays accept only mounts of their own namespace.
 fn attach(mounts: [BorrowedFd<'_>; 2]) -> Result<[&'static CStr; 2], c_int> {
     let targets = [c"/tmp/lower", c"/tmp/sides"];
     // SAFETY: strings and numbers that outlive the calls.
@@ -234,7 +233,7 @@ unsafe fn fork(work: impl FnOnce() -> c_int) -> io::Result<c_int> {
 /// Waits for a child; its exit status is an errno.
 fn reap(child: c_int) -> io::Result<()> {
     let mut status = 0;
-    // SAFETY: the out-pointer is valid; the child is ours.
+    // SAFETY: the out-pointer is valid; `child` is a child of this process.
     while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {

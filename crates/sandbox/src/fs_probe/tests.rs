@@ -53,7 +53,7 @@ fn proc_is_neither_mapped_nor_below_an_overlay() {
 }
 
 #[test]
-fn walls_that_are_done_without_are_not_asked_about() {
+fn restrictions_that_are_done_without_are_not_probed() {
     let mut wanted = confinement(std::path::Path::new("/proc"), true);
     wanted.without = vec![
         Capability::Overlay,
@@ -72,6 +72,6 @@ fn what_is_not_there_misses_nothing() {
 #[test]
 fn the_kind_of_a_file_system_by_its_number() {
     let text = "35 31 8:1 /box /data rw shared:9 - ext4 /dev/sda1 rw\n";
-    assert_eq!(parse_fs_type(text, (8, 1)).as_deref(), Some("ext4"));
-    assert_eq!(parse_fs_type(text, (8, 2)), None);
+    assert_eq!(parse_fs_type(text, 8, 1).as_deref(), Some("ext4"));
+    assert_eq!(parse_fs_type(text, 8, 2), None);
 }

@@ -8,6 +8,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
+use ostler_sys::errno::errno_of;
+use ostler_sys::signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -21,7 +23,7 @@ use super::mount_op::{BindSource, MountAccess};
 use super::paths::c_path;
 use super::plan::JailPlan;
 use super::sys;
-use crate::spawn::{CloneArgs, signals};
+use crate::clone_args::CloneArgs;
 
 const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
@@ -45,7 +47,7 @@ pub struct OverlayDirs<'a> {
     pub work: &'a Path,
 }
 
-/// What a jail is built from beside its plan.
+/// The inputs of a jail besides its plan.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct JailOptions<'a> {
     /// A directory of the unified hierarchy to spawn the init into.
@@ -311,7 +313,7 @@ impl BindSources {
             CString::new(name).map_err(|_| invalid())
         };
         let real = std::fs::canonicalize(above).map_err(|error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            let errno = errno_of(&error);
             JailError::on("overlay", errno, above)
         })?;
         let (upper, work) = (name(overlay.upper)?, name(overlay.work)?);
@@ -350,7 +352,7 @@ impl BindSources {
         }
         let path = format!("/proc/{pid}/ns/user");
         let ids = File::open(&path).map_err(|error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            let errno = errno_of(&error);
             JailError::on("mapped workspace", errno, path)
         })?;
         let ids = self.idmapped.then(|| ids.as_fd());

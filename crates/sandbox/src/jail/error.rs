@@ -1,4 +1,4 @@
-//! Why a jail could not be built, and what a person can do about it.
+//! Why a jail could not be built, and advice for the user.
 
 use std::fs;
 use std::path::PathBuf;
@@ -40,8 +40,8 @@ impl JailError {
     }
 }
 
-/// Advice for a user whose kernel refuses namespaces, from the kernel's own settings; none when
-/// nothing is known to be in the way.
+/// Advice for a user whose kernel refuses namespaces, from the kernel's own settings; none when no
+/// obstacle is known.
 #[must_use]
 pub fn namespace_hint() -> Option<String> {
     let on = |name: &str, value: &str| {

@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use ostler_sys::errno::{errno_of, last_errno};
 use rustix::io::Errno;
 
 use super::JailError;
@@ -18,8 +19,8 @@ use super::JailError;
 const RANGE_IDS: u32 = 65_536;
 /// The first id of range 0.
 const BASE_ID: u32 = 100_000;
-/// The first and the last range: ids from 1,879,082,... up to 2^31, between what containers
-/// and users get by convention and what some file systems take for negative.
+/// The first and the last range: ids from 1,879,082,... up to 2^31, between those that containers
+/// and users get by convention and those that some file systems interpret as negative.
 const FIRST_RANGE: u32 = 28_672;
 const LAST_RANGE: u32 = 32_765;
 /// The lock file of ranges: one locked byte for each range in use.
@@ -86,7 +87,7 @@ impl IdMap {
         let write_file = |name: &str, text: String| {
             let path = format!("/proc/{pid}/{name}");
             std::fs::write(&path, text).map_err(|error| {
-                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                let errno = errno_of(&error);
                 JailError::on("id map", errno, path)
             })
         };
@@ -115,7 +116,7 @@ impl IdRange {
             .mode(0o600)
             .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
             .open(LOCKS)
-            .map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+            .map_err(|error| failed(errno_of(&error)))?;
         let delegated = subid_ranges();
         let ranges = LAST_RANGE - FIRST_RANGE + 1;
         // Each process begins at another range, so that they do not all try the same first.
@@ -123,7 +124,11 @@ impl IdRange {
         for step in 0..ranges {
             let range = FIRST_RANGE + (start + step) % ranges;
             let first = BASE_ID + range * RANGE_IDS;
-            if delegated.iter().all(|it| !overlaps(*it, first)) && try_lock(&locks, range)? {
+            if delegated
+                .iter()
+                .all(|(start, count)| !overlaps(*start, *count, first))
+                && try_lock(&locks, range)?
+            {
                 return Ok(Self {
                     first,
                     _lock: locks,
@@ -151,8 +156,9 @@ fn parse_subid(text: &str) -> Vec<(u32, u32)> {
     text.lines().filter_map(line).collect()
 }
 
-const fn overlaps(range: (u32, u32), first: u32) -> bool {
-    range.0 < first + RANGE_IDS && first < range.0.saturating_add(range.1)
+/// Whether delegated ids, `count` from `start` on, meet the range that begins at `first`.
+const fn overlaps(start: u32, count: u32, first: u32) -> bool {
+    start < first + RANGE_IDS && first < start.saturating_add(count)
 }
 
 /// Locks one byte for as long as the open file description lives; false where another holds it.
@@ -173,7 +179,7 @@ fn try_lock(file: &File, byte: u32) -> Result<bool, JailError> {
     if done == 0 {
         return Ok(true);
     }
-    match crate::spawn::signals::last_errno() {
+    match last_errno() {
         Errno::AGAIN | Errno::ACCESS => Ok(false),
         errno => Err(JailError::on("spare ids", errno, LOCKS)),
     }
@@ -187,9 +193,9 @@ mod tests {
     fn ranges_that_administrators_gave_away_are_not_taken() {
         let given = parse_subid("alice:100000:65536\nbroken\nbob:1:x\n");
         assert_eq!(given, [(100_000, 65_536)]);
-        assert!(overlaps(given[0], 100_000));
-        assert!(overlaps(given[0], 165_535));
-        assert!(!overlaps(given[0], 165_536));
+        assert!(overlaps(given[0].0, given[0].1, 100_000));
+        assert!(overlaps(given[0].0, given[0].1, 165_535));
+        assert!(!overlaps(given[0].0, given[0].1, 165_536));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use ostler_sys::{process_role, signals};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Signal};
@@ -11,7 +12,6 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::mount_exec::{InitFailure, InitStage, MountExecutor};
 use super::mount_op::{BindSource, MountOp};
 use super::sys;
-use crate::spawn::signals;
 
 /// The builder's message that the id maps are written, and its message that the leader ended.
 pub(super) const START: u8 = b'G';
@@ -45,7 +45,7 @@ pub(super) fn run(task: &InitTask<'_>) -> ! {
     sys::close_fds_except(task.keep_fds);
     let mut byte = [0_u8];
     if rustix::io::read(task.control, &mut byte) != Ok(1) || byte[0] != START {
-        sys::exit_now(1);
+        process_role::exit_now(1);
     }
     let done = build_root(task);
     let reply = match &done {
@@ -54,7 +54,7 @@ pub(super) fn run(task: &InitTask<'_>) -> ! {
     };
     let sent = rustix::io::write(task.control, &reply);
     if done.is_err() || sent.is_err() {
-        sys::exit_now(1);
+        process_role::exit_now(1);
     }
     sys::close_fds_except(&[task.control.as_raw_fd()]);
     reap_until_empty(task.control)
@@ -115,7 +115,7 @@ fn clear_effective_capabilities() -> Result<(), Errno> {
 /// left.
 fn reap_until_empty(control: BorrowedFd<'_>) -> ! {
     let Ok(children) = signals::sigchld_fd() else {
-        sys::exit_now(1);
+        process_role::exit_now(1);
     };
     let mut leader_exited = false;
     loop {
@@ -131,7 +131,7 @@ fn reap_until_empty(control: BorrowedFd<'_>) -> ! {
         if control_ready {
             let mut byte = [0_u8];
             if rustix::io::read(control, &mut byte) != Ok(1) || byte[0] != LEADER_EXITED {
-                sys::exit_now(0);
+                process_role::exit_now(0);
             }
             leader_exited = true;
         }
@@ -139,7 +139,7 @@ fn reap_until_empty(control: BorrowedFd<'_>) -> ! {
             signals::drain_signalfd(std::os::fd::AsFd::as_fd(&children));
         }
         if !sys::reap_orphans() && leader_exited {
-            sys::exit_now(0);
+            process_role::exit_now(0);
         }
     }
 }

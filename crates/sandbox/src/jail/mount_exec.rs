@@ -319,7 +319,7 @@ impl<'a> MountExecutor<'a> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&path_fd)?.st_mode);
         if kind == FileType::Symlink {
             // A link that is a mount point cannot be replaced; where a kernel refuses that, its
-            // target is protected all the same.
+            // target is still protected.
             let _refused = open_tree_clone(path_fd.as_fd(), false)
                 .and_then(|link| move_onto(link.as_fd(), path_fd.as_fd()));
             return Ok(());

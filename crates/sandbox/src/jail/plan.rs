@@ -193,7 +193,7 @@ impl<'a> JailPlanBuilder<'a> {
 
     /// A directory private to the command, writable after the seal.
     fn add_private_dir(&mut self, path: &Path, mode: u32) -> Result<(), JailError> {
-        // Over a host mount, the saved directory must be a private one all the same.
+        // Over a host mount, the saved directory must still be private.
         let own = if self.is_covered(path) {
             Path::new(OWN_HOME)
         } else {

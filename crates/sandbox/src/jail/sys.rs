@@ -6,9 +6,10 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use ostler_sys::errno::last_errno;
 use rustix::io::Errno;
 
-use crate::spawn::{CloneArgs, signals};
+use crate::clone_args::CloneArgs;
 
 pub(crate) const ATTR_READ_ONLY: u64 = 0x1;
 pub(crate) const ATTR_NO_SETUID: u64 = 0x2;
@@ -45,11 +46,7 @@ fn mount_setattr(
             size_of::<MountAttributes>(),
         )
     };
-    if done < 0 {
-        Err(signals::last_errno())
-    } else {
-        Ok(())
-    }
+    if done < 0 { Err(last_errno()) } else { Ok(()) }
 }
 
 /// Sets attributes of a mount and all below it; `ids` maps it to a user namespace's ids.
@@ -105,8 +102,8 @@ fn close_range(first: u32, last: u32) {
 /// # Safety
 /// Unless the process has one thread, the child may only make system calls on prepared data.
 pub(crate) unsafe fn clone3_fork(arguments: &CloneArgs) -> Result<Option<i32>, Errno> {
-    // SAFETY: the arguments live through the call; without a stack and without CLONE_VM both
-    // processes go on from here, each with its own memory.
+    // SAFETY: the arguments are valid during the call; without a stack and without CLONE_VM both
+    // processes continue here, each with its own memory.
     let done = unsafe {
         libc::syscall(
             libc::SYS_clone3,
@@ -117,7 +114,7 @@ pub(crate) unsafe fn clone3_fork(arguments: &CloneArgs) -> Result<Option<i32>, E
     match i32::try_from(done) {
         Ok(0) => Ok(None),
         Ok(pid) if pid > 0 => Ok(Some(pid)),
-        Ok(_) | Err(_) => Err(signals::last_errno()),
+        Ok(_) | Err(_) => Err(last_errno()),
     }
 }
 
@@ -126,7 +123,7 @@ pub(crate) fn wait_child(pid: i32) {
     let mut status = 0;
     // SAFETY: the out-pointer is valid.
     while unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } < 0 {
-        if signals::last_errno() != Errno::INTR {
+        if last_errno() != Errno::INTR {
             return;
         }
     }
@@ -141,16 +138,10 @@ pub(crate) fn reap_orphans() -> bool {
         if found == 0 {
             return true;
         }
-        if found < 0 && signals::last_errno() != Errno::INTR {
+        if found < 0 && last_errno() != Errno::INTR {
             return false;
         }
     }
-}
-
-/// Exits this process at once.
-pub(crate) fn exit_now(status: i32) -> ! {
-    // SAFETY: _exit never returns and touches no memory.
-    unsafe { libc::_exit(status) }
 }
 
 /// `struct ifreq`, as far as interface flags need it.
@@ -167,7 +158,7 @@ pub(crate) fn bring_up_loopback() -> Result<(), Errno> {
     let socket = unsafe {
         let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
         if socket < 0 {
-            return Err(signals::last_errno());
+            return Err(last_errno());
         }
         OwnedFd::from_raw_fd(socket)
     };
@@ -185,9 +176,5 @@ pub(crate) fn bring_up_loopback() -> Result<(), Errno> {
             ptr::from_ref(&request),
         )
     };
-    if done < 0 {
-        Err(signals::last_errno())
-    } else {
-        Ok(())
-    }
+    if done < 0 { Err(last_errno()) } else { Ok(()) }
 }

@@ -150,13 +150,13 @@ fn paths_that_lead_elsewhere_are_refused() {
         let mut bad = good.clone();
         change(&mut bad);
         let plan = JailPlan::compile(&bad, &host);
-        // A null byte cannot even be looked up: such a path is nowhere.
+        // A path with a null byte cannot be looked up: it does not exist.
         assert!(plan.is_err() || bad.write == ["/w\0".into()], "{bad:?}");
     }
 }
 
 #[test]
-fn names_are_asked_of_the_gate_wherever_the_host_keeps_its_resolver() {
+fn names_are_resolved_by_the_proxy_wherever_the_host_configures_its_resolver() {
     let mut confinement = confinement("/w", "/home/u");
     confinement.network = NetworkAccess::AllowList { hosts: Vec::new() };
     let mut elsewhere = host(&["/w", "/home/u"]);

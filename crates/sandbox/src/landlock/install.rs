@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::rights;
 use super::rules::{LandlockRuleset, PathRule, PortRule};
 
-/// `LANDLOCK_CREATE_RULESET_VERSION`.
+/// The value of `LANDLOCK_CREATE_RULESET_VERSION`.
 const VERSION: c_long = 1;
 /// `LANDLOCK_RULE_PATH_BENEATH` and `LANDLOCK_RULE_NET_PORT`.
 const PATH_BENEATH: c_long = 1;
@@ -25,14 +25,14 @@ struct RulesetAttr {
     scoped: u64,
 }
 
-/// `struct landlock_path_beneath_attr`.
+/// The layout of `struct landlock_path_beneath_attr`.
 #[repr(C, packed)]
 struct PathBeneathAttr {
     allowed_access: u64,
     parent_fd: i32,
 }
 
-/// `struct landlock_net_port_attr`.
+/// The layout of `struct landlock_net_port_attr`.
 #[repr(C)]
 struct NetPortAttr {
     allowed_access: u64,

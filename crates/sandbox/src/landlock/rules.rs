@@ -96,7 +96,7 @@ fn path_rules(spec: &SandboxSpec, handled: u64) -> Vec<PathRule> {
         };
         paths.iter().map(rule)
     };
-    // Directories above what is shown can be listed: the view has nothing else there.
+    // Parents of visible directories can be listed: the view contains nothing else there.
     let fixed = fixed(&["/"], rights::READ_DIR)
         .chain(fixed(SYSTEM, rights::READ))
         .chain(fixed(KERNEL_DIRS, rights::USE))

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry_stamp::{EntryKind, EntryStamp};
 use super::error::OverlayError;
-use super::openat2::{BeneathRoot, StatEntry, is_absent, join};
 use super::staging::is_marked;
 use super::store::OVERLAY_ENTRIES_MAX;
+use crate::openat2::entry_stamp::{EntryKind, EntryStamp};
+use crate::openat2::{BeneathRoot, StatEntry, is_absent, join};
 
 /// Every entry of a workspace. The children of a directory are adjacent and sorted by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

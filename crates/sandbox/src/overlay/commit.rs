@@ -18,11 +18,11 @@ use rustix::fs::{Access, AtFlags, RenameFlags, accessat, renameat_with, statat, 
 use rustix::io::Errno;
 
 use super::compare::{EditAction, OverlayEdit, ThreeWay};
-use super::entry_stamp::{EntryKind, EntryStamp, MODE_BITS};
 use super::error::OverlayError;
-use super::openat2::split;
 use super::records::{CommitIntent, CommitLog};
 use super::staging;
+use crate::openat2::entry_stamp::{EntryKind, EntryStamp, MODE_BITS};
+use crate::openat2::split;
 
 /// A commit under way.
 #[derive(Debug)]
@@ -122,16 +122,16 @@ impl Commit<'_> {
         let now = self.sides.host.stamp_at(&edit.path).map_err(write)?;
         let (dir, name) = self.sides.host.parent(&edit.path).map_err(write)?;
         if self.log.is_resumed() {
-            // Left behind by a process that was killed between two calls.
+            // Left by a process that was killed between two calls.
             discard(dir, &temporary).map_err(write)?;
         }
         if is_logged(&self.log, step, now.as_ref()) {
             return Ok(());
         }
-        let ino = staging::stage(&mut self.sides.upper, (&edit.path, new), (dir, &temporary))
+        let ino = staging::stage(&mut self.sides.upper, &edit.path, new, dir, &temporary)
             .map_err(write)?;
         self.log.append(step_number(step), ino).map_err(write)?;
-        let moved = move_into_place(dir, (&temporary, name), edit);
+        let moved = move_into_place(dir, &temporary, name, edit);
         if moved.is_err() {
             // The error is reported below; the staged file is removed by the next attempt too.
             drop(discard(dir, &temporary));
@@ -147,7 +147,7 @@ impl Commit<'_> {
         let temporary = self.intent.temporary_name(step);
         let (dir, name) = match self.sides.host.parent(&edit.path) {
             Ok(found) => found,
-            Err(error) if super::openat2::is_absent(&error) => return Ok(()),
+            Err(error) if crate::openat2::is_absent(&error) => return Ok(()),
             Err(error) => return Err(failed(error)),
         };
         if old.kind == EntryKind::Directory {
@@ -279,7 +279,7 @@ fn is_below_any(path: &[u8], directories: &BTreeSet<&[u8]>) -> bool {
     false
 }
 
-/// Whether what is on the host is what a step put there.
+/// Whether the host has what a step wrote there.
 fn is_logged(log: &CommitLog, step: usize, now: Option<&EntryStamp>) -> bool {
     let logged = log.logged_inode(step_number(step));
     logged.is_some() && logged == now.map(|it| it.ino)
@@ -288,7 +288,8 @@ fn is_logged(log: &CommitLog, step: usize, now: Option<&EntryStamp>) -> bool {
 /// Moves a staged entry into place.
 fn move_into_place(
     dir: std::os::fd::BorrowedFd<'_>,
-    (temporary, name): (&str, &std::ffi::OsStr),
+    temporary: &str,
+    name: &std::ffi::OsStr,
     edit: &OverlayEdit,
 ) -> io::Result<()> {
     let becomes = edit.new.is_some_and(|new| new.kind != EntryKind::Directory);

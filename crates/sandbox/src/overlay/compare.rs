@@ -1,17 +1,18 @@
-//! Computes the difference between what the command saw and what it left.
+//! Computes the difference between the state before the command and the state after it.
 
 use std::fs::File;
 use std::io::{self, Read};
 
 use ostler_model::{ChangeKind, OverlayChange};
-use rustix::fs::{FileType, OFlags, Stat, fgetxattr, readlinkat};
+use rustix::fs::{OFlags, Stat, fgetxattr, readlinkat};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, NodeId};
-use super::entry_stamp::{EntryKind, EntryStamp, MODE_BITS};
 use super::error::OverlayError;
-use super::openat2::{BeneathRoot, StatEntry, is_absent, join};
 use super::store::OVERLAY_ENTRIES_MAX;
+use crate::openat2::entry_stamp::{EntryKind, EntryStamp, MODE_BITS};
+use crate::openat2::{BeneathRoot, StatEntry, is_absent, join};
+use crate::whiteout::is_whiteout;
 
 /// Two files of one size are compared up to this many bytes; a larger one that was opened for
 /// writing counts as changed.
@@ -221,7 +222,7 @@ impl ThreeWay {
         Ok(None)
     }
 
-    /// A directory across a mount of the host: an overlay shows what is below that mount.
+    /// A directory across a mount of the host: an overlay shows the directory below that mount.
     fn is_mount_point(&self, baseline_node: Option<NodeId>) -> bool {
         let top = self.baseline.stamp(Baseline::ROOT).dev;
         baseline_node.is_some_and(|at| self.baseline.stamp(at).dev != top)
@@ -351,11 +352,6 @@ impl ThreeWay {
 pub(super) fn read_link(root: &mut BeneathRoot, path: &[u8]) -> io::Result<Vec<u8>> {
     let (dir, name) = root.parent(path)?;
     Ok(readlinkat(dir, name, Vec::new())?.into_bytes())
-}
-
-/// Whether an overlay marks this name as deleted (a whiteout).
-fn is_whiteout(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
 }
 
 /// Reads until a buffer is full or the file ends.

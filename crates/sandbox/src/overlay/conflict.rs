@@ -7,15 +7,15 @@ use ostler_model::{ConflictReason, OverlayConflict};
 
 use super::baseline::Baseline;
 use super::compare::{EditAction, OverlayEdit};
-use super::entry_stamp::{EntryKind, EntryStamp};
-use super::openat2::{BeneathRoot, is_absent, join, split};
 use super::store::OVERLAY_ENTRIES_MAX;
+use crate::openat2::entry_stamp::{EntryKind, EntryStamp};
+use crate::openat2::{BeneathRoot, is_absent, join, split};
 
 /// The most conflicts that are reported.
 pub(super) const CONFLICTS_MAX: usize = 1_000;
 
-/// All paths a commit would touch whose state on the host is not what the command saw; sorted by
-/// path, at most [`CONFLICTS_MAX`].
+/// All paths a commit would touch whose state on the host differs from the one that the command
+/// saw; sorted by path, at most [`CONFLICTS_MAX`].
 pub(super) fn find_conflicts(
     host: &mut BeneathRoot,
     baseline: &Baseline,

@@ -9,8 +9,8 @@ use rustix::fs::OFlags;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 
 use super::compare::{EditAction, OverlayEdit, ThreeWay, read_link};
-use super::entry_stamp::{EntryKind, EntryStamp};
-use super::openat2::BeneathRoot;
+use crate::openat2::BeneathRoot;
+use crate::openat2::entry_stamp::{EntryKind, EntryStamp};
 
 /// The largest file that is shown, in bytes.
 pub(super) const DIFF_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;

@@ -1,4 +1,4 @@
-//! [`OverlayError`].
+//! The errors of overlays.
 
 use std::io;
 
@@ -42,7 +42,7 @@ pub enum OverlayError {
         /// The name of the file.
         name: &'static str,
     },
-    /// A commit was interrupted; the next list reports what is on the host.
+    /// A commit was interrupted; the next list reports the state of the host.
     #[error("{what} {path}: {source} ({done} of {of} changes are on the host)")]
     Interrupted {
         /// The operation.

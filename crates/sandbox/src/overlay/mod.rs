@@ -4,17 +4,14 @@
 //! `store` is the interface: one directory per execution with the layers and their records.
 //! `baseline` is the workspace at the start, `staging` copies entries out of the upper layer,
 //! `compare` computes the changes, `conflict` finds changes of the host, `commit` writes to the
-//! host with its `records` on disk, `diff` shows changes as text, `openat2` is the only way in
-//! which paths are followed, `remove` deletes a layer.
+//! host with its `records` on disk, `diff` shows changes as text, `remove` deletes a layer.
 
 mod baseline;
 mod commit;
 mod compare;
 mod conflict;
 mod diff;
-mod entry_stamp;
 mod error;
-pub(crate) mod openat2;
 mod records;
 mod remove;
 mod staging;

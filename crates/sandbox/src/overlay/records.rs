@@ -1,4 +1,4 @@
-//! The records kept of an overlay beside its layers: a version byte, a checksum, then the record.
+//! The records of an overlay, next to its layers: a version byte, a checksum, then the record.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use super::error::OverlayError;
 
 /// The state of the workspace at the start.
 pub(super) const BASELINE: &str = "baseline";
-/// A commit that was begun.
+/// The record of a started commit.
 pub(super) const INTENT: &str = "intent";
 /// The progress of that commit.
 pub(super) const LOG: &str = "intent.log";

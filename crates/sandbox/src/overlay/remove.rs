@@ -16,8 +16,8 @@ const OPEN_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Deletes directories of `store` with everything in them; missing ones are no error. What an
-/// interrupted call left behind is deleted too.
+/// Deletes directories of `store` with everything in them; missing ones are no error. The rest of
+/// an interrupted call is deleted too.
 pub(super) fn remove_layers(store: &Path, names: &[&str]) -> io::Result<()> {
     let store = rustix::fs::open(store, OPEN_FLAGS, Mode::empty())?;
     let mut queue = RemovalQueue { store, next: 0 };

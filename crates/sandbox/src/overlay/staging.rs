@@ -13,8 +13,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::compare::read_link;
-use super::entry_stamp::{EntryKind, EntryStamp, MODE_BITS, entry_kind};
-use super::openat2::BeneathRoot;
+use crate::openat2::BeneathRoot;
+use crate::openat2::entry_stamp::{EntryKind, EntryStamp, MODE_BITS, entry_kind};
 
 /// The prefix of overlay attributes.
 const OVERLAY_XATTR_PREFIX: &[u8] = b"user.overlay.";
@@ -33,13 +33,15 @@ const STAGING_MODE: u32 = 0o700;
 /// inode. On one mount it is a hard link, so that nothing is copied.
 pub(super) fn stage(
     upper: &mut BeneathRoot,
-    (path, new): (&[u8], &EntryStamp),
-    (dir, name): (BorrowedFd<'_>, &str),
+    path: &[u8],
+    new: &EntryStamp,
+    dir: BorrowedFd<'_>,
+    name: &str,
 ) -> io::Result<u64> {
     match new.kind {
         EntryKind::Directory => stage_directory(upper, path, dir, name)?,
         EntryKind::Symlink => stage_link(upper, path, dir, name)?,
-        EntryKind::File => stage_file(upper, (path, new), dir, name)?,
+        EntryKind::File => stage_file(upper, path, new, dir, name)?,
         EntryKind::Special => return Err(Errno::NOTSUP.into()),
     }
     let staged = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -91,7 +93,8 @@ fn copy_owner(
 
 fn stage_file(
     upper: &mut BeneathRoot,
-    (path, new): (&[u8], &EntryStamp),
+    path: &[u8],
+    new: &EntryStamp,
     dir: BorrowedFd<'_>,
     name: &str,
 ) -> io::Result<()> {

@@ -15,15 +15,15 @@ use rustix::fs::{Gid, Mode, Uid};
 use super::baseline::Baseline;
 use super::commit::{self, Commit};
 use super::compare::{EditAction, OverlayEdit, ThreeWay};
-use super::entry_stamp::EntryKind;
 use super::error::OverlayError;
-use super::openat2::BeneathRoot;
 use super::records::{
     BASELINE, BaselineRecord, CommitIntent, CommitLog, DECISION, INTENT, LOCK, LOG,
     OverlayDecision, io_error, load, save,
 };
 use super::{conflict, diff, remove};
 use crate::autorun;
+use crate::openat2::BeneathRoot;
+use crate::openat2::entry_stamp::EntryKind;
 
 /// The most entries of a workspace under an overlay, and of a layer.
 pub const OVERLAY_ENTRIES_MAX: usize = 500_000;
@@ -237,8 +237,8 @@ impl OverlayStore {
         Ok(CommitOutcome::Committed(changes))
     }
 
-    /// Discards the changes. A commit that was interrupted and cannot be resumed ends here: what is
-    /// on the host stays and is listed, and the rest is discarded.
+    /// Discards the changes. A commit that was interrupted and cannot be resumed ends here: its
+    /// changes on the host stay and are listed, and the rest is discarded.
     ///
     /// # Errors
     /// [`OverlayError::Decided`], [`OverlayError::Io`].

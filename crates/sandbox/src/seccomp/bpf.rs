@@ -107,7 +107,7 @@ impl BpfBuilder {
 
     fn emit(&mut self, code: u32, k: u32) {
         self.lines
-            .push(BpfLine::Instruction(instruction(code, (0, 0), k)));
+            .push(BpfLine::Instruction(instruction(code, 0, 0, k)));
     }
 
     /// The program. Panics when a label was never bound or is more than 255 instructions away: both
@@ -125,8 +125,8 @@ impl BpfBuilder {
             BpfLine::Instruction(instruction) => instruction,
             BpfLine::Jump { test, yes, no } => {
                 let (code, k) = test.opcode();
-                let jumps = (distance(at, yes), distance(at, no));
-                instruction(libc::BPF_JMP | code | libc::BPF_K, jumps, k)
+                let (if_true, if_false) = (distance(at, yes), distance(at, no));
+                instruction(libc::BPF_JMP | code | libc::BPF_K, if_true, if_false, k)
             }
         };
         lines.iter().enumerate().map(write).collect()
@@ -143,7 +143,7 @@ impl JumpTest {
     }
 }
 
-fn instruction(code: u32, (jt, jf): (u8, u8), k: u32) -> sock_filter {
+fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
     let code = u16::try_from(code).expect("operation codes have 16 bits");
     sock_filter { code, jt, jf, k }
 }

@@ -62,7 +62,7 @@ pub(super) fn assemble(sockets: AllowedSockets) -> Vec<sock_filter> {
         bpf.jump_if(JumpTest::AtLeast(X32), labels.kill);
     }
     for (number, rule) in table() {
-        write_rule(&mut bpf, labels, (number, rule), sockets);
+        write_rule(&mut bpf, labels, number, rule, sockets);
     }
     for (label, action) in [
         (labels.allow, SeccompAction::Allow),
@@ -80,7 +80,8 @@ pub(super) fn assemble(sockets: AllowedSockets) -> Vec<sock_filter> {
 fn write_rule(
     bpf: &mut BpfBuilder,
     labels: ReturnLabels,
-    (number, rule): (u32, SyscallRule),
+    number: u32,
+    rule: SyscallRule,
     sockets: AllowedSockets,
 ) {
     let is_this_call = JumpTest::Equals(number);
@@ -109,12 +110,12 @@ fn write_rule(
         } => {
             bpf.jump_unless(is_this_call, another);
             bpf.load_argument(arg);
-            jump_one_of(bpf, refused, (labels.eperm, labels.allow));
+            jump_one_of(bpf, refused, labels.eperm, labels.allow);
         }
         SyscallRule::AllowedValues { arg, allowed } => {
             bpf.jump_unless(is_this_call, another);
             bpf.load_argument(arg);
-            jump_one_of(bpf, allowed, (labels.allow, labels.eperm));
+            jump_one_of(bpf, allowed, labels.allow, labels.eperm);
         }
         SyscallRule::Socket => {
             bpf.jump_unless(is_this_call, another);
@@ -125,7 +126,7 @@ fn write_rule(
 }
 
 /// Jumps to `yes` with one of these values in the accumulator, else to `no`.
-fn jump_one_of(bpf: &mut BpfBuilder, values: &[u32], (yes, no): (BpfLabel, BpfLabel)) {
+fn jump_one_of(bpf: &mut BpfBuilder, values: &[u32], yes: BpfLabel, no: BpfLabel) {
     let Some((last, before)) = values.split_last() else {
         return;
     };
@@ -141,7 +142,7 @@ fn write_socket_rule(bpf: &mut BpfBuilder, labels: ReturnLabels, sockets: Allowe
     bpf.jump_if(JumpTest::Equals(UNIX), labels.allow);
     bpf.jump_if(JumpTest::Equals(NETLINK.0), netlink);
     match sockets {
-        AllowedSockets::Internet => jump_one_of(bpf, &INTERNET, (internet, labels.eperm)),
+        AllowedSockets::Internet => jump_one_of(bpf, &INTERNET, internet, labels.eperm),
         // A jump that is never taken keeps the label in use.
         AllowedSockets::Local => bpf.jump(JumpTest::Equals(UNIX), internet, labels.eperm),
     }
@@ -149,10 +150,10 @@ fn write_socket_rule(bpf: &mut BpfBuilder, labels: ReturnLabels, sockets: Allowe
     bpf.load_argument(1);
     bpf.and(SOCKET_TYPE_MASK);
     let protocol = bpf.label();
-    jump_one_of(bpf, &SOCKET_TYPES, (protocol, labels.eperm));
+    jump_one_of(bpf, &SOCKET_TYPES, protocol, labels.eperm);
     bpf.bind_label(protocol);
     bpf.load_argument(2);
-    jump_one_of(bpf, &PROTOCOLS, (labels.allow, labels.eperm));
+    jump_one_of(bpf, &PROTOCOLS, labels.allow, labels.eperm);
     bpf.bind_label(netlink);
     bpf.load_argument(2);
     bpf.jump(JumpTest::Equals(NETLINK.1), labels.allow, labels.eperm);

@@ -54,7 +54,7 @@ impl AllowedSockets {
 /// The rule on one system call. `arg` and the like are indices of arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SyscallRule {
-    /// Always refused.
+    /// It always fails with `EPERM`.
     Eperm,
     /// Always fails with `ENOSYS`.
     Enosys,
@@ -116,7 +116,7 @@ const PERSONALITIES: &[u32] = &[0, 0x0004_0000, u32::MAX];
 pub(super) const SOCKET_TYPE_MASK: u32 = 0xf;
 /// `SOCK_STREAM` and `SOCK_DGRAM`.
 pub(super) const SOCKET_TYPES: [u32; 2] = [1, 2];
-/// `AF_UNIX`.
+/// The value of `AF_UNIX`.
 pub(super) const UNIX: u32 = 1;
 /// `AF_INET` and `AF_INET6`.
 pub(super) const INTERNET: [u32; 2] = [2, 10];
@@ -161,7 +161,7 @@ const JUDGED: &[(i64, SyscallRule)] = &[
     (libc::SYS_sched_setattr, INIT_FIRST_ARGUMENT),
     (libc::SYS_setpriority, INIT_SECOND_ARGUMENT),
     (libc::SYS_ioprio_set, INIT_SECOND_ARGUMENT),
-    // Their flags are behind a pointer: programs fall back to clone and openat.
+    // Their flags are in memory: programs fall back to clone and openat.
     (libc::SYS_clone3, SyscallRule::Enosys),
     (libc::SYS_openat2, SyscallRule::Enosys),
     (libc::SYS_socket, SyscallRule::Socket),
@@ -254,7 +254,7 @@ const SYS_FCHMODAT2: i64 = 452;
 const SYS_OPEN_TREE_ATTR: i64 = 467;
 
 const REFUSED: &[i64] = &[
-    // other processes
+    // Access to other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -292,7 +292,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_fsmount,
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
-    // the machine
+    // Control of the machine.
     libc::SYS_kexec_load,
     libc::SYS_init_module,
     libc::SYS_finit_module,
@@ -359,9 +359,7 @@ impl SyscallRule {
                 forbidden: refused,
             } => refused.contains(&low(arg)),
             Self::AllowedValues { arg, allowed } => !allowed.contains(&low(arg)),
-            Self::Socket => {
-                !is_socket_allowed((low(0), low(1) & SOCKET_TYPE_MASK, low(2)), sockets)
-            }
+            Self::Socket => !is_socket_allowed(low(0), low(1) & SOCKET_TYPE_MASK, low(2), sockets),
         };
         if refused {
             SeccompAction::Eperm
@@ -371,7 +369,7 @@ impl SyscallRule {
     }
 }
 
-fn is_socket_allowed((family, kind, protocol): (u32, u32, u32), sockets: AllowedSockets) -> bool {
+fn is_socket_allowed(family: u32, kind: u32, protocol: u32, sockets: AllowedSockets) -> bool {
     let internet = sockets == AllowedSockets::Internet
         && INTERNET.contains(&family)
         && SOCKET_TYPES.contains(&kind)

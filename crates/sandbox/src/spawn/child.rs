@@ -10,10 +10,11 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
+use ostler_sys::errno::last_errno;
+use ostler_sys::signals;
 use rustix::io::Errno;
 
 use super::clone3::{ChildContext, ExpectedFile, SpawnSpec, SpawnStep, clone3};
-use super::signals;
 use crate::{Jail, Restrictions};
 
 /// The share of memory, in thousandths, that is added to the out-of-memory score of commands in
@@ -25,7 +26,7 @@ pub(super) extern "C" fn child_main(data: *const c_void) -> ! {
     // SAFETY: `spawn` passes a `ChildContext` that lives while its thread is suspended.
     let shared = unsafe { &*data.cast::<ChildContext<'_>>() };
     let step = prepare_and_exec(shared);
-    report_failure(shared, step, signals::last_errno().raw_os_error())
+    report_failure(shared, step, last_errno().raw_os_error())
 }
 
 fn report_failure(shared: &ChildContext<'_>, step: SpawnStep, errno: i32) -> ! {
@@ -44,11 +45,7 @@ pub(super) extern "C" fn enter_jail_main(data: *const c_void) -> ! {
         unsafe { libc::setns(jail.pidfd().as_raw_fd(), jail.namespaces()) }
     });
     if entered < 0 {
-        report_failure(
-            shared,
-            SpawnStep::EnterJail,
-            signals::last_errno().raw_os_error(),
-        );
+        report_failure(shared, SpawnStep::EnterJail, last_errno().raw_os_error());
     }
     // SAFETY: as in `spawn`: this process is suspended while its child uses the other half of
     // the stack.
@@ -174,7 +171,7 @@ unsafe fn open_expected(program: &CStr, expected: &ExpectedFile) -> Option<c_int
         }
         // Not granted to processes that do not own the file; they only compare it.
         let leased = libc::fcntl(file, libc::F_SETLEASE, libc::F_RDLCK);
-        if leased < 0 && signals::last_errno() == Errno::AGAIN {
+        if leased < 0 && last_errno() == Errno::AGAIN {
             *libc::__errno_location() = libc::ETXTBSY;
             return None;
         }
@@ -235,7 +232,7 @@ fn set_jail_ids(jail: Option<&Jail>) -> bool {
     }
 }
 
-/// Whether a restriction was applied; if not, errno says why.
+/// Whether a restriction was applied; if not, errno is set to the cause.
 fn applied_or_set_errno(result: Option<Result<(), Errno>>) -> bool {
     match result {
         None | Some(Ok(())) => true,

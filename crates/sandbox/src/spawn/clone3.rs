@@ -10,12 +10,14 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use ostler_sys::signals;
 use rustix::io::Errno;
 use rustix::process::DumpableBehavior;
 
 use super::child::{child_main, enter_jail_main};
 use super::memory::Pages;
-use super::{signals, wait};
+use super::wait;
+use crate::clone_args::CloneArgs;
 use crate::{Jail, Restrictions};
 
 /// The size of the child's stack in bytes; it touches one or two pages of it.
@@ -29,24 +31,7 @@ const CLONE_VFORK: u64 = 0x4000;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// `struct clone_args` of clone3(2), up to and including `cgroup`.
-#[repr(C)]
-#[derive(Debug, Default)]
-pub(crate) struct CloneArgs {
-    pub(crate) flags: u64,
-    pub(crate) pidfd: u64,
-    pub(crate) child_tid: u64,
-    pub(crate) parent_tid: u64,
-    pub(crate) exit_signal: u64,
-    pub(crate) stack: u64,
-    pub(crate) stack_size: u64,
-    pub(crate) tls: u64,
-    pub(crate) set_tid: u64,
-    pub(crate) set_tid_size: u64,
-    pub(crate) cgroup: u64,
-}
-
-/// A null-terminated array of C strings, as execve(2) wants it.
+/// A null-terminated array of C strings, as execve(2) requires.
 #[derive(Debug)]
 pub struct CArray {
     _owned: Vec<CString>,
@@ -105,7 +90,7 @@ pub struct SpawnSpec<'a> {
     pub dies_with_parent: bool,
     /// Signals that may be ignored in this process and must not be in the child.
     pub reset_signals: &'a [c_int],
-    /// The child's soft limit on open files, where it differs from ours.
+    /// The child's soft limit on open files, where it differs from the caller's.
     pub soft_open_files: Option<u64>,
     /// Limits to lower.
     pub rlimits: &'a [(c_int, u64)],
@@ -211,8 +196,8 @@ pub(super) struct ChildContext<'a> {
 ///
 /// Into a jail it takes two clones: the first enters the jail's namespaces, which changes nothing
 /// but the pid namespace of its children; the second is the command, created with `CLONE_PARENT`,
-/// so that the caller is its parent all the same. They share the caller's memory one after the
-/// other, each on its own half of the stack.
+/// so that the caller is still its parent. They share the caller's memory one after the other, each
+/// on its own half of the stack.
 ///
 /// # Errors
 /// The step that failed; the child is reaped then.
@@ -318,7 +303,7 @@ fn collect_child(
     })
 }
 
-/// clone3(2), whose child calls `entry(data)` on its own stack and never returns here.
+/// Calls clone3(2); the child calls `entry(data)` on its own stack and never returns here.
 ///
 /// # Safety
 /// `entry` must not return and must be fit to run in memory shared with a suspended parent.
@@ -354,7 +339,7 @@ pub(super) unsafe fn clone3(
     result
 }
 
-/// clone3(2), whose child calls `entry(data)` on its own stack and never returns here.
+/// Calls clone3(2); the child calls `entry(data)` on its own stack and never returns here.
 ///
 /// # Safety
 /// `entry` must not return and must be fit to run in memory shared with a suspended parent.

@@ -53,7 +53,7 @@ impl Pages {
 
     /// Releases touched pages; they read as zeroes afterwards.
     pub fn release_pages(&mut self) {
-        // SAFETY: the range is ours, and no reference into it is alive (`&mut self`).
+        // SAFETY: the range is owned, and no reference into it is alive (`&mut self`).
         let _advised = unsafe { madvise(self.start.cast(), self.len, Advice::LinuxDontNeed) };
     }
 }

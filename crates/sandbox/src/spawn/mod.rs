@@ -1,5 +1,5 @@
-//! Spawning a process: one clone3(2), the steps of the child before exec(2), and the memory, signal
-//! and wait functions they need. Used by the local backend for every command, and by
+//! Spawning a process: one clone3(2), the steps of the child before exec(2), and the memory and
+//! wait functions they need. Used by the local backend for every command, and by
 //! [`crate::Sandbox`], so that there is one way only.
 
 #[expect(unsafe_code, reason = "the child before exec")]
@@ -8,15 +8,9 @@ mod child;
 mod clone3;
 #[expect(unsafe_code, reason = "anonymous mappings")]
 pub mod memory;
-#[expect(unsafe_code, reason = "fork(2) and inherited descriptors")]
-pub mod process_role;
-pub mod seqpacket;
-#[expect(unsafe_code, reason = "signal dispositions and descriptors")]
-pub mod signals;
 #[expect(unsafe_code, reason = "wait4(2), which tells usage")]
 pub mod wait;
 
-pub(crate) use clone3::CloneArgs;
 pub use clone3::{
     CArray, ExpectedFile, STACK_BYTES, SpawnSpec, SpawnStep, SpawnStepError, SpawnedChild, spawn,
 };

@@ -4,9 +4,8 @@ use std::mem::MaybeUninit;
 
 use ostler_model::termination::WaitStatus;
 use ostler_model::{Signal, Usage};
+use ostler_sys::errno::last_errno;
 use rustix::io::Errno;
-
-use super::signals::last_errno;
 
 /// A child that ended and was reaped.
 #[derive(Debug, Clone, Copy)]

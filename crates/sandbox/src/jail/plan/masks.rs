@@ -1,4 +1,5 @@
-//! Protected and hidden paths within what is shown: the last operations, on top of all others.
+//! Protected and hidden paths within the visible directories: the last operations, on top of all
+//! others.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use crate::jail::JailError;
 use crate::jail::mount_op::{MountAccess, MountOp};
 use crate::jail::paths::{is_plain, relative_to_root};
 
-/// What is protected in a submodule's repository, where it exists. Its configuration is not, since
-/// `git submodule update` writes it.
+/// The protected paths of a submodule's repository, where they exist. Its configuration is not
+/// protected, since `git submodule update` writes it.
 const GIT_PROTECTED: [&str; 2] = ["hooks", "config.worktree"];
 
 impl JailPlanBuilder<'_> {
@@ -122,7 +123,7 @@ impl JailPlanBuilder<'_> {
         resolved.filter(|it| it.directory).map(|it| it.path.clone())
     }
 
-    /// Attached after everything that hides: what is around the scripts stays hidden.
+    /// Attached after everything that hides: the surroundings of the scripts stay hidden.
     pub(super) fn add_scripts(&mut self) -> Result<(), JailError> {
         let named = self.spec.scripts.as_ref().map(ByteString::as_path);
         let (Some(named), Some(path)) = (named, self.scripts_path()) else {

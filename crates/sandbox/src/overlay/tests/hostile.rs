@@ -108,7 +108,7 @@ fn a_tree_deeper_than_any_path_is_refused_and_can_be_discarded() {
 }
 
 #[test]
-fn damaged_records_are_told() {
+fn damaged_records_are_reported() {
     let stage = OverlayFixture::new("echo a>f");
     stage.command("echo b>f");
     let path = stage.store_dir().join("baseline");

@@ -83,7 +83,7 @@ fn a_commit_yields_what_the_command_saw_and_is_final() {
     assert_eq!(left.len(), 2, "the record and the lock: {left:?}");
 }
 
-/// The kernel marks only the topmost directory of a tree made anew as opaque.
+/// The kernel marks only the topmost directory of a recreated tree as opaque.
 #[test]
 fn directories_below_an_opaque_one_hide_what_had_their_names() {
     let cases = [
@@ -108,7 +108,7 @@ fn directories_below_an_opaque_one_hide_what_had_their_names() {
             "rm -r d; mkdir d; mkdir -p new/e/f; mv new/e d/e; rmdir new",
             vec!["-d/e/f/y"],
         ),
-        // A directory beside an opaque one is merged all the same.
+        // A directory next to an opaque one is still merged.
         (
             "mkdir -p d/e z/e; echo y>d/e/y; echo y>z/e/y",
             "rm -r d; mkdir -p d/e; echo n>z/e/n",
@@ -277,7 +277,7 @@ fn a_diff_is_one_that_git_applies() {
 }
 
 #[test]
-fn protected_paths_are_refused_but_for_what_the_walls_made() {
+fn protected_paths_are_refused_except_those_made_by_the_sandbox() {
     let made = OverlayFixture::new("mkdir .git").protecting(".git/hooks");
     made.command("mkdir .git/hooks; echo a>f");
     assert_eq!(made.marks(), ["+f"]);

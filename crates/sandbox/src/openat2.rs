@@ -1,6 +1,8 @@
 //! The only way in which paths are followed here: with openat2(2) from a directory's descriptor
 //! downwards, through no symbolic link and across no mount.
 
+pub(crate) mod entry_stamp;
+
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +12,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags, Stat, openat2, statat};
 use rustix::io::Errno;
 
-use super::entry_stamp::EntryStamp;
+use self::entry_stamp::EntryStamp;
 
 /// How often a lookup is retried that a concurrent rename made uncertain (`EAGAIN`).
 const TRIES: usize = 32;
@@ -96,7 +98,7 @@ impl BeneathRoot {
     }
 
     /// As [`BeneathRoot::stat_at`], for comparison; a path across another mount counts as absent.
-    pub(super) fn stamp_at(&mut self, path: &[u8]) -> io::Result<Option<EntryStamp>> {
+    pub(crate) fn stamp_at(&mut self, path: &[u8]) -> io::Result<Option<EntryStamp>> {
         Ok(self.stat_at(path)?.map(|stat| EntryStamp::of(&stat)))
     }
 

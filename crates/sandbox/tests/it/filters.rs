@@ -1,5 +1,5 @@
-//! Landlock and seccomp, each installed on one thread and tested from that thread: what must be
-//! refused is, and what must work does.
+//! Landlock and seccomp, each installed on one thread and tested from that thread: both refusals
+//! and permissions.
 #![expect(unsafe_code, reason = "system calls that no wrapper makes")]
 
 use std::fs::{self, File, OpenOptions};
@@ -16,8 +16,8 @@ use ostler_model::{ByteString, Capability};
 use ostler_sandbox::landlock::{self, LandlockRuleset};
 use ostler_sandbox::seccomp;
 
-/// Runs a check on a thread of its own after `raise` has restricted it: both apply to the thread
-/// that installs them and to what it starts.
+/// Runs a check on a separate thread after `raise` has restricted it: both apply to the thread that
+/// installs them and to its children.
 fn behind<T: Send + 'static>(
     raise: impl FnOnce() + Send + 'static,
     check: impl FnOnce() -> T + Send + 'static,

@@ -4,7 +4,7 @@ use std::fs;
 
 use ostler_sandbox::OverlayDirs;
 
-use crate::support::{JailFixture, run_with};
+use super::support::{JailFixture, run_with};
 
 #[test]
 fn writes_go_to_the_upper_directory_and_the_workspace_stays() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ostler_model::{ByteString, NetworkAccess};
 
-use crate::support::{JailFixture, has, run};
+use super::support::{JailFixture, has, run};
 
 #[test]
 fn a_shell_writes_to_its_workspace_and_the_host_sees_it_as_the_callers() {
@@ -139,7 +139,7 @@ for family, address in ((socket.AF_INET, \"127.0.0.1\"), (socket.AF_INET6, \"::1
 }
 
 #[test]
-fn names_are_asked_of_the_gate() {
+fn names_are_resolved_by_the_proxy() {
     let fixture = JailFixture::new();
     let mut confinement = fixture.confinement();
     confinement.network = NetworkAccess::AllowList { hosts: Vec::new() };
@@ -169,7 +169,7 @@ fn what_is_named_is_shown() {
     let tools = fixture.home.join(".tools/bin");
     std::fs::create_dir_all(&tools).unwrap();
     std::fs::write(tools.join("tool"), "#!/bin/sh\necho tool").unwrap();
-    crate::support::executable(&tools.join("tool"));
+    super::support::executable(&tools.join("tool"));
     std::os::unix::fs::symlink(&fixture.outside, fixture.home.join("linked")).unwrap();
     confinement.read = vec![
         ByteString::from(tools.as_path()),
@@ -227,7 +227,7 @@ fn what_the_command_left_behind_goes_with_the_child() {
 }
 
 #[test]
-fn commands_go_before_their_warden_when_memory_runs_out() {
+fn commands_are_killed_before_their_init_when_memory_runs_out() {
     assert_eq!(
         JailFixture::new().sh("cat /proc/self/oom_score_adj").ok(),
         "100\n"
@@ -244,7 +244,7 @@ fn a_builder_that_is_killed_takes_everything_along() {
             .ok();
         return;
     }
-    let name = "works::a_builder_that_is_killed_takes_everything_along";
+    let name = "jail::works::a_builder_that_is_killed_takes_everything_along";
     let mut builder = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env("OSTLER_TEST_BUILDER", "1")
@@ -252,7 +252,7 @@ fn a_builder_that_is_killed_takes_everything_along() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let inside = crate::support::until_sleepers(builder.id());
+    let inside = super::support::until_sleepers(builder.id());
     builder.kill().unwrap();
     builder.wait().unwrap();
     for pidfd in inside {
@@ -269,7 +269,7 @@ fn a_builder_that_is_killed_takes_everything_along() {
 }
 
 #[test]
-fn many_cells_at_once() {
+fn many_jails_at_once() {
     let threads: Vec<_> = (0..8)
         .map(|_| {
             std::thread::spawn(|| {
@@ -312,6 +312,6 @@ fn the_probe_finds_every_wall_of_this_machine() {
     }
     assert_eq!(
         abilities.has(Capability::SpareIds),
-        crate::support::is_root()
+        super::support::is_root()
     );
 }

@@ -1,11 +1,11 @@
-//! The same tests as an ordinary user, and what only root can try.
+//! The same tests as an ordinary user, and tests that need root.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use ostler_model::ByteString;
 
-use crate::support::{JailFixture, is_root};
+use super::support::{JailFixture, is_root};
 
 #[test]
 fn everything_as_an_ordinary_user() {
@@ -14,12 +14,12 @@ fn everything_as_an_ordinary_user() {
     }
     let scratch = tempfile::tempdir().unwrap();
     std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
-    let copy = scratch.path().join("cell");
+    let copy = scratch.path().join("jail");
     std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&copy)
-        .args(["--skip", "ordinary::", "--test-threads", "2"])
+        .args(["jail::", "--skip", "ordinary::", "--test-threads", "2"])
         .env("TMPDIR", scratch.path())
         .env("RUST_BACKTRACE", "0")
         .current_dir("/")
@@ -48,7 +48,7 @@ fn roots_commands_work_where_another_user_does_whose_directories_are_closed() {
     std::fs::set_permissions(&fixture.home, std::fs::Permissions::from_mode(0o700)).unwrap();
     let mut confinement = fixture.confinement();
     confinement.workspace = Some(ByteString::from(workspace.as_path()));
-    let ran = crate::support::run(
+    let ran = super::support::run(
         confinement,
         "echo x > x && id -u",
         &workspace,

@@ -9,7 +9,7 @@ use ostler_model::Limits;
 use ostler_sandbox::{Sandbox, SandboxCommand, SandboxStdio};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 
-use crate::support::{JailFixture, environment, has};
+use super::support::{JailFixture, environment, has};
 
 fn on_a_terminal(fixture: &JailFixture, script: &str) -> String {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;

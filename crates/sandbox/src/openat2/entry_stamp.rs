@@ -5,27 +5,27 @@ use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 
 /// Mode bits that are ever set on the host: setuid and setgid are not among them.
-pub(super) const MODE_BITS: u32 = 0o1777;
+pub(crate) const MODE_BITS: u32 = 0o1777;
 
 /// The state of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct EntryStamp {
-    pub(super) kind: EntryKind,
+pub(crate) struct EntryStamp {
+    pub(crate) kind: EntryKind,
     /// Permission bits, all twelve.
-    pub(super) mode: u32,
-    pub(super) ino: u64,
-    pub(super) dev: u64,
+    pub(crate) mode: u32,
+    pub(crate) ino: u64,
+    pub(crate) dev: u64,
     /// The size in bytes; 0 for anything but regular files and links.
-    pub(super) size: u64,
+    pub(crate) size: u64,
     /// Nanoseconds since 1970.
-    pub(super) mtime_ns: i64,
+    pub(crate) mtime_ns: i64,
     /// Nanoseconds since 1970.
-    pub(super) ctime_ns: i64,
+    pub(crate) ctime_ns: i64,
 }
 
 /// The kind of an entry, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum EntryKind {
+pub(crate) enum EntryKind {
     File,
     Directory,
     Symlink,
@@ -49,7 +49,7 @@ impl EntryStamp {
         clippy::cast_sign_loss,
         reason = "fields of struct stat differ by machine; sizes and inodes are never negative"
     )]
-    pub(super) fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         let kind = entry_kind(stat);
         let sized = matches!(kind, EntryKind::File | EntryKind::Symlink);
         Self {
@@ -64,7 +64,7 @@ impl EntryStamp {
     }
 
     /// The bytes of a regular file, 0 of anything else.
-    pub(super) const fn bytes(&self) -> u64 {
+    pub(crate) const fn bytes(&self) -> u64 {
         match self.kind {
             EntryKind::File => self.size,
             EntryKind::Directory | EntryKind::Symlink | EntryKind::Special => 0,
@@ -72,7 +72,7 @@ impl EntryStamp {
     }
 
     /// How `now` differs from `before`, if it does.
-    pub(super) fn conflict(before: Option<&Self>, now: Option<&Self>) -> Option<ConflictReason> {
+    pub(crate) fn conflict(before: Option<&Self>, now: Option<&Self>) -> Option<ConflictReason> {
         let (then, now) = match (before, now) {
             (None, None) => return None,
             (None, Some(_)) => return Some(ConflictReason::Appeared),
@@ -93,14 +93,14 @@ impl EntryStamp {
     }
 
     /// Whether it is the same file with the same bytes; its names may differ.
-    pub(super) fn has_same_content(&self, now: &Self) -> bool {
+    pub(crate) fn has_same_content(&self, now: &Self) -> bool {
         (self.kind, self.ino, self.dev) == (now.kind, now.ino, now.dev)
             && (self.size, self.mtime_ns) == (now.size, now.mtime_ns)
     }
 }
 
 /// The kind a stat(2) reports.
-pub(super) fn entry_kind(stat: &Stat) -> EntryKind {
+pub(crate) fn entry_kind(stat: &Stat) -> EntryKind {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => EntryKind::File,
         FileType::Directory => EntryKind::Directory,

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use ostler_model::{ByteString, NetworkAccess};
 
-use crate::support::{JailFixture, has, is_root};
+use super::support::{JailFixture, has, is_root};
 
 #[test]
 fn writing_outside_the_workspace() {

@@ -1,0 +1,4 @@
+//! Jails and filters over the kernel of this machine.
+
+mod filters;
+mod jail;
