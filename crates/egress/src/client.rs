@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ostler_model::sandbox_spec::{HOSTS_MAX, HostRule};
-use ostler_sandbox::spawn::seqpacket::{self, PACKET_BYTES, ReceiveMode};
 use ostler_sandbox::spawn::wait;
+use ostler_sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -375,7 +375,7 @@ impl EgressClient {
     }
 }
 
-/// Bytes of the largest message a gate sends.
+/// The size of the largest message of the proxy, in bytes.
 pub(crate) const MESSAGE_BYTES: usize = 256;
 
 /// Waits until a descriptor is readable; false when the deadline passes first.

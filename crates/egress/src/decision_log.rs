@@ -25,7 +25,7 @@ const ALWAYS_LOGGED: u64 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EgressDecision {
-    /// Carried.
+    /// The connection was relayed.
     Allowed,
     /// Denied by the rules.
     Refused,
@@ -36,7 +36,7 @@ pub(crate) enum EgressDecision {
 /// One decision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DecisionEntry<'a> {
-    /// The name, or the address where it was asked for as such.
+    /// The name, or the address where the client connected to an address.
     pub(crate) host: &'a str,
     /// The TCP port; none for a question for a name.
     pub(crate) port: Option<u16>,

@@ -1,9 +1,8 @@
 //! DNS messages (RFC 1035), as far as a name server needs them that gives one kind of answer: it
 //! parses one question and writes one answer with at most one address.
 //!
-//! A codec of our own is smaller than the care a general one would need: nothing is allocated by a
-//! length that the message states, compression is refused where it is not needed, and what does not
-//! fit this shape is refused as malformed.
+//! No general codec is needed: nothing is allocated by a length in the message, compression is
+//! refused where it is not needed, and other forms are refused as malformed.
 
 use std::net::Ipv4Addr;
 
@@ -136,7 +135,7 @@ impl DnsQuery {
         })
     }
 
-    /// What it is after.
+    /// The kind of the requested record.
     pub(crate) const fn record_kind(&self) -> RecordKind {
         match (self.class, self.kind) {
             (CLASS_IN, TYPE_A | TYPE_ANY) => RecordKind::Address,
@@ -168,7 +167,7 @@ impl DnsQuery {
     }
 }
 
-/// The message that tells that a question could not be read; none where none may be sent.
+/// The error response to a malformed question; none where none may be sent.
 pub(crate) fn error_response(unreadable: DnsParseError) -> Option<Vec<u8>> {
     let (id, code) = match unreadable {
         DnsParseError::Noise => return None,
@@ -202,7 +201,7 @@ fn parse_name(bytes: &[u8]) -> Option<(String, usize)> {
         if !name.is_empty() {
             name.push(b'.');
         }
-        // A dot within a label must not look like a separator of labels.
+        // A dot within a label must not look like a separator.
         let plain = |&byte: &u8| {
             if byte == b'.' {
                 0xff

@@ -8,13 +8,13 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use crate::decision_log::{DecisionEntry, EgressDecision};
 use crate::dns::{self, DnsQuery, DnsReply, QUERY_BYTES, RecordKind};
+use crate::proxy::EgressProxy;
 use crate::relay::reset;
-use crate::server::EgressProxy;
 
 /// How long a TCP connection may stay silent, in milliseconds.
 const TCP_IDLE_MS: u64 = 10_000;
 
-/// Answers datagrams as long as the gate lives.
+/// Answers datagrams until the proxy ends.
 pub(crate) async fn serve_udp(proxy: Rc<EgressProxy>, socket: UdpSocket) {
     let mut buffer = [0; QUERY_BYTES];
     loop {

@@ -54,7 +54,7 @@ fn a_forbidden_name_is_not_there_and_edns_says_why() {
 }
 
 #[test]
-fn other_kinds_are_told_apart() {
+fn other_kinds_are_distinguished() {
     let of = |kind| DnsQuery::parse(&query(&[b"a"], kind, false)).expect("a question");
     assert_eq!(of(28).record_kind(), RecordKind::Other);
     assert_eq!(of(TYPE_ANY).record_kind(), RecordKind::Address);

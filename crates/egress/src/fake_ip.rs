@@ -1,4 +1,4 @@
-//! The pool of fake addresses and the names they stand for.
+//! The pool of fake addresses and the names they represent.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,10 +9,10 @@ use tokio::sync::Mutex;
 
 /// Names that have an address at a time.
 pub(crate) const NAMES_MAX: usize = 4096;
-/// How long a name keeps its address after it was last asked for, in milliseconds: the
-/// answer's life twice, for programs that keep it longer.
+/// How long a name keeps its address after its last query, in milliseconds: twice the TTL, for
+/// programs that cache answers for longer.
 const LEASE_MS: u64 = 2 * crate::dns::TTL_S as u64 * 1000;
-/// The first fake address; what lies below it is the gate's own.
+/// The first fake address; lower ones are the proxy's own.
 const FIRST: u32 = Ipv4Addr::new(198, 18, 1, 0).to_bits();
 
 /// A name and the addresses it last resolved to.
@@ -67,8 +67,8 @@ impl FakeIpSlot {
 }
 
 impl FakeIpPool {
-    /// The address of a name; it keeps it while it is asked for. A new name takes a free
-    /// address, or that of the name which was not used for the longest time.
+    /// The address of a name, which is kept while the name is queried. A new name gets a free
+    /// address, or that of the least recently used name.
     pub(crate) fn assign(&mut self, name: &str, now: Instant) -> Result<Ipv4Addr, FakeIpPoolFull> {
         if let Some(&index) = self.by_name.get(name) {
             self.slots[index].last_used = now;
@@ -92,7 +92,7 @@ impl FakeIpPool {
         Ok(address(index))
     }
 
-    /// Which name an address stands for.
+    /// The name that an address represents.
     pub(crate) fn host_for(&self, address: Ipv4Addr) -> Option<Rc<NamedHost>> {
         let index = usize::try_from(address.to_bits().checked_sub(FIRST)?).ok()?;
         self.slots.get(index).map(|slot| Rc::clone(&slot.host))

@@ -9,6 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_sys::async_fd;
+use ostler_sys::errno::errno_of;
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -16,10 +18,9 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::async_fd;
 use crate::netns_helper;
+use crate::proxy::EgressProxy;
 use crate::relay::{relay, reset};
-use crate::server::EgressProxy;
 
 /// How long a server inside may take to accept, in milliseconds.
 const CONNECT_TIMEOUT_MS: u64 = 2_000;
@@ -31,6 +32,7 @@ const INBOUND_MAX: usize = 128;
 /// Opens and forwards connections into the jail.
 #[derive(Debug)]
 pub(crate) struct InboundForwarder {
+    proxy: Rc<EgressProxy>,
     helper: AsyncFd<OwnedFd>,
     /// Allows one request to the namespace helper at a time.
     request_lock: Mutex<()>,
@@ -39,9 +41,10 @@ pub(crate) struct InboundForwarder {
 }
 
 impl InboundForwarder {
-    /// Takes the line to the ear into the runtime.
-    pub(crate) fn new(helper: OwnedFd) -> io::Result<Self> {
+    /// Registers the connection to the namespace helper with the runtime.
+    pub(crate) fn new(proxy: Rc<EgressProxy>, helper: OwnedFd) -> io::Result<Self> {
         Ok(Self {
+            proxy,
             helper: async_fd::register(helper, Interest::READABLE)?,
             request_lock: Mutex::default(),
             permits: Arc::new(Semaphore::new(INBOUND_MAX)),
@@ -49,7 +52,12 @@ impl InboundForwarder {
         })
     }
 
-    /// A connection to a port of the cell's loopback, of IPv4 or else IPv6.
+    /// The state that all tasks share.
+    pub(crate) fn proxy(&self) -> &Rc<EgressProxy> {
+        &self.proxy
+    }
+
+    /// Connects to a port of the jail's loopback, by IPv4 or else IPv6.
     pub(crate) async fn connect(&self, port: u16) -> Result<TcpStream, Errno> {
         let v4 = self.connect_to(Ipv4Addr::LOCALHOST.into(), port).await;
         match v4 {
@@ -92,55 +100,51 @@ impl InboundForwarder {
             listener.cancel();
         }
     }
-}
 
-/// Opens a port of the host's loopback that leads to one inside; says which.
-pub(crate) async fn forward(
-    proxy: &Rc<EgressProxy>,
-    host_port: u16,
-    inside_port: u16,
-) -> Result<u16, Errno> {
-    if proxy.inbound.forwards.borrow().len() >= FORWARDS_MAX {
-        return Err(Errno::MFILE);
-    }
-    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, host_port)).await;
-    let listener = bound.map_err(|error| errno_of(&error))?;
-    let host_port = listener.local_addr().map_err(|error| errno_of(&error))?;
-    let cancelled = CancellationToken::new();
-    let mut forwards = proxy.inbound.forwards.borrow_mut();
-    forwards.insert(host_port.port(), cancelled.clone());
-    let accepting = accept(Rc::clone(proxy), listener, inside_port);
-    proxy.tasks.spawn_local(async move {
-        cancelled.run_until_cancelled(accepting).await;
-    });
-    Ok(host_port.port())
-}
-
-async fn accept(proxy: Rc<EgressProxy>, listener: TcpListener, inside_port: u16) {
-    loop {
-        let Some((client, _)) = proxy.accept(&listener).await else {
-            continue;
-        };
-        let Ok(permit) = Arc::clone(&proxy.inbound.permits).acquire_owned().await else {
-            return;
-        };
-        let shared = Rc::clone(&proxy);
-        proxy.tasks.spawn_local(async move {
-            let _permit = permit;
-            match shared.inbound.connect(inside_port).await {
-                Ok(server) => {
-                    let relayed = relay(server, client).await;
-                    shared.log.count(|counts| {
-                        counts.bytes_out += relayed.out;
-                        counts.bytes_in += relayed.back;
-                    });
-                }
-                Err(_) => reset(&client),
-            }
+    /// Opens a port of the host's loopback that leads to one inside; returns its number.
+    pub(crate) async fn forward(
+        self: &Rc<Self>,
+        host_port: u16,
+        inside_port: u16,
+    ) -> Result<u16, Errno> {
+        if self.forwards.borrow().len() >= FORWARDS_MAX {
+            return Err(Errno::MFILE);
+        }
+        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, host_port)).await;
+        let listener = bound.map_err(|error| errno_of(&error))?;
+        let host_port = listener.local_addr().map_err(|error| errno_of(&error))?;
+        let cancelled = CancellationToken::new();
+        let mut forwards = self.forwards.borrow_mut();
+        forwards.insert(host_port.port(), cancelled.clone());
+        let accepting = Rc::clone(self).accept(listener, inside_port);
+        self.proxy.tasks.spawn_local(async move {
+            cancelled.run_until_cancelled(accepting).await;
         });
+        Ok(host_port.port())
     }
-}
 
-pub(crate) fn errno_of(error: &io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
+    async fn accept(self: Rc<Self>, listener: TcpListener, inside_port: u16) {
+        loop {
+            let Some((client, _)) = self.proxy.accept(&listener).await else {
+                continue;
+            };
+            let Ok(permit) = Arc::clone(&self.permits).acquire_owned().await else {
+                return;
+            };
+            let inbound = Rc::clone(&self);
+            self.proxy.tasks.spawn_local(async move {
+                let _permit = permit;
+                match inbound.connect(inside_port).await {
+                    Ok(server) => {
+                        let relayed = relay(server, client).await;
+                        inbound.proxy.log.count(|counts| {
+                            counts.bytes_out += relayed.out;
+                            counts.bytes_in += relayed.back;
+                        });
+                    }
+                    Err(_) => reset(&client),
+                }
+            });
+        }
+    }
 }

@@ -12,18 +12,18 @@ const ANSWER_BYTES: usize = 4096;
 /// The size of a message header (`struct nlmsghdr`), in bytes.
 const HEADER_BYTES: usize = 16;
 
-// linux/if_link.h, linux/veth.h
+// Constants of linux/if_link.h and linux/veth.h.
 const IFLA_IFNAME: u16 = 3;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
-// linux/if_addr.h
+// Constants of linux/if_addr.h.
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFA_F_NODAD: u8 = 2;
-// linux/rtnetlink.h
+// Constants of linux/rtnetlink.h.
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
@@ -60,7 +60,7 @@ impl IpNet {
 /// Where a route leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RouteKind {
-    /// Whoever listens here: the network counts as this namespace's own.
+    /// Local: the network counts as this namespace's own.
     Local,
     /// Directly out of the interface; takes precedence over any wider [`RouteKind::Local`].
     OnLink,

@@ -6,12 +6,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use ostler_sandbox::spawn::process_role::{self, Forked};
-use ostler_sandbox::spawn::seqpacket::{self, ReceiveMode};
+use ostler_sys::process_role::{self, Forked};
+use ostler_sys::seqpacket::{self, ReceiveMode};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags};
+use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType};
 use serde::{Deserialize, Serialize};
 
 use crate::client::NAMESERVER;
@@ -52,7 +52,7 @@ enum HelperMessage {
     DnsSocket,
     /// A listening socket comes with this.
     Listener,
-    /// All sockets were handed over.
+    /// All sockets were sent.
     Ready,
     /// The set-up failed; the helper exits.
     Failed { step: EgressStep, errno: i32 },
@@ -74,7 +74,7 @@ struct SocketRequest {
 pub(crate) struct NetnsHelperError {
     /// At which step.
     pub(crate) step: EgressStep,
-    /// Why.
+    /// The error.
     pub(crate) errno: Errno,
 }
 
@@ -113,7 +113,7 @@ impl NetnsEntry<'_> {
 /// The sockets the helper created.
 #[derive(Debug)]
 pub(crate) struct NetnsHelper {
-    /// Where names are asked for; none without rules.
+    /// The socket for DNS queries; none without rules.
     pub(crate) dns_socket: Option<OwnedFd>,
     /// Where connections arrive.
     pub(crate) listeners: Vec<OwnedFd>,
@@ -187,7 +187,7 @@ pub(crate) fn request_socket(channel: BorrowedFd<'_>, v6: bool) -> Result<(), Er
     seqpacket::send(channel, &bytes, None)
 }
 
-/// The ear's answer to that, with `AGAIN` while there is none.
+/// The helper's reply, with `AGAIN` while there is none.
 pub(crate) fn receive_socket(channel: &OwnedFd) -> Result<OwnedFd, Errno> {
     match receive(channel, ReceiveMode::NonBlocking)? {
         (HelperMessage::Socket, Some(socket)) => Ok(socket),
@@ -282,7 +282,7 @@ fn set_up(
     if !rules.is_empty() {
         let jail_netns = open_own_netns().map_err(EgressStep::Enter.failed())?;
         let jail_net = Netlink::open().map_err(EgressStep::Enter.failed())?;
-        unshare_netns().map_err(EgressStep::Unshare.failed())?;
+        process_role::unshare_network().map_err(EgressStep::Unshare.failed())?;
         let proxy_net = Netlink::open().map_err(EgressStep::Unshare.failed())?;
         create_veth(&proxy_net, &jail_net, jail_netns.as_fd())
             .map_err(EgressStep::Interfaces.failed())?;
@@ -298,13 +298,6 @@ fn set_up(
 fn open_own_netns() -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     rustix::fs::open("/proc/self/ns/net", flags, Mode::empty())
-}
-
-#[expect(unsafe_code, reason = "unshare(2)")]
-fn unshare_netns() -> Result<(), Errno> {
-    // SAFETY: a new network namespace changes nothing that any object of this
-    // single-threaded process relies on; descriptors are kept.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
 }
 
 fn create_veth(

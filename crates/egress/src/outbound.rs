@@ -10,8 +10,8 @@ use crate::decision_log::{DecisionEntry, EgressDecision};
 use crate::dns;
 use crate::fake_ip::NamedHost;
 use crate::netns_helper::FAKE_NET;
+use crate::proxy::EgressProxy;
 use crate::relay::{relay, reset};
-use crate::server::EgressProxy;
 use crate::upstream;
 
 /// How long a failed resolution of a name is cached, in milliseconds.
@@ -185,7 +185,7 @@ fn allowed_addresses(
     }
 }
 
-/// Why an address may not be dialled, beside the rules on names.
+/// Why an address may not be connected to, apart from the rules on names.
 fn denial_reason(proxy: &EgressProxy, address: IpAddr, port: u16) -> Option<&'static str> {
     if (proxy.upstream.allow_special)(address) {
         return None;

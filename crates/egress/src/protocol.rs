@@ -1,6 +1,7 @@
 //! Messages between a shim, its egress proxy and the proxy's namespace helper: one packet each.
 
 use ostler_model::sandbox_spec::{HostPattern, HostRule};
+use ostler_sys::packet::{self, PacketError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +9,14 @@ use serde::{Deserialize, Serialize};
 /// version is a mistake and not an upgrade.
 const PROTOCOL_VERSION: u8 = 4;
 
-/// A message as one packet: the version, then one postcard value.
-pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, postcard::Error> {
-    postcard::to_extend(message, vec![PROTOCOL_VERSION])
+/// Encodes a message as one packet.
+pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, PacketError> {
+    packet::encode(PROTOCOL_VERSION, message)
 }
 
-/// The message in a packet; another version is an error as well.
-pub(crate) fn decode<T: DeserializeOwned>(packet: &[u8]) -> Result<T, postcard::Error> {
-    match packet.split_first() {
-        Some((&PROTOCOL_VERSION, rest)) => postcard::from_bytes(rest),
-        Some(_) | None => Err(postcard::Error::DeserializeBadEncoding),
-    }
+/// Decodes the message of a packet.
+pub(crate) fn decode<T: DeserializeOwned>(packet: &[u8]) -> Result<T, PacketError> {
+    packet::decode(PROTOCOL_VERSION, packet)
 }
 
 /// A rule as it travels; [`HostRule`] itself leaves fields out, which postcard cannot read.

@@ -32,7 +32,7 @@ struct RelayActivity {
 /// Carries bytes from `inside` to `outside` and back. The end of one direction is passed on
 /// and leaves the other; an error or idleness ends both, abruptly as it came.
 pub(crate) async fn relay(mut inside: TcpStream, mut outside: TcpStream) -> ByteCounts {
-    // Small writes must not wait for each other; the ends have done so if they wanted to.
+    // Small writes must not be delayed; the endpoints do that themselves if needed.
     let _fast = (inside.set_nodelay(true), outside.set_nodelay(true));
     let meter = RelayActivity {
         active: Cell::new(Instant::now()),

@@ -18,7 +18,7 @@ pub(crate) struct EgressRules(Vec<HostRule>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SpecialRange {
     net: IpNet,
-    /// What it is called in the log.
+    /// Its name in the log.
     pub(crate) name: &'static str,
 }
 
@@ -40,7 +40,7 @@ const fn single(address: IpAddr, name: &'static str) -> SpecialRange {
     SpecialRange { net, name }
 }
 
-/// IPv4 addresses behind a NAT64 translator of the host's network (RFC 6052): as public as the
+/// IPv4 addresses translated by a NAT64 gateway of the host's network (RFC 6052): as public as the
 /// embedded address.
 const NAT64: IpNet = IpNet {
     address: IpAddr::V6(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0)),
@@ -48,7 +48,7 @@ const NAT64: IpNet = IpNet {
 };
 
 /// The special-purpose address registries of IANA, narrow ranges before those that contain them.
-/// The last three leave what is assigned of IPv6: 2000::/3.
+/// The last three cover everything but 2000::/3, the assigned part of IPv6.
 const SPECIAL_RANGES: &[SpecialRange] = &[
     single(
         IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
@@ -97,8 +97,8 @@ impl IpNet {
     }
 }
 
-/// The special range an address lies in, which a name must not lead to; a NAT64 address counts as
-/// the IPv4 address it embeds.
+/// The special range that contains an address, which a name must not resolve to; a NAT64 address
+/// counts as the IPv4 address it embeds.
 fn special_range(address: IpAddr) -> (IpAddr, Option<SpecialRange>) {
     let effective = match address {
         IpAddr::V6(v6) if NAT64.contains(address) => {
@@ -129,7 +129,7 @@ impl EgressRules {
         ports.copied().collect()
     }
 
-    /// Whether a name, in lower case and without a final dot, may be asked for.
+    /// Whether a name, in lower case and without a final dot, may be queried.
     pub(crate) fn allows_name(&self, name: &str) -> bool {
         self.0.iter().any(|rule| rule.host.matches_name(name))
     }
@@ -140,14 +140,14 @@ impl EgressRules {
         self.0.iter().any(means)
     }
 
-    /// Whether an address given as such may be connected to at this port, as far as the rules
-    /// go; [`EgressRules::denying_range`] has still to be asked.
+    /// Whether the rules allow connecting to this address and port; [`EgressRules::denying_range`]
+    /// must be checked as well.
     pub(crate) fn allows_address(&self, address: IpAddr, port: u16) -> bool {
         self.matching_nets(address, port).next().is_some()
     }
 
-    /// The special range that forbids this address, unless a rule names it: one that lies
-    /// within that range. A rule as wide as the world means the public internet.
+    /// The special range that forbids this address, unless a rule names a network within that
+    /// range. The rule `0.0.0.0/0` means the public internet.
     pub(crate) fn denying_range(&self, address: IpAddr, port: u16) -> Option<SpecialRange> {
         let (effective, range) = special_range(address);
         let range = range?;
@@ -171,8 +171,8 @@ impl EgressRules {
         self.0.iter().filter(matches).filter_map(rule_net)
     }
 
-    /// The networks to which connections are caught: all that are named but loopback, which is
-    /// the cell's own.
+    /// The networks whose connections are routed to the proxy: all networks of the rules except
+    /// loopback, which is the jail's own.
     pub(crate) fn routed_nets(&self) -> Vec<IpNet> {
         let nets = self.0.iter().filter_map(rule_net);
         nets.filter(|net| !net.address.is_loopback()).collect()

@@ -1,66 +1,37 @@
 //! The main loop of the egress proxy, from its first message to the end of the shim or of the jail.
 
-use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use ostler_sandbox::spawn::seqpacket::{self, PACKET_BYTES, ReceiveMode};
-use ostler_sandbox::spawn::{process_role, signals};
+use ostler_sys::errno::errno_of;
+use ostler_sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
+use ostler_sys::{async_fd, process_role, signals};
 use rustix::io::Errno;
-use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use rustix::process::DumpableBehavior;
 use tokio::io::Interest;
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::LocalSet;
-use tokio_util::task::TaskTracker;
 
-use crate::async_fd;
 use crate::client::NAMESERVER;
 use crate::decision_log::DecisionLog;
-use crate::fake_ip::FakeIpPool;
-use crate::inbound::{self, InboundForwarder, errno_of};
+use crate::inbound::InboundForwarder;
 use crate::netns_helper::{self, NetnsEntry, NetnsHelper, NetnsHelperError};
 use crate::protocol::{EgressEvent, EgressRequest, EgressStep, decode, encode};
+use crate::proxy::EgressProxy;
 use crate::relay::reset;
-use crate::rules::{EgressRules, PORTS_MAX};
+use crate::rules::EgressRules;
 use crate::upstream::{RESOLVING_MAX, Upstream};
 use crate::{dns, dns_server, outbound};
 
 /// The proxy's name in `ps` and `top`.
 const NAME: &std::ffi::CStr = c"ostler-gate";
-/// How many outbound connections are handled at a time; further ones wait in the kernel's queues.
-const CONNECTIONS_MAX: usize = 512;
-/// How many DNS connections are served at a time; further ones are reset.
-const DNS_CONNECTIONS_MAX: usize = 32;
-/// Descriptors beside those of connections: listeners, forwards and their connections, the
-/// runtime's own.
-const OTHER_DESCRIPTORS: usize = 2 * PORTS_MAX + 512;
-/// The least number of connections with which the proxy starts.
-const CONNECTIONS_MIN: usize = 8;
-/// How long accepting pauses when the kernel has no descriptor or memory left, in milliseconds.
-const ACCEPT_BACKOFF_MS: u64 = 100;
 
-/// State shared by every task of the proxy.
-#[derive(Debug)]
-pub(crate) struct EgressProxy {
-    pub(crate) rules: EgressRules,
-    pub(crate) fake_ips: RefCell<FakeIpPool>,
-    pub(crate) log: DecisionLog,
-    pub(crate) upstream: Upstream,
-    pub(crate) inbound: InboundForwarder,
-    pub(crate) tasks: TaskTracker,
-    permits: Arc<Semaphore>,
-    dns_permits: Arc<Semaphore>,
-}
-
-/// The gate's whole life: called first thing in `main`, before any thread, when the only
-/// argument is [`EGRESS_ARGUMENT`](crate::EGRESS_ARGUMENT). Descriptor 0 is a sequenced-packet
-/// socket to the shim, descriptor 1 a pidfd of the cell's warden; the end of either is the
-/// gate's.
+/// Runs the proxy process: called first in `main`, before any thread, when the only argument is
+/// [`EGRESS_ARGUMENT`](crate::EGRESS_ARGUMENT). Descriptor 0 is a sequenced-packet socket to the
+/// shim, descriptor 1 a pidfd of the jail's init; the proxy ends with either.
 pub fn egress_main() -> ! {
     egress_main_with(Upstream::host())
 }
@@ -156,21 +127,6 @@ fn receive_setup(control: &OwnedFd) -> Result<EgressSetup, Errno> {
     })
 }
 
-/// Raises the soft limit of descriptors and returns how many connections fit below it.
-fn connection_limit() -> usize {
-    let target = u64::try_from(2 * CONNECTIONS_MAX + OTHER_DESCRIPTORS).unwrap_or(u64::MAX);
-    let mut limit = rustix::process::getrlimit(Resource::Nofile);
-    let current = limit.maximum.unwrap_or(target).min(target);
-    limit.current = Some(limit.current.unwrap_or(target).max(current));
-    let Rlimit {
-        current: raised, ..
-    } = limit;
-    let _raised = rustix::process::setrlimit(Resource::Nofile, limit);
-    let available = usize::try_from(raised.unwrap_or(0)).unwrap_or(usize::MAX);
-    let fit = available.saturating_sub(OTHER_DESCRIPTORS) / 2;
-    fit.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
-}
-
 struct ServerConfig<'a> {
     rules: EgressRules,
     log: DecisionLog,
@@ -195,16 +151,9 @@ fn serve(config: ServerConfig<'_>) -> io::Result<()> {
 async fn run(config: ServerConfig<'_>) -> io::Result<()> {
     let control = async_fd::register(config.control.try_clone()?, Interest::READABLE)?;
     let init = async_fd::register(config.init, Interest::READABLE)?;
-    let proxy = Rc::new(EgressProxy {
-        rules: config.rules,
-        fake_ips: RefCell::default(),
-        log: config.log,
-        upstream: config.upstream,
-        inbound: InboundForwarder::new(config.helper.channel)?,
-        tasks: TaskTracker::new(),
-        permits: Arc::new(Semaphore::new(connection_limit())),
-        dns_permits: Arc::new(Semaphore::new(DNS_CONNECTIONS_MAX)),
-    });
+    let proxy = Rc::new(EgressProxy::new(config.rules, config.log, config.upstream));
+    let inbound = InboundForwarder::new(Rc::clone(&proxy), config.helper.channel)?;
+    let inbound = Rc::new(inbound);
     if let Some(dns_socket) = config.helper.dns_socket {
         let socket = UdpSocket::from_std(dns_socket.into())?;
         proxy
@@ -219,7 +168,7 @@ async fn run(config: ServerConfig<'_>) -> io::Result<()> {
     loop {
         tokio::select! {
             ready = control.readable() => {
-                if !handle_messages(&proxy, control.get_ref()) {
+                if !handle_messages(&inbound, control.get_ref()) {
                     break;
                 }
                 ready?.clear_ready();
@@ -232,7 +181,7 @@ async fn run(config: ServerConfig<'_>) -> io::Result<()> {
 }
 
 /// Handles all pending messages of the shim; false when it is gone.
-fn handle_messages(proxy: &Rc<EgressProxy>, control: &OwnedFd) -> bool {
+fn handle_messages(inbound: &Rc<InboundForwarder>, control: &OwnedFd) -> bool {
     let mut buffer = [0; crate::client::MESSAGE_BYTES];
     loop {
         match seqpacket::receive(control, &mut buffer, ReceiveMode::NonBlocking) {
@@ -245,24 +194,25 @@ fn handle_messages(proxy: &Rc<EgressProxy>, control: &OwnedFd) -> bool {
                 else {
                     continue;
                 };
-                handle_request(proxy, request, reply_to);
+                handle_request(inbound, request, reply_to);
             }
         }
     }
 }
 
-fn handle_request(proxy: &Rc<EgressProxy>, request: EgressRequest, reply_to: OwnedFd) {
-    let task = Rc::clone(proxy);
+fn handle_request(inbound: &Rc<InboundForwarder>, request: EgressRequest, reply_to: OwnedFd) {
+    let proxy = inbound.proxy();
+    let task = Rc::clone(inbound);
     match request {
         EgressRequest::Setup { .. } | EgressRequest::Namespace => {}
-        EgressRequest::Unforward { host_port } => proxy.inbound.unforward(host_port),
+        EgressRequest::Unforward { host_port } => inbound.unforward(host_port),
         EgressRequest::Count { serial } => {
             let counts = proxy.log.counts();
             send(&reply_to, &EgressEvent::Counts { serial, counts }, None);
         }
         EgressRequest::Connect { serial, port } => {
             proxy.tasks.spawn_local(async move {
-                let connected = task.inbound.connect(port).await.and_then(|stream| {
+                let connected = task.connect(port).await.and_then(|stream| {
                     let socket = stream.into_std().map_err(|error| errno_of(&error))?;
                     Ok(OwnedFd::from(socket))
                 });
@@ -280,7 +230,7 @@ fn handle_request(proxy: &Rc<EgressProxy>, request: EgressRequest, reply_to: Own
             inside_port,
         } => {
             proxy.tasks.spawn_local(async move {
-                match inbound::forward(&task, host_port, inside_port).await {
+                match task.forward(host_port, inside_port).await {
                     Ok(host_port) => send(
                         &reply_to,
                         &EgressEvent::Forwarding { serial, host_port },
@@ -302,21 +252,6 @@ fn send_refused(reply_to: &OwnedFd, serial: u32, errno: Errno) {
 fn send(control: &OwnedFd, message: &EgressEvent, socket: Option<&OwnedFd>) {
     if let Ok(bytes) = encode(message) {
         let _sent = seqpacket::send(control.as_fd(), &bytes, socket.map(AsFd::as_fd));
-    }
-}
-
-impl EgressProxy {
-    /// The next connection; none after an error, and then not at once.
-    pub(crate) async fn accept(&self, listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
-        match listener.accept().await {
-            Ok(accepted) => Some(accepted),
-            Err(_) => {
-                let retry_at =
-                    tokio::time::Instant::now() + Duration::from_millis(ACCEPT_BACKOFF_MS);
-                tokio::time::sleep_until(retry_at).await;
-                None
-            }
-        }
     }
 }
 

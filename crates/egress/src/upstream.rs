@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// Names that are resolved at a time; each takes a thread while it lasts.
+/// The most concurrent name resolutions; each occupies a thread.
 pub(crate) const RESOLVING_MAX: usize = 8;
 /// How long a name may take, in milliseconds.
 pub(crate) const RESOLVE_MS: u64 = 10_000;
@@ -76,7 +76,7 @@ impl Resolve for HostResolver {
         Box::pin(async move {
             let permit = permits.acquire_owned().await.map_err(io::Error::other)?;
             let task = tokio::task::spawn_blocking(move || {
-                // Held by the thread: a caller that gives up does not release it.
+                // Owned by the thread: a caller that stops waiting does not release it.
                 let _permit = permit;
                 let resolved = (name.as_str(), 0).to_socket_addrs()?;
                 Ok(resolved.map(|address| address.ip()).collect())

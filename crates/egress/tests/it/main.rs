@@ -1,7 +1,7 @@
 //! The egress proxy through its public interface: real programs in real network namespaces. This
 //! binary is also the egress proxy, with a resolver that knows names of this machine only, and each
-//! run is in a network namespace of its own, whose loopback is the outside network: hence a harness
-//! of its own.
+//! run is in its own network namespace, whose loopback is the outside network: hence `harness =
+//! false`.
 
 mod hostile;
 mod inbound;
@@ -25,9 +25,9 @@ fn main() -> std::process::ExitCode {
     let mut trials = Vec::new();
     for (module, cases) in [
         ("names", names::CASES),
-        ("reach", outbound::CASES),
+        ("outbound", outbound::CASES),
         ("hostile", hostile::CASES),
-        ("inward", inbound::CASES),
+        ("inbound", inbound::CASES),
         ("programs", programs::CASES),
         ("user", user::CASES),
     ] {

@@ -17,7 +17,7 @@ fn as_nobody() {
     let scratch = tempfile::tempdir().expect("a directory");
     let open = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(scratch.path(), open).expect("set");
-    let copy = scratch.path().join("gate");
+    let copy = scratch.path().join("egress");
     std::fs::copy(std::env::current_exe().expect("a path"), &copy).expect("copied");
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
