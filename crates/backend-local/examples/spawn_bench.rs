@@ -109,9 +109,9 @@ async fn place_round(
             let begin = Instant::now();
             let plan = plan(&WORDS);
             let dir = state.join("executions").join(plan.id.to_string());
-            let mut handle = backend.spawn(plan).await.expect("born");
+            let mut handle = backend.spawn(plan).await.expect("it spawns");
             while let Some(report) = handle.events.recv().await {
-                if let ProcessEvent::Exited(record) = report {
+                if let ProcessEvent::Exited { record, .. } = report.event {
                     assert_eq!(record.output_end, 3);
                 }
             }
@@ -161,6 +161,7 @@ fn plan(words: &[&str]) -> LaunchPlan {
         pinned_files: Vec::new(),
         report_start: false,
         lossless_reader: false,
+        record_input: false,
         min_output_offset: 0,
     }
 }
@@ -176,7 +177,7 @@ fn memory(runtime: &tokio::runtime::Runtime, backend: &LocalBackend, state: &Pat
             .join("executions")
             .join(plan.id.to_string())
             .join("spec.json");
-        let mut handle = runtime.block_on(backend.spawn(plan)).expect("born");
+        let mut handle = runtime.block_on(backend.spawn(plan)).expect("it spawns");
         runtime.block_on(handle.events.recv()).expect("it runs");
         let spec = std::fs::read_to_string(spec).expect("written");
         let pid = spec

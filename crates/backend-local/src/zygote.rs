@@ -1,30 +1,30 @@
 //! The zygote (process `ostler-keeper`): a small single-threaded process that forks shims and, as
-//! their nearest subreaper, kills what a killed shim leaves behind.
+//! their nearest subreaper, kills the processes that a killed shim leaves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
 
 use ostler_sandbox::cgroup::{CgroupRoot, ShimName, SlotOwner};
+use ostler_sys::process_role::{self, Forked};
+use ostler_sys::seqpacket::{self, ReceiveMode};
+use ostler_sys::{open_files, signals};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
-use crate::open_files;
 use crate::proto::{ZygoteEvent, ZygoteRequest, decode, encode};
 use crate::shim::{ShimInfo, ShimMode, ShimSetup, serve};
-use crate::sys::process_role::{self, Forked};
-use crate::sys::seqpacket::{self, ReceiveMode};
 use crate::sys::wait::{self, ReapOutcome};
-use crate::sys::{proc, process_name, signals};
+use crate::sys::{proc, process_name};
 
 /// The single command-line argument that makes an executable run as the zygote.
 pub const ZYGOTE_ARGUMENT: &str = "__keeper";
 /// The size of the largest message from the daemon, in bytes.
 const MESSAGE_BYTES: usize = 256;
 
-/// Runs the zygote. Must be called first thing in `main`, before any thread, large allocation or
-/// descriptor of the caller's own, when the only argument is [`ZYGOTE_ARGUMENT`]. Descriptor 0 is a
-/// sequenced-packet socket to the daemon, descriptor 1 the directory of executions. Exits when
-/// the daemon's end of the socket closes.
+/// Runs the zygote. Must be called first in `main`, before any thread, large allocation or other
+/// descriptor, when the only argument is [`ZYGOTE_ARGUMENT`]. Descriptor 0 is a sequenced-packet
+/// socket to the daemon, descriptor 1 the directory of executions. Exits when the daemon's end of
+/// the socket closes.
 pub fn zygote_main() -> ! {
     process_role::set_name(process_name::ZYGOTE);
     signals::reset_dispositions();

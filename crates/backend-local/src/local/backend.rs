@@ -21,6 +21,7 @@ use ostler_sandbox::fs_probe::FsProbe;
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
+use super::connect;
 use super::connection::{ActiveAttempt, AttemptControl, EVENTS_MAX};
 use super::disk_quota;
 use super::overlay;
@@ -28,7 +29,7 @@ use super::recovery;
 use super::shim_manager::{ShimManager, ShimSource, start_zygote};
 use super::snapshot;
 use super::sockets;
-use crate::proto::{INLINE_PLAN_BYTES, ShimRequest, WirePlan, encode};
+use crate::proto::{INLINE_PLAN_BYTES, ShimRequest, encode};
 use crate::sys::memory;
 
 /// The name prefix of a directory that is being removed.
@@ -41,7 +42,7 @@ const SHIMS_TRIED: usize = 8;
 pub enum ZygoteConfig {
     /// This executable, started with the single argument `__keeper`; executions outlive the daemon.
     Executable(PathBuf),
-    /// Threads of this process. Executions end with it, and the capabilities say so.
+    /// Threads of this process. Executions end with it, as the capabilities report.
     InProcess,
 }
 
@@ -190,7 +191,7 @@ impl LocalBackend {
 }
 
 fn open_executions(path: &Path) -> io::Result<OwnedFd> {
-    crate::private_dir::ensure(path)?;
+    ostler_sys::private_dir::ensure(path)?;
     let executions = std::fs::File::open(path)?.into();
     remove_prepared(path);
     Ok(executions)
@@ -273,7 +274,7 @@ type StartMessage = (Vec<u8>, Option<OwnedFd>);
 /// Encodes a plan as one packet, or as a memory file where it is larger.
 fn start_message(plan: LaunchPlan) -> Result<StartMessage, SpawnError> {
     let failed = |error: &dyn fmt::Display| SpawnError::Zygote(error.to_string());
-    let message = ShimRequest::Start(Box::new(WirePlan::from(plan)));
+    let message = ShimRequest::Start(Box::new(plan));
     let bytes = encode(&message).map_err(|error| failed(&error))?;
     if bytes.len() <= INLINE_PLAN_BYTES {
         return Ok((bytes, None));
@@ -316,15 +317,18 @@ impl Backend for LocalBackend {
     }
 
     fn connect(&self, id: ExecutionId, address: SocketAddr) -> BoxFuture<'_, io::Result<OwnedFd>> {
-        Box::pin(sockets::connect(Arc::clone(&self.shims), id, address))
+        Box::pin(connect::connect(Arc::clone(&self.shims), id, address))
     }
 
     fn port_holders<'a>(&'a self, ports: &'a [u16]) -> BoxFuture<'a, Vec<PortHolder>> {
         let (shims, ports) = (Arc::clone(&self.shims), ports.to_vec());
         Box::pin(async move {
             let shared = Arc::clone(&shims);
-            let found = shims.blocking(move || sockets::port_holders(&shared, &ports));
-            found.await
+            let find = move || {
+                let execution_of_shim = |pid| shared.process_trees.execution_of_shim(pid);
+                sockets::port_holders(&shared.tables, &ports, execution_of_shim)
+            };
+            shims.blocking(find).await
         })
     }
 

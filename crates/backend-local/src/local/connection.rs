@@ -2,23 +2,25 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_backend::{
     BoxFuture, COMMAND_TIMEOUT_MS, ControlCommand, ControlError, ProcessControl, ProcessEvent,
+    ReceivedEvent,
 };
 use ostler_model::ExecutionId;
+use ostler_sys::packet::PacketError;
+use ostler_sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
+use ostler_sys::{async_fd, open_files};
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::open_files;
-use crate::proto::{ProtocolError, ShimEvent, ShimRequest, decode, encode};
-use crate::sys::async_fd;
-use crate::sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
+use crate::proto::{ShimRequest, decode, encode};
 
 /// How many events are queued for an engine; then the shim blocks with the next ones.
 pub(super) const EVENTS_MAX: usize = 64;
@@ -28,8 +30,9 @@ pub(super) const EVENTS_MAX: usize = 64;
 pub(super) struct ActiveAttempt {
     pub(super) id: ExecutionId,
     pub(super) attempt: u32,
-    /// None once its end was reported: its shim exits, and what it could not kill is swept then.
-    pub(super) events: Option<mpsc::Sender<ProcessEvent>>,
+    /// None once its end was reported: its shim exits, and processes that it could not kill are
+    /// swept then.
+    pub(super) events: Option<mpsc::Sender<ReceivedEvent>>,
 }
 
 /// One shim, idle or running an attempt.
@@ -47,7 +50,7 @@ pub(super) enum ReceiveOutcome {
     /// Forwarded, or ignored.
     Handled,
     /// The first message of a shim found by its control socket.
-    Hello(Box<ShimEvent>),
+    Hello(Box<ProcessEvent>),
     /// The shim accepts the next plan; with the execution whose attempt ended.
     Idle(Option<ExecutionId>),
     /// The shim has exited.
@@ -64,27 +67,23 @@ impl ShimConnection {
         })
     }
 
-    fn active(&self) -> std::sync::MutexGuard<'_, Option<ActiveAttempt>> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes this attempt the one whose events are received.
     pub(super) fn start_attempt(&self, attempt: ActiveAttempt) {
-        *self.active() = Some(attempt);
+        *self.active.lock() = Some(attempt);
     }
 
     /// Removes the attempt and returns it.
     pub(super) fn take_attempt(&self) -> Option<ActiveAttempt> {
-        self.active().take()
+        self.active.lock().take()
     }
 
     /// Removes the channel: nothing more is reported of the attempt.
-    fn take_events(&self) -> Option<mpsc::Sender<ProcessEvent>> {
-        self.active().as_mut().and_then(|it| it.events.take())
+    fn take_events(&self) -> Option<mpsc::Sender<ReceivedEvent>> {
+        self.active.lock().as_mut().and_then(|it| it.events.take())
     }
 
     fn is_active(&self, id: ExecutionId, attempt: u32) -> bool {
-        let current = self.active();
+        let current = self.active.lock();
         current
             .as_ref()
             .is_some_and(|now| now.id == id && now.attempt == attempt && now.events.is_some())
@@ -136,46 +135,27 @@ impl ShimConnection {
         };
         match decode(&buffer[..packet.len.min(SMALL_PACKET_BYTES)]) {
             Ok(message) => self.dispatch(message, packet.descriptor).await,
-            Err(ProtocolError::Version(_) | ProtocolError::Malformed(_)) => ReceiveOutcome::Handled,
+            Err(PacketError::Version { .. } | PacketError::Malformed(_)) => ReceiveOutcome::Handled,
         }
     }
 
-    async fn dispatch(&self, message: ShimEvent, descriptor: Option<OwnedFd>) -> ReceiveOutcome {
-        let event = match message {
-            hello @ ShimEvent::Hello { .. } => return ReceiveOutcome::Hello(Box::new(hello)),
-            ShimEvent::Exited { record, idle } => {
-                return self.on_exited(ProcessEvent::Exited(record), idle).await;
-            }
-            ShimEvent::Started { pid, at } => ProcessEvent::Started { pid, at },
-            ShimEvent::Output { end } => ProcessEvent::Output { end },
-            ShimEvent::InputAccepted { len } => ProcessEvent::InputAccepted { len },
-            ShimEvent::Frozen { frozen } => ProcessEvent::Frozen { frozen },
-            ShimEvent::LimitHit { limit } => ProcessEvent::LimitHit { limit },
-            ShimEvent::TerminalQuery {
-                query: question,
-                end,
-            } => ProcessEvent::TerminalQuery {
-                query: question,
-                end,
-            },
-            ShimEvent::Detached { status } => ProcessEvent::Detached { status },
-            ShimEvent::TimedOut { kind: clock } => ProcessEvent::TimedOut { kind: clock },
-            ShimEvent::JournalFailed { detail, base } => ProcessEvent::JournalFailed {
-                detail,
-                memory: base.zip(descriptor),
-            },
-            ShimEvent::JournalRecovered { missing } => ProcessEvent::JournalRecovered { missing },
-            ShimEvent::InputProgress { input } => ProcessEvent::InputProgress(input),
-        };
+    async fn dispatch(&self, event: ProcessEvent, memory: Option<OwnedFd>) -> ReceiveOutcome {
+        if let ProcessEvent::Hello { .. } = event {
+            return ReceiveOutcome::Hello(Box::new(event));
+        }
+        if let ProcessEvent::Exited { idle, .. } = event {
+            return self.on_exited(event.into(), idle).await;
+        }
         let events = self
-            .active()
+            .active
+            .lock()
             .as_ref()
             .and_then(|current| current.events.clone());
-        self.forward(events, event).await;
+        self.forward(events, ReceivedEvent { event, memory }).await;
         ReceiveOutcome::Handled
     }
 
-    async fn on_exited(&self, event: ProcessEvent, idle: bool) -> ReceiveOutcome {
+    async fn on_exited(&self, event: ReceivedEvent, idle: bool) -> ReceiveOutcome {
         if idle {
             let finished = self.take_attempt();
             let id = finished.as_ref().map(|current| current.id);
@@ -188,7 +168,7 @@ impl ShimConnection {
     }
 
     /// An engine that does not listen any more misses nothing: everything is on disk.
-    async fn forward(&self, events: Option<mpsc::Sender<ProcessEvent>>, event: ProcessEvent) {
+    async fn forward(&self, events: Option<mpsc::Sender<ReceivedEvent>>, event: ReceivedEvent) {
         if let Some(events) = events {
             let _closed = events.send(event).await;
         }

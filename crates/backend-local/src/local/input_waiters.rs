@@ -1,7 +1,7 @@
 //! Finds the process of a tree that waits for the execution's input, from proc(5).
 //!
-//! Only the execution's own input counts: the terminal, or the pipe its shim writes to. A `cat`
-//! behind another command's pipe waits for that command, not for anybody's answer.
+//! Only the execution's own input counts: the terminal, or the pipe its shim writes to. A `cat` in
+//! a pipeline waits for the command before it, not for an answer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,30 +10,33 @@ use std::path::{Path, PathBuf};
 
 use ostler_backend::spec_file::ShimIdentity;
 use ostler_model::snapshot::ForegroundProcess;
+use ostler_sys::process_stat::ProcessStat;
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::LocalModes;
 
 use super::blocked_on::{self, BlockedOn};
-use crate::sys::proc::Stat;
 
 /// How many threads of one process are inspected.
 const THREADS_MAX: usize = 256;
 /// The device number of `/dev/tty`, whatever terminal it refers to.
-const DEV_TTY: (u32, u32) = (5, 0);
+const DEV_TTY: DeviceNumber = DeviceNumber { major: 5, minor: 0 };
 /// The descriptor of standard input.
 const STDIN: u32 = 0;
 
 /// The kind of an execution's input.
 enum InputChannel {
     /// The terminal with this device number.
-    Terminal((u32, u32)),
+    Terminal(DeviceNumber),
     /// Pipes, by the targets of their links: `pipe:[123]`.
     Pipes(Vec<PathBuf>),
 }
 
 /// The process of a tree, its leader first, that waits for input; else the one that would receive
 /// it. None for an empty tree.
-pub(super) fn inspect(shim: &ShimIdentity, stats: &[(i32, Stat)]) -> Option<ForegroundProcess> {
+pub(super) fn inspect(
+    shim: &ShimIdentity,
+    stats: &[(i32, ProcessStat)],
+) -> Option<ForegroundProcess> {
     let (leader, stat) = stats.first()?;
     let foreground_pids = foreground_group(stats, stat.terminal);
     // A command on pipes may have the daemon's terminal as its own, where it is never in the
@@ -57,7 +60,7 @@ pub(super) fn inspect(shim: &ShimIdentity, stats: &[(i32, Stat)]) -> Option<Fore
 }
 
 fn inspect_terminal(terminal: i32, foreground_pids: &[i32]) -> ForegroundProcess {
-    let device = device_numbers(terminal);
+    let device = device_number(terminal);
     let mut waiter = first_waiter(foreground_pids, &InputChannel::Terminal(device));
     let modes = terminal_modes(&waiter, foreground_pids, device);
     waiter.echo = modes.map(|modes| modes.contains(LocalModes::ECHO));
@@ -67,7 +70,7 @@ fn inspect_terminal(terminal: i32, foreground_pids: &[i32]) -> ForegroundProcess
 
 /// The process of the tree in the foreground of another terminal than the leader's that reads from
 /// it.
-fn inspect_inner_terminals(stats: &[(i32, Stat)], outer: i32) -> Option<ForegroundProcess> {
+fn inspect_inner_terminals(stats: &[(i32, ProcessStat)], outer: i32) -> Option<ForegroundProcess> {
     let inner: BTreeSet<i32> = stats.iter().map(|(_, it)| it.terminal).collect();
     let others = inner.into_iter().filter(|it| *it != 0 && *it != outer);
     others
@@ -76,8 +79,8 @@ fn inspect_inner_terminals(stats: &[(i32, Stat)], outer: i32) -> Option<Foregrou
 }
 
 /// The members of a terminal's foreground group.
-fn foreground_group(stats: &[(i32, Stat)], terminal: i32) -> Vec<i32> {
-    let in_front = |stat: &Stat| stat.terminal == terminal && stat.group == stat.foreground;
+fn foreground_group(stats: &[(i32, ProcessStat)], terminal: i32) -> Vec<i32> {
+    let in_front = |stat: &ProcessStat| stat.terminal == terminal && stat.group == stat.foreground;
     let found = stats.iter().filter(|(_, stat)| in_front(stat));
     found.map(|(pid, _)| *pid).collect()
 }
@@ -160,20 +163,27 @@ fn is_pipe(link: &Path) -> bool {
 }
 
 /// Major and minor number of a terminal from the encoding in proc(5)'s `stat`.
-const fn device_numbers(terminal: i32) -> (u32, u32) {
+const fn device_number(terminal: i32) -> DeviceNumber {
     let bits = terminal.cast_unsigned();
-    (
-        (bits >> 8) & 0xfff,
-        (bits & 0xff) | ((bits >> 12) & 0xf_ff00),
-    )
+    DeviceNumber {
+        major: (bits >> 8) & 0xfff,
+        minor: (bits & 0xff) | ((bits >> 12) & 0xf_ff00),
+    }
+}
+
+/// The number of a device file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DeviceNumber {
+    major: u32,
+    minor: u32,
 }
 
 /// The modes of a terminal, read through a descriptor of a foreground process: the one that is
-/// read, else a standard one. What was opened as `/dev/tty` would be another terminal here.
+/// read, else a standard one. `/dev/tty` would refer to another terminal here.
 fn terminal_modes(
     waiter: &ForegroundProcess,
     foreground_pids: &[i32],
-    device: (u32, u32),
+    device: DeviceNumber,
 ) -> Option<LocalModes> {
     let reader = i32::try_from(waiter.pid).ok()?;
     let read = waiter.reads.map(|descriptor| (reader, descriptor));
@@ -185,7 +195,7 @@ fn terminal_modes(
         .find_map(|(pid, descriptor)| terminal_modes_via(pid, descriptor, device))
 }
 
-fn terminal_modes_via(pid: i32, descriptor: u32, device: (u32, u32)) -> Option<LocalModes> {
+fn terminal_modes_via(pid: i32, descriptor: u32, device: DeviceNumber) -> Option<LocalModes> {
     let link = format!("/proc/{pid}/fd/{descriptor}");
     if device_of(&link) != Some(device) {
         return None;
@@ -195,9 +205,12 @@ fn terminal_modes_via(pid: i32, descriptor: u32, device: (u32, u32)) -> Option<L
     Some(rustix::termios::tcgetattr(&terminal).ok()?.local_modes)
 }
 
-fn device_of(link: &str) -> Option<(u32, u32)> {
+fn device_of(link: &str) -> Option<DeviceNumber> {
     let device = fs::metadata(link).ok()?.rdev();
-    Some((rustix::fs::major(device), rustix::fs::minor(device)))
+    Some(DeviceNumber {
+        major: rustix::fs::major(device),
+        minor: rustix::fs::minor(device),
+    })
 }
 
 #[cfg(test)]
@@ -206,7 +219,8 @@ mod tests {
 
     #[test]
     fn numbers_of_terminals() {
-        assert_eq!(device_numbers(0x8803), (136, 3));
-        assert_eq!(device_numbers(0x10_8803), (136, 0x103));
+        let number = |major, minor| DeviceNumber { major, minor };
+        assert_eq!(device_number(0x8803), number(136, 3));
+        assert_eq!(device_number(0x10_8803), number(136, 0x103));
     }
 }

@@ -2,19 +2,24 @@
 //! events.
 //!
 //! `backend` implements the interface; `shim_manager` creates and watches shims, `pool` holds the
-//! idle ones, `zygote_client` talks to the zygote and `connection` to a shim; `recovery` finds
-//! executions of an earlier engine, `sweep` kills what no shim or zygote can; `snapshot` inspects a
-//! running tree, `tree_members` finds its processes, `sockets` its listeners, `disk_quota` measures
+//! idle ones, `zygote_client` talks to the zygote and `connection` to a shim; `shim_loss`
+//! reports what a killed shim ran; `recovery` finds executions of an earlier engine by their
+//! `execution_files`, `sweep` kills what no shim or zygote can; `snapshot` inspects a
+//! running tree, `tree_members` finds its processes, `sockets` its listeners, and those of any
+//! process; `connect` opens connections into its network namespace, `disk_quota` measures
 //! the growth of its workspace, `overlay` handles requests about its overlay.
 
 mod backend;
 mod blocked_on;
+mod connect;
 mod connection;
 mod disk_quota;
+mod execution_files;
 mod input_waiters;
 pub(crate) mod overlay;
 mod pool;
 mod recovery;
+mod shim_loss;
 mod shim_manager;
 mod snapshot;
 mod sockets;

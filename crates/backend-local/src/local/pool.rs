@@ -1,9 +1,10 @@
 //! The pool of idle shims. The most recently used one has warm caches and is taken first.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ostler_backend::SpawnError;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::connection::ShimConnection;
@@ -42,13 +43,9 @@ pub(super) enum Checkout {
 pub(super) type ShimResult = Result<Arc<ShimConnection>, SpawnError>;
 
 impl ShimPool {
-    fn lock(&self) -> MutexGuard<'_, PoolState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes an idle shim, or a place in the queue.
     pub(super) fn check_out(&self) -> Checkout {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(shim) = state.idle.pop() {
             state.mark_in_use();
             return Checkout::Ready(shim);
@@ -60,13 +57,13 @@ impl ShimPool {
 
     /// Counts a recovered shim as in use.
     pub(super) fn mark_in_use(&self) {
-        self.lock().mark_in_use();
+        self.state.lock().mark_in_use();
     }
 
     /// Adds a shim that accepts a plan: it goes to the caller that waits longest, else to the idle
     /// ones. True if there are now too many idle ones and a trimming must be scheduled.
     pub(super) fn offer(&self, shim: Arc<ShimConnection>) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let mut shim = shim;
         while let Some(waiter) = state.waiters.pop_front() {
             match waiter.send(Ok(shim)) {
@@ -86,31 +83,34 @@ impl ShimPool {
 
     /// Counts a shim as no longer in use, whether or not it is reused.
     pub(super) fn release(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.in_use = state.in_use.saturating_sub(1);
     }
 
     /// Removes a shim that exited; it may have been idle.
     pub(super) fn remove(&self, shim: &Arc<ShimConnection>) {
-        self.lock().idle.retain(|idle| !Arc::ptr_eq(idle, shim));
+        self.state
+            .lock()
+            .idle
+            .retain(|idle| !Arc::ptr_eq(idle, shim));
     }
 
     /// Fails the caller that waits longest: no shim can be created.
     pub(super) fn fail_waiter(&self, error: SpawnError) {
-        let waiter = self.lock().waiters.pop_front();
+        let waiter = self.state.lock().waiters.pop_front();
         // A caller that gave up needs no error.
         drop(waiter.map(|waiting| waiting.send(Err(error))));
     }
 
     /// How many shims are in use.
     pub(super) fn in_use(&self) -> usize {
-        self.lock().in_use
+        self.state.lock().in_use
     }
 
     /// Removes idle shims that were not needed since the last trimming, the least recently used
     /// first. True if there are still more than are kept.
     pub(super) fn take_surplus(&self) -> (Vec<Arc<ShimConnection>>, bool) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let keep = IDLE_MIN.max(state.high_water.saturating_sub(state.in_use));
         let surplus = state.idle.len().saturating_sub(keep);
         state.high_water = state.in_use;
@@ -121,7 +121,7 @@ impl ShimPool {
 
     /// Removes all idle shims.
     pub(super) fn drain_idle(&self) -> Vec<Arc<ShimConnection>> {
-        std::mem::take(&mut self.lock().idle)
+        std::mem::take(&mut self.state.lock().idle)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Recovers executions whose daemon is gone:
+//! Recovers executions whose daemon has ended:
 //!
 //! | found | outcome |
 //! |---|---|
@@ -12,11 +12,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_backend::execution_dir;
 use ostler_backend::spec_file::ShimIdentity;
-use ostler_backend::stored_files::{self, ReadFileError, SpecHeader};
-use ostler_backend::{ExitRecord, RecoveryOutcome, SpawnHandle};
+use ostler_backend::stored_files::SpecHeader;
+use ostler_backend::{ExitRecord, ProcessEvent, RecoveryOutcome, SpawnHandle};
 use ostler_model::{ExecutionId, LostReason};
+use ostler_sys::{async_fd, open_files, pidfd};
 use rustix::fs::inotify;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
@@ -29,12 +29,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::connection::{
     ActiveAttempt, AttemptControl, EVENTS_MAX, ReceiveOutcome, ShimConnection,
 };
+use super::execution_files::{StoredFile, open_directory, read_exit_record, read_spec_header};
 use super::shim_manager::ShimManager;
 use super::sweep;
-use crate::open_files;
-use crate::proto::ShimEvent;
 use crate::shim::daemon_connection::{self, CONTROL_SOCKET};
-use crate::sys::{async_fd, proc};
+use crate::sys::proc;
 
 /// How long a running shim may take to open its control socket, or to send its first message, in
 /// milliseconds; one that takes longer is stuck, and is killed with its tree.
@@ -44,17 +43,6 @@ const HELLO_TIMEOUT_MS: u64 = 2_000;
 const SERVE_FDS_MIN: u64 = 6;
 /// How long recovery waits until idle shims have released their descriptors, in milliseconds.
 const RELEASE_TIMEOUT_MS: u64 = 1_000;
-/// A file that recovery reads.
-enum StoredFile<T> {
-    /// The content as it was written.
-    Complete(T),
-    /// The file was never written.
-    Missing,
-    /// The file cannot be parsed.
-    Damaged,
-    /// No descriptor was left to read it.
-    NoDescriptor,
-}
 
 /// The record of this attempt or a later one, once its shim has exited and its tree ended.
 pub(super) async fn recover_exit_record(
@@ -63,7 +51,7 @@ pub(super) async fn recover_exit_record(
     sweep: bool,
 ) -> Option<ExitRecord> {
     let (id, attempt) = (attempt_info.id, attempt_info.attempt);
-    let dir = open_directory(shims, id).ok()?;
+    let dir = open_directory(shims.executions().as_fd(), id).ok()?;
     if sweep {
         let shim = match read_spec_header(dir.as_fd()) {
             StoredFile::Complete(head) => Some(head.boot),
@@ -76,25 +64,6 @@ pub(super) async fn recover_exit_record(
     }
     match read_exit_record(dir.as_fd()) {
         StoredFile::Complete(record) => (record.attempt >= attempt).then_some(record),
-        StoredFile::Missing | StoredFile::Damaged | StoredFile::NoDescriptor => None,
-    }
-}
-
-/// The newest attempt of an execution and the shim that runs it, from its `spec.json`; none where
-/// that cannot be read.
-pub(super) fn read_shim(shims: &ShimManager, id: ExecutionId) -> Option<(u32, ShimIdentity)> {
-    let dir = open_directory(shims, id).ok()?;
-    match read_spec_header(dir.as_fd()) {
-        StoredFile::Complete(head) => Some((head.attempt, head.boot)),
-        StoredFile::Missing | StoredFile::Damaged | StoredFile::NoDescriptor => None,
-    }
-}
-
-/// The attempt of the exit record, if there is one.
-pub(super) fn recorded_attempt(shims: &ShimManager, id: ExecutionId) -> Option<u32> {
-    let dir = open_directory(shims, id).ok()?;
-    match read_exit_record(dir.as_fd()) {
-        StoredFile::Complete(record) => Some(record.attempt),
         StoredFile::Missing | StoredFile::Damaged | StoredFile::NoDescriptor => None,
     }
 }
@@ -116,7 +85,7 @@ pub(super) async fn recover(shims: Arc<ShimManager>, id: ExecutionId) -> Recover
 }
 
 async fn recover_once(shims: &Arc<ShimManager>, id: ExecutionId) -> RecoveryOutcome {
-    let dir = open_directory(shims, id);
+    let dir = open_directory(shims.executions().as_fd(), id);
     if dir
         .as_ref()
         .is_err_and(|errno| open_files::is_exhausted(*errno))
@@ -155,13 +124,6 @@ async fn recover_once(shims: &Arc<ShimManager>, id: ExecutionId) -> RecoveryOutc
     }
     kill_stuck_shim(&header.boot);
     sweep_lost(shims, id, Some(header), LostReason::NoRecord).await
-}
-
-/// Opens the directory of an execution, with emergency descriptors: what is known of one execution
-/// must not depend on how many others run.
-fn open_directory(shims: &ShimManager, id: ExecutionId) -> Result<OwnedFd, Errno> {
-    let open = || execution_dir::open_directory(shims.executions().as_fd(), id);
-    open_files::with_emergency_fds(open, |errno| open_files::is_exhausted(*errno))
 }
 
 async fn recorded_exit(
@@ -208,28 +170,6 @@ async fn sweep_lost(
         reason,
         attempt,
         swept,
-    }
-}
-
-fn read_spec_header(dir: BorrowedFd<'_>) -> StoredFile<SpecHeader> {
-    read_stored(|| stored_files::read_spec_header(dir))
-}
-
-fn read_exit_record(dir: BorrowedFd<'_>) -> StoredFile<ExitRecord> {
-    read_stored(|| stored_files::read_exit_record(dir))
-}
-
-/// Reads a file; where no descriptor is left, by one of those held back.
-fn read_stored<T>(read: impl FnMut() -> Result<Option<T>, ReadFileError>) -> StoredFile<T> {
-    let is_exhausted = |error: &ReadFileError| match error {
-        ReadFileError::Open(errno) => open_files::is_exhausted(*errno),
-        ReadFileError::Damaged => false,
-    };
-    match open_files::with_emergency_fds(read, is_exhausted) {
-        Ok(Some(stored)) => StoredFile::Complete(stored),
-        Ok(None) => StoredFile::Missing,
-        Err(error) if is_exhausted(&error) => StoredFile::NoDescriptor,
-        Err(_) => StoredFile::Damaged,
     }
 }
 
@@ -355,7 +295,7 @@ async fn handshake(
     let Ok(ReceiveOutcome::Hello(hello)) = timeout(limit, connection.receive()).await else {
         return None;
     };
-    let ShimEvent::Hello {
+    let ProcessEvent::Hello {
         id: hello_id,
         attempt,
         pid,
@@ -398,8 +338,7 @@ fn kill_stuck_shim(boot: &ShimIdentity) {
     let Ok(pid) = i32::try_from(boot.shim_pid) else {
         return;
     };
-    let pidfd = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    if let Some(pidfd) = pidfd
+    if let Ok(pidfd) = pidfd::open(boot.shim_pid)
         && !boot.in_process
         && proc::is_same(pid, boot.shim_start)
     {

@@ -1,16 +1,18 @@
 //! Creates, connects and retires shims, with a zygote or as threads of this process.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ostler_backend::{ProcessEvent, SpawnError};
+use ostler_backend::SpawnError;
 use ostler_model::{CapabilitySet, ExecutionId};
 use ostler_sandbox::cgroup::CgroupRoot;
+use ostler_sys::{open_files, seqpacket};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -18,21 +20,17 @@ use tokio_util::task::TaskTracker;
 
 use super::connection::{ReceiveOutcome, ShimConnection};
 use super::pool::{Checkout, IDLE_MIN, ShimPool, ShimResult};
-use super::recovery;
 use super::sockets::ListenTables;
-use super::tree_members::TreeInfo;
+use super::tree_members::ProcessTrees;
 use super::zygote_client::ZygoteClient;
-use crate::open_files;
 use crate::proto::ZygoteEvent;
 use crate::shim::{ShimInfo, ShimMode, ShimSetup, serve};
-use crate::sys::{proc, seqpacket};
+use crate::sys::proc;
 
 /// How long a zygote may be silent while a shim is requested, in milliseconds; then it is replaced.
 const ZYGOTE_RESPONSE_MS: u64 = 100;
 /// How long a zygote may take to start, in milliseconds: an exec of our own executable.
 const ZYGOTE_START_MS: u64 = 5_000;
-/// How long a zygote may take to sweep the tree of a killed shim, in milliseconds.
-const SWEEP_WAIT_MS: u64 = 5_000;
 /// How many shims are reconnected at once, at most.
 const RECONNECTS_MAX: usize = 16;
 /// How many zygotes are tried for one plan.
@@ -77,23 +75,23 @@ impl ShimSource {
 /// Every shim of one backend.
 #[derive(Debug)]
 pub(super) struct ShimManager {
-    executions: OwnedFd,
+    executions: Arc<OwnedFd>,
     source: ShimSource,
-    pool: ShimPool,
-    /// Information on inspected executions, until they end.
-    trees: Mutex<HashMap<ExecutionId, Arc<TreeInfo>>>,
+    pub(super) pool: ShimPool,
+    /// The trees of running executions.
+    pub(super) process_trees: ProcessTrees,
     /// The listening sockets of the host.
     pub(super) tables: ListenTables,
     /// Shims the zygote has reaped, until their connections have noticed.
-    reaped: Mutex<HashSet<u32>>,
-    reaped_notify: Notify,
+    pub(super) reaped: Mutex<HashSet<u32>>,
+    pub(super) reaped_notify: Notify,
     /// Limits concurrent reconnections to running shims: each takes several descriptors for a
     /// moment.
     pub(super) reconnect_permits: Semaphore,
     /// The number of these permits.
     pub(super) reconnects_max: usize,
     tasks: TaskTracker,
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
 }
 
 /// Starts an executable as the zygote and receives what can be enforced here.
@@ -121,11 +119,12 @@ pub(super) async fn start_zygote(
 impl ShimManager {
     pub(super) fn new(executions: OwnedFd, source: ShimSource) -> Arc<Self> {
         let reconnects_max = reconnects_max(open_files::limit());
+        let executions = Arc::new(executions);
         Arc::new(Self {
+            process_trees: ProcessTrees::new(Arc::clone(&executions)),
             executions,
             source,
             pool: ShimPool::default(),
-            trees: Mutex::default(),
             tables: ListenTables::default(),
             reaped: Mutex::default(),
             reaped_notify: Notify::new(),
@@ -137,7 +136,7 @@ impl ShimManager {
     }
 
     /// The directory of executions.
-    pub(super) const fn executions(&self) -> &OwnedFd {
+    pub(super) fn executions(&self) -> &OwnedFd {
         &self.executions
     }
 
@@ -145,11 +144,6 @@ impl ShimManager {
     pub(super) fn execution_dir(&self, id: ExecutionId) -> PathBuf {
         let executions = self.executions.as_raw_fd();
         PathBuf::from(format!("/proc/self/fd/{executions}/{id}"))
-    }
-
-    /// Information on inspected executions.
-    pub(super) fn trees(&self) -> MutexGuard<'_, HashMap<ExecutionId, Arc<TreeInfo>>> {
-        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Cancelled when the backend closes or is dropped.
@@ -314,10 +308,6 @@ impl ShimManager {
         Ok(())
     }
 
-    fn reaped(&self) -> MutexGuard<'_, HashSet<u32>> {
-        self.reaped.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Handles the messages of a zygote until it exits.
     fn spawn_zygote_reader(self: &Arc<Self>, link: &Arc<ZygoteClient>) {
         let (shims, link) = (Arc::clone(self), Arc::clone(link));
@@ -359,7 +349,7 @@ impl ShimManager {
             (ZygoteEvent::Shim { .. }, None) => self.pool.fail_waiter(self.no_open_files()),
             (ZygoteEvent::ForkFailed { errno }, _) => self.pool.fail_waiter(fork_failed(errno)),
             (ZygoteEvent::ShimGone { pid, .. }, _) => {
-                self.reaped().insert(pid);
+                self.reaped.lock().insert(pid);
                 self.reaped_notify.notify_waiters();
             }
             (ZygoteEvent::Hello { .. }, _) => {}
@@ -398,7 +388,9 @@ impl ShimManager {
                 match received {
                     ReceiveOutcome::Handled | ReceiveOutcome::Hello(_) => {}
                     ReceiveOutcome::Idle(ended_id) => {
-                        ended_id.map(|id| shims.trees().remove(&id));
+                        if let Some(id) = ended_id {
+                            shims.process_trees.forget(id);
+                        }
                         shims.pool.release();
                         shims.offer(Arc::clone(&shim));
                     }
@@ -435,51 +427,6 @@ impl ShimManager {
             }
             if !more {
                 return;
-            }
-        }
-    }
-
-    /// Handles the loss of a shim: its tree is swept, and the receiver of its events is notified.
-    async fn on_shim_lost(
-        self: &Arc<Self>,
-        shim: &Arc<ShimConnection>,
-        zygote: Option<Arc<ZygoteClient>>,
-    ) {
-        self.pool.remove(shim);
-        let swept = match (shim.pid, zygote) {
-            (Some(pid), Some(zygote)) => self.wait_reaped(pid, &zygote).await,
-            (Some(_) | None, _) => false,
-        };
-        let Some(attempt) = shim.take_attempt() else {
-            return;
-        };
-        self.pool.release();
-        self.trees().remove(&attempt.id);
-        let record = recovery::recover_exit_record(self, &attempt, !swept).await;
-        if record.is_none() {
-            tracing::warn!(id = %attempt.id, shim = shim.pid, "a shim was killed, its tree is ended");
-        }
-        let event = record.map_or(ProcessEvent::Lost, ProcessEvent::Exited);
-        if let Some(events) = attempt.events {
-            let _closed = events.send(event).await;
-        }
-    }
-
-    /// Waits until the zygote has swept what a shim left; false when it cannot any more.
-    async fn wait_reaped(&self, pid: u32, zygote: &ZygoteClient) -> bool {
-        let deadline = Instant::now() + Duration::from_millis(SWEEP_WAIT_MS);
-        loop {
-            let reaped = self.reaped_notify.notified();
-            tokio::pin!(reaped);
-            reaped.as_mut().enable();
-            if self.reaped().remove(&pid) {
-                return true;
-            }
-            tokio::select! {
-                () = reaped => {}
-                () = zygote.dead.cancelled() => return self.reaped().remove(&pid),
-                () = self.stop.cancelled() => return false,
-                () = sleep_until(deadline) => return false,
             }
         }
     }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use ostler_backend::SnapshotError;
 use ostler_model::snapshot::{LiveUsage, TreeMember};
 use ostler_model::{ExecutionId, SnapshotRequest, TreeSnapshot};
+use ostler_sys::process_stat::ProcessStat;
 
 use super::shim_manager::ShimManager;
 use super::sockets::{self, ListeningSockets, SocketQuery};
-use super::tree_members::{self, LiveProcess};
+use super::tree_members::LiveProcess;
 use super::{disk_quota, input_waiters};
-use crate::sys::proc::{self, Stat};
+use crate::sys::proc;
 
 /// Inspects the tree of an execution. The walk runs on a blocking thread.
 pub(super) async fn capture(
@@ -30,8 +31,8 @@ fn capture_blocking(
     id: ExecutionId,
     request: SnapshotRequest,
 ) -> Option<TreeSnapshot> {
-    let tree = tree_members::tree_info(shims, id)?;
-    let processes = tree_members::live_members(shims, &tree, id);
+    let tree = shims.process_trees.info(id)?;
+    let processes = shims.process_trees.live_members(&tree, id);
     let sockets_found = if request.listeners || request.unix {
         let ids: Vec<(i32, u64)> = processes.iter().map(|it| (it.pid, it.stat.start)).collect();
         sockets::find_listeners(&SocketQuery {
@@ -55,7 +56,8 @@ fn capture_blocking(
         listeners: sockets_found.listeners,
         unix: sockets_found.unix,
         foreground: if request.foreground {
-            let stats: Vec<(i32, Stat)> = processes.iter().map(|it| (it.pid, it.stat)).collect();
+            let stats: Vec<(i32, ProcessStat)> =
+                processes.iter().map(|it| (it.pid, it.stat)).collect();
             input_waiters::inspect(&tree.shim, &stats)
         } else {
             None

@@ -2,13 +2,13 @@
 //! cgroups, by the marker in their environment and by their process groups.
 
 use std::collections::BTreeSet;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ostler_backend::spec_file::ShimIdentity;
 use ostler_model::ExecutionId;
 use ostler_sandbox::cgroup::{self, SlotOwner};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use ostler_sys::pidfd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use crate::shim::marker;
@@ -17,7 +17,7 @@ use crate::sys::proc;
 /// How long all rounds together may take, in milliseconds.
 const END_MS: u64 = 5_000;
 /// How long one round waits for the processes it killed, in milliseconds.
-const ROUND_MS: i64 = 500;
+const ROUND_MS: u64 = 500;
 
 /// Kills every member, and returns how many there were. Blocks until they are gone.
 pub(super) fn kill_members(
@@ -86,12 +86,7 @@ fn kill(pid: i32) -> Option<OwnedFd> {
 }
 
 fn wait_exited(dying: &[OwnedFd]) {
-    let limit = Timespec {
-        tv_sec: 0,
-        tv_nsec: ROUND_MS * 1_000_000,
-    };
     for pidfd in dying {
-        let mut polled = [PollFd::new(pidfd, PollFlags::IN)];
-        let _ended = rustix::event::poll(&mut polled, Some(&limit));
+        let _ended = pidfd::has_ended_within(pidfd.as_fd(), Duration::from_millis(ROUND_MS));
     }
 }

@@ -1,22 +1,24 @@
 //! Finds the processes of an execution. Its directory is read again only when it has changed, since
 //! services are inspected all the time.
 
-use std::os::fd::AsFd;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ostler_backend::execution_dir;
 use ostler_backend::spec_file::{SPEC_FILE, ShimIdentity};
 use ostler_model::ExecutionId;
 use ostler_sandbox::cgroup::{self, ShimName, SlotOwner};
-use rustix::fs::{AtFlags, Stat as FileStat, statat};
+use ostler_sys::process_stat::ProcessStat;
+use parking_lot::Mutex;
+use rustix::fs::{AtFlags, Stat, statat};
 use rustix::io::Errno;
 
-use super::recovery;
-use super::shim_manager::ShimManager;
+use super::execution_files;
 use super::sockets::{NetnsDiagCache, SocketScanCache};
 use crate::shim::marker;
-use crate::sys::proc::{self, Stat};
+use crate::sys::proc;
 use crate::sys::process_name;
 
 /// How many executions are cached.
@@ -37,6 +39,14 @@ pub(super) struct TreeInfo {
     pub(super) socket_cache: SocketScanCache,
 }
 
+/// The process trees of a backend's executions, by what is known of those that were inspected.
+#[derive(Debug)]
+pub(super) struct ProcessTrees {
+    /// The directory of executions.
+    executions: Arc<OwnedFd>,
+    known: Mutex<HashMap<ExecutionId, Arc<TreeInfo>>>,
+}
+
 /// Distinguishes one state of a file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StatStamp {
@@ -49,7 +59,7 @@ struct StatStamp {
 #[derive(Debug, Clone)]
 pub(super) struct LiveProcess {
     pub(super) pid: i32,
-    pub(super) stat: Stat,
+    pub(super) stat: ProcessStat,
     pub(super) name: String,
 }
 
@@ -61,10 +71,9 @@ impl LiveProcess {
 }
 
 impl StatStamp {
-    fn from_file(shims: &ShimManager, id: ExecutionId, file: &str) -> Result<Self, Errno> {
+    fn from_file(executions: BorrowedFd<'_>, id: ExecutionId, file: &str) -> Result<Self, Errno> {
         let path = format!("{id}/{file}");
-        let executions = shims.executions().as_fd();
-        let FileStat {
+        let Stat {
             st_ino,
             st_size,
             st_ctime,
@@ -79,108 +88,118 @@ impl StatStamp {
     }
 }
 
-/// The information in its directory; none where the execution is not known here.
-pub(super) fn tree_info(shims: &ShimManager, id: ExecutionId) -> Option<Arc<TreeInfo>> {
-    let stamp = StatStamp::from_file(shims, id, SPEC_FILE).ok()?;
-    if let Some(tree) = shims.trees().get(&id)
-        && tree.stamp == stamp
-    {
-        return Some(Arc::clone(tree));
-    }
-    let (attempt, boot) = recovery::read_shim(shims, id)?;
-    let slot = i32::try_from(boot.shim_pid).ok().and_then(|pid| {
-        let owner = SlotOwner::of(shims.executions().as_fd()).ok()?;
-        let shim = ShimName {
-            pid,
-            start: boot.shim_start,
-            serial: 0,
-        };
-        cgroup::slot_directory(owner, shim)
-    });
-    let tree = Arc::new(TreeInfo {
-        stamp,
-        attempt,
-        slot: slot.filter(|_| !boot.in_process),
-        shim: boot,
-        exit_record: Mutex::default(),
-        netns_diags: NetnsDiagCache::default(),
-        socket_cache: SocketScanCache::default(),
-    });
-    let mut trees = shims.trees();
-    if trees.len() >= TREES_MAX {
-        trees.clear();
-    }
-    trees.insert(id, Arc::clone(&tree));
-    Some(tree)
-}
-
-/// Live processes, the leader first.
-///
-/// Under a shim these are all descendants except helpers, as long as its exit record is not
-/// written: a shim takes the next plan only after that. Environments are not read, since servers
-/// may overwrite them.
-pub(super) fn live_members(
-    shims: &ShimManager,
-    tree: &TreeInfo,
-    id: ExecutionId,
-) -> Vec<LiveProcess> {
-    let mut members = if is_shim_alive(&tree.shim) {
-        let members = shim_descendants(tree);
-        // Checked last: the processes found before belong to it only if it had not ended.
-        if has_exited(shims, tree, id) {
-            Vec::new()
-        } else {
-            members
+impl ProcessTrees {
+    pub(super) fn new(executions: Arc<OwnedFd>) -> Self {
+        Self {
+            executions,
+            known: Mutex::default(),
         }
-    } else {
-        let pids = proc::members(&marker(id), None);
-        pids.into_iter().filter_map(LiveProcess::read).collect()
-    };
-    // The leader leads its process group and was spawned first.
-    members.sort_by_key(|it| (it.stat.group != it.pid, it.stat.start, it.pid));
-    members
-}
+    }
 
-/// The execution that a running shim runs, as far as it was inspected.
-pub(super) fn execution_of_shim(shims: &ShimManager, shim: i32) -> Option<ExecutionId> {
-    let is_of_shim = |known: &TreeInfo| known.shim.shim_pid == shim.unsigned_abs();
-    let candidates: Vec<_> = shims
-        .trees()
-        .iter()
-        .filter(|(_, known)| is_of_shim(known))
-        .map(|(id, known)| (*id, Arc::clone(known)))
-        .collect();
-    let is_running = |(id, known): &(ExecutionId, Arc<TreeInfo>)| {
-        is_shim_alive(&known.shim) && !has_exited(shims, known, *id)
-    };
-    candidates.into_iter().find(is_running).map(|(id, _)| id)
+    /// Forgets what is known of an execution.
+    pub(super) fn forget(&self, id: ExecutionId) {
+        self.known.lock().remove(&id);
+    }
+
+    /// The information in its directory; none where the execution is not known here.
+    pub(super) fn info(&self, id: ExecutionId) -> Option<Arc<TreeInfo>> {
+        let stamp = StatStamp::from_file(self.executions.as_fd(), id, SPEC_FILE).ok()?;
+        if let Some(tree) = self.known.lock().get(&id)
+            && tree.stamp == stamp
+        {
+            return Some(Arc::clone(tree));
+        }
+        let (attempt, boot) = execution_files::read_shim(self.executions.as_fd(), id)?;
+        let slot = i32::try_from(boot.shim_pid).ok().and_then(|pid| {
+            let owner = SlotOwner::of(self.executions.as_fd()).ok()?;
+            let shim = ShimName {
+                pid,
+                start: boot.shim_start,
+                serial: 0,
+            };
+            cgroup::slot_directory(owner, shim)
+        });
+        let tree = Arc::new(TreeInfo {
+            stamp,
+            attempt,
+            slot: slot.filter(|_| !boot.in_process),
+            shim: boot,
+            exit_record: Mutex::default(),
+            netns_diags: NetnsDiagCache::default(),
+            socket_cache: SocketScanCache::default(),
+        });
+        let mut trees = self.known.lock();
+        if trees.len() >= TREES_MAX {
+            trees.clear();
+        }
+        trees.insert(id, Arc::clone(&tree));
+        Some(tree)
+    }
+
+    /// Live processes, the leader first.
+    ///
+    /// Under a shim these are all descendants except helpers, as long as its exit record is not
+    /// written: a shim takes the next plan only after that. Environments are not read, since servers
+    /// may overwrite them.
+    pub(super) fn live_members(&self, tree: &TreeInfo, id: ExecutionId) -> Vec<LiveProcess> {
+        let mut members = if is_shim_alive(&tree.shim) {
+            let members = shim_descendants(tree);
+            // Checked last: the processes found before belong to it only if it had not ended.
+            if self.has_exited(tree, id) {
+                Vec::new()
+            } else {
+                members
+            }
+        } else {
+            let pids = proc::members(&marker(id), None);
+            pids.into_iter().filter_map(LiveProcess::read).collect()
+        };
+        // The leader leads its process group and was spawned first.
+        members.sort_by_key(|it| (it.stat.group != it.pid, it.stat.start, it.pid));
+        members
+    }
+
+    /// The execution that a running shim runs, as far as it was inspected.
+    pub(super) fn execution_of_shim(&self, shim: i32) -> Option<ExecutionId> {
+        let is_of_shim = |known: &TreeInfo| known.shim.shim_pid == shim.unsigned_abs();
+        let candidates: Vec<_> = self
+            .known
+            .lock()
+            .iter()
+            .filter(|(_, known)| is_of_shim(known))
+            .map(|(id, known)| (*id, Arc::clone(known)))
+            .collect();
+        let is_running = |(id, known): &(ExecutionId, Arc<TreeInfo>)| {
+            is_shim_alive(&known.shim) && !self.has_exited(known, *id)
+        };
+        candidates.into_iter().find(is_running).map(|(id, _)| id)
+    }
+
+    /// Whether this attempt, or a later one, has left its record.
+    fn has_exited(&self, tree: &TreeInfo, id: ExecutionId) -> bool {
+        let Ok(stamp) = StatStamp::from_file(self.executions.as_fd(), id, execution_dir::EXIT_FILE)
+        else {
+            return false;
+        };
+        let mut cached = tree.exit_record.lock();
+        let attempt = match *cached {
+            Some((cached_stamp, attempt)) if cached_stamp == stamp => attempt,
+            Some(_) | None => {
+                let Some(attempt) = execution_files::recorded_attempt(self.executions.as_fd(), id)
+                else {
+                    return false;
+                };
+                *cached = Some((stamp, attempt));
+                attempt
+            }
+        };
+        attempt >= tree.attempt
+    }
 }
 
 fn is_shim_alive(shim: &ShimIdentity) -> bool {
     let pid = i32::try_from(shim.shim_pid).unwrap_or(0);
     !shim.in_process && shim.id == proc::boot_id() && proc::is_same(pid, shim.shim_start)
-}
-
-/// Whether this attempt, or a later one, has left its record.
-fn has_exited(shims: &ShimManager, tree: &TreeInfo, id: ExecutionId) -> bool {
-    let Ok(stamp) = StatStamp::from_file(shims, id, execution_dir::EXIT_FILE) else {
-        return false;
-    };
-    let mut cached = tree
-        .exit_record
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    let attempt = match *cached {
-        Some((cached_stamp, attempt)) if cached_stamp == stamp => attempt,
-        Some(_) | None => {
-            let Some(attempt) = recovery::recorded_attempt(shims, id) else {
-                return false;
-            };
-            *cached = Some((stamp, attempt));
-            attempt
-        }
-    };
-    attempt >= tree.attempt
 }
 
 /// From the shim's cgroup, which lists all processes at once, and from its children, which include

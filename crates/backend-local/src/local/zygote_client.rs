@@ -4,9 +4,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ostler_sys::seqpacket::{self, ReceiveMode};
+use ostler_sys::{async_fd, open_files};
+use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
@@ -14,10 +16,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::open_files;
 use crate::proto::{ZygoteEvent, ZygoteRequest, decode, encode};
-use crate::sys::async_fd;
-use crate::sys::seqpacket::{self, ReceiveMode};
 use crate::zygote::ZYGOTE_ARGUMENT;
 
 /// How long a zygote may leave requests unread, in milliseconds.
@@ -86,10 +85,7 @@ impl ZygoteClient {
 
     /// How long ago it last sent a message.
     pub(super) fn silence(&self) -> Duration {
-        self.last_message
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .elapsed()
+        self.last_message.lock().elapsed()
     }
 
     /// Receives one message; none when the zygote is gone.
@@ -100,10 +96,7 @@ impl ZygoteClient {
                 Ok(packet) if packet.len == 0 => return None,
                 Ok(packet) => match decode(&buffer[..packet.len]) {
                     Ok(message) => {
-                        *self
-                            .last_message
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                        *self.last_message.lock() = Instant::now();
                         return Some((message, packet.descriptor));
                     }
                     Err(_) => continue,
@@ -118,7 +111,7 @@ impl ZygoteClient {
     /// Kills it; a zygote that does not answer may be stopped, and would never end.
     pub(super) fn kill(&self) {
         // Not reaped yet, so its pid is not reused.
-        let _gone = self.child().kill();
+        let _gone = self.child.lock().kill();
     }
 
     /// Closes the connection, after which it exits.
@@ -139,17 +132,13 @@ impl ZygoteClient {
             // No descriptor is left to wait on.
             Err(_) => self.kill(),
         }
-        let _status = self.child().wait();
+        let _status = self.child.lock().wait();
         self.dead.cancel();
     }
 
     /// A pidfd that is readable once it has ended; opened for that only.
     fn exit_fd(&self) -> io::Result<AsyncFd<OwnedFd>> {
-        let pid = Pid::from_child(&self.child());
+        let pid = Pid::from_child(&self.child.lock());
         async_fd::register(pidfd_open(pid, PidfdFlags::empty())?, Interest::READABLE)
-    }
-
-    fn child(&self) -> MutexGuard<'_, Child> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In canonical mode (`ICANON`, termios(3)) the kernel keeps an unfinished line in a buffer of
 //! 4,096 bytes and silently drops what exceeds it: no more may be written there. A terminal in raw
-//! mode blocks the writer instead, and so do complete lines that nobody has read.
+//! mode blocks the writer instead, and so do complete lines that were not read.
 
 use rustix::termios::{InputModes, LocalModes, SpecialCodeIndex, Termios};
 

@@ -2,12 +2,12 @@
 
 use std::os::fd::OwnedFd;
 
-use ostler_backend::STEP_TERMINAL;
+use ostler_backend::{LaunchIo, STEP_TERMINAL};
 use ostler_model::{StreamName, TermSize};
+use ostler_sys::errno::errno_of;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::proto::WireIo;
 use crate::sys::clone::SpawnStep;
 use crate::sys::memory;
 
@@ -28,26 +28,26 @@ pub(super) struct Channels {
 impl Channels {
     /// Opens the channels. In a jail, an empty input is a file of the command's own: the machine's
     /// `/dev/null` could not be opened again by its name (`/dev/stdin`).
-    pub(super) fn open(io: &WireIo, in_jail: bool) -> Result<Self, Errno> {
+    pub(super) fn open(io: &LaunchIo, in_jail: bool) -> Result<Self, Errno> {
         open_channels(io, in_jail)
     }
 }
 
 /// The step at which a spawn fails when the channels cannot be opened.
-pub(super) const fn failing_step(io: &WireIo) -> &'static str {
+pub(super) const fn failing_step(io: &LaunchIo) -> &'static str {
     match io {
-        WireIo::Pty(_) => STEP_TERMINAL,
-        WireIo::Empty | WireIo::Bytes(_) | WireIo::Piped => SpawnStep::Stdio.name(),
+        LaunchIo::Pty(_) => STEP_TERMINAL,
+        LaunchIo::Empty | LaunchIo::Bytes(_) | LaunchIo::Piped => SpawnStep::Stdio.name(),
     }
 }
 
-fn open_channels(io: &WireIo, in_jail: bool) -> Result<Channels, Errno> {
+fn open_channels(io: &LaunchIo, in_jail: bool) -> Result<Channels, Errno> {
     let (stdin, input) = match io {
-        WireIo::Pty(size) => return terminal(*size),
-        WireIo::Empty if in_jail => (stdin_file(&[])?, None),
-        WireIo::Empty => (dev_null()?, None),
-        WireIo::Bytes(bytes) => (stdin_file(bytes.as_bytes())?, None),
-        WireIo::Piped => {
+        LaunchIo::Pty(size) => return terminal(*size),
+        LaunchIo::Empty if in_jail => (stdin_file(&[])?, None),
+        LaunchIo::Empty => (dev_null()?, None),
+        LaunchIo::Bytes(bytes) => (stdin_file(bytes)?, None),
+        LaunchIo::Piped => {
             let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
             rustix::io::ioctl_fionbio(&write, true)?;
             (read, Some(write))
@@ -128,8 +128,4 @@ fn above_stdio(descriptor: OwnedFd) -> Result<OwnedFd, Errno> {
     } else {
         rustix::io::fcntl_dupfd_cloexec(&descriptor, 3)
     }
-}
-
-fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -5,21 +5,21 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use ostler_backend::execution_dir;
+use ostler_backend::{ProcessEvent, execution_dir};
+use ostler_sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::renameat;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind};
 use rustix::net::{listen, socket_with, sockopt};
 
-use crate::proto::{ShimEvent, ShimRequest, decode, encode};
-use crate::sys::seqpacket::{self, PACKET_BYTES, ReceiveMode};
+use crate::proto::{ShimRequest, decode, encode};
 
 /// The control socket's name in an execution's directory, while no daemon lives.
 pub(crate) const CONTROL_SOCKET: &str = "ctl.sock";
-/// Messages that wait for a daemon that does not read; beyond that, questions of programs are
-/// dropped. Of marks of the output's end only the last one waits, and everything else is said
-/// once, or once for each order.
+/// The most queued messages for a daemon that does not read; beyond that, prompts of programs are
+/// dropped. Of output notifications only the last one is queued, and all others are sent once, or
+/// once per command.
 const WAITING_MAX: usize = 256;
 /// How long the last messages may wait for a daemon that does not read, in milliseconds.
 const FLUSH_TIMEOUT_MS: i64 = 2_000;
@@ -75,15 +75,15 @@ struct QueuedPacket {
 
 impl SendQueue {
     /// Queues a message. A notice of the output's end replaces the one before it.
-    fn push(&mut self, message: &ShimEvent, descriptor: Option<OwnedFd>) {
-        let is_query = matches!(message, ShimEvent::TerminalQuery { .. });
+    fn push(&mut self, message: &ProcessEvent, descriptor: Option<OwnedFd>) {
+        let is_query = matches!(message, ProcessEvent::TerminalQuery { .. });
         if is_query && self.0.len() >= WAITING_MAX {
             return;
         }
         let Ok(bytes) = encode(message) else {
             return;
         };
-        let is_output_end = matches!(message, ShimEvent::Output { .. });
+        let is_output_end = matches!(message, ProcessEvent::Output { .. });
         if is_output_end && self.0.back().is_some_and(|last| last.is_output_end) {
             self.0.pop_back();
         }
@@ -131,7 +131,7 @@ impl DaemonConnection {
     }
 
     /// Sends a message, or queues it until the daemon reads again.
-    pub(crate) fn send(&mut self, message: &ShimEvent, descriptor: Option<OwnedFd>) {
+    pub(crate) fn send(&mut self, message: &ProcessEvent, descriptor: Option<OwnedFd>) {
         if !self.has_daemon() {
             return;
         }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     /// Everything the daemon reads, the shim going on as soon as there is room.
-    fn read(link: &mut DaemonConnection, daemon: &OwnedFd) -> Vec<ShimEvent> {
+    fn read(link: &mut DaemonConnection, daemon: &OwnedFd) -> Vec<ProcessEvent> {
         let mut buffer = vec![0; PACKET_BYTES];
         let mut messages = Vec::new();
         loop {
@@ -283,31 +283,31 @@ mod tests {
         let (mut link, daemon) = pair();
         let marks = 20_000;
         for end in 1..=marks {
-            link.send(&ShimEvent::Output { end }, None);
+            link.send(&ProcessEvent::Output { end }, None);
             if end % 1_000 == 0 {
-                link.send(&ShimEvent::InputAccepted { len: end }, None);
+                link.send(&ProcessEvent::InputAccepted { len: end }, None);
             }
         }
         assert!(link.queue.0.len() <= WAITING_MAX, "bounded");
         let question = ostler_backend::TerminalQuery::Status;
         for _ in 0..2 * WAITING_MAX {
-            let asked = ShimEvent::TerminalQuery {
+            let asked = ProcessEvent::TerminalQuery {
                 query: question,
                 end: 0,
             };
             link.send(&asked, None);
         }
         assert!(link.queue.0.len() <= WAITING_MAX, "bounded");
-        link.send(&ShimEvent::Output { end: marks + 1 }, None);
-        link.send(&ShimEvent::Frozen { frozen: true }, None);
+        link.send(&ProcessEvent::Output { end: marks + 1 }, None);
+        link.send(&ProcessEvent::Frozen { frozen: true }, None);
         let (mut last, mut taken, mut frozen) = (0, 0, false);
         for message in read(&mut link, &daemon) {
-            if let ShimEvent::Output { end } = message {
+            if let ProcessEvent::Output { end } = message {
                 assert!(end > last, "in order");
                 last = end;
             }
-            taken += u64::from(matches!(message, ShimEvent::InputAccepted { .. }));
-            frozen |= matches!(message, ShimEvent::Frozen { .. });
+            taken += u64::from(matches!(message, ProcessEvent::InputAccepted { .. }));
+            frozen |= matches!(message, ProcessEvent::Frozen { .. });
         }
         assert_eq!((last, taken, frozen), (marks + 1, marks / 1_000, true));
     }

@@ -7,16 +7,19 @@ mod input;
 mod limits;
 mod reserve;
 mod stopped;
+mod timers;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ostler_backend::execution_dir;
 use ostler_backend::output_sink::{OutputSink, SinkEvent};
-use ostler_backend::{ControlCommand, KillReason};
-use ostler_model::{LimitKind, TimeoutKind};
+use ostler_backend::{ControlCommand, KillReason, LaunchIo, LaunchPlan, ProcessEvent};
+use ostler_model::LimitKind;
 use ostler_sandbox::cgroup::CgroupSlot;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use ostler_sys::seqpacket::ReceiveMode;
+use ostler_sys::signals;
+use rustix::event::{PollFd, PollFlags};
 
 use self::freeze::FreezeState;
 use self::idempotent_inputs::IdempotentInputs;
@@ -26,13 +29,11 @@ use super::daemon_connection::{CONTROL_SOCKET, DaemonConnection, DaemonEvent};
 use super::kill_escalation::{KillAction, KillEscalation};
 use super::output_notify::NotifyThrottle;
 use super::process_tree::ProcessTree;
-use super::serve::Shim;
 use super::spawn::SpawnedTree;
+use super::state::Shim;
 use super::streams::OutputStreams;
 use super::terminal_queries::TerminalQueryScanner;
-use crate::proto::{ShimEvent, ShimRequest, WirePlan};
-use crate::sys::seqpacket::ReceiveMode;
-use crate::sys::signals;
+use crate::proto::ShimRequest;
 use crate::sys::time::ClockReading;
 
 /// The interval of retries after a full disk while no daemon is connected, in milliseconds.
@@ -57,7 +58,7 @@ pub(crate) enum AttemptEnd {
 pub(crate) struct AttemptRunner<'a> {
     shim: &'a mut Shim,
     daemon: DaemonConnection,
-    plan: WirePlan,
+    plan: LaunchPlan,
     dir: OwnedFd,
     tree: ProcessTree,
     streams: OutputStreams,
@@ -120,8 +121,8 @@ impl<'a> AttemptRunner<'a> {
     /// Takes over a tree that was just spawned.
     pub(crate) fn new(shim: &'a mut Shim, daemon: DaemonConnection, spawned: SpawnedTree) -> Self {
         let (dir, plan) = (spawned.dir.as_fd(), &spawned.plan);
-        let attempt_start = (plan.attempt, plan.min_output_offset);
-        let sink = OutputSink::open(dir, attempt_start, plan.lossless_reader);
+        let (attempt, from) = (plan.attempt, plan.min_output_offset);
+        let sink = OutputSink::open(dir, attempt, from, plan.lossless_reader);
         let now = Instant::now();
         let timeouts = spawned.plan.timeouts;
         let terminal = spawned.streams.terminal().is_some();
@@ -170,6 +171,9 @@ impl<'a> AttemptRunner<'a> {
         if self.plan.report_start {
             self.send_started();
         }
+        if let LaunchIo::Bytes(bytes) = &self.plan.io {
+            self.streams.record_input(bytes, &mut self.sink);
+        }
         self.send_sink_events();
         self.reserve_if_due(Instant::now());
         loop {
@@ -197,7 +201,7 @@ impl<'a> AttemptRunner<'a> {
     fn send_started(&mut self) {
         if self.report_at.take().is_some() {
             let (pid, at) = (self.tree.pid(), self.started.timestamp());
-            self.daemon.send(&ShimEvent::Started { pid, at }, None);
+            self.daemon.send(&ProcessEvent::Started { pid, at }, None);
         }
     }
 
@@ -247,28 +251,6 @@ impl<'a> AttemptRunner<'a> {
         ready
     }
 
-    fn timeout(&self) -> Option<Timespec> {
-        let timeouts = if self.are_timeouts_running() {
-            [self.wall_at, self.idle_at]
-        } else {
-            [None, None]
-        };
-        let others = [
-            self.escalation.deadline(),
-            self.streams.deadline(),
-            self.notifier.deadline(),
-            self.listen_at,
-            self.reserve_at,
-            self.report_at,
-        ];
-        let next = timeouts.into_iter().chain(others).flatten().min()?;
-        let left = next.saturating_duration_since(Instant::now());
-        Some(Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        })
-    }
-
     fn handle_daemon_messages(&mut self) {
         loop {
             let buffer = self.shim.buffer.as_mut_slice();
@@ -308,7 +290,7 @@ impl<'a> AttemptRunner<'a> {
     /// Describes the running attempt to a daemon that just connected.
     fn send_hello(&mut self) {
         execution_dir::remove(self.dir.as_fd(), CONTROL_SOCKET);
-        let hello = ShimEvent::Hello {
+        let hello = ProcessEvent::Hello {
             id: self.plan.id,
             attempt: self.plan.attempt,
             pid: self.tree.pid(),
@@ -379,7 +361,7 @@ impl<'a> AttemptRunner<'a> {
         for (query, len) in self.query_scanner.scan(chunk, Instant::now()) {
             let end = (before + len as u64).min(self.sink.end());
             self.daemon
-                .send(&ShimEvent::TerminalQuery { query, end }, None);
+                .send(&ProcessEvent::TerminalQuery { query, end }, None);
         }
     }
 
@@ -405,7 +387,7 @@ impl<'a> AttemptRunner<'a> {
                 SinkEvent::Refused { detail } => self.send_journal_failed(detail),
                 SinkEvent::Returned { missing } => {
                     self.daemon
-                        .send(&ShimEvent::JournalRecovered { missing }, None);
+                        .send(&ProcessEvent::JournalRecovered { missing }, None);
                 }
             }
         }
@@ -413,13 +395,13 @@ impl<'a> AttemptRunner<'a> {
 
     fn send_journal_failed(&mut self, detail: String) {
         let (base, memory) = self.sink.memory().unzip();
-        let failed = ShimEvent::JournalFailed { detail, base };
+        let failed = ProcessEvent::JournalFailed { detail, base };
         self.daemon.send(&failed, memory);
     }
 
     fn notify_output(&mut self) {
         if let Some(end) = self.notifier.on_output(self.sink.end(), Instant::now()) {
-            self.daemon.send(&ShimEvent::Output { end }, None);
+            self.daemon.send(&ProcessEvent::Output { end }, None);
         }
     }
 
@@ -452,7 +434,7 @@ impl<'a> AttemptRunner<'a> {
             .on_leader_exit(self.tree.orphan_policy(), Instant::now());
     }
 
-    /// Lets the processes the leader left behind continue the attempt.
+    /// Lets the processes that the leader left continue the attempt.
     fn detach(&mut self) {
         self.detached = true;
         self.tree.detach();
@@ -462,55 +444,7 @@ impl<'a> AttemptRunner<'a> {
 
     fn send_detached(&mut self) {
         if let (true, Some(status)) = (self.detached, self.tree.status()) {
-            self.daemon.send(&ShimEvent::Detached { status }, None);
-        }
-    }
-
-    fn are_timeouts_running(&self) -> bool {
-        self.escalation.is_running() && self.freeze_state.is_none()
-    }
-
-    /// Handles every timer that is due.
-    fn on_timers(&mut self, now: Instant) -> LoopAction {
-        if self.report_at.is_some_and(|at| now >= at) {
-            self.send_started();
-        }
-        if self.are_timeouts_running() {
-            self.check_timeouts(now);
-        }
-        if self.streams.deadline().is_some_and(|at| now >= at) {
-            self.streams.flush(Some(now), &mut self.sink);
-            self.send_sink_events();
-            self.notify_output();
-        }
-        if self.notifier.deadline().is_some_and(|at| now >= at) {
-            self.notify_output();
-        }
-        if self.ended.is_some() && self.streams.are_closed() {
-            self.escalation.on_output_closed(now);
-        }
-        if self.listen_at.is_some_and(|at| now >= at) {
-            self.open_control_socket();
-        }
-        self.reserve_if_due(now);
-        match self.escalation.poll(now) {
-            Some(action) => self.apply(action),
-            None => LoopAction::Continue,
-        }
-    }
-
-    fn check_timeouts(&mut self, now: Instant) {
-        let timeouts = [
-            (TimeoutKind::Wall, self.wall_at),
-            (TimeoutKind::Idle, self.idle_at),
-        ];
-        let expired = timeouts
-            .into_iter()
-            .find(|(_, at)| at.is_some_and(|at| now >= at));
-        if let Some((kind, _)) = expired {
-            self.send_started();
-            self.daemon.send(&ShimEvent::TimedOut { kind }, None);
-            self.terminate(KillReason::Timeout(kind), self.plan.timeouts.grace);
+            self.daemon.send(&ProcessEvent::Detached { status }, None);
         }
     }
 

@@ -1,11 +1,12 @@
 //! Spawning into a jail: the jail of a command of level high, its overlay and its egress proxy.
 //!
-//! Init and egress proxy are children of the shim and helpers of ours: neither members nor
-//! leftovers of the command. The init ends with the shim (`PR_SET_PDEATHSIG`), and the jail with
-//! the init; the egress proxy ends with its connection to the shim or with the init.
+//! Init and egress proxy are helper processes, children of the shim: neither members nor leftovers
+//! of the command. The init ends with the shim (`PR_SET_PDEATHSIG`), and the jail with the init;
+//! the egress proxy ends with its connection to the shim or with the init.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ostler_egress::{EgressClient, EgressConfig, EgressError};
 use ostler_model::sandbox_spec::{HostRule, NetworkAccess};
@@ -13,22 +14,21 @@ use ostler_model::{AutorunReport, ByteString, Capability, SandboxSpec};
 use ostler_sandbox::autorun::AutorunSnapshot;
 use ostler_sandbox::jail::{HostFacts, Jail, JailError, JailOptions, JailPlan, OverlayDirs};
 use ostler_sandbox::overlay;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use ostler_sys::errno::errno_of;
+use ostler_sys::pidfd;
 use rustix::fs::{Gid, Mode as FileMode, OFlags, Uid, openat};
 use rustix::io::Errno;
 
-use super::serve::ShimMode;
-use super::spawn::LaunchFailure;
+use super::launch_failure::LaunchFailure;
+use super::state::ShimMode;
 use crate::sys::proc;
 
 /// How long an empty jail may take to end before it counts as one with leftovers, in milliseconds.
-const EMPTY_JAIL_MS: i64 = 100;
+const EMPTY_JAIL_MS: u64 = 100;
 /// The overlay's directory within the execution's.
 const OVERLAY: &str = "overlay";
 /// The egress proxy's log, in the execution's directory.
 const NETWORK_LOG: &str = "network.jsonl";
-/// The step at which a sandbox specification could not be read.
-const STEP_SANDBOX: &str = "confinement";
 /// The step at which the overlay's directories could not be made.
 const STEP_OVERLAY: &str = "overlay";
 /// The step at which the egress proxy could not be started.
@@ -58,15 +58,6 @@ pub(crate) struct RunningJail {
     egress: Option<EgressClient>,
     /// The files of its workspace that run automatically, before the start.
     autorun_before: Option<AutorunSnapshot>,
-}
-
-/// The sandbox of a plan. One that cannot be parsed fails the spawn rather than run unconfined.
-pub(super) fn parse_spec(text: &str) -> Result<SandboxSpec, LaunchFailure> {
-    serde_json::from_str(text).map_err(|error| LaunchFailure {
-        step: STEP_SANDBOX,
-        errno: Errno::INVAL,
-        message: Some(format!("the confinement cannot be read: {error}")),
-    })
 }
 
 impl RunningJail {
@@ -163,7 +154,7 @@ impl RunningJail {
         before.map_or_else(AutorunReport::default, AutorunSnapshot::report)
     }
 
-    /// Helper processes around the command: children of the shim, and theirs.
+    /// Helper processes of the command: children of the shim, and their children.
     pub(super) fn helper_pids(&self) -> Vec<i32> {
         let mut pids = vec![self.jail.pid()];
         if let Some(egress) = &self.egress {
@@ -173,7 +164,7 @@ impl RunningJail {
         pids
     }
 
-    /// Descendants of the init: orphans, and what they started. Children of the shim are not among
+    /// Descendants of the init: orphans, and their children. Children of the shim are not among
     /// them.
     pub(super) fn member_pids(&self) -> Vec<i32> {
         if self.exited {
@@ -210,13 +201,8 @@ impl RunningJail {
     }
 
     /// Waits for the init's end, at most this long; true if it ended.
-    fn wait_exit(&self, limit_ms: i64) -> bool {
-        let limit = Timespec {
-            tv_sec: limit_ms / 1_000,
-            tv_nsec: limit_ms % 1_000 * 1_000_000,
-        };
-        let mut polled = [PollFd::from_borrowed_fd(self.jail.pidfd(), PollFlags::IN)];
-        rustix::event::poll(&mut polled, Some(&limit)).is_ok_and(|ready| ready > 0)
+    fn wait_exit(&self, limit_ms: u64) -> bool {
+        pidfd::has_ended_within(self.jail.pidfd(), Duration::from_millis(limit_ms))
     }
 
     /// Whether no process is left inside: the kernel ends a pid namespace before its init.
@@ -280,7 +266,7 @@ fn prepare_overlay(
 /// The path of an open directory.
 fn path_of(dir: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
     let link = format!("/proc/self/fd/{}", dir.as_raw_fd());
-    std::fs::read_link(link).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    std::fs::read_link(link).map_err(|error| errno_of(&error))
 }
 
 fn jail_failure(error: JailError) -> LaunchFailure {
@@ -299,10 +285,7 @@ fn jail_failure(error: JailError) -> LaunchFailure {
 fn egress_failure(error: &EgressError) -> LaunchFailure {
     let (step, errno) = match error {
         EgressError::Setup { step, errno } => (step.name(), *errno),
-        EgressError::Start(error) => (
-            STEP_EGRESS,
-            Errno::from_io_error(error).unwrap_or(Errno::IO),
-        ),
+        EgressError::Start(error) => (STEP_EGRESS, errno_of(error)),
         EgressError::TooManyRules => (STEP_EGRESS, Errno::TOOBIG),
         EgressError::Timeout => (STEP_EGRESS, Errno::TIMEDOUT),
         EgressError::Closed => (STEP_EGRESS, Errno::PIPE),

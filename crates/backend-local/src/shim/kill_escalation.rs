@@ -1,4 +1,4 @@
-//! When what happens to a tree that must end: pure, told the time.
+//! The schedule of ending a tree: a pure state machine; time is an input.
 //!
 //! ```text
 //! living --ask--> [hung up -->] asked --grace--> killing --give up--> over, with survivors
@@ -23,7 +23,7 @@ pub(crate) const LEFTOVER_GRACE_MS: u64 = 500;
 /// less. A program that cleans up on both signals must not be interrupted in the first handler by
 /// the second.
 pub(crate) const HANG_UP_MS: u64 = 500;
-/// The interval of rounds of killing what is still there, in milliseconds.
+/// The interval of rounds of SIGKILL to remaining processes, in milliseconds.
 pub(crate) const SWEEP_MS: u64 = 5;
 /// How long killing may take before survivors are reported, in milliseconds.
 pub(crate) const GIVE_UP_MS: u64 = 5_000;
@@ -33,9 +33,9 @@ pub(crate) const GIVE_UP_MS: u64 = 5_000;
 pub(crate) enum EscalationPhase {
     /// The leader runs and no end was requested.
     Running,
-    /// The leader has ended; what it left may end by itself until this time.
+    /// The leader has ended; remaining processes may end by themselves until this time.
     Lingering(Instant),
-    /// The leader has ended; what it left continues the attempt.
+    /// The leader has ended; remaining processes continue the attempt.
     Detached,
     /// SIGHUP was sent, as if the terminal were gone.
     HungUp {
@@ -58,7 +58,7 @@ pub(crate) enum EscalationPhase {
 /// What the caller must do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KillAction {
-    /// Kill nothing: what is left continues the attempt.
+    /// Kill nothing: the remaining processes continue the attempt.
     Detach,
     /// Send SIGHUP to the processes a terminal's hang-up reaches, and SIGTERM to all others.
     HangUp,
@@ -66,7 +66,7 @@ pub(crate) enum KillAction {
     Terminate,
     /// Send SIGKILL to all.
     Kill,
-    /// Report what is left and stop.
+    /// Report the remaining processes and stop.
     GiveUp,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct KillEscalation {
     reason: Option<KillReason>,
     grace: Duration,
     terminal: bool,
-    /// Whether processes the leader leaves behind are kept.
+    /// Whether processes that the leader leaves are kept.
     keep_orphans: bool,
 }
 
@@ -153,7 +153,7 @@ impl KillEscalation {
         }
     }
 
-    /// Handles the end of a leader that left processes behind.
+    /// Handles the end of a leader that left processes.
     pub(crate) fn on_leader_exit(&mut self, orphan_policy: OrphanPolicy, now: Instant) {
         if self.phase == EscalationPhase::Running {
             self.phase = EscalationPhase::Lingering(now + Duration::from_millis(LINGER_MS));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn asked_then_killed_after_the_grace() {
+    fn terminated_then_killed_after_the_grace() {
         let (mut descent, t0) = descent(5_000);
         let wall = KillReason::Timeout(TimeoutKind::Wall);
         assert_eq!(
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_of_a_natural_end_have_no_ladder() {
+    fn leftovers_of_a_natural_end_have_no_escalation() {
         let (mut descent, t0) = descent(5_000);
         descent.on_leader_exit(OrphanPolicy::Kill, t0);
         assert_eq!(
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_leftovers_have_no_deadline_until_asked() {
+    fn kept_leftovers_have_no_deadline_until_a_stop() {
         let (mut descent, t0) = descent(5_000);
         descent.on_leader_exit(OrphanPolicy::Keep, t0);
         assert!(descent.is_running());
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_hung_up_before_it_is_asked() {
+    fn a_terminal_gets_a_hang_up_before_the_term_signal() {
         let (mut descent, t0) = descent_of(5_000, true);
         assert_eq!(
             descent.terminate(KillReason::Requested, ms(5_000), t0),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_of_a_terminal_are_asked_at_once() {
+    fn leftovers_of_a_terminal_get_term_at_once() {
         let (mut descent, t0) = descent_of(5_000, true);
         descent.on_leader_exit(OrphanPolicy::Kill, t0);
         assert_eq!(

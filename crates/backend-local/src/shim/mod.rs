@@ -2,13 +2,13 @@
 //! Synchronous and single-threaded; it runs as a process of its own, forked by the zygote, or on a
 //! thread where there is no zygote.
 //!
-//! [`serve`] waits for plans, [`spawn`] turns a plan into a running tree
-//! on [`channels`], within walls by [`jailed`], [`event_loop`] carries it
-//! to its end; [`kill_escalation`] decides what happens when, [`process_tree`] knows and ends the processes,
-//! [`streams`] moves output from each [`output_source`] to the
-//! [`output_sink`](ostler_backend::output_sink), [`canonical_line`](mod@canonical_line) keeps input
-//! within what a terminal's line holds, [`daemon_connection`] talks to the daemon. What recovery
-//! reads is written by [`execution_dir`](ostler_backend::execution_dir), into a directory that is
+//! [`serve`] waits for plans, [`spawn`] turns a plan into a running tree on [`channels`], inside a
+//! jail by [`jailed`], [`event_loop`] runs it to its end; [`kill_escalation`] decides the steps of
+//! ending it, [`process_tree`] finds and ends the processes, [`streams`] moves output from each
+//! [`output_source`] to the [`output_sink`](ostler_backend::output_sink),
+//! [`canonical_line`](mod@canonical_line) limits input to the length of a terminal's line,
+//! [`daemon_connection`] exchanges messages with the daemon. The files for recovery are written by
+//! [`execution_dir`](ostler_backend::execution_dir), into a directory that is
 //! [prepared](ostler_backend::prepared_dir) before.
 
 mod canonical_line;
@@ -17,14 +17,17 @@ pub(crate) mod daemon_connection;
 mod event_loop;
 mod jailed;
 mod kill_escalation;
+mod launch_failure;
 mod output_notify;
 mod output_source;
 mod pinned_files;
 mod process_tree;
 mod serve;
 mod spawn;
+mod state;
 mod streams;
 mod terminal_queries;
 
 pub(crate) use process_tree::{EXECUTION_VARIABLE, marker};
-pub(crate) use serve::{ShimInfo, ShimMode, ShimSetup, serve};
+pub(crate) use serve::{ShimSetup, serve};
+pub(crate) use state::{ShimInfo, ShimMode};

@@ -12,7 +12,7 @@ const TERMINAL_NOTIFY_INTERVAL_MS: u64 = 1;
 /// few pieces, and its next prompt.
 const INPUT_BURST: u32 = 4;
 
-/// What was reported, and when the next notice is due.
+/// The last reported end, and when the next notification is due.
 #[derive(Debug)]
 pub(crate) struct NotifyThrottle {
     interval: Duration,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unwatched_output_is_not_told() {
+    fn unwatched_output_is_not_reported() {
         assert_eq!(
             NotifyThrottle::new(false).on_output(7, Instant::now()),
             None
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_marks_after_an_input_are_told_at_once() {
+    fn the_first_notifications_after_an_input_are_sent_at_once() {
         let (mut marks, t0) = (NotifyThrottle::new(false), Instant::now());
         marks.set_watched(true);
         assert_eq!(marks.on_output(5, t0), Some(5), "the first mark");

@@ -2,8 +2,8 @@
 //!
 //! A pipe whose write end is closed has ended. A terminal has not: a leader that closes its own
 //! descriptors can open `/dev/tty` again. Until then the master cannot be polled, as it reports a
-//! hang-up all the time, and must not be closed, as that hangs up the terminal. It waits
-//! edge-triggered behind an epoll(7) descriptor, which reports changes only.
+//! hang-up all the time, and must not be closed, as that hangs up the terminal. It is registered
+//! edge-triggered with an epoll(7) descriptor, which reports changes only.
 
 use std::os::fd::OwnedFd;
 

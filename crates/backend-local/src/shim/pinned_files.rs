@@ -4,13 +4,12 @@
 //! itself is compared by the child, which executes the very file it compared
 //! ([`ostler_sandbox::spawn::ExpectedFile`]).
 
-use ostler_backend::PinnedFile;
+use ostler_backend::{LaunchPlan, PinnedFile};
 use ostler_sandbox::spawn::ExpectedFile;
 use rustix::fs::{Stat, stat};
 use rustix::io::Errno;
 
-use super::spawn::LaunchFailure;
-use crate::proto::WirePlan;
+use super::launch_failure::LaunchFailure;
 
 /// The name of the step in errors.
 const STEP: &str = "consent";
@@ -20,7 +19,7 @@ const STEP: &str = "consent";
 ///
 /// # Errors
 /// The first file that changed.
-pub(super) fn check_files(plan: &WirePlan) -> Result<Option<ExpectedFile>, LaunchFailure> {
+pub(super) fn check_files(plan: &LaunchPlan) -> Result<Option<ExpectedFile>, LaunchFailure> {
     if plan.pinned_files.is_empty() {
         return Ok(None);
     }
@@ -36,7 +35,7 @@ pub(super) fn check_files(plan: &WirePlan) -> Result<Option<ExpectedFile>, Launc
         pinned.find(|pinned| is_same(pinned, &now))
     });
     match found {
-        Some(pinned) => Ok(Some(pinned_program(pinned, plan.sandbox_json.is_some()))),
+        Some(pinned) => Ok(Some(pinned_program(pinned, plan.sandbox.is_some()))),
         None => Err(file_changed(&plan.program.to_string_lossy())),
     }
 }

@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use ostler_backend::LaunchPlan;
 use ostler_model::termination::WaitStatus;
 use ostler_model::{AutorunReport, ExecutionId, OrphanPolicy, Usage};
+use ostler_sys::signals;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::jailed::RunningJail;
-use super::serve::ShimMode;
-use crate::proto::WirePlan;
+use super::state::ShimMode;
 use crate::sys::clone;
+use crate::sys::proc;
 use crate::sys::wait::{self, ReapOutcome};
-use crate::sys::{proc, signals};
 
 /// The environment variable that marks every process of an execution.
 pub(crate) const EXECUTION_VARIABLE: &str = "OSTLER_EXECUTION";
@@ -21,12 +22,12 @@ pub(crate) const EXECUTION_VARIABLE: &str = "OSTLER_EXECUTION";
 /// were stopped.
 const STOP_ROUNDS: usize = 32;
 
-/// `OSTLER_EXECUTION=<id>`.
+/// The environment entry `OSTLER_EXECUTION=<id>`.
 pub(crate) fn marker(id: ExecutionId) -> Vec<u8> {
     format!("{EXECUTION_VARIABLE}={id}").into_bytes()
 }
 
-/// What is known of a tree before it is spawned.
+/// The configuration of a tree before it is spawned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TreeConfig {
     pub(crate) mode: ShimMode,
@@ -35,7 +36,7 @@ pub(crate) struct TreeConfig {
 }
 
 impl TreeConfig {
-    pub(crate) fn from_plan(mode: ShimMode, plan: &WirePlan) -> Self {
+    pub(crate) fn from_plan(mode: ShimMode, plan: &LaunchPlan) -> Self {
         Self {
             mode,
             id: plan.id,
@@ -57,7 +58,7 @@ pub(crate) struct ProcessTree {
     failed_status: Option<WaitStatus>,
     /// Whether processes the leader left continue the attempt.
     detached: bool,
-    /// On a thread, a process that outlived the leader: its end wakes the shim to look for the
+    /// On a thread, a process that outlived the leader: its end wakes the shim to search for the
     /// others.
     sentinel: Option<OwnedFd>,
     usage: Usage,
@@ -95,7 +96,7 @@ impl ProcessTree {
     }
 
     /// Readable when the leader has ended; after that, when the jail has, or on a thread one of the
-    /// processes it left behind.
+    /// remaining processes.
     pub(crate) fn exit_fd(&self) -> Option<BorrowedFd<'_>> {
         if self.status.is_none() {
             return Some(self.pidfd.as_fd());
@@ -122,7 +123,7 @@ impl ProcessTree {
         self.status
     }
 
-    /// What happens to processes the leader left behind: they are not kept where it failed.
+    /// What happens to remaining processes: they are not kept where the leader failed.
     pub(crate) fn orphan_policy(&self) -> OrphanPolicy {
         match self.status {
             Some(status) if is_failure(status) => OrphanPolicy::Kill,
@@ -136,8 +137,7 @@ impl ProcessTree {
         self.failed_status.or(self.status)
     }
 
-    /// Lets the processes the leader left behind continue the attempt: they are no leftovers any
-    /// more.
+    /// Lets the remaining processes continue the attempt: they are no longer leftovers.
     pub(crate) fn detach(&mut self) {
         self.detached = true;
     }

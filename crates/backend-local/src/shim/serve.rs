@@ -3,69 +3,20 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use ostler_backend::prepared_dir::DirPreparation;
-use ostler_backend::spec_file::ShimIdentity;
-use ostler_backend::{PLAN_MAX_BYTES, execution_dir};
-use ostler_sandbox::cgroup::{CgroupSlot, ShimName};
+use ostler_backend::{LaunchPlan, PLAN_MAX_BYTES, ProcessEvent, execution_dir};
+use ostler_sandbox::cgroup::CgroupSlot;
+
+use ostler_sys::seqpacket::ReceiveMode;
+use ostler_sys::signals;
 
 use super::daemon_connection::{DaemonConnection, DaemonEvent};
 use super::event_loop::{AttemptEnd, AttemptRunner};
 use super::spawn::{self, SpawnResult};
+use super::state::{Shim, ShimInfo, ShimMode};
 use super::streams::READ_BYTES;
-use crate::proto::{ShimEvent, ShimRequest, WirePlan, decode};
+use crate::proto::{ShimRequest, decode};
 use crate::sys::clone::STACK_BYTES;
 use crate::sys::memory::{self, Pages};
-use crate::sys::seqpacket::ReceiveMode;
-use crate::sys::{proc, signals};
-
-/// How a shim runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ShimMode {
-    /// A process of its own, subreaper of what it starts.
-    Process,
-    /// A thread of the engine's process, where children of others must not be reaped.
-    Thread,
-}
-
-/// Who this shim is, and how it runs.
-#[derive(Debug, Clone)]
-pub(crate) struct ShimInfo {
-    pub(crate) mode: ShimMode,
-    pub(crate) boot_id: String,
-    pub(crate) pid: u32,
-    pub(crate) start: u64,
-}
-
-impl ShimInfo {
-    /// The identity of the calling process.
-    pub(crate) fn own(mode: ShimMode, boot_id: String) -> Self {
-        let pid = std::process::id();
-        Self {
-            mode,
-            boot_id,
-            pid,
-            start: proc::start_time(i32::try_from(pid).unwrap_or(0)),
-        }
-    }
-
-    /// The same as `spec.json` says it.
-    fn to_identity(&self) -> ShimIdentity {
-        ShimIdentity {
-            id: self.boot_id.clone(),
-            shim_pid: self.pid,
-            shim_start: self.start,
-            in_process: self.mode == ShimMode::Thread,
-        }
-    }
-
-    /// The name of a slot; `serial` tells the threads of one process apart.
-    pub(crate) fn name(&self, serial: u32) -> ShimName {
-        ShimName {
-            pid: i32::try_from(self.pid).unwrap_or(0),
-            start: self.start,
-            serial,
-        }
-    }
-}
 
 /// What a shim is started with.
 #[derive(Debug)]
@@ -74,23 +25,6 @@ pub(crate) struct ShimSetup {
     pub(crate) executions: OwnedFd,
     pub(crate) identity: ShimInfo,
     pub(crate) slot: Option<CgroupSlot>,
-}
-
-/// The state a shim keeps from plan to plan.
-#[derive(Debug)]
-pub(crate) struct Shim {
-    pub(crate) executions: OwnedFd,
-    pub(crate) identity: ShimInfo,
-    /// The same for `spec.json`.
-    pub(crate) boot: ShimIdentity,
-    pub(crate) slot: Option<CgroupSlot>,
-    pub(crate) buffer: Pages,
-    pub(crate) stack: Pages,
-    pub(crate) child_signal: Option<OwnedFd>,
-    /// The directory of the next execution.
-    pub(crate) preparation: DirPreparation,
-    /// Whether more of the buffer was touched than a small command does.
-    pub(crate) buffer_touched: bool,
 }
 
 /// Runs plans until the daemon's end closes and nothing runs.
@@ -145,7 +79,7 @@ fn prepare_next_dir(daemon: &DaemonConnection, shim: &mut Shim) {
 }
 
 /// Waits for a plan; none when the daemon's end has closed.
-fn next_plan(daemon: &mut DaemonConnection, shim: &mut Shim) -> Option<Box<WirePlan>> {
+fn next_plan(daemon: &mut DaemonConnection, shim: &mut Shim) -> Option<Box<LaunchPlan>> {
     loop {
         prepare_next_dir(daemon, shim);
         match daemon.receive(shim.buffer.as_mut_slice(), ReceiveMode::Wait) {
@@ -171,15 +105,14 @@ fn next_plan(daemon: &mut DaemonConnection, shim: &mut Shim) -> Option<Box<WireP
 fn run_plan(
     shim: &mut Shim,
     mut daemon: DaemonConnection,
-    plan: WirePlan,
+    plan: LaunchPlan,
 ) -> Option<DaemonConnection> {
     match spawn::spawn(shim, plan) {
         SpawnResult::Spawned(spawned) => match AttemptRunner::new(shim, daemon, *spawned).run() {
             AttemptEnd::Recycle(daemon) => Some(daemon),
             AttemptEnd::Leave => None,
         },
-        SpawnResult::Failed { record, dir } => {
-            let mut record = *record;
+        SpawnResult::Failed { mut record, dir } => {
             let mut idle = true;
             if let Some(dir) = &dir
                 && let Err(error) = execution_dir::write_exit_record(dir.as_fd(), &record)
@@ -187,7 +120,7 @@ fn run_plan(
                 record.journal_error = Some(format!("cannot write the exit record: {error}"));
                 idle = false;
             }
-            daemon.send(&ShimEvent::Exited { record, idle }, None);
+            daemon.send(&ProcessEvent::Exited { record, idle }, None);
             daemon.flush_blocking();
             (idle && daemon.has_daemon()).then_some(daemon)
         }

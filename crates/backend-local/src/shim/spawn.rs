@@ -3,25 +3,26 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use ostler_backend::execution_dir::{self, AttemptSpec};
+use ostler_backend::attempt_dir::{self, AttemptSpec};
 use ostler_backend::redact::SecretFinder;
-use ostler_backend::{EXIT_RECORD_VERSION, ExitRecord, LeaderOutcome, STEP_STORAGE, STEP_TERMINAL};
-use ostler_model::{ByteString, Limits, SandboxSpec, Usage};
+use ostler_backend::{
+    EXIT_RECORD_VERSION, ExitRecord, LaunchPlan, LeaderOutcome, STEP_STORAGE, STEP_TERMINAL,
+};
+use ostler_model::{ByteString, SandboxSpec, Usage};
 use ostler_sandbox::cgroup::{CgroupSlot, HelperPids};
 use ostler_sandbox::restrictions::Restrictions;
 use ostler_sandbox::rlimit;
+use ostler_sys::{open_files, signals};
 use rustix::io::Errno;
 
 use super::channels::{self, Channels};
-use super::jailed::{self, JailSite, RunningJail};
+use super::jailed::{JailSite, RunningJail};
+use super::launch_failure::LaunchFailure;
 use super::pinned_files;
 use super::process_tree::{EXECUTION_VARIABLE, ProcessTree, TreeConfig};
-use super::serve::{Shim, ShimMode};
+use super::state::{Shim, ShimMode};
 use super::streams::OutputStreams;
-use crate::open_files;
-use crate::proto::WirePlan;
 use crate::sys::clone::{self, CArray, SpawnSpec, SpawnStep};
-use crate::sys::signals;
 use crate::sys::time::ClockReading;
 
 /// How often a launch is repeated whose cgroup slot was removed by another process.
@@ -29,10 +30,10 @@ const SLOT_TRIES: u32 = 16;
 /// The most characters of a path in messages.
 const DISPLAY_CHARS: usize = 512;
 
-/// A running tree, and what is needed to run it to its end.
+/// A running tree, with the state to run it to its end.
 #[derive(Debug)]
 pub(crate) struct SpawnedTree {
-    pub(crate) plan: WirePlan,
+    pub(crate) plan: LaunchPlan,
     pub(crate) dir: OwnedFd,
     /// Whether space for its exit record is reserved.
     pub(crate) has_reserve: bool,
@@ -46,48 +47,26 @@ pub(crate) struct SpawnedTree {
 /// The result of a spawn.
 #[derive(Debug)]
 pub(crate) enum SpawnResult {
-    /// It runs.
+    /// The tree runs.
     Spawned(Box<SpawnedTree>),
-    /// The spawn failed; the record says why, and the directory is where it is written.
+    /// The spawn failed; the record holds the cause, and the directory is where it is written.
     Failed {
         record: Box<ExitRecord>,
         dir: Option<OwnedFd>,
     },
 }
 
-/// Why a spawn failed.
-#[derive(Debug)]
-pub(super) struct LaunchFailure {
-    /// Which step failed.
-    pub(super) step: &'static str,
-    /// The error number.
-    pub(super) errno: Errno,
-    /// Further explanation; none where step and number are enough.
-    pub(super) message: Option<String>,
-}
-
-impl LaunchFailure {
-    /// A failure without further explanation.
-    pub(super) const fn at(step: &'static str) -> impl Fn(Errno) -> Self {
-        move |errno| Self {
-            step,
-            errno,
-            message: None,
-        }
-    }
-}
-
 /// Writes the spec and spawns the tree.
-pub(crate) fn spawn(shim: &mut Shim, plan: WirePlan) -> SpawnResult {
+pub(crate) fn spawn(shim: &mut Shim, plan: LaunchPlan) -> SpawnResult {
     let started = ClockReading::now();
-    let exec_dir = match execution_dir::create(
+    let exec_dir = match attempt_dir::create(
         shim.executions.as_fd(),
         &mut shim.preparation,
         &AttemptSpec {
             id: plan.id,
             attempt: plan.attempt,
             boot: &shim.boot,
-            spec: plan.spec.as_bytes(),
+            spec: &plan.spec,
         },
     ) {
         Ok(exec_dir) => exec_dir,
@@ -116,7 +95,11 @@ pub(crate) fn spawn(shim: &mut Shim, plan: WirePlan) -> SpawnResult {
     }
 }
 
-fn failure_record(plan: &WirePlan, started: &ClockReading, failure: &LaunchFailure) -> ExitRecord {
+fn failure_record(
+    plan: &LaunchPlan,
+    started: &ClockReading,
+    failure: &LaunchFailure,
+) -> ExitRecord {
     let errno = failure.errno.raw_os_error();
     let reason = std::io::Error::from_raw_os_error(errno);
     let message = match failure.step {
@@ -166,7 +149,7 @@ type LaunchedTree = (ProcessTree, OutputStreams, Option<OwnedFd>);
 /// Launches, and retries where another process removed the slot meanwhile.
 fn launch_in_slot(
     shim: &mut Shim,
-    plan: &WirePlan,
+    plan: &LaunchPlan,
     dir: BorrowedFd<'_>,
 ) -> Result<LaunchedTree, LaunchFailure> {
     let mut tries = 1;
@@ -185,21 +168,16 @@ fn launch_in_slot(
 
 fn launch(
     shim: &mut Shim,
-    plan: &WirePlan,
+    plan: &LaunchPlan,
     dir: BorrowedFd<'_>,
 ) -> Result<LaunchedTree, LaunchFailure> {
-    let channels = Channels::open(&plan.io, plan.sandbox_json.is_some())
+    let channels = Channels::open(&plan.io, plan.sandbox.is_some())
         .map_err(LaunchFailure::at(channels::failing_step(&plan.io)))?;
     let pinned = pinned_files::check_files(plan)?;
     let exec_args = ExecveArgs::from_plan(plan)?;
-    let limits: Limits = plan.limits.into();
-    let sandbox = plan
-        .sandbox_json
-        .as_deref()
-        .map(jailed::parse_spec)
-        .transpose()?;
+    let (limits, sandbox) = (plan.limits, plan.sandbox.as_ref());
     let has_pid_count = shim.slot.as_ref().is_some_and(CgroupSlot::counts_processes);
-    let rlimits = match &sandbox {
+    let rlimits = match sandbox {
         Some(it) if Restrictions::needs_jail(it) => rlimit::jail_limits(&limits, has_pid_count),
         Some(_) | None => rlimit::child_limits(&limits),
     };
@@ -209,8 +187,8 @@ fn launch(
         ShimMode::Process => signals::IGNORED.to_vec(),
         ShimMode::Thread => signals::ALL.collect(),
     };
-    let jail = match &sandbox {
-        Some(sandbox) => Some(build_jail(shim, sandbox, (&channels, dir))?),
+    let jail = match sandbox {
+        Some(sandbox) => Some(build_jail(shim, sandbox, &channels, dir)?),
         None => None,
     };
     let helper_pids = jail
@@ -226,7 +204,7 @@ fn launch(
         None => Ok(ostler_sandbox::cgroup::CgroupJoin::none()),
     };
     let entry = entry.map_err(LaunchFailure::at(SpawnStep::Cgroup.name()))?;
-    let restrictions = sandbox.as_ref().map(Restrictions::new);
+    let restrictions = sandbox.map(Restrictions::new);
     let joins: Vec<_> = entry.joins().collect();
     let launch = SpawnSpec {
         program: &exec_args.program,
@@ -238,7 +216,7 @@ fn launch(
         terminal: channels.terminal,
         cgroup_procs: &joins,
         cgroup: entry.clone_into(),
-        // A thread does not outlive its process, so what it runs must not either.
+        // A thread does not outlive its process, so its command must not either.
         dies_with_parent: mode == ShimMode::Thread,
         reset_signals: &ignored,
         soft_open_files: open_files::original_limit(),
@@ -258,7 +236,7 @@ fn launch(
     let secrets = SecretFinder::new(plan.redact.iter().map(ByteString::as_bytes));
     Ok((
         ProcessTree::new(TreeConfig::from_plan(mode, plan), child, jail),
-        OutputStreams::new(channels.sources, secrets),
+        OutputStreams::new(channels.sources, secrets).with_input_record(plan.record_input),
         channels.input,
     ))
 }
@@ -267,7 +245,8 @@ fn launch(
 fn build_jail(
     shim: &mut Shim,
     sandbox: &SandboxSpec,
-    (channels, dir): (&Channels, BorrowedFd<'_>),
+    channels: &Channels,
+    dir: BorrowedFd<'_>,
 ) -> Result<RunningJail, LaunchFailure> {
     let mode = shim.identity.mode;
     let cgroup = match &mut shim.slot {
@@ -298,7 +277,7 @@ struct ExecveArgs {
 }
 
 impl ExecveArgs {
-    fn from_plan(plan: &WirePlan) -> Result<Self, LaunchFailure> {
+    fn from_plan(plan: &LaunchPlan) -> Result<Self, LaunchFailure> {
         let argv: Result<Vec<_>, _> = plan.argv.iter().map(c_string).collect();
         Ok(Self {
             program: c_string(&plan.program)?,
@@ -313,7 +292,7 @@ fn c_string(text: &ByteString) -> Result<CString, LaunchFailure> {
     CString::new(text.as_bytes()).map_err(|_| LaunchFailure::at("exec")(Errno::INVAL))
 }
 
-fn environment(plan: &WirePlan) -> Result<Vec<CString>, LaunchFailure> {
+fn environment(plan: &LaunchPlan) -> Result<Vec<CString>, LaunchFailure> {
     let marker = CString::new(super::process_tree::marker(plan.id));
     let own = marker.map_err(|_| LaunchFailure::at("exec")(Errno::INVAL))?;
     let variables = plan

@@ -1,18 +1,18 @@
-//! The output streams of a command: reads them and passes the bytes through the redactor to the
-//! sink.
+//! The streams of a command: output is read and passed through the redactor to the sink; input that
+//! was written is recorded there, too, where that is requested.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use ostler_backend::output_sink::OutputSink;
-use ostler_backend::redact::{HOLD_BACK_MS, Redactor, SecretFinder};
+use ostler_backend::redact::{HOLD_BACK_MS, MASK, Redactor, SecretFinder};
 use ostler_model::StreamName;
 use rustix::io::Errno;
 
 use super::output_source::OutputSource;
 use crate::sys::time;
 
-/// Bytes per read, and the size a pipe is enlarged to when its reader falls behind.
+/// The size of a read in bytes, and the size a pipe is enlarged to when its reader falls behind.
 pub(crate) const READ_BYTES: usize = 256 * 1024;
 /// A pipe's default capacity; a read of this many bytes means that it was full.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -36,6 +36,8 @@ struct OutputStream {
 pub(crate) struct OutputStreams {
     streams: Vec<OutputStream>,
     secrets: Option<SecretFinder>,
+    /// Redacts the recorded input; none where input is not recorded.
+    input: Option<Redactor>,
 }
 
 impl OutputStreams {
@@ -54,6 +56,44 @@ impl OutputStreams {
         Self {
             streams: sources.into_iter().map(stream).collect(),
             secrets,
+            input: None,
+        }
+    }
+
+    /// The same, recording input or not.
+    pub(crate) fn with_input_record(mut self, is_recorded: bool) -> Self {
+        self.input = is_recorded.then(Redactor::default);
+        self
+    }
+
+    /// Whether input is recorded.
+    pub(crate) const fn records_input(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// Records bytes that were written as input, where that is requested. What may become a secret
+    /// is held back until more is written: keys arrive one by one.
+    pub(crate) fn record_input(&mut self, bytes: &[u8], sink: &mut OutputSink) {
+        let Some(redactor) = &mut self.input else {
+            return;
+        };
+        let clean = match &self.secrets {
+            Some(secrets) => redactor.push(secrets, bytes),
+            None => bytes,
+        };
+        sink.append(time::now_ns(), StreamName::Stdin, clean);
+    }
+
+    /// Records what is held back of the input at its end; the mask instead, where that is more than
+    /// the first few bytes of a secret.
+    fn flush_input(&mut self, sink: &mut OutputSink) {
+        if let (Some(redactor), Some(secrets)) = (&mut self.input, &self.secrets)
+            && redactor.has_pending()
+        {
+            let is_short = redactor.needs_release();
+            let rest = redactor.flush(secrets);
+            let rest = if is_short { rest } else { MASK };
+            sink.append(time::now_ns(), StreamName::Stdin, rest);
         }
     }
 
@@ -140,8 +180,11 @@ impl OutputStreams {
         total
     }
 
-    /// Appends what was held back for its full time, or all of it.
+    /// Appends the bytes whose retention time is over, or all retained bytes.
     pub(crate) fn flush(&mut self, due: Option<Instant>, sink: &mut OutputSink) {
+        if due.is_none() {
+            self.flush_input(sink);
+        }
         let secrets = self.secrets.as_ref();
         for stream in &mut self.streams {
             match (stream.flush_at, due) {

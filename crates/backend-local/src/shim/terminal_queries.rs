@@ -101,7 +101,7 @@ enum EscapeMatch {
     Query(TerminalQuery, usize),
     /// The beginning of one.
     Partial,
-    /// Something else.
+    /// Any other sequence.
     Other,
 }
 
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_told_in_part() {
+    fn a_flood_is_reported_in_part() {
         let (mut questions, now) = (TerminalQueryScanner::default(), Instant::now());
         let flood = b"\x1b[6n".repeat(1_000);
         assert_eq!(questions.scan(&flood, now).len(), 32);

@@ -5,11 +5,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
+use ostler_sys::errno::last_errno;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-
-use super::signals::last_errno;
 
 /// The network namespace of a process, by its inode; none where it may not be inspected.
 pub(crate) fn netns_of(pid: i32) -> Option<u64> {

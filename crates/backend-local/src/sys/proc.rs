@@ -4,8 +4,10 @@ use std::fs;
 use std::io::{self, Read};
 use std::sync::OnceLock;
 
+use ostler_sys::open_files;
+use ostler_sys::process_stat::ProcessStat;
+
 use super::process_name;
-use crate::open_files;
 
 /// The most processes of one walk; the caller repeats the walk for a larger tree.
 const WALK_MAX: usize = 65_536;
@@ -23,44 +25,15 @@ pub(crate) fn boot_id() -> String {
     READ.get_or_init(|| read().trim().to_owned()).clone()
 }
 
-/// The fields of `/proc/<pid>/stat` used here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stat {
-    pub(crate) state: u8,
-    pub(crate) parent: i32,
-    pub(crate) group: i32,
-    /// The device number of its terminal, 0 without one.
-    pub(crate) terminal: i32,
-    /// The foreground group of that terminal, -1 without one.
-    pub(crate) foreground: i32,
-    /// Clock ticks of user and system time.
-    pub(crate) cpu_ticks: u64,
-    /// Clock ticks since boot.
-    pub(crate) start: u64,
-    pub(crate) resident_pages: u64,
-}
-
-impl Stat {
-    /// Whether it is neither zombie nor dead.
-    pub(crate) const fn is_alive(&self) -> bool {
-        !matches!(self.state, b'Z' | b'X')
-    }
-
-    /// Whether a signal has stopped it.
-    pub(crate) const fn is_stopped(&self) -> bool {
-        matches!(self.state, b'T')
-    }
-}
-
 /// Reads the fields of one process; none when it does not exist.
-pub(crate) fn stat(pid: i32) -> Option<Stat> {
-    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+pub(crate) fn stat(pid: i32) -> Option<ProcessStat> {
+    ProcessStat::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// The same with the process's name, at most 15 bytes of it.
-pub(crate) fn named_stat(pid: i32) -> Option<(Stat, String)> {
+pub(crate) fn named_stat(pid: i32) -> Option<(ProcessStat, String)> {
     let bytes = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = parse_stat(&bytes)?;
+    let stat = ProcessStat::parse(&bytes)?;
     let name = memchr::memchr(b'(', &bytes)? + 1..memchr::memrchr(b')', &bytes)?;
     let name = String::from_utf8_lossy(bytes.get(name)?).into_owned();
     Some((stat, name))
@@ -86,37 +59,12 @@ pub(crate) fn display_name(pid: i32, mut name: String) -> String {
     }
 }
 
-fn parse_stat(bytes: &[u8]) -> Option<Stat> {
-    // The name is in parentheses and may contain anything, parentheses too.
-    let after = bytes.iter().rposition(|&byte| byte == b')')? + 1;
-    let text = std::str::from_utf8(bytes.get(after..)?).ok()?;
-    let mut fields = text.split_ascii_whitespace();
-    let state = *fields.next()?.as_bytes().first()?;
-    // Index 0 is field 4 of proc(5)'s `stat`.
-    let numbers: Vec<i64> = fields
-        .map_while(|field| field.parse().ok())
-        .take(21)
-        .collect();
-    let int = |field: usize| i32::try_from(*numbers.get(field - 4)?).ok();
-    let count = |field: usize| u64::try_from(*numbers.get(field - 4)?).ok();
-    Some(Stat {
-        state,
-        parent: int(4)?,
-        group: int(5)?,
-        terminal: int(7)?,
-        foreground: int(8)?,
-        cpu_ticks: count(14)? + count(15)?,
-        start: count(22)?,
-        resident_pages: count(24)?,
-    })
-}
-
 /// The start time of a process, 0 when it does not exist.
 pub(crate) fn start_time(pid: i32) -> u64 {
     stat(pid).map_or(0, |stat| stat.start)
 }
 
-/// Whether the process with this pid is the one that started then, and not a zombie.
+/// Whether the process with this pid has this start time, and is not a zombie.
 pub(crate) fn is_same(pid: i32, start: u64) -> bool {
     stat(pid).is_some_and(|stat| stat.start == start && stat.is_alive())
 }
@@ -128,7 +76,7 @@ pub(crate) fn is_same(pid: i32, start: u64) -> bool {
 pub(crate) fn try_is_same(pid: i32, start: u64) -> io::Result<bool> {
     match fs::read(format!("/proc/{pid}/stat")) {
         Ok(bytes) => {
-            let stat = parse_stat(&bytes);
+            let stat = ProcessStat::parse(&bytes);
             Ok(stat.is_some_and(|stat| stat.start == start && stat.is_alive()))
         }
         Err(error) if open_files::is_exhausted_io(&error) => Err(error),
@@ -144,7 +92,7 @@ pub(crate) fn has_role(pid: i32) -> bool {
         .any(|role| name.trim_ascii_end() == role.to_bytes())
 }
 
-/// All processes.
+/// The pids of all processes.
 pub(crate) fn all() -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -260,25 +208,6 @@ pub(crate) fn members(variable: &[u8], group: Option<i32>) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_with_parentheses_is_skipped() {
-        let line = b"77 (a) b (c)) S 1 76 76 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 1 0 4242 1 2 3";
-        let stat = parse_stat(line).expect("well-formed");
-        assert_eq!(
-            stat,
-            Stat {
-                state: b'S',
-                parent: 1,
-                group: 76,
-                terminal: 0,
-                foreground: -1,
-                cpu_ticks: 11,
-                start: 4242,
-                resident_pages: 2,
-            }
-        );
-    }
 
     #[test]
     fn a_runtime_s_word_is_no_name() {

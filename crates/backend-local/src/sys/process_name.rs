@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 /// The zygote, which forks shims.
 pub(crate) const ZYGOTE: &CStr = c"ostler-keeper";
-/// A shim.
+/// The name of a shim.
 pub(crate) const SHIM: &CStr = c"ostler-shim";
 /// The init process of a jail's pid namespace.
 pub(crate) const INIT: &CStr = c"ostler-init";

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use ostler_model::Timestamp;
+use ostler_model::duration::as_millis;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds since the Unix epoch.
@@ -18,7 +19,7 @@ pub(crate) fn timestamp(ns: i64) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(ns)).unwrap_or_default()
 }
 
-/// One moment on both clocks: the wall clock for display, the monotonic one to measure durations.
+/// A reading of both clocks: the wall clock for display, the monotonic one to measure durations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClockReading {
     wall_ns: i64,
@@ -41,6 +42,6 @@ impl ClockReading {
     /// Milliseconds since an earlier reading, on the monotonic clock.
     pub(crate) fn ms_since(&self, earlier: &Self) -> u64 {
         let passed = self.monotonic.saturating_duration_since(earlier.monotonic);
-        u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
+        as_millis(passed)
     }
 }

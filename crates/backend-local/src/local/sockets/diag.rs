@@ -14,19 +14,19 @@ const ANSWER_BYTES: usize = 32 * 1024;
 const ROWS_MAX: usize = 1_000_000;
 /// The bit of `TCP_LISTEN`, for unix sockets too.
 const LISTENING: u32 = 1 << 10;
-/// `struct nlmsghdr`.
+/// The size of `struct nlmsghdr`.
 const HEADER_BYTES: usize = 16;
 /// Messages and attributes begin at multiples of this.
 const ALIGNMENT: usize = 4;
 
-// linux/sock_diag.h, linux/unix_diag.h
+// Constants of linux/sock_diag.h and linux/unix_diag.h.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const UDIAG_SHOW_NAME: u32 = 1;
 const UNIX_DIAG_NAME: u16 = 0;
-// linux/netlink.h
+// Constants of linux/netlink.h.
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-/// `struct inet_diag_sockid`.
+/// The size of `struct inet_diag_sockid`.
 const SOCKID_BYTES: usize = 48;
 /// Offsets in `struct inet_diag_msg`: source port, source address, length of the accept queue, and
 /// inode.
@@ -138,7 +138,7 @@ fn request(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// `struct inet_diag_req_v2`.
+/// Encodes a `struct inet_diag_req_v2`.
 fn tcp_request(family: AddressFamily) -> Vec<u8> {
     let tcp = libc::IPPROTO_TCP.to_le_bytes()[0];
     let mut body = vec![family.as_raw().to_le_bytes()[0], tcp, 0, 0];
@@ -147,7 +147,7 @@ fn tcp_request(family: AddressFamily) -> Vec<u8> {
     body
 }
 
-/// `struct unix_diag_req`.
+/// Encodes a `struct unix_diag_req`.
 fn unix_request() -> Vec<u8> {
     let mut body = vec![AddressFamily::UNIX.as_raw().to_le_bytes()[0], 0, 0, 0];
     for word in [LISTENING, 0, UDIAG_SHOW_NAME, 0, 0] {
@@ -156,7 +156,7 @@ fn unix_request() -> Vec<u8> {
     body
 }
 
-/// Type and body of the first message, and what follows it.
+/// Type and body of the first message, and the remaining bytes.
 fn split_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(word(bytes, 0)?).ok()?;
     let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn own_listeners_are_told() {
+    fn own_listeners_are_reported() {
         let diag = SockDiag::open().expect("opened");
         for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
             let Ok(listener) = TcpListener::bind(address) else {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_nobody_takes_are_counted() {
+    fn connections_that_are_not_accepted_are_counted() {
         let diag = SockDiag::open().expect("opened");
         let listener = TcpListener::bind("[::ffff:127.0.0.1]:0").expect("bound");
         let port = listener.local_addr().expect("bound").port();
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_are_told_with_their_names() {
+    fn unix_sockets_are_reported_with_their_names() {
         let diag = SockDiag::open().expect("opened");
         let scratch = tempfile::tempdir().expect("a directory");
         let path = scratch.path().join("server.sock");

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::diag::{self, SockDiag, TcpRow, UnixRow};
@@ -91,19 +92,15 @@ impl ListenTables {
 
     /// TCP listeners of our own namespace, read now.
     pub(super) fn own_tcp_uncached(&self) -> Arc<[TcpRow]> {
-        self.lock().tcp = None;
+        self.0.lock().tcp = None;
         self.own_tcp()
             .unwrap_or_else(|_refused| rows_from_proc("self").into())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SharedTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The shared rows of the same, or why sock_diag is not available.
     pub(super) fn own_tcp(&self) -> Result<Arc<[TcpRow]>, Errno> {
         // Held while reading: a concurrent caller waits for this result and shares it.
-        let mut shared = self.lock();
+        let mut shared = self.0.lock();
         if let Some((until, rows)) = &shared.tcp
             && Instant::now() < *until
         {
@@ -133,13 +130,13 @@ impl NetnsDiagCache {
         let diag = self.diag_for(network)?;
         let result = request(&diag);
         if result.is_err() {
-            self.lock().remove(&network.inode);
+            self.0.lock().remove(&network.inode);
         }
         result
     }
 
     fn diag_for(&self, network: NetworkNamespace) -> Result<Arc<SockDiag>, Errno> {
-        if let Some(existing) = self.lock().get(&network.inode) {
+        if let Some(existing) = self.0.lock().get(&network.inode) {
             return Ok(Arc::clone(existing));
         }
         let (family, kind, protocol) = diag::socket_params();
@@ -151,15 +148,11 @@ impl NetnsDiagCache {
         let socket = netns::socket_in_netns(network.pid, &socket_kind)?;
         rustix::io::ioctl_fionbio(&socket, false)?;
         let diag = Arc::new(SockDiag::from_socket(socket));
-        let mut diags = self.lock();
+        let mut diags = self.0.lock();
         if diags.len() < NETNS_MAX {
             diags.insert(network.inode, Arc::clone(&diag));
         }
         Ok(diag)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<SockDiag>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,9 +6,8 @@ use std::fs;
 use ostler_model::{ExecutionId, PortHolder};
 
 use super::diag::TcpRow;
+use super::listen_tables::ListenTables;
 use super::tree_listeners::sockets_of;
-use crate::local::shim_manager::ShimManager;
-use crate::local::tree_members;
 use crate::shim::EXECUTION_VARIABLE;
 use crate::sys::proc;
 
@@ -23,11 +22,15 @@ const ANCESTORS_MAX: usize = 16;
 type PortRow<'a> = (&'a TcpRow, Option<i32>);
 
 /// The holders of these ports, by port. Only root can inspect processes of other users: their
-/// sockets have no pid.
-pub(in crate::local) fn port_holders(shims: &ShimManager, ports: &[u16]) -> Vec<PortHolder> {
-    let rows = shims.tables.own_tcp_uncached();
+/// sockets have no pid. `execution_of_shim` returns the execution that the shim with a pid runs.
+pub(in crate::local) fn port_holders(
+    tables: &ListenTables,
+    ports: &[u16],
+    execution_of_shim: impl Fn(i32) -> Option<ExecutionId>,
+) -> Vec<PortHolder> {
+    let rows = tables.own_tcp_uncached();
     let port_rows = matching_rows(&rows, ports);
-    let describe = |it| describe_holder(it, |shim| tree_members::execution_of_shim(shims, shim));
+    let describe = |it| describe_holder(it, &execution_of_shim);
     port_rows.into_iter().map(describe).collect()
 }
 
@@ -138,7 +141,6 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::local::sockets::ListenTables;
 
     #[test]
     fn who_holds_our_own_ports_is_us() {

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ostler_model::SnapshotRequest;
 use ostler_model::snapshot::{TcpListenerInfo, UnixListenerInfo};
+use parking_lot::Mutex;
 use rustix::fs::{Dir, Mode, OFlags};
 
 use super::diag::TcpRow;
@@ -150,7 +151,6 @@ fn listener(row: &TcpRow, fd: ProcessFd) -> TcpListenerInfo {
 /// every listening socket of the host known as theirs or another's.
 fn cached_listeners(query: &SocketQuery<'_>) -> Option<Vec<TcpListenerInfo>> {
     let cache = query.cache.0.lock();
-    let cache = cache.unwrap_or_else(PoisonError::into_inner);
     let scan = cache.as_ref()?;
     let fresh = scan.scanned_at.elapsed() < Duration::from_millis(CACHE_MS);
     if !fresh || scan.members != query.members || !all_in_own_netns(query.members) {
@@ -207,7 +207,7 @@ fn scan_listeners(query: &SocketQuery<'_>) -> Vec<TcpListenerInfo> {
                 .collect(),
             owners,
         });
-    *query.cache.0.lock().unwrap_or_else(PoisonError::into_inner) = scan;
+    *query.cache.0.lock() = scan;
     listeners
 }
 

@@ -4,16 +4,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use ostler_backend::execution_dir;
-use ostler_backend::{EXIT_RECORD_VERSION, ExitRecord, LeaderOutcome};
+use ostler_backend::{EXIT_RECORD_VERSION, ExitRecord, LeaderOutcome, ProcessEvent};
 use ostler_model::Usage;
 use ostler_sandbox::cgroup::CgroupSlot;
+use ostler_sys::seqpacket::ReceiveMode;
 use rustix::event::{PollFd, Timespec};
 use rustix::io::Errno;
 
 use super::{AttemptEnd, AttemptRunner, RETRY_MS};
-use crate::proto::ShimEvent;
 use crate::shim::daemon_connection::{CONTROL_SOCKET, DaemonEvent};
-use crate::sys::seqpacket::ReceiveMode;
 use crate::sys::time::ClockReading;
 
 /// The most survivors an exit record names.
@@ -24,7 +23,7 @@ const RETRY: Timespec = Timespec {
     tv_nsec: RETRY_MS.cast_signed() * 1_000_000,
 };
 
-/// How long the shim waits for a full disk when nobody can read the record any more, because its
+/// How long the shim waits for a full disk when the record can no longer be read, because its
 /// directory was removed or its file system unmounted, in milliseconds.
 const UNREACHABLE_MS: u64 = 10_000;
 
@@ -66,11 +65,13 @@ impl AttemptRunner<'_> {
             }
         }
         let idle = idle && !self.exit_unrecorded;
-        self.daemon.send(&ShimEvent::Exited { record, idle }, None);
+        let record = Box::new(record);
+        self.daemon
+            .send(&ProcessEvent::Exited { record, idle }, None);
     }
 
     /// With a full disk and no daemon the record exists only in this process. Stays until there is
-    /// space for it, a daemon connects, or nobody could find it any more.
+    /// space for it, a daemon connects, or it could no longer be found.
     fn retry_until_recorded(&mut self, record: &mut ExitRecord, error: Errno) -> Result<(), Errno> {
         let mut result = Err(error);
         let mut reachable_at = Instant::now();

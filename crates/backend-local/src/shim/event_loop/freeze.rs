@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use ostler_backend::ProcessEvent;
 use ostler_sandbox::cgroup::FreezeOutcome;
 
 use super::AttemptRunner;
-use crate::proto::ShimEvent;
 
 /// When a tree was frozen, and by which mechanism.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ impl AttemptRunner<'_> {
 
     pub(super) fn send_frozen(&mut self) {
         let frozen = self.freeze_state.is_some();
-        self.daemon.send(&ShimEvent::Frozen { frozen }, None);
+        self.daemon.send(&ProcessEvent::Frozen { frozen }, None);
     }
 
     fn freeze_tree(&mut self) {

@@ -44,8 +44,8 @@ impl IdempotentInputs {
         Some(usize::try_from(before).map_or(len, |before| before.min(len)))
     }
 
-    /// Records that so many more bytes were accepted. An input of which nothing was accepted counts
-    /// as new.
+    /// Records that this many more bytes were accepted. An input of which nothing was accepted
+    /// counts as new.
     pub(super) fn record_accepted(&mut self, id: InputId, accepted: u64) {
         if let Some(progress) = self.0.iter_mut().find(|it| it.input.id == id) {
             progress.accepted += accepted;

@@ -3,12 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use ostler_backend::IdempotentInput;
+use ostler_backend::{IdempotentInput, ProcessEvent};
 use rustix::io::Errno;
-use rustix::termios::{SpecialCodeIndex, tcgetattr, tcgetpgrp};
+use rustix::termios::{LocalModes, SpecialCodeIndex, tcgetattr, tcgetpgrp};
 
 use super::AttemptRunner;
-use crate::proto::ShimEvent;
 
 /// Ctrl-D, where a terminal names no other character for the end of its input.
 const END_OF_TRANSMISSION: u8 = 4;
@@ -30,7 +29,8 @@ impl AttemptRunner<'_> {
     ) {
         if bytes.is_empty() {
             let input = self.idempotent_inputs.get(input.id);
-            self.daemon.send(&ShimEvent::InputProgress { input }, None);
+            self.daemon
+                .send(&ProcessEvent::InputProgress { input }, None);
             return;
         }
         let Some(skip) = self
@@ -47,12 +47,12 @@ impl AttemptRunner<'_> {
 
     fn send_input_accepted(&mut self, accepted: usize) {
         let len = accepted as u64;
-        self.daemon.send(&ShimEvent::InputAccepted { len }, None);
+        self.daemon.send(&ProcessEvent::InputAccepted { len }, None);
     }
 
     fn write_stdin(&mut self, bytes: &[u8]) -> usize {
         if let Some(end) = self.notifier.on_input(self.sink.end(), Instant::now()) {
-            self.daemon.send(&ShimEvent::Output { end }, None);
+            self.daemon.send(&ProcessEvent::Output { end }, None);
         }
         if self.streams.terminal().is_some() {
             self.write_terminal(bytes)
@@ -69,6 +69,7 @@ impl AttemptRunner<'_> {
         if outcome.is_err() {
             self.input = None;
         }
+        self.record_input(&bytes[..accepted]);
         accepted
     }
 
@@ -86,8 +87,20 @@ impl AttemptRunner<'_> {
         if let Some(modes) = &modes {
             self.canonical_line
                 .record_written(modes, &bytes[..accepted]);
+            // Input that the terminal does not echo is often a password: it is not recorded.
+            if modes.local_modes.contains(LocalModes::ECHO) {
+                self.record_input(&bytes[..accepted]);
+            }
         }
         accepted
+    }
+
+    /// Records what was written, where that is requested. Nobody is notified: it is no output.
+    fn record_input(&mut self, written: &[u8]) {
+        if self.streams.records_input() {
+            self.streams.record_input(written, &mut self.sink);
+            self.send_sink_events();
+        }
     }
 
     /// Closes a pipe; sends a terminal its end-of-file character, twice after an unfinished line,

@@ -1,10 +1,9 @@
 //! Detects limits the tree reached, from the kernel's counters and how the leader ended.
 
 use ostler_model::termination::WaitStatus;
-use ostler_model::{LimitKind, Signal};
+use ostler_model::{LimitKind, ProcessEvent, Signal};
 
 use super::AttemptRunner;
-use crate::proto::ShimEvent;
 
 /// The offset a shell adds to a signal number for the exit status of a command that the signal
 /// ended.
@@ -26,14 +25,14 @@ impl AttemptRunner<'_> {
     fn report_limit(&mut self, limit: LimitKind) {
         if !self.limits_hit.contains(&limit) {
             self.limits_hit.push(limit);
-            self.daemon.send(&ShimEvent::LimitHit { limit }, None);
+            self.daemon.send(&ProcessEvent::LimitHit { limit }, None);
         }
     }
 
     /// Reports every limit again, to a daemon that connected later.
     pub(super) fn resend_limits(&mut self) {
         for &limit in &self.limits_hit {
-            self.daemon.send(&ShimEvent::LimitHit { limit }, None);
+            self.daemon.send(&ProcessEvent::LimitHit { limit }, None);
         }
     }
 
@@ -48,8 +47,7 @@ impl AttemptRunner<'_> {
             self.report_limit(LimitKind::Memory);
         }
         let status = self.tree.final_status();
-        let limits: ostler_model::Limits = self.plan.limits.into();
-        if limits.file_bytes.is_some() && was_ended_by(status, libc::SIGXFSZ) {
+        if self.plan.limits.file_bytes.is_some() && was_ended_by(status, libc::SIGXFSZ) {
             self.report_limit(LimitKind::FileSize);
         }
         out_of_memory
@@ -58,7 +56,7 @@ impl AttemptRunner<'_> {
     }
 }
 
-/// Whether a signal ended the leader, or a command whose status a shell passed on.
+/// Whether a signal ended the leader, or a command whose status a shell returned.
 fn was_ended_by(status: Option<WaitStatus>, signal: i32) -> bool {
     match status {
         Some(WaitStatus::Signal(by)) => by.number() == signal,

@@ -5,7 +5,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::AttemptRunner;
 
-/// Whether a leader stopped by this signal is continued. SIGTTIN and SIGTTOU say that it may not
+/// Whether a leader stopped by this signal is continued. SIGTTIN and SIGTTOU mean that it may not
 /// use its terminal now, and would stop it again at once; a stop by request lasts until a request
 /// continues it.
 const fn is_continued(signal: i32, is_requested: bool) -> bool {

@@ -1,0 +1,62 @@
+//! [`LocalBackend`](ostler_backend_local::LocalBackend) through its public interface. This binary
+//! is also the zygote, and a daemon that can be killed: hence `harness = false`.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "cases look at the reports they are about"
+)]
+
+mod detached;
+mod ends;
+mod freeze;
+mod jails;
+mod limits;
+mod observe;
+mod output;
+mod pinned;
+mod recovery;
+mod runs;
+mod shell;
+mod sockets;
+mod support;
+mod terminals;
+mod test_daemon;
+mod user;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> std::process::ExitCode {
+    let mut words = std::env::args().skip(1);
+    match words.next().as_deref() {
+        Some(ostler_backend_local::ZYGOTE_ARGUMENT) => ostler_backend_local::zygote_main(),
+        Some(ostler_backend_local::EGRESS_ARGUMENT) => ostler_backend_local::egress_main(),
+        Some(test_daemon::DAEMON_ARGUMENT) => return test_daemon::daemon_main(words.collect()),
+        Some(terminals::THIRD_TERMINAL_ARGUMENT) => return terminals::third_terminal(),
+        Some(_) | None => {}
+    }
+    let mut trials = Vec::new();
+    for (module, cases) in [
+        ("runs", runs::CASES),
+        ("shell", shell::CASES),
+        ("output", output::CASES),
+        ("pinned", pinned::CASES),
+        ("ends", ends::CASES),
+        ("recovery", recovery::CASES),
+        ("jails", jails::CASES),
+        ("freeze", freeze::CASES),
+        ("detached", detached::CASES),
+        ("limits", limits::CASES),
+        ("observe", observe::CASES),
+        ("sockets", sockets::CASES),
+        ("terminals", terminals::CASES),
+        ("user", user::CASES),
+    ] {
+        for &(name, case) in cases {
+            trials.push(Trial::test(format!("{module}::{name}"), move || {
+                case();
+                Ok(())
+            }));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
