@@ -11,6 +11,10 @@ pub(crate) struct Invocation {
     pub(crate) certain: bool,
     /// Whether it does nothing but run another command, which is evaluated by itself.
     pub(crate) transparent: bool,
+    /// Whether a launcher runs it: only rules that deny see it, and what it runs in turn.
+    pub(crate) launched: bool,
+    /// Whether any of its words may be what runs, where it is not understood.
+    pub(crate) tries_suffixes: bool,
 }
 
 impl Invocation {
@@ -19,6 +23,8 @@ impl Invocation {
             words,
             certain: true,
             transparent: false,
+            launched: false,
+            tries_suffixes: true,
         }
     }
 
@@ -27,6 +33,16 @@ impl Invocation {
             words,
             certain: false,
             transparent: false,
+            launched: false,
+            tries_suffixes: false,
+        }
+    }
+
+    pub(crate) fn launched(words: Vec<CommandWord>) -> Self {
+        Self {
+            certain: false,
+            launched: true,
+            ..Self::new(words)
         }
     }
 }
@@ -96,6 +112,22 @@ pub(crate) struct VariableUse {
     pub(crate) purpose: String,
 }
 
+impl VariableUse {
+    /// The uses of the variables in an unknown word.
+    pub(crate) fn of_word(
+        word: &CommandWord,
+        max_harmless: ValueClass,
+        purpose: &str,
+    ) -> impl Iterator<Item = Self> {
+        let names = word.unknown.variables.iter();
+        names.map(move |name| Self {
+            name: name.clone(),
+            max_harmless,
+            purpose: purpose.to_owned(),
+        })
+    }
+}
+
 /// The result of an analysis.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Analysis {
@@ -112,6 +144,15 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
+    /// Adds what another analysis found.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.invocations.append(&mut other.invocations);
+        self.unresolved.append(&mut other.unresolved);
+        self.redirects.append(&mut other.redirects);
+        self.variables.append(&mut other.variables);
+        self.uses.append(&mut other.uses);
+    }
+
     pub(crate) fn add_variable(&mut self, name: impl Into<String>, value: ValueClass) {
         let name = name.into();
         self.variables.push(VariableAssignment { name, value });

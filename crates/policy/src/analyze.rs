@@ -1,6 +1,6 @@
 //! Finds every program a command line would run.
 
-use ostler_model::{ByteString, Command};
+use ostler_model::Command;
 
 use crate::analysis::{Analysis, Invocation};
 use crate::shell::read_script;
@@ -11,11 +11,16 @@ use crate::wrappers::expand;
 pub(crate) fn analyze_command(command: &Command) -> Analysis {
     let words = match command {
         Command::Argv { program, args } => {
-            std::iter::once(program).chain(args).map(to_word).collect()
+            let words = std::iter::once(program).chain(args);
+            words.map(CommandWord::from_argument).collect()
         }
         // The shell itself is an invocation like any other, and is expanded like any other.
         Command::Shell { shell, script } => {
-            vec![to_word(shell), CommandWord::certain("-c"), to_word(script)]
+            vec![
+                CommandWord::from_argument(shell),
+                CommandWord::certain("-c"),
+                CommandWord::from_argument(script),
+            ]
         }
     };
     analyze_invocations(vec![Invocation::new(words)])
@@ -33,13 +38,6 @@ fn analyze_invocations(invocations: Vec<Invocation>) -> Analysis {
         invocations,
         ..Analysis::default()
     }))
-}
-
-fn to_word(text: &ByteString) -> CommandWord {
-    match std::str::from_utf8(text.as_bytes()) {
-        Ok(text) => CommandWord::certain(text),
-        Err(_) => CommandWord::opaque(text.to_string_lossy()),
-    }
 }
 
 /// Adds unresolved parts for programs whose names are not certain, and for words that look like

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_script_goes_is_told() {
+    fn directories_of_a_script_are_found() {
         assert_eq!(script("cd sub && ./x.sh").directories, ["sub"]);
     }
 }

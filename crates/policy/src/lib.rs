@@ -8,6 +8,8 @@
 
 mod analysis;
 mod analyze;
+#[cfg(test)]
+mod consumer_tests;
 mod context;
 mod file_words;
 mod flags;
@@ -18,6 +20,7 @@ mod rule_file;
 mod ruleset;
 mod shell;
 mod source;
+mod test_words;
 mod verdict;
 mod word;
 mod wrappers;
@@ -26,5 +29,11 @@ pub use context::{CommandContext, ProgramLookup};
 pub use file_words::{FileRole, FileWord, FileWords, file_words};
 pub use load::LoadError;
 pub use ruleset::{RuleInfo, RuleSet};
+pub use shell::{Assignment, CommandList, ListOperator, ListStep, ListedCommand, command_list};
 pub use source::{RuleSource, RuleTier};
 pub use verdict::{MatchedRule, PolicyDecision, PolicyVerdict};
+pub use word::CommandWord;
+pub use wrappers::{
+    InnerProgram, ShellInput, Wrapper, WrapperClass, WrapperMatch, inner_program, package_program,
+    shell_input, wrappers_of,
+};

@@ -70,37 +70,45 @@ const RULES_MAX: usize = 10_000;
 /// The largest file, in bytes.
 const FILE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Loads every source, lowest tier first.
-pub(crate) fn load(sources: &[RuleSource]) -> Result<RuleSet, LoadError> {
-    let mut sources: Vec<&RuleSource> = sources.iter().collect();
-    sources.sort_by_key(|source| source.tier);
-    let mut set = RuleSet {
-        rules: Vec::new(),
-        default: PolicyDecision::Ask,
-        trusted: TRUSTED_DIRS.iter().map(|it| (*it).to_owned()).collect(),
-        variables: Vec::new(),
-    };
-    for source in sources {
-        add_source(&mut set, source)?;
+impl RuleSet {
+    /// Loads and checks rule files, in any order of tiers.
+    ///
+    /// # Errors
+    /// The first problem, with its file.
+    pub fn load(sources: &[RuleSource]) -> Result<Self, LoadError> {
+        let mut sources: Vec<&RuleSource> = sources.iter().collect();
+        sources.sort_by_key(|source| source.tier);
+        let mut set = Self {
+            rules: Vec::new(),
+            default: PolicyDecision::Ask,
+            trusted: TRUSTED_DIRS.iter().map(|it| (*it).to_owned()).collect(),
+            variables: Vec::new(),
+        };
+        for source in sources {
+            add_source(&mut set, source)?;
+        }
+        for rule in &set.rules {
+            run_self_tests(&set, rule)?;
+        }
+        Ok(set)
     }
-    for rule in &set.rules {
-        run_self_tests(&set, rule)?;
-    }
-    Ok(set)
-}
 
-/// Adds a workspace's rules to `set`; only those are tested again.
-pub(crate) fn load_workspace(set: &RuleSet, source: &RuleSource) -> Result<RuleSet, LoadError> {
-    let mut extended = set.clone();
-    let source = RuleSource {
-        tier: RuleTier::Workspace,
-        ..source.clone()
-    };
-    add_source(&mut extended, &source)?;
-    for rule in extended.rules.iter().skip(set.rules.len()) {
-        run_self_tests(&extended, rule)?;
+    /// This policy with a workspace's rules on top; only those are tested again.
+    ///
+    /// # Errors
+    /// The first problem, which may be that they loosen the policy.
+    pub fn with_workspace(&self, source: &RuleSource) -> Result<Self, LoadError> {
+        let mut extended = self.clone();
+        let source = RuleSource {
+            tier: RuleTier::Workspace,
+            ..source.clone()
+        };
+        add_source(&mut extended, &source)?;
+        for rule in extended.rules.iter().skip(self.rules.len()) {
+            run_self_tests(&extended, rule)?;
+        }
+        Ok(extended)
     }
-    Ok(extended)
 }
 
 fn add_source(set: &mut RuleSet, source: &RuleSource) -> Result<(), LoadError> {

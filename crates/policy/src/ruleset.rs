@@ -3,10 +3,9 @@
 use crate::analysis::{Analysis, Invocation, Redirect, ValueClass};
 use crate::analyze::analyze_command;
 use crate::context::CommandContext;
-use crate::load::LoadError;
 use crate::paths::{is_harmless_device, is_harmless_target, leads_outside};
 use crate::rule::{MatchContext, PolicyRule, ResolvedProgram};
-use crate::source::{RuleSource, RuleTier};
+use crate::source::RuleTier;
 use crate::verdict::{MatchedRule, PolicyDecision, PolicyVerdict};
 use crate::word::{base_name, texts};
 
@@ -48,22 +47,6 @@ pub struct RuleInfo {
 }
 
 impl RuleSet {
-    /// Loads and checks rule files, in any order of tiers.
-    ///
-    /// # Errors
-    /// The first problem, with its file.
-    pub fn load(sources: &[RuleSource]) -> Result<Self, LoadError> {
-        crate::load::load(sources)
-    }
-
-    /// This policy with a workspace's rules on top.
-    ///
-    /// # Errors
-    /// The first problem, which may be that they loosen the policy.
-    pub fn with_workspace(&self, source: &RuleSource) -> Result<Self, LoadError> {
-        crate::load::load_workspace(self, source)
-    }
-
     /// Evaluates a command; a denial carries the rule that decided.
     #[must_use]
     pub fn evaluate(&self, command_context: &CommandContext<'_>) -> PolicyVerdict {
@@ -111,7 +94,7 @@ impl RuleSet {
         let has_left_cwd = analysis
             .invocations
             .iter()
-            .any(|call| leaves_cwd(call, context));
+            .any(|call| !call.launched && leaves_cwd(call, context));
         for redirect in &analysis.redirects {
             self.match_redirect(redirect, context, has_left_cwd, &mut matched);
         }

@@ -1,5 +1,7 @@
 //! One word of a command line, and how certain its value is.
 
+use ostler_model::ByteString;
+
 /// How certain a word's value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Certainty {
@@ -37,36 +39,89 @@ impl UnknownPart {
     }
 }
 
+/// A part of a word, in the order of its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WordPart {
+    /// Text, with its quotes and escapes removed.
+    Literal(String),
+    /// `$NAME`, `${NAME}`, `${NAME:-default}`.
+    Variable {
+        /// Its name.
+        name: String,
+        /// The value where it is unset or empty.
+        default: Option<String>,
+        /// The text of the expansion.
+        source: String,
+    },
+    /// The text of any other expansion.
+    Expansion(String),
+}
+
 /// One word, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CommandWord {
+pub struct CommandWord {
     /// Its text; a best guess unless it is certain.
     pub(crate) text: String,
     /// How certain it is.
     pub(crate) certainty: Certainty,
     /// Its unknown part.
     pub(crate) unknown: UnknownPart,
+    /// All of it.
+    pub(crate) parts: Vec<WordPart>,
 }
 
 impl CommandWord {
     pub(crate) fn certain(text: impl Into<String>) -> Self {
+        let text = text.into();
         Self {
-            text: text.into(),
+            parts: vec![WordPart::Literal(text.clone())],
+            text,
             certainty: Certainty::Certain,
             unknown: UnknownPart::default(),
         }
     }
 
     pub(crate) fn opaque(text: impl Into<String>) -> Self {
+        let text = text.into();
         Self {
-            text: text.into(),
+            parts: vec![WordPart::Expansion(text.clone())],
+            text,
             certainty: Certainty::Opaque,
             unknown: UnknownPart::anything(),
         }
     }
 
+    /// A word of a command without a shell.
+    pub(crate) fn from_argument(text: &ByteString) -> Self {
+        match std::str::from_utf8(text.as_bytes()) {
+            Ok(text) => Self::certain(text),
+            Err(_) => Self::opaque(text.to_string_lossy()),
+        }
+    }
+
     pub(crate) fn is_certain(&self) -> bool {
         self.certainty == Certainty::Certain
+    }
+
+    /// The word with the variables that `variable` knows in place of their expansions; every other
+    /// expansion stays as it is written.
+    #[must_use]
+    pub fn expand(&self, variable: &dyn Fn(&str) -> Option<String>) -> String {
+        let value = |part: &WordPart| match part {
+            WordPart::Literal(text) | WordPart::Expansion(text) => text.clone(),
+            WordPart::Variable {
+                name,
+                default,
+                source,
+            } => {
+                let value = variable(name);
+                let value = value.filter(|it| default.is_none() || !it.is_empty());
+                value
+                    .or_else(|| default.clone())
+                    .unwrap_or_else(|| source.clone())
+            }
+        };
+        self.parts.iter().map(value).collect()
     }
 }
 

@@ -36,7 +36,9 @@ impl AstVisitor<'_, '_> {
             match child.kind() {
                 "heredoc_start" | "heredoc_body" | "heredoc_end" | "<<" | "<<-" | "\n" => {}
                 "file_descriptor" => self.add_unresolved("a here-document on a descriptor", *child),
-                "file_redirect" => self.visit_file_redirect(*child),
+                "file_redirect" => {
+                    self.visit_file_redirect(*child);
+                }
                 "&&" | "||" | "|" => {}
                 "pipeline" | "command" | "list" | "subshell" | "redirected_statement" => {
                     self.visit_statement(*child);

@@ -1,51 +1,85 @@
 //! Computes the value of one word as POSIX shells and bash read it.
 
-use std::iter::Peekable;
-use std::str::Chars;
-
-use crate::word::{ANYTHING, Certainty, CommandWord, UnknownPart, is_invisible};
+use crate::word::{ANYTHING, Certainty, CommandWord, UnknownPart, WordPart, is_invisible};
 
 /// Lexes the text of one word.
 ///
 /// # Errors
 /// The part that cannot belong to one word, or is not understood.
 pub(super) fn lex_word(source: &str) -> Result<CommandWord, &'static str> {
+    if source.starts_with('#') {
+        return Err("a comment in place of a word");
+    }
     let mut lexer = Lexer {
-        rest: source.chars().peekable(),
+        rest: source,
         text: String::new(),
         opaque: false,
         glob: false,
         brace: false,
         split_brace: false,
+        sealed: false,
         unknown: UnknownPart::default(),
+        parts: Vec::new(),
     };
-    if source.starts_with('#') {
-        return Err("a comment in place of a word");
-    }
-    while let Some(c) = lexer.rest.next() {
-        lexer.read_unquoted(c)?;
-        if lexer.opaque && matches!(lexer.rest.peek(), Some('(' | '{' | '`')) {
-            // The syntax tree describes what is inside.
-            break;
+    loop {
+        let before = lexer.rest;
+        let Some(c) = lexer.next() else { break };
+        match lexer.read_unquoted(c) {
+            Ok(()) => {}
+            Err(_) if lexer.sealed => {
+                lexer.parts.push(WordPart::Expansion(before.to_owned()));
+                break;
+            }
+            Err(reason) => return Err(reason),
         }
+        // The syntax tree describes what is inside.
+        lexer.sealed |= lexer.opaque && matches!(lexer.peek(), Some('(' | '{' | '`'));
     }
     Ok(lexer.finish())
 }
 
 struct Lexer<'a> {
-    rest: Peekable<Chars<'a>>,
+    rest: &'a str,
     text: String,
     opaque: bool,
     glob: bool,
     brace: bool,
     split_brace: bool,
+    /// Whether an expansion was read whose value and end are not certain: what follows is part of
+    /// the word, but nothing is concluded from it.
+    sealed: bool,
     unknown: UnknownPart,
+    parts: Vec<WordPart>,
 }
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.consume(c.len_utf8());
+        Some(c)
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest.chars().next()
+    }
+
+    fn next_if(&mut self, wanted: char) -> bool {
+        let is_next = self.peek() == Some(wanted);
+        if is_next {
+            self.consume(wanted.len_utf8());
+        }
+        is_next
+    }
+
+    fn consume(&mut self, bytes: usize) -> &'a str {
+        let (consumed, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, ""));
+        self.rest = rest;
+        consumed
+    }
+
     fn read_unquoted(&mut self, c: char) -> Result<(), &'static str> {
         match c {
-            '\\' => match self.rest.next() {
+            '\\' => match self.next() {
                 None => return Err("a backslash at the end"),
                 Some('\n') => {}
                 Some(escaped) => self.push(escaped)?,
@@ -53,28 +87,26 @@ impl Lexer<'_> {
             '\'' => self.read_single_quoted()?,
             '"' => self.read_double_quoted()?,
             '$' => self.read_dollar(true)?,
-            '`' => {
-                self.add_expansion(ANYTHING, true);
-                self.rest = "".chars().peekable();
-            }
+            '`' => self.read_backquoted(true),
             ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => {
                 return Err("a word that the shell would split");
             }
             '*' | '?' | '[' => {
-                self.glob = true;
-                self.text.push(c);
+                self.glob |= !self.sealed;
+                self.push_plain(c);
             }
             '{' => {
-                self.brace = true;
-                self.text.push(c);
+                self.brace |= !self.sealed;
+                self.push_plain(c);
             }
             ',' => {
-                self.split_brace |= self.brace;
-                self.text.push(c);
+                self.split_brace |= self.brace && !self.sealed;
+                self.push_plain(c);
             }
             '.' => {
-                self.split_brace |= self.brace && self.rest.peek() == Some(&'.');
-                self.text.push(c);
+                let range = self.brace && self.peek() == Some('.');
+                self.split_brace |= range && !self.sealed;
+                self.push_plain(c);
             }
             other => self.push(other)?,
         }
@@ -82,16 +114,26 @@ impl Lexer<'_> {
     }
 
     fn push(&mut self, c: char) -> Result<(), &'static str> {
-        if is_invisible(c) {
+        if is_invisible(c) && !self.sealed {
             return Err("a character that does not show");
         }
-        self.text.push(c);
+        self.push_plain(c);
         Ok(())
+    }
+
+    fn push_plain(&mut self, c: char) {
+        if !self.sealed {
+            self.text.push(c);
+        }
+        match self.parts.last_mut() {
+            Some(WordPart::Literal(text)) => text.push(c),
+            Some(_) | None => self.parts.push(WordPart::Literal(c.to_string())),
+        }
     }
 
     fn read_single_quoted(&mut self) -> Result<(), &'static str> {
         loop {
-            match self.rest.next() {
+            match self.next() {
                 None => return Err("a quote without its end"),
                 Some('\'') => return Ok(()),
                 Some(c) => self.push(c)?,
@@ -101,24 +143,21 @@ impl Lexer<'_> {
 
     fn read_double_quoted(&mut self) -> Result<(), &'static str> {
         loop {
-            match self.rest.next() {
+            match self.next() {
                 None if self.opaque => return Ok(()),
                 None => return Err("a quote without its end"),
                 Some('"') => return Ok(()),
-                Some('`') => {
-                    self.add_expansion(ANYTHING, false);
-                    self.rest = "".chars().peekable();
-                }
+                Some('`') => self.read_backquoted(false),
                 Some('$') => self.read_dollar(false)?,
-                Some('\\') => match self.rest.peek() {
+                Some('\\') => match self.peek() {
                     Some('\n') => {
-                        self.rest.next();
+                        self.next();
                     }
-                    Some(&c @ ('$' | '`' | '"' | '\\')) => {
-                        self.rest.next();
+                    Some(c @ ('$' | '`' | '"' | '\\')) => {
+                        self.next();
                         self.push(c)?;
                     }
-                    Some(_) | None => self.text.push('\\'),
+                    Some(_) | None => self.push_plain('\\'),
                 },
                 Some(c) => self.push(c)?,
             }
@@ -126,35 +165,59 @@ impl Lexer<'_> {
     }
 
     /// Adds a part whose value is not known.
-    fn add_expansion(&mut self, name: &str, bare: bool) {
+    fn add_expansion(&mut self, name: &str, bare: bool, part: WordPart) {
+        self.parts.push(part);
+        if self.sealed {
+            return;
+        }
         self.opaque = true;
         self.unknown.at_start |= self.text.is_empty();
         self.unknown.may_split |= bare;
         self.unknown.variables.push(name.to_owned());
     }
 
+    /// Adds a part that is a number, or a guess.
+    fn add_opaque(&mut self, source: String) {
+        self.opaque |= !self.sealed;
+        self.parts.push(WordPart::Expansion(source));
+    }
+
+    /// An expansion of `length` bytes behind `start`, whose end was found without the grammar.
+    fn seal(&mut self, start: &str, length: usize, bare: bool) {
+        let source = format!("{start}{}", self.consume(length));
+        self.add_expansion(ANYTHING, bare, WordPart::Expansion(source));
+        self.sealed = true;
+    }
+
+    fn read_backquoted(&mut self, bare: bool) {
+        let length = end_of(self.rest, None, '`').unwrap_or(self.rest.len());
+        self.seal("`", length, bare);
+    }
+
     /// After a dollar sign, outside (`bare`) or inside of double quotes.
     fn read_dollar(&mut self, bare: bool) -> Result<(), &'static str> {
-        match self.rest.peek() {
+        match self.peek() {
             Some('\'') if bare => {
-                self.rest.next();
-                self.opaque = true;
+                self.next();
+                self.opaque |= !self.sealed;
                 self.read_ansi_quoted()
             }
             Some('"') if bare => {
-                self.opaque = true;
+                self.opaque |= !self.sealed;
                 Ok(())
             }
-            Some('(' | '[') => {
-                self.add_expansion(ANYTHING, bare);
-                self.rest = "".chars().peekable();
+            Some(open @ ('(' | '[')) => {
+                let close = if open == '(' { ')' } else { ']' };
+                let inner = self.rest.get(1..).unwrap_or_default();
+                let length = end_of(inner, Some(open), close).map_or(self.rest.len(), |it| it + 1);
+                self.seal("$", length, bare);
                 Ok(())
             }
             Some('{') => {
                 self.read_braced(bare);
                 Ok(())
             }
-            Some(c) if c.is_ascii_alphanumeric() || "_@*#?$!-".contains(*c) => {
+            Some(c) if c.is_ascii_alphanumeric() || "_@*#?$!-".contains(c) => {
                 self.read_parameter(bare);
                 Ok(())
             }
@@ -163,63 +226,95 @@ impl Lexer<'_> {
     }
 
     fn read_parameter(&mut self, bare: bool) {
-        match self.rest.peek() {
-            Some(c) if c.is_ascii_alphabetic() || *c == '_' => {
+        match self.peek() {
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let name = self.read_name();
-                let name = if name == "_" { ANYTHING } else { &name };
-                self.add_expansion(name, bare);
+                let part = WordPart::Variable {
+                    name: name.to_owned(),
+                    default: None,
+                    source: format!("${name}"),
+                };
+                let name = if name == "_" { ANYTHING } else { name };
+                self.add_expansion(name, bare, part);
             }
             // Numbers.
-            Some('#' | '?' | '$' | '!') => {
-                self.rest.next();
-                self.opaque = true;
+            Some(c @ ('#' | '?' | '$' | '!')) => {
+                self.next();
+                self.add_opaque(format!("${c}"));
             }
             other => {
                 // "$@" becomes several words in quotes, too.
-                let several = other == Some(&'@');
-                self.rest.next();
-                self.add_expansion(ANYTHING, bare || several);
+                let several = other == Some('@');
+                let source = format!("${}", self.consume(1));
+                self.add_expansion(ANYTHING, bare || several, WordPart::Expansion(source));
             }
         }
     }
 
-    fn read_name(&mut self) -> String {
-        let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
-        std::iter::from_fn(|| self.rest.next_if(is_part)).collect()
+    fn read_name(&mut self) -> &'a str {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let length = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
+        self.consume(length)
     }
 
-    /// `${name}` and `${#name}` end at the brace; of anything else the rest of the word is not
-    /// read.
+    /// `${name}` and `${#name}` end at the brace; any other seals the word.
     fn read_braced(&mut self, bare: bool) {
-        self.rest.next();
-        let is_length = self.rest.next_if_eq(&'#').is_some();
+        let whole = self.rest;
+        self.next();
+        let is_length = self.next_if('#');
         let name = self.read_name();
-        if self.rest.next() != Some('}') {
-            self.rest = "".chars().peekable();
-            self.add_expansion(ANYTHING, bare);
-        } else if is_length && is_name(&name) {
-            self.opaque = true;
-        } else if is_name(&name) && name != "_" {
-            self.add_expansion(&name, bare);
-        } else {
-            self.add_expansion(ANYTHING, bare);
+        if self.next_if('}') {
+            let source = format!("${}", &whole[..whole.len() - self.rest.len()]);
+            if is_length && is_name(name) {
+                self.add_opaque(source);
+            } else if is_name(name) && name != "_" {
+                let part = WordPart::Variable {
+                    name: name.to_owned(),
+                    default: None,
+                    source,
+                };
+                self.add_expansion(name, bare, part);
+            } else {
+                self.add_expansion(ANYTHING, bare, WordPart::Expansion(source));
+            }
+            return;
+        }
+        let operator = self.rest;
+        self.rest = whole;
+        let inner = whole.get(1..).unwrap_or_default();
+        let length = end_of(inner, Some('{'), '}').map_or(whole.len(), |it| it + 1);
+        self.seal("$", length, bare);
+        let end = operator.len().saturating_sub(self.rest.len() + 1);
+        let operator = operator.get(..end).unwrap_or_default();
+        let default = operator
+            .strip_prefix(":-")
+            .or_else(|| operator.strip_prefix('-'));
+        let Some(default) = default.filter(|_| is_name(name) && !is_length) else {
+            return;
+        };
+        if let Some(WordPart::Expansion(source)) = self.parts.pop() {
+            self.parts.push(WordPart::Variable {
+                name: name.to_owned(),
+                default: Some(default.to_owned()),
+                source,
+            });
         }
     }
 
     /// `$'…'`: dash reads it differently, so the value is a guess.
     fn read_ansi_quoted(&mut self) -> Result<(), &'static str> {
         loop {
-            match self.rest.next() {
+            match self.next() {
                 None => return Err("a quote without its end"),
                 Some('\'') => return Ok(()),
                 Some('\\') => self.read_ansi_escape(),
-                Some(c) => self.text.push(c),
+                Some(c) => self.push_plain(c),
             }
         }
     }
 
     fn read_ansi_escape(&mut self) {
-        let Some(c) = self.rest.next() else { return };
+        let Some(c) = self.next() else { return };
         let number = match c {
             'x' => self.read_digits(16, 2),
             'u' => self.read_digits(16, 4),
@@ -236,17 +331,17 @@ impl Lexer<'_> {
             other => Some(u32::from(other)),
         };
         if let Some(found) = number.and_then(char::from_u32) {
-            self.text.push(found);
+            self.push_plain(found);
         }
     }
 
     fn read_octal_rest(&mut self, first: u32) -> u32 {
         let mut value = first;
         for _ in 0..2 {
-            let Some(digit) = self.rest.peek().and_then(|c| c.to_digit(8)) else {
+            let Some(digit) = self.peek().and_then(|c| c.to_digit(8)) else {
                 break;
             };
-            self.rest.next();
+            self.next();
             value = value * 8 + digit;
         }
         value
@@ -255,10 +350,10 @@ impl Lexer<'_> {
     fn read_digits(&mut self, radix: u32, max_digits: usize) -> Option<u32> {
         let mut value = None;
         for _ in 0..max_digits {
-            let Some(digit) = self.rest.peek().and_then(|c| c.to_digit(radix)) else {
+            let Some(digit) = self.peek().and_then(|c| c.to_digit(radix)) else {
                 break;
             };
-            self.rest.next();
+            self.next();
             value = Some(
                 value
                     .unwrap_or(0_u32)
@@ -289,8 +384,27 @@ impl Lexer<'_> {
             text: self.text,
             certainty,
             unknown,
+            parts: self.parts,
         }
     }
+}
+
+/// How many bytes of `text` an expansion has up to and with its end; `open` begins another within.
+fn end_of(text: &str, open: Option<char>, close: char) -> Option<usize> {
+    let mut depth = 1_usize;
+    let mut escaped = false;
+    text.char_indices().find_map(|(at, c)| {
+        if escaped {
+            escaped = false;
+        } else if c == '\\' {
+            escaped = true;
+        } else if c == close {
+            depth -= 1;
+        } else if Some(c) == open {
+            depth += 1;
+        }
+        (depth == 0).then_some(at + c.len_utf8())
+    })
 }
 
 /// Whether a shell accepts it as the name of a variable.

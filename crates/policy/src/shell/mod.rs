@@ -5,6 +5,9 @@
 //! into unresolved parts, so that a deny rule sees what can be seen.
 
 mod arithmetic;
+mod command_list;
+#[cfg(test)]
+mod command_list_tests;
 mod heredoc;
 mod lex;
 mod parse;
@@ -12,4 +15,6 @@ mod redirect;
 mod test_command;
 mod visitor;
 
+pub use command_list::{Assignment, CommandList, ListOperator, ListStep, ListedCommand};
+pub use parse::command_list;
 pub(crate) use parse::read_script;

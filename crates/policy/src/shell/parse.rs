@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use ostler_model::SCRIPT_BYTES;
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
+use super::command_list::{CommandList, ListBuilder};
 use super::visitor::AstVisitor;
 use crate::analysis::Analysis;
 use crate::word::is_invisible;
@@ -14,11 +15,21 @@ use crate::word::is_invisible;
 /// linear. An ordinary script of the longest length stays far below.
 const PARSE_STEPS: usize = 200_000;
 
+/// A script as a list of simple commands; none where it is more, or not understood.
+#[must_use]
+pub fn command_list(script: &str) -> Option<CommandList> {
+    visit_script(script, true, &mut Analysis::default())
+}
+
 /// Adds what `script` would run, by bash or by any shell.
 pub(crate) fn read_script(script: &str, bash: bool, analysis: &mut Analysis) {
+    let _list = visit_script(script, bash, analysis);
+}
+
+fn visit_script(script: &str, bash: bool, analysis: &mut Analysis) -> Option<CommandList> {
     if script.len() > SCRIPT_BYTES {
         analysis.add_unresolved_text("a script of that length", script);
-        return;
+        return None;
     }
     if script.chars().any(is_invisible) {
         analysis.add_unresolved_text("a character that does not show", script);
@@ -26,7 +37,7 @@ pub(crate) fn read_script(script: &str, bash: bool, analysis: &mut Analysis) {
     let text = scanner_safe(script);
     let Some(tree) = parse(&text) else {
         analysis.add_unresolved_text("a script too tangled to parse", script);
-        return;
+        return None;
     };
     let root = tree.root_node();
     if matches!(text, Cow::Owned(_)) && has_here_document(root) {
@@ -45,9 +56,11 @@ pub(crate) fn read_script(script: &str, bash: bool, analysis: &mut Analysis) {
         analysis,
         depth: 0,
         bash,
+        list: ListBuilder::default(),
     };
     visitor.check_edges(root);
     visitor.visit_statement(root);
+    visitor.list.finish().filter(|_| !root.has_error())
 }
 
 /// The parser's input: the script with characters beyond Latin-1 replaced where the grammar's

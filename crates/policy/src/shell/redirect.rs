@@ -9,7 +9,8 @@ use crate::analysis::{Invocation, Redirect};
 use crate::word::CommandWord;
 
 impl AstVisitor<'_, '_> {
-    pub(super) fn visit_file_redirect(&mut self, node: Node<'_>) {
+    /// Returns the words of the command that stand after the file's name.
+    pub(super) fn visit_file_redirect(&mut self, node: Node<'_>) -> Vec<CommandWord> {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
         self.check_gaps(&children, false);
@@ -32,15 +33,17 @@ impl AstVisitor<'_, '_> {
             .into_iter()
             .filter_map(|it| self.read_word(it))
             .collect();
-        if words.len() > 1 {
+        let behind = words.split_off(words.len().min(1));
+        if !behind.is_empty() {
             // The grammar treats words after a redirection as part of it; to a shell they are the
             // command's.
             self.add_unresolved("words after a redirection", node);
             self.analysis
                 .invocations
-                .push(Invocation::guess(words.split_off(1)));
+                .push(Invocation::guess(behind.clone()));
         }
         self.add_redirect(operator, words.pop(), node);
+        behind
     }
 
     fn add_redirect(&mut self, operator: &str, target: Option<CommandWord>, node: Node<'_>) {

@@ -5,10 +5,11 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::arithmetic::test_operand_variables;
+use super::command_list::ListedCommand;
 use super::visitor::{AstVisitor, add_piece};
 use crate::analysis::{Invocation, ValueClass};
+use crate::test_words::analyze_test;
 use crate::word::CommandWord;
-use crate::wrappers::analyze_test;
 
 /// Node kinds of a test without side effects.
 const SIDE_EFFECT_FREE: [&str; 12] = [
@@ -32,7 +33,9 @@ const ARITHMETIC_OPERATORS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge
 
 impl AstVisitor<'_, '_> {
     pub(super) fn visit_test(&mut self, node: Node<'_>) {
+        self.list.enter_value();
         self.check_side_effect_free(node);
+        self.list.leave_value();
         let mut pieces = Vec::new();
         collect_pieces(node, &mut pieces);
         let inner = 1..pieces.len().saturating_sub(1).max(1);
@@ -42,9 +45,12 @@ impl AstVisitor<'_, '_> {
         } else {
             self.visit_single_bracket(node, pieces);
         }
-        self.analysis
-            .invocations
-            .push(Invocation::new(vec![CommandWord::certain("test")]));
+        let words = vec![CommandWord::certain("test")];
+        self.list.add_command(ListedCommand {
+            assignments: Vec::new(),
+            words: words.clone(),
+        });
+        self.analysis.invocations.push(Invocation::new(words));
     }
 
     /// To `[` operators are words, but to a shell parsing the line they end the command.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::arithmetic::{evaluated_variables, number_variables};
+use super::command_list::{Assignment, ListBuilder, ListedCommand};
 use super::lex::{is_name, lex_word};
 use crate::analysis::{Analysis, Invocation, ValueClass};
 use crate::word::CommandWord;
@@ -44,6 +45,25 @@ const VALUES: [&str; 13] = [
     "extglob_pattern",
     "expansion",
 ];
+/// Node kinds that lists of simple commands consist of.
+const LIST_PARTS: [&str; 16] = [
+    "program",
+    "list",
+    "pipeline",
+    "subshell",
+    "compound_statement",
+    "negated_command",
+    "redirected_statement",
+    "variable_assignments",
+    "variable_assignment",
+    "command",
+    "declaration_command",
+    "unset_command",
+    "file_redirect",
+    "herestring_redirect",
+    "test_command",
+    "comment",
+];
 /// Tokens between statements.
 const TOKENS: [&str; 29] = [
     ";", ";;", "&&", "||", "|", "|&", "&", "(", ")", "{", "}", "!", "if", "then", "else", "elif",
@@ -56,6 +76,7 @@ pub(super) struct AstVisitor<'s, 'o> {
     pub(super) depth: usize,
     /// Whether the shell is known to be bash: in others `[[` and `((` are not keywords.
     pub(super) bash: bool,
+    pub(super) list: ListBuilder,
 }
 
 impl<'s> AstVisitor<'s, '_> {
@@ -77,6 +98,7 @@ impl<'s> AstVisitor<'s, '_> {
         let before = self.slice(0..root.start_byte());
         let behind = self.slice(root.end_byte()..self.source.len());
         if !is_blank(before, true) || !is_blank(behind, true) {
+            self.list.reject();
             self.add_unresolved("text outside of every command", root);
         }
     }
@@ -84,6 +106,7 @@ impl<'s> AstVisitor<'s, '_> {
     pub(super) fn visit_statement(&mut self, node: Node<'_>) {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
+            self.list.reject();
             self.add_unresolved("nesting that deep", node);
         } else {
             self.dispatch(node);
@@ -100,7 +123,11 @@ impl<'s> AstVisitor<'s, '_> {
             if !TOKENS.contains(&kind) {
                 self.add_unresolved(format!("'{kind}'"), node);
             }
+            self.list.add_token(kind);
             return;
+        }
+        if !LIST_PARTS.contains(&kind) {
+            self.list.reject();
         }
         match kind {
             _ if STRUCTURE.contains(&kind) => self.visit_children(node, true),
@@ -114,9 +141,21 @@ impl<'s> AstVisitor<'s, '_> {
             "c_style_for_statement" => self.visit_counted_loop(node),
             "for_statement" => self.visit_for_loop(node),
             "case_statement" => self.visit_children(node, true),
-            "variable_assignment" => self.visit_assignment(node),
+            "variable_assignment" => {
+                let assignment = self.visit_assignment(node);
+                let parent = node.parent().map(|it| it.kind());
+                let is_first = node.prev_sibling().is_none();
+                let begins = is_first || parent != Some("variable_assignments");
+                self.list.add_assignment(assignment, begins);
+            }
             "declaration_command" | "unset_command" => self.visit_declaration(node),
-            "file_redirect" => self.visit_file_redirect(node),
+            "file_redirect" => {
+                let words = self.visit_file_redirect(node);
+                if !words.is_empty() {
+                    let begins_command = node.prev_sibling().is_none();
+                    self.list.add_words(words, begins_command);
+                }
+            }
             "herestring_redirect" => self.visit_herestring(node),
             "heredoc_redirect" => self.visit_heredoc(node),
             "test_command" => self.visit_test(node),
@@ -149,6 +188,7 @@ impl<'s> AstVisitor<'s, '_> {
         for pair in children.windows(2) {
             let gap = self.slice(pair[0].end_byte()..pair[1].start_byte());
             if !is_blank(gap, newlines) {
+                self.list.reject();
                 self.add_unresolved("text between words", pair[0]);
             }
         }
@@ -162,6 +202,7 @@ impl<'s> AstVisitor<'s, '_> {
         let before = self.slice(node.start_byte()..first.start_byte());
         let behind = self.slice(last.end_byte()..node.end_byte());
         if !is_blank(before, true) || !is_blank(behind, true) {
+            self.list.reject();
             self.add_unresolved("text between words", node);
         }
     }
@@ -173,6 +214,7 @@ impl<'s> AstVisitor<'s, '_> {
         if !text.starts_with('#') || text.contains('\n') || !begins {
             self.add_unresolved("a comment", node);
         }
+        self.list.add_comment();
     }
 
     /// Visits a value: one word to the shell, and without anything that runs inside.
@@ -195,6 +237,7 @@ impl<'s> AstVisitor<'s, '_> {
     /// Visits what runs or has side effects inside of a value.
     fn visit_inside(&mut self, node: Node<'_>) {
         self.depth += 1;
+        self.list.enter_value();
         let kind = node.kind();
         if self.depth > DEPTH_MAX {
             self.add_unresolved("nesting that deep", node);
@@ -212,6 +255,7 @@ impl<'s> AstVisitor<'s, '_> {
                 self.visit_inside(child);
             }
         }
+        self.list.leave_value();
         self.depth -= 1;
     }
 
@@ -220,12 +264,17 @@ impl<'s> AstVisitor<'s, '_> {
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
         self.check_gaps(&children, false);
         let mut pieces: Vec<Range<usize>> = Vec::new();
+        let mut assignments = Vec::new();
+        let mut behind_redirects = Vec::new();
         for child in children {
             match child.kind() {
-                "variable_assignment" if pieces.is_empty() => self.visit_assignment(child),
-                "file_redirect" => self.visit_file_redirect(child),
+                "variable_assignment" if pieces.is_empty() => {
+                    assignments.push(self.visit_assignment(child));
+                }
+                "file_redirect" => behind_redirects.extend(self.visit_file_redirect(child)),
                 "herestring_redirect" => self.visit_herestring(child),
                 "subshell" => {
+                    self.list.reject();
                     self.add_unresolved("a command like a function", child);
                     self.visit_statement(child);
                 }
@@ -246,6 +295,12 @@ impl<'s> AstVisitor<'s, '_> {
             .into_iter()
             .filter_map(|it| self.read_word(it))
             .collect();
+        // The order of words is that of the grammar, unless a redirection came first.
+        let all = words.iter().cloned().chain(behind_redirects).collect();
+        self.list.add_command(ListedCommand {
+            assignments,
+            words: all,
+        });
         if !words.is_empty() {
             self.analysis.invocations.push(Invocation::new(words));
         }
@@ -254,8 +309,10 @@ impl<'s> AstVisitor<'s, '_> {
     /// Visits `(( … ))`: to a shell without it, two subshells and a command.
     fn visit_compound(&mut self, node: Node<'_>) {
         if self.bash {
+            self.list.reject();
             self.visit_arithmetic(node, "((", "))");
         } else {
+            self.list.reject();
             self.add_unresolved("arithmetic", node);
             self.visit_children(node, false);
         }
@@ -349,7 +406,7 @@ impl<'s> AstVisitor<'s, '_> {
         }
     }
 
-    pub(super) fn visit_assignment(&mut self, node: Node<'_>) {
+    pub(super) fn visit_assignment(&mut self, node: Node<'_>) -> Assignment {
         let mut cursor = node.walk();
         let text = self.text(node);
         let name = text.split(['=', '+']).next().unwrap_or(text);
@@ -358,13 +415,16 @@ impl<'s> AstVisitor<'s, '_> {
         }
         let value = text.split_once('=').map_or("", |(_, value)| value);
         self.analysis.add_variable(name, self.classify_value(value));
-        if !value.is_empty()
-            && let Err(reason) = lex_word(value)
-        {
+        let word = lex_word(value).unwrap_or_else(|reason| {
             self.add_unresolved(reason, node);
-        }
+            CommandWord::opaque(value)
+        });
         for child in node.children(&mut cursor) {
             self.visit_inside(child);
+        }
+        Assignment {
+            name: name.to_owned(),
+            value: word,
         }
     }
 
@@ -373,6 +433,12 @@ impl<'s> AstVisitor<'s, '_> {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
         self.check_gaps(&children, false);
+        let words = children.iter().map(|child| lex_word(self.text(*child)));
+        let words = words.filter_map(Result::ok).collect();
+        self.list.add_command(ListedCommand {
+            assignments: Vec::new(),
+            words,
+        });
         for (place, child) in children.into_iter().enumerate() {
             let text = self.text(child);
             match child.kind() {
@@ -381,7 +447,9 @@ impl<'s> AstVisitor<'s, '_> {
                         self.add_unresolved(format!("'{text}'"), node);
                     }
                 }
-                "variable_assignment" => self.visit_assignment(child),
+                "variable_assignment" => {
+                    self.visit_assignment(child);
+                }
                 _ if is_name(text) => self.analysis.add_variable(text, ValueClass::Unchanged),
                 _ => {
                     self.add_unresolved("a declaration", child);

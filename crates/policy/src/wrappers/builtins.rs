@@ -3,12 +3,20 @@
 
 use super::InnerCommands;
 use crate::analysis::{ValueClass, VariableUse};
+use crate::test_words::analyze_test;
 use crate::word::CommandWord;
 
 /// Unresolved words of such a program; none where `name` is another.
 pub(super) fn analyze(name: &str, args: &[CommandWord]) -> Option<InnerCommands> {
     match name {
-        "test" | "[" => Some(analyze_test(args)),
+        "test" | "[" => {
+            let test = analyze_test(args);
+            Some(InnerCommands {
+                unresolved: test.unresolved,
+                uses: test.uses,
+                ..InnerCommands::default()
+            })
+        }
         "printf" => Some(analyze_printf(args)),
         "wait" => Some(analyze_options(args, &["-p"], &[], ValueClass::Plain)),
         "date" => Some(analyze_options(
@@ -26,43 +34,6 @@ pub(super) fn analyze(name: &str, args: &[CommandWord]) -> Option<InnerCommands>
     }
 }
 
-fn add_uses(
-    inner: &mut InnerCommands,
-    word: &CommandWord,
-    max_harmless: ValueClass,
-    purpose: &str,
-) {
-    let names = word.unknown.variables.iter();
-    inner.uses.extend(names.map(|name| VariableUse {
-        name: name.clone(),
-        max_harmless,
-        purpose: purpose.to_owned(),
-    }));
-}
-
-/// Checks `test`: `-v NAME` and `-R NAME` evaluate an index in the name. Which words are operators
-/// follows from their positions, so an unknown word must neither split nor precede one that could
-/// be evaluated.
-pub(crate) fn analyze_test(words: &[CommandWord]) -> InnerCommands {
-    let mut inner = InnerCommands::default();
-    for word in words.iter().filter(|word| word.unknown.may_split) {
-        add_uses(&mut inner, word, ValueClass::Plain, "a test");
-    }
-    for pair in words.windows(2) {
-        let [operator, operand] = pair else { continue };
-        let evaluates = !operand.is_certain() || operand.text.contains('[');
-        let named = !operator.is_certain() && operator.text.starts_with('-');
-        if matches!(operator.text.as_str(), "-v" | "-R") || (named && evaluates) {
-            if evaluates {
-                inner.unresolved.push("a test that evaluates".to_owned());
-            }
-        } else if evaluates && operator.unknown.at_start {
-            add_uses(&mut inner, operator, ValueClass::Plain, "a test");
-        }
-    }
-    inner
-}
-
 /// Checks `printf`: `-v NAME` evaluates an index in the name; options end at the format.
 fn analyze_printf(args: &[CommandWord]) -> InnerCommands {
     let mut inner = InnerCommands::default();
@@ -75,7 +46,9 @@ fn analyze_printf(args: &[CommandWord]) -> InnerCommands {
             inner.unresolved.push("'printf' sets a variable".to_owned());
         }
         let what = "the options of 'printf'";
-        add_uses(&mut inner, word, ValueClass::Plain, what);
+        inner
+            .uses
+            .extend(VariableUse::of_word(word, ValueClass::Plain, what));
     }
     inner
 }
@@ -102,7 +75,9 @@ fn analyze_options(
             // The word before it may be empty.
             inner.unresolved.push(format!("'{}'", word.text));
         } else if hidden && (word.unknown.at_start || word.unknown.may_split) {
-            add_uses(&mut inner, word, max_harmless, "options");
+            inner
+                .uses
+                .extend(VariableUse::of_word(word, max_harmless, "options"));
         }
         is_value = word.is_certain() && valued.contains(&word.text.as_str());
     }

@@ -2,7 +2,9 @@
 
 use super::InnerCommands;
 use super::git::is_inside;
-use super::options::{CODE_BUILTINS, OPAQUE, OTHER_SHELLS, POSIX_SHELLS, WRAPPERS, WrapperOptions};
+use super::launchers::{LAUNCHERS, package_program};
+use super::options::{CODE_BUILTINS, OPAQUE, OTHER_SHELLS, POSIX_SHELLS, WRAPPERS};
+use super::wrapper::{Wrapper, WrapperClass};
 use crate::analysis::{ValueClass, VariableAssignment};
 use crate::flags::is_flag;
 use crate::word::{CommandWord, texts};
@@ -13,7 +15,11 @@ pub(super) fn analyze(name: &str, args: &[CommandWord]) -> Option<InnerCommands>
     if name == "command" && args.first().is_some_and(only_reports) {
         return Some(InnerCommands::default());
     }
-    if let Some(wrapper) = WRAPPERS.iter().find(|known| known.name == name) {
+    if name == "runuser" && runs_login_script(args) {
+        return Some(analyze_command_option(name, args));
+    }
+    let wrapper = WRAPPERS.iter().find(|known| known.name() == name);
+    if let Some(wrapper) = wrapper.filter(|it| it.class != WrapperClass::Opaque) {
         return Some(analyze_wrapper(wrapper, args));
     }
     if POSIX_SHELLS.contains(&name) {
@@ -31,7 +37,7 @@ pub(super) fn analyze(name: &str, args: &[CommandWord]) -> Option<InnerCommands>
             ..InnerCommands::unresolved(format!("'{name}'"))
         });
     }
-    if OPAQUE.contains(&name) {
+    if OPAQUE.contains(&name) || wrapper.is_some() {
         return Some(InnerCommands {
             scripts: script_words(args),
             ..InnerCommands::unresolved(format!("'{name}' runs what it is given"))
@@ -48,15 +54,35 @@ pub(super) fn analyze(name: &str, args: &[CommandWord]) -> Option<InnerCommands>
     }
 }
 
+/// The commands that a launcher runs.
+pub(super) fn launched_commands(name: &str, args: &[CommandWord]) -> Vec<Vec<CommandWord>> {
+    let words = std::iter::once(name).chain(args.iter().map(|word| word.text.as_str()));
+    let words: Vec<&str> = words.collect();
+    let launchers = LAUNCHERS.iter().filter(|it| it.name() == name);
+    let command = |launcher: &Wrapper<'_>| {
+        let at = launcher.match_words(&words)?.command_at;
+        let mut command = args.get(at.checked_sub(1)?..)?.to_vec();
+        let program = command.first_mut()?;
+        if launcher.is_package {
+            *program = CommandWord::certain(package_program(&program.text));
+        }
+        Some(command)
+    };
+    launchers.filter_map(command).collect()
+}
+
 fn script_words(args: &[CommandWord]) -> Vec<String> {
     let from = args.iter().position(|word| !word.text.starts_with('-'));
     let words = from.and_then(|from| args.get(from..)).unwrap_or_default();
     vec![texts(words).join(" ")]
 }
 
-fn analyze_wrapper(wrapper: &WrapperOptions, args: &[CommandWord]) -> InnerCommands {
+fn analyze_wrapper(wrapper: &Wrapper<'_>, args: &[CommandWord]) -> InnerCommands {
     let mut inner = InnerCommands {
-        transparent: wrapper.transparent,
+        transparent: matches!(
+            wrapper.class,
+            WrapperClass::Transparent | WrapperClass::Timing
+        ),
         ..InnerCommands::default()
     };
     let rest = match skip_own_words(wrapper, args, &mut inner) {
@@ -64,17 +90,17 @@ fn analyze_wrapper(wrapper: &WrapperOptions, args: &[CommandWord]) -> InnerComma
         Err(word) => {
             inner
                 .unresolved
-                .push(format!("'{word}' of '{}'", wrapper.name));
+                .push(format!("'{word}' of '{}'", wrapper.name()));
             inner.transparent = false;
             return inner;
         }
     };
     let mut command = rest.to_vec();
     let own = args.get(..args.len() - rest.len()).unwrap_or_default();
-    if wrapper.name == "env" {
+    if wrapper.name() == "env" {
         check_env_options(own, &mut inner);
     }
-    if wrapper.name == "xargs" {
+    if wrapper.name() == "xargs" {
         mark_replaced_opaque(own, &mut command);
         if command.is_empty() {
             command.push(CommandWord::certain("echo"));
@@ -88,7 +114,7 @@ fn analyze_wrapper(wrapper: &WrapperOptions, args: &[CommandWord]) -> InnerComma
                 .push("a program that cannot be seen".to_owned());
         }
         inner.commands.push(command);
-    } else if wrapper.name == "exec" {
+    } else if wrapper.name() == "exec" {
         inner.unresolved.push("'exec' without a command".to_owned());
     }
     inner
@@ -136,64 +162,74 @@ fn mark_replaced_opaque(own: &[CommandWord], command: &mut [CommandWord]) {
     }
 }
 
-/// The words after the wrapper's own.
-fn skip_own_words<'a>(
-    wrapper: &WrapperOptions,
+/// The words after the wrapper's own, of which each must be known; the value of an option must be
+/// one word.
+pub(super) fn skip_own_words<'a>(
+    wrapper: &Wrapper<'_>,
     args: &'a [CommandWord],
     inner: &mut InnerCommands,
 ) -> Result<&'a [CommandWord], String> {
-    let mut positional = wrapper.positional;
-    let mut options = true;
-    let mut at = 0;
-    while let Some(word) = args.get(at) {
-        let text = word.text.as_str();
-        let begins = options && text.starts_with('-') && text.len() > usize::from(text != "-");
-        if !word.is_certain() {
-            return Err(text.to_owned());
-        } else if begins && text == "--" {
-            options = false;
-        } else if begins {
-            at += usize::from(takes_next_word(wrapper, text)?);
-        } else if let (true, Some((name, value))) = (wrapper.assignments, split_assignment(text)) {
-            inner.variables.push(VariableAssignment {
-                name: name.to_owned(),
-                value: ValueClass::of(value),
-            });
-            options = false;
-        } else if positional > 0 {
-            positional -= 1;
-            options = false;
-        } else {
-            break;
-        }
-        at += 1;
-    }
-    Ok(args.get(at..).unwrap_or_default())
-}
-
-/// Whether an option's value is the next word; an unknown option is an error.
-fn takes_next_word(wrapper: &WrapperOptions, word: &str) -> Result<bool, String> {
-    if wrapper.flags.contains(&word) {
-        return Ok(false);
-    }
-    if wrapper.valued.contains(&word) {
-        return Ok(true);
-    }
-    let joined = |known: &str| {
-        word.strip_prefix(known)
-            .is_some_and(|rest| !known.starts_with("--") || rest.starts_with('='))
+    let words = std::iter::once(wrapper.name()).chain(args.iter().map(|word| word.text.as_str()));
+    let words: Vec<&str> = words.collect();
+    let found = wrapper.match_words(&words).unwrap_or_default();
+    let variables = found
+        .variables
+        .iter()
+        .map(|(name, value)| VariableAssignment {
+            name: (*name).to_owned(),
+            value: ValueClass::of(value),
+        });
+    inner.variables.extend(variables);
+    let own = found.command_at.saturating_sub(1);
+    let is_hidden = |(at, word): (usize, &CommandWord)| {
+        let is_value = found.values_at.contains(&(at + 1));
+        !word.is_certain() && (!is_value || word.unknown.may_split)
     };
-    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-    let niceness = wrapper.name == "nice" && word.strip_prefix('-').is_some_and(is_number);
-    if wrapper.valued.iter().any(|known| joined(known)) || niceness {
-        return Ok(false);
+    let mut own_and_program = args.iter().take(own + 1).enumerate();
+    let uncertain = own_and_program.find(|it| is_hidden(*it)).map(|(at, _)| at);
+    let unknown = found.unknown_at.map(|at| at - 1);
+    match uncertain.into_iter().chain(unknown).min() {
+        Some(at) => Err(args
+            .get(at)
+            .map_or_else(String::new, |word| word.text.clone())),
+        None => Ok(args.get(own..).unwrap_or_default()),
     }
-    Err(word.to_owned())
 }
 
-fn split_assignment(word: &str) -> Option<(&str, &str)> {
-    word.split_once('=')
-        .filter(|(name, _)| !name.is_empty() && !name.contains('/'))
+/// What a shell is given to run, by the index of its argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShellInput {
+    /// A script.
+    Script(usize),
+    /// The name of a file with one.
+    File(usize),
+}
+
+/// What a shell is given to run; none where `program` is another one, or reads standard input.
+#[must_use]
+pub fn shell_input(program: &str, args: &[&str]) -> Option<ShellInput> {
+    let is_shell = POSIX_SHELLS.contains(&program) || OTHER_SHELLS.contains(&program);
+    is_shell.then(|| find_script(args)).flatten()
+}
+
+fn find_script(args: &[&str]) -> Option<ShellInput> {
+    /// Long options with a value.
+    const VALUED: [&str; 2] = ["--rcfile", "--init-file"];
+    let mut words = args.iter().enumerate();
+    while let Some((at, word)) = words.next() {
+        let is_option = word.len() > 1 && word.starts_with(['-', '+']);
+        if !is_option {
+            return Some(ShellInput::File(at));
+        }
+        let is_short = !word.starts_with("--");
+        if is_short && word.starts_with('-') && word.contains('c') {
+            return args.get(at + 1).map(|_| ShellInput::Script(at + 1));
+        }
+        if VALUED.contains(word) || (is_short && word.ends_with(['o', 'O'])) {
+            words.next();
+        }
+    }
+    None
 }
 
 /// A shell: only `-c` with one script is understood.
@@ -204,9 +240,14 @@ fn analyze_shell(args: &[CommandWord], posix: bool) -> InnerCommands {
     if matches!(first.text.as_str(), "--version" | "--help") && args.len() == 1 {
         return InnerCommands::default();
     }
-    let place = args.iter().position(|word| {
-        word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('c')
-    });
+    let texts: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
+    let looks_like_script =
+        |text: &&str| text.starts_with('-') && !text.starts_with("--") && text.contains('c');
+    let place = match find_script(&texts) {
+        Some(ShellInput::Script(at)) => Some(at - 1),
+        // Options that are not known may take a value.
+        Some(ShellInput::File(_)) | None => texts.iter().position(looks_like_script),
+    };
     let Some(place) = place else {
         return InnerCommands::unresolved("a script in a file or on standard input");
     };
@@ -239,6 +280,15 @@ fn analyze_shell(args: &[CommandWord], posix: bool) -> InnerCommands {
     inner
 }
 
+/// Whether `runuser` is used like `su`, with a script for the shell of the user.
+fn runs_login_script(args: &[CommandWord]) -> bool {
+    let has = |short: &str, long: &str| {
+        args.iter()
+            .any(|word| word.text.starts_with(short) || word.text.starts_with(long))
+    };
+    has("-c", "--command") && !has("-u", "--user")
+}
+
 /// `su -c SCRIPT`, `script -c SCRIPT`, `flock FILE -c SCRIPT` and `flock FILE COMMAND…`.
 fn analyze_command_option(name: &str, args: &[CommandWord]) -> InnerCommands {
     let mut inner = InnerCommands::unresolved(format!("'{name}' runs what it is given"));
@@ -256,30 +306,29 @@ fn analyze_command_option(name: &str, args: &[CommandWord]) -> InnerCommands {
     inner
 }
 
+/// `watch` joins the rest of its words to a script.
+const WATCH: Wrapper<'static> = Wrapper {
+    flags: &[
+        "-d",
+        "-t",
+        "-g",
+        "-e",
+        "-c",
+        "-b",
+        "--color",
+        "--differences",
+        "--no-title",
+    ],
+    valued: &["-n", "--interval"],
+    ..Wrapper::new(&["watch"], WrapperClass::Transparent)
+};
+
 fn analyze_watch(args: &[CommandWord]) -> InnerCommands {
     let mut inner = InnerCommands {
         transparent: true,
         ..InnerCommands::default()
     };
-    let wrapper = WrapperOptions {
-        name: "watch",
-        flags: &[
-            "-d",
-            "-t",
-            "-g",
-            "-e",
-            "-c",
-            "-b",
-            "--color",
-            "--differences",
-            "--no-title",
-        ],
-        valued: &["-n", "--interval"],
-        positional: 0,
-        assignments: false,
-        transparent: true,
-    };
-    match skip_own_words(&wrapper, args, &mut inner) {
+    match skip_own_words(&WATCH, args, &mut inner) {
         Ok(rest) => {
             if rest.iter().any(|word| !word.is_certain()) {
                 inner

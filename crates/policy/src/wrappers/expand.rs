@@ -15,6 +15,8 @@ const INVOCATIONS_MAX: usize = 4_096;
 pub(crate) struct InnerCommands {
     /// Programs with their arguments.
     pub(super) commands: Vec<Vec<CommandWord>>,
+    /// Programs that a launcher runs.
+    pub(super) launched: Vec<Vec<CommandWord>>,
     /// Scripts for a POSIX shell.
     pub(super) scripts: Vec<String>,
     /// Variables set for it.
@@ -78,30 +80,39 @@ fn expand_one(mut invocation: Invocation, all: &mut Analysis) -> Vec<Invocation>
     let name = base_name(&program.text).to_owned();
     let inner_commands = analyze(&name, invocation.words.get(1..).unwrap_or_default());
     let mut inner = Vec::new();
+    let mut own = Analysis::default();
     for script in &inner_commands.scripts {
         let mut script_analysis = Analysis::default();
         read_script(script, inner_commands.bash, &mut script_analysis);
         inner.append(&mut script_analysis.invocations);
-        all.unresolved.append(&mut script_analysis.unresolved);
-        all.redirects.append(&mut script_analysis.redirects);
-        all.variables.append(&mut script_analysis.variables);
-        all.uses.append(&mut script_analysis.uses);
+        own.append(script_analysis);
     }
     inner.extend(inner_commands.commands.into_iter().map(Invocation::new));
+    inner.extend(
+        inner_commands
+            .launched
+            .into_iter()
+            .map(Invocation::launched),
+    );
     let has_unresolved = !inner_commands.unresolved.is_empty();
     for reason in inner_commands.unresolved {
-        all.add_unresolved(reason, &invocation.words);
+        own.add_unresolved(reason, &invocation.words);
     }
-    if has_unresolved && invocation.certain {
+    if has_unresolved && invocation.tries_suffixes {
         // Any of the following words may be what runs.
         let suffixes = 1..invocation.words.len().min(SUFFIXES_MAX);
         inner.extend(suffixes.map(|from| Invocation::guess(invocation.words[from..].to_vec())));
     }
+    own.variables.extend(inner_commands.variables);
+    own.uses.extend(inner_commands.uses);
     for one in &mut inner {
         one.certain &= invocation.certain;
+        one.launched |= invocation.launched;
+        one.tries_suffixes &= invocation.tries_suffixes;
     }
-    all.variables.extend(inner_commands.variables);
-    all.uses.extend(inner_commands.uses);
+    if !invocation.launched {
+        all.append(own);
+    }
     invocation.transparent = inner_commands.transparent && !inner.is_empty();
     if let Some(mut plain) = inner_commands.rewritten_args {
         plain.insert(0, invocation.words[0].clone());
@@ -115,6 +126,12 @@ fn expand_one(mut invocation: Invocation, all: &mut Analysis) -> Vec<Invocation>
 const SUFFIXES_MAX: usize = 24;
 
 fn analyze(name: &str, args: &[CommandWord]) -> InnerCommands {
+    let mut inner = analyze_program(name, args);
+    inner.launched = command_wrappers::launched_commands(name, args);
+    inner
+}
+
+fn analyze_program(name: &str, args: &[CommandWord]) -> InnerCommands {
     if let Some(given) = command_wrappers::analyze(name, args) {
         return given;
     }

@@ -3,6 +3,9 @@
 use super::InnerCommands;
 use crate::word::CommandWord;
 
+/// The actions that run a program.
+pub(super) const ACTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
+
 /// Finds programs among the actions.
 pub(super) fn analyze(args: &[CommandWord]) -> InnerCommands {
     let mut inner = InnerCommands::default();
@@ -14,7 +17,7 @@ pub(super) fn analyze(args: &[CommandWord]) -> InnerCommands {
                 .unresolved
                 .push("an action that cannot be seen".to_owned());
         }
-        if !matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir") {
+        if !ACTIONS.contains(&word.text.as_str()) {
             continue;
         }
         let rest = args.get(at..).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! `git`: its options before the subcommand, and the ways it runs programs.
 
 use super::InnerCommands;
+use crate::flags::is_flag;
 use crate::word::CommandWord;
 
 /// Options before the subcommand that do not change what runs.
@@ -129,6 +130,36 @@ fn check_subcommand(plain: &[CommandWord], inner: &mut InnerCommands) {
         }
         _ => {}
     }
+}
+
+/// The word of a command line by which `git` runs a program, or may run one.
+pub(super) fn hidden_program(args: &[CommandWord]) -> Option<String> {
+    /// Options with the name of a program, wherever they stand.
+    const OPTIONS: [&str; 6] = [
+        "--config-env",
+        "--exec-path",
+        "--upload-pack",
+        "--receive-pack",
+        "--ext-diff",
+        "--open-files-in-pager",
+    ];
+    let names_program = |word: &&CommandWord| {
+        let is_setting = word.text.starts_with("-c");
+        is_setting || OPTIONS.iter().any(|option| is_flag(&word.text, option))
+    };
+    if let Some(word) = args.iter().find(names_program) {
+        return Some(word.text.clone());
+    }
+    let subcommand = args.iter().position(|word| !word.text.starts_with('-'));
+    let plain = args.get(subcommand?..).unwrap_or_default();
+    let mut inner = InnerCommands::default();
+    check_subcommand(plain, &mut inner);
+    let runs = !inner.unresolved.is_empty();
+    runs.then(|| {
+        plain
+            .first()
+            .map_or_else(String::new, |word| word.text.clone())
+    })
 }
 
 /// Whether a path is relative and without `..`.

@@ -1,5 +1,7 @@
 //! Interpreters, and options of ordinary programs that run others (data).
 
+use std::borrow::Cow;
+
 use super::InnerCommands;
 use super::options::{OTHER_SHELLS, POSIX_SHELLS};
 use crate::flags::is_flag;
@@ -77,8 +79,8 @@ const INTERPRETERS: [(&str, &[&str]); 27] = [
     ("jshell", &[]),
 ];
 
-/// Options of ordinary programs that run a program, load code, or write to another file.
-const EXEC_OPTIONS: [(&str, &[&str]); 47] = [
+/// Options of ordinary programs whose value is a program to run, or may name one.
+const COMMAND_OPTIONS: [(&str, &[&str]); 23] = [
     (
         "tar",
         &[
@@ -91,6 +93,43 @@ const EXEC_OPTIONS: [(&str, &[&str]); 47] = [
             "--new-volume-script",
             "--rsh-command",
             "--rmt-command",
+        ],
+    ),
+    ("bsdtar", &["--use-compress-program"]),
+    ("cpio", &["--rsh-command"]),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("scp", &["-S", "-o", "-F"]),
+    ("sftp", &["-S", "-o", "-F", "-D"]),
+    ("sort", &["--compress-program"]),
+    ("split", &["--filter"]),
+    ("rg", &["--pre", "--hostname-bin"]),
+    ("ag", &["--pager"]),
+    ("ack", &["--pager"]),
+    ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
+    ("fdfind", &["-x", "-X", "--exec", "--exec-batch"]),
+    ("man", &["-P", "--pager", "-H", "--html"]),
+    ("zip", &["-TT", "--unzip-command"]),
+    ("wget", &["--use-askpass", "-e", "--execute"]),
+    ("go", &["-exec", "-toolexec", "-vettool"]),
+    (
+        "npm",
+        &["--script-shell", "--shell", "--git", "--editor", "--viewer"],
+    ),
+    ("pnpm", &["--script-shell"]),
+    ("yarn", &["--script-shell"]),
+    ("gcc", &["-wrapper"]),
+    ("cc", &["-wrapper"]),
+    (
+        "ctest",
+        &["--build-and-test", "--test-command", "--build-makeprogram"],
+    ),
+];
+
+/// Options of ordinary programs that load code, or write to another file.
+const CODE_OPTIONS: [(&str, &[&str]); 36] = [
+    (
+        "tar",
+        &[
             "--index-file",
             "--volno-file",
             "-T",
@@ -100,29 +139,18 @@ const EXEC_OPTIONS: [(&str, &[&str]); 47] = [
             "--delete",
         ],
     ),
-    ("bsdtar", &["--use-compress-program"]),
-    ("cpio", &["--rsh-command"]),
-    ("rsync", &["-e", "--rsh", "--rsync-path"]),
-    ("scp", &["-S", "-o", "-F"]),
-    ("sftp", &["-S", "-o", "-F", "-b", "-D"]),
-    ("sort", &["--compress-program"]),
-    ("split", &["--filter"]),
-    ("rg", &["--pre", "--hostname-bin"]),
-    ("ag", &["--pager"]),
-    ("ack", &["--pager"]),
-    ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
-    ("fdfind", &["-x", "-X", "--exec", "--exec-batch"]),
+    ("sftp", &["-b"]),
     ("vim", &["-c", "-S", "-s", "-u", "--cmd"]),
     ("vi", &["-c", "-S", "-s", "-u", "--cmd"]),
     ("nvim", &["-c", "-S", "-s", "-u", "--cmd", "-l"]),
     ("ex", &["-c", "-S", "-s", "--cmd"]),
     ("view", &["-c", "-S", "--cmd"]),
-    ("man", &["-P", "--pager", "-H", "--html", "-C", "-X"]),
+    ("man", &["-C", "-X"]),
     ("less", &["-k", "--lesskey-file", "--lesskey-src"]),
     ("git-upload-pack", &[]),
-    ("zip", &["-T", "-TT", "--unzip-command", "--test"]),
+    ("zip", &["-T", "--test"]),
     ("curl", &["-K", "--config", "--proxy", "--unix-socket"]),
-    ("wget", &["--use-askpass", "-e", "--execute", "--config"]),
+    ("wget", &["--config"]),
     (
         "make",
         &[
@@ -163,9 +191,6 @@ const EXEC_OPTIONS: [(&str, &[&str]); 47] = [
     (
         "go",
         &[
-            "-exec",
-            "-toolexec",
-            "-vettool",
             "-overlay",
             "-ldflags",
             "-gcflags",
@@ -179,22 +204,17 @@ const EXEC_OPTIONS: [(&str, &[&str]); 47] = [
     (
         "npm",
         &[
-            "--script-shell",
             "--node-options",
             "--userconfig",
             "--globalconfig",
             "--prefix",
-            "--shell",
-            "--git",
-            "--editor",
-            "--viewer",
             "--init-module",
             "--location",
             "--registry",
         ],
     ),
-    ("pnpm", &["--script-shell", "--node-options", "-C", "--dir"]),
-    ("yarn", &["--script-shell", "--cwd", "--use-yarnrc"]),
+    ("pnpm", &["--node-options", "-C", "--dir"]),
+    ("yarn", &["--cwd", "--use-yarnrc"]),
     (
         "pytest",
         &[
@@ -213,8 +233,8 @@ const EXEC_OPTIONS: [(&str, &[&str]); 47] = [
             "--doctest-glob",
         ],
     ),
-    ("gcc", &["-wrapper", "-specs", "-B", "-fplugin"]),
-    ("cc", &["-wrapper", "-specs", "-B", "-fplugin"]),
+    ("gcc", &["-specs", "-B", "-fplugin"]),
+    ("cc", &["-specs", "-B", "-fplugin"]),
     ("clang", &["-fplugin", "-load", "-B"]),
     (
         "ctest",
@@ -224,9 +244,6 @@ const EXEC_OPTIONS: [(&str, &[&str]); 47] = [
             "-SN",
             "--script",
             "--script-new-process",
-            "--build-and-test",
-            "--test-command",
-            "--build-makeprogram",
             "--overwrite",
             "-D",
             "--dashboard",
@@ -297,7 +314,8 @@ pub(crate) fn loads_files(name: &str) -> Vec<&'static str> {
     let base = without_version(name);
     let tables = INTERPRETERS
         .iter()
-        .chain(&EXEC_OPTIONS)
+        .chain(&COMMAND_OPTIONS)
+        .chain(&CODE_OPTIONS)
         .chain(&FILE_OPTIONS);
     let known = tables.filter(|(known, _)| *known == name || *known == base);
     known.flat_map(|(_, flags)| flags.iter().copied()).collect()
@@ -327,16 +345,45 @@ pub(super) fn analyze(name: &str, args: &[CommandWord]) -> InnerCommands {
     if let Some((_, flags)) = INTERPRETERS.iter().find(known) {
         return analyze_interpreter(base, args, flags);
     }
-    let Some((_, flags)) = EXEC_OPTIONS.iter().find(known) else {
-        return InnerCommands::default();
-    };
-    match find_flag(args, flags) {
+    let tables = COMMAND_OPTIONS.iter().chain(&CODE_OPTIONS);
+    let flags: Vec<&str> = tables
+        .filter(known)
+        .flat_map(|(_, it)| it.iter().copied())
+        .collect();
+    match find_flag(&with_dashes(name, args), &flags) {
         Some(word) => InnerCommands::unresolved(format!("'{word}' of '{name}'")),
         None => InnerCommands::default(),
     }
 }
 
-fn find_flag<'a>(args: &'a [CommandWord], flags: &[&str]) -> Option<&'a str> {
+/// The arguments of `tar` with a dash before the options that stand first without one.
+fn with_dashes<'a>(name: &str, args: &'a [CommandWord]) -> Cow<'a, [CommandWord]> {
+    match args.first() {
+        Some(first) if matches!(name, "tar" | "bsdtar") && !first.text.starts_with('-') => {
+            let mut dashed = args.to_vec();
+            dashed[0].text.insert(0, '-');
+            Cow::Owned(dashed)
+        }
+        Some(_) | None => Cow::Borrowed(args),
+    }
+}
+
+/// The options of a program whose value is a program to run.
+pub(super) fn command_options(name: &str) -> Vec<&'static str> {
+    let base = without_version(name);
+    let known = |(known, _): &&(&str, &[&str])| *known == name || *known == base;
+    let tables = COMMAND_OPTIONS.iter().filter(known);
+    tables
+        .flat_map(|(_, flags)| flags.iter().copied())
+        .collect()
+}
+
+/// The word of a command line that makes a program run another.
+pub(super) fn command_option(name: &str, args: &[CommandWord]) -> Option<String> {
+    find_flag(&with_dashes(name, args), &command_options(name)).map(str::to_owned)
+}
+
+pub(super) fn find_flag<'a>(args: &'a [CommandWord], flags: &[&str]) -> Option<&'a str> {
     args.iter()
         .map(|word| word.text.as_str())
         .find(|word| flags.iter().any(|flag| is_flag(word, flag)))

@@ -5,13 +5,20 @@ mod command_wrappers;
 mod expand;
 mod find;
 mod git;
+mod inner_program;
 mod interpreters;
+mod launched_program;
+mod launchers;
 mod options;
 mod sed_awk;
 mod test_runners;
+mod wrapper;
 
 use expand::InnerCommands;
 
-pub(crate) use builtins::analyze_test;
+pub use command_wrappers::{ShellInput, shell_input};
 pub(crate) use expand::expand;
+pub use inner_program::{InnerProgram, inner_program, wrappers_of};
 pub(crate) use interpreters::{loads_files, runs_its_operand};
+pub use launchers::package_program;
+pub use wrapper::{Wrapper, WrapperClass, WrapperMatch};

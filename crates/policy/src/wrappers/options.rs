@@ -1,33 +1,26 @@
-//! The options of programs that run the rest of their words (data).
+//! Programs that run the rest of their words, or code (data).
 
-/// How to separate a wrapper's own words from the command it runs.
-pub(super) struct WrapperOptions {
-    pub(super) name: &'static str,
-    /// Options without a value.
-    pub(super) flags: &'static [&'static str],
-    /// Options whose value is the next word, or joined.
-    pub(super) valued: &'static [&'static str],
-    /// How many positional words precede the command.
-    pub(super) positional: usize,
-    /// Whether `NAME=value` words may precede the command.
-    pub(super) assignments: bool,
-    /// Whether it leaves the command's user and directory unchanged.
-    pub(super) transparent: bool,
+use super::wrapper::{Wrapper, WrapperClass};
+
+const fn transparent(words: &'static [&'static str]) -> Wrapper<'static> {
+    Wrapper::new(words, WrapperClass::Transparent)
 }
 
-const fn without_options(name: &'static str) -> WrapperOptions {
-    WrapperOptions {
-        name,
-        flags: &[],
-        valued: &[],
-        positional: 0,
-        assignments: false,
-        transparent: true,
-    }
+const fn timing(words: &'static [&'static str]) -> Wrapper<'static> {
+    Wrapper::new(words, WrapperClass::Timing)
 }
 
-pub(super) const WRAPPERS: [WrapperOptions; 30] = [
-    WrapperOptions {
+const fn privileged(words: &'static [&'static str]) -> Wrapper<'static> {
+    Wrapper::new(words, WrapperClass::Privileged)
+}
+
+const fn opaque(words: &'static [&'static str]) -> Wrapper<'static> {
+    Wrapper::new(words, WrapperClass::Opaque)
+}
+
+/// Programs of the shell and the system that run the rest of their words.
+pub(super) const WRAPPERS: [Wrapper<'static>; 44] = [
+    Wrapper {
         flags: &[
             "-i",
             "-",
@@ -38,52 +31,55 @@ pub(super) const WRAPPERS: [WrapperOptions; 30] = [
             "--debug",
         ],
         valued: &["-u", "--unset", "-C", "--chdir"],
-        assignments: true,
-        ..without_options("env")
+        directories: &["-C", "--chdir"],
+        assigns: true,
+        ..transparent(&["env"])
     },
-    WrapperOptions {
+    Wrapper {
         valued: &["-n", "--adjustment"],
-        ..without_options("nice")
+        ..transparent(&["nice"])
     },
-    without_options("nohup"),
-    WrapperOptions {
+    transparent(&["nohup"]),
+    Wrapper {
         flags: &["-v", "--verbose", "--foreground", "--preserve-status"],
         valued: &["-k", "--kill-after", "-s", "--signal"],
-        positional: 1,
-        ..without_options("timeout")
+        operands: 1,
+        ..transparent(&["timeout"])
     },
-    WrapperOptions {
+    Wrapper {
         flags: &["-p", "--portability"],
-        ..without_options("time")
+        other_valued: &["-f", "-o", "--format", "--output"],
+        ..timing(&["time"])
     },
-    WrapperOptions {
+    Wrapper {
         flags: &["-c", "-f", "-w", "--ctty", "--fork", "--wait"],
-        ..without_options("setsid")
+        ..transparent(&["setsid"])
     },
-    WrapperOptions {
+    Wrapper {
         valued: &["-i", "--input", "-o", "--output", "-e", "--error"],
-        ..without_options("stdbuf")
+        ..transparent(&["stdbuf"])
     },
-    WrapperOptions {
+    Wrapper {
         flags: &["-t", "--ignore"],
         valued: &["-c", "--class", "-n", "--classdata"],
-        ..without_options("ionice")
+        ..timing(&["ionice"])
     },
-    WrapperOptions {
+    Wrapper {
         flags: &["-c", "--cpu-list"],
-        positional: 1,
-        ..without_options("taskset")
+        operands: 1,
+        ..timing(&["taskset"])
     },
-    WrapperOptions {
+    Wrapper {
         flags: &["-p"],
-        ..without_options("command")
+        ..transparent(&["command"])
     },
-    without_options("builtin"),
-    WrapperOptions {
+    transparent(&["builtin"]),
+    Wrapper {
         flags: &["-c", "-l"],
-        ..without_options("exec")
+        other_valued: &["-a"],
+        ..transparent(&["exec"])
     },
-    WrapperOptions {
+    Wrapper {
         flags: &[
             "-0",
             "-r",
@@ -109,15 +105,14 @@ pub(super) const WRAPPERS: [WrapperOptions; 30] = [
             "--arg-file",
             "-E",
         ],
-        ..without_options("xargs")
+        ..transparent(&["xargs"])
     },
-    WrapperOptions {
+    Wrapper {
         flags: &["-u", "-E", "--unbuffered"],
-        ..without_options("unbuffer")
+        ..transparent(&["unbuffer"])
     },
-    without_options("catchsegv"),
-    WrapperOptions {
-        transparent: false,
+    transparent(&["catchsegv"]),
+    Wrapper {
         flags: &[
             "-n",
             "-H",
@@ -134,46 +129,52 @@ pub(super) const WRAPPERS: [WrapperOptions; 30] = [
         valued: &[
             "-u", "--user", "-g", "--group", "-p", "--prompt", "-D", "--chdir",
         ],
-        assignments: true,
-        ..without_options("sudo")
+        other_valued: &["-C", "-T", "-r", "-t"],
+        directories: &["-D", "--chdir"],
+        assigns: true,
+        ..Wrapper::new(
+            &["sudo"],
+            WrapperClass::Substitute {
+                refused: &[
+                    "-E",
+                    "-S",
+                    "-i",
+                    "-p",
+                    "-D",
+                    "--preserve-env",
+                    "--login",
+                    "--prompt",
+                    "--chdir",
+                ],
+            },
+        )
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &["-n", "-L"],
         valued: &["-u", "-C"],
-        ..without_options("doas")
+        ..privileged(&["doas"])
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &["--skip-chdir"],
         valued: &["--userspec", "--groups"],
-        positional: 1,
-        ..without_options("chroot")
+        operands: 1,
+        ..privileged(&["chroot"])
     },
-    WrapperOptions {
-        transparent: false,
-        ..without_options("busybox")
-    },
-    WrapperOptions {
-        transparent: false,
-        ..without_options("toybox")
-    },
-    WrapperOptions {
-        transparent: false,
+    privileged(&["busybox"]),
+    privileged(&["toybox"]),
+    Wrapper {
         flags: &[
             "-f", "-ff", "-q", "-c", "-C", "-y", "-t", "-r", "-T", "-v", "-x",
         ],
         valued: &["-e", "-o", "-s", "-p", "-u", "-E", "-P"],
-        ..without_options("strace")
+        ..privileged(&["strace"])
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &["-f", "-c", "-C", "-S"],
         valued: &["-e", "-o", "-s", "-p", "-u", "-l"],
-        ..without_options("ltrace")
+        ..privileged(&["ltrace"])
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &[
             "-U",
             "-m",
@@ -198,18 +199,18 @@ pub(super) const WRAPPERS: [WrapperOptions; 30] = [
             "-rm",
             "-Urm",
         ],
-        ..without_options("unshare")
+        other_valued: &["-S", "-G", "--setuid", "--setgid", "-R", "--root"],
+        directories: &["-w", "--wd"],
+        ..privileged(&["unshare"])
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &[
             "-m", "-u", "-i", "-n", "-p", "-U", "-C", "-a", "--all", "-F",
         ],
         valued: &["-t", "--target"],
-        ..without_options("nsenter")
+        ..privileged(&["nsenter"])
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &[
             "--user",
             "--scope",
@@ -231,37 +232,97 @@ pub(super) const WRAPPERS: [WrapperOptions; 30] = [
             "--uid",
             "--gid",
         ],
-        ..without_options("systemd-run")
+        ..privileged(&["systemd-run"])
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &["-f", "-o", "-b", "-r", "-i"],
-        positional: 1,
-        ..without_options("chrt")
+        operands: 1,
+        ..privileged(&["chrt"])
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &["-p", "-v"],
         valued: &["-o"],
-        ..without_options("prlimit")
+        ..privileged(&["prlimit"])
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &["--no-new-privs", "--clear-groups"],
         valued: &["--reuid", "--regid", "--bounding-set", "--inh-caps"],
-        ..without_options("setpriv")
+        other_valued: &[
+            "--groups",
+            "--ambient-caps",
+            "--securebits",
+            "--pdeathsig",
+            "--selinux-label",
+            "--apparmor-profile",
+        ],
+        ..privileged(&["setpriv"])
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &["-l", "-m", "-p", "-"],
         valued: &["-u", "-g", "-G", "-s"],
-        ..without_options("runuser")
+        other_valued: &["--user", "--group", "--supp-group", "-w"],
+        ..privileged(&["runuser"])
     },
-    WrapperOptions {
-        transparent: false,
+    Wrapper {
         flags: &["-v", "-q", "--leak-check=full"],
-        ..without_options("valgrind")
+        ..privileged(&["valgrind"])
     },
+    Wrapper {
+        operands: 1,
+        ..opaque(&["gosu"])
+    },
+    Wrapper {
+        operands: 1,
+        ..opaque(&["su-exec"])
+    },
+    Wrapper {
+        operands: 1,
+        ..opaque(&["setuidgid"])
+    },
+    Wrapper {
+        operands: 1,
+        ..opaque(&["s6-setuidgid"])
+    },
+    Wrapper {
+        valued: &[
+            "-u", "-U", "-b", "-e", "-/", "-n", "-l", "-L", "-m", "-d", "-o", "-p", "-f", "-c",
+        ],
+        ..opaque(&["chpst"])
+    },
+    Wrapper {
+        operands: 1,
+        ..opaque(&["setarch"])
+    },
+    Wrapper {
+        valued: &["-N", "-m", "-C", "-i", "-p"],
+        ..opaque(&["numactl"])
+    },
+    opaque(&["catatonit"]),
+    Wrapper {
+        valued: &["-p", "-e"],
+        ..opaque(&["tini"])
+    },
+    opaque(&["dumb-init"]),
+    Wrapper {
+        valued: &[
+            "-e",
+            "-f",
+            "-n",
+            "-p",
+            "-s",
+            "--server-args",
+            "--server-num",
+            "--error-file",
+            "--auth-file",
+        ],
+        ..opaque(&["xvfb-run"])
+    },
+    Wrapper {
+        valued: &["-t", "-w"],
+        ..opaque(&["caffeinate"])
+    },
+    opaque(&["systemd-inhibit"]),
+    opaque(&["winpty"]),
 ];
 
 /// Shells whose `-c` scripts are parsed by this crate.
@@ -293,13 +354,12 @@ pub(super) const CODE_BUILTINS: [&str; 18] = [
     "compgen",
 ];
 /// Programs that run others in ways that are not analysed here.
-pub(super) const OPAQUE: [&str; 44] = [
+pub(super) const OPAQUE: [&str; 37] = [
     "parallel",
     "entr",
     "firejail",
     "bwrap",
     "capsh",
-    "setarch",
     "linux32",
     "linux64",
     "gdb",
@@ -316,7 +376,6 @@ pub(super) const OPAQUE: [&str; 44] = [
     "tmux",
     "dbus-launch",
     "dbus-run-session",
-    "xvfb-run",
     "daemonize",
     "fakeroot",
     "faketime",
@@ -332,10 +391,5 @@ pub(super) const OPAQUE: [&str; 44] = [
     "ssh-agent",
     "gpg-agent",
     "rlwrap",
-    "chpst",
     "softlimit",
-    "s6-setuidgid",
-    "tini",
-    "dumb-init",
-    "gosu",
 ];

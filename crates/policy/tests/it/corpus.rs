@@ -1,13 +1,10 @@
 //! The corpora: attempts that must not be allowed, ordinary commands with their decision.
 
-#[path = "corpus/judge.rs"]
-mod judge;
-
-use judge::{judge, lines, shipped};
+use crate::judge::{judge, lines, shipped};
 use ostler_policy::{PolicyDecision, RuleSet, RuleSource};
 
-const BYPASSES: &str = include_str!("corpus/bypass.txt");
-const ORDINARY: &str = include_str!("corpus/ordinary.txt");
+const BYPASSES: &str = include_str!("../corpus/bypass.txt");
+const ORDINARY: &str = include_str!("../corpus/ordinary.txt");
 /// How many lines each corpus has at least.
 const LEAST: usize = 300;
 

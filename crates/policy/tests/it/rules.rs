@@ -165,7 +165,7 @@ fn a_name_never_means_a_planted_program() {
 }
 
 #[test]
-fn scripts_that_are_too_long_deep_or_tangled_are_told_soon() {
+fn scripts_that_are_too_long_deep_or_tangled_are_reported_soon() {
     let set = RuleSet::load(&RuleSource::shipped()).unwrap();
     for text in [
         "(".repeat(60_000),

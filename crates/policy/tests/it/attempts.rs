@@ -1,13 +1,10 @@
 //! Attempts to bypass the policy, by class: none is allowed under a shipped policy, in any
 //! wrapping.
 
-#[path = "corpus/judge.rs"]
-mod judge;
-
 use std::fmt::Write as _;
 use std::path::Path;
 
-use judge::{judge, lines, shipped};
+use crate::judge::{judge, lines, shipped};
 use ostler_policy::{PolicyDecision, RuleSet, RuleSource};
 
 /// How many attempts there are at least.
@@ -43,7 +40,7 @@ fn report(missed: &[(String, String)]) -> String {
 #[test]
 fn daily_work_is_allowed() {
     let set = shipped();
-    let text = include_str!("corpus/innocent.txt");
+    let text = include_str!("../corpus/innocent.txt");
     let missed: Vec<String> = lines(text)
         .map(|line| (judge(&set, &line), line))
         .filter(|(verdict, _)| verdict.decision != PolicyDecision::Allow)
@@ -160,6 +157,7 @@ wrapped_classes! {
     places_in_whatever_they_are_wrapped: "places",
     shells_in_whatever_they_are_wrapped: "shells",
     standard_input_in_whatever_it_is_wrapped: "stdin",
+    wrappers_in_whatever_they_are_wrapped: "wrappers",
 }
 
 #[test]

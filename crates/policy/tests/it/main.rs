@@ -1,0 +1,7 @@
+//! Rules and verdicts over the public interface.
+
+mod attempts;
+mod corpus;
+mod fuzz;
+mod judge;
+mod rules;
