@@ -1,6 +1,6 @@
-//! Sorts the words of a command into operands and options.
+//! Separates the operands of a command from its options.
 
-/// Options that take a value in nearly every program that has them.
+/// Options that take a value in nearly every program.
 const VALUE_OPTIONS: [&str; 9] = [
     "--port",
     "--host",
@@ -18,12 +18,12 @@ const VALUE_OPTIONS: [&str; 9] = [
 pub(super) struct ParsedArguments<'a> {
     /// Words that are neither options nor their values.
     pub(super) operands: Vec<&'a str>,
-    /// Options with their values, as far as they have any.
+    /// Options, each with its value if it has one.
     pub(super) options: Vec<(&'a str, Option<&'a str>)>,
 }
 
 impl<'a> ParsedArguments<'a> {
-    /// Sorts the words after the program; `takes` names options that have a value.
+    /// Parses the words after the program; `takes` says which options have a value.
     pub(super) fn parse(words: &'a [String], takes: impl Fn(&str) -> bool) -> Self {
         let mut parsed = Self::default();
         let mut words = words.iter().map(String::as_str).peekable();
@@ -44,14 +44,14 @@ impl<'a> ParsedArguments<'a> {
         parsed
     }
 
-    /// The value of the last of the options called `name`.
+    /// The value of the last option called `name`.
     pub(super) fn value(&self, name: &str) -> Option<&'a str> {
         let last = self.options.iter().rev().find(|(given, _)| *given == name);
         last.and_then(|(_, value)| *value)
     }
 }
 
-/// Whether a word is an option: `-` alone is none.
+/// Whether a word is an option; `-` alone is an operand.
 pub(super) fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
@@ -70,7 +70,7 @@ fn split_joined_value<'a>(
     }
 }
 
-/// The name of a program without its directory, a Windows ending or the version in it.
+/// The name of a program without its directory, Windows extension and version.
 pub(super) fn base_name(program: &str) -> &str {
     let base = program.rsplit('/').next().unwrap_or(program);
     let base = [".cmd", ".exe", ".bat"]

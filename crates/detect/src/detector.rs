@@ -17,25 +17,25 @@ use super::types::{DetectedService, DetectionQuery, WorkspaceFiles};
 use super::wrappers::{self, ShellScript};
 use super::{script, source_file};
 
-/// Scripts that name scripts, at most so deep.
+/// The greatest nesting of scripts that run scripts.
 const DEPTH: usize = 5;
-/// Commands looked at and files read for one answer, at most.
+/// The most commands analysed and files read for one query.
 const STEPS: usize = 96;
 
-/// What a command is.
+/// The result for one command.
 #[derive(Debug)]
 enum DetectionOutcome {
     Service(Box<DetectedService>),
-    /// None: a program of the table that does something else, or one that ends.
+    /// A program of the table with another function, or one that ends by itself.
     NotService,
     Unknown,
 }
 
-/// The variable that says that a command is no service.
+/// The variable that switches detection off for a command.
 const OFF_VARIABLE: &str = "OSTLER_SERVICE";
 
-/// Programs that end by themselves: scripts called `dev` or `start` that are one of these are
-/// no services.
+/// Programs that end by themselves: a script called `dev` or `start` that runs one of them is no
+/// service.
 const ONE_SHOT_PROGRAMS: [&str; 40] = [
     "echo",
     "printf",
@@ -78,13 +78,26 @@ const ONE_SHOT_PROGRAMS: [&str; 40] = [
     "export",
     "cd",
 ];
-/// Programs that run what people write: a script of those may be anything.
+/// Programs that run code of the workspace: without a matching entry the result is unknown.
 const INTERPRETERS: [&str; 22] = [
     "node", "bun", "deno", "python", "pypy", "ruby", "php", "perl", "java", "go", "cargo", "tsx",
     "ts-node", "make", "sh", "bash", "dotnet", "swift", "dart", "mix", "docker", "npm",
 ];
 
-/// One question on its way to its answer.
+impl DetectionTable {
+    /// The service that a command is; none for builds, tests, one-shot scripts and unknown
+    /// commands.
+    #[must_use]
+    pub fn detect(
+        &self,
+        query: DetectionQuery<'_>,
+        files: &dyn WorkspaceFiles,
+    ) -> Option<DetectedService> {
+        Detector::new(self, query, files).detect()
+    }
+}
+
+/// One query with the table and the number of steps it took.
 pub(super) struct Detector<'a> {
     table: &'a DetectionTable,
     query: DetectionQuery<'a>,
@@ -93,7 +106,7 @@ pub(super) struct Detector<'a> {
 }
 
 impl<'a> Detector<'a> {
-    /// Begins with a command.
+    /// A detector for one query.
     pub(super) fn new(
         table: &'a DetectionTable,
         query: DetectionQuery<'a>,
@@ -130,7 +143,7 @@ impl<'a> Detector<'a> {
         }
     }
 
-    /// A variable as a call sees it.
+    /// The value of a variable in the environment of a command.
     fn variable(&self, call: &SimpleCommand, name: &str) -> Option<String> {
         if let Some(value) = call.variable(name) {
             return Some(value.to_owned());
@@ -140,13 +153,13 @@ impl<'a> Detector<'a> {
         found.map(|(_, value)| value.to_string_lossy().into_owned())
     }
 
-    /// Whether somebody says that it is to run as a plain command.
+    /// Whether the environment switches detection off.
     fn is_off(&self, call: &SimpleCommand) -> bool {
         let value = self.variable(call, OFF_VARIABLE);
         value.is_some_and(|it| ["off", "no", "0", "false"].contains(&it.as_str()))
     }
 
-    /// A file's text, as long as there is patience left.
+    /// The text of a file; none once the steps of the query are used up.
     fn read(&self, path: Option<PathBuf>) -> Option<String> {
         if !self.consume_step() {
             return None;
@@ -160,7 +173,7 @@ impl<'a> Detector<'a> {
         self.steps.get() <= STEPS
     }
 
-    /// A script, its last command given `args` more.
+    /// Analyses a script; `args` are appended to its last command.
     fn detect_script(
         &self,
         text: &str,
@@ -180,7 +193,7 @@ impl<'a> Detector<'a> {
         outcome
     }
 
-    /// A simple command.
+    /// Analyses a simple command.
     fn analyze(&self, mut call: SimpleCommand, depth: usize) -> DetectionOutcome {
         if depth > DEPTH || !self.consume_step() {
             return DetectionOutcome::NotService;
@@ -228,7 +241,7 @@ impl<'a> Detector<'a> {
         }
     }
 
-    /// A task of a Makefile and the like; where its script says nothing, its name may.
+    /// Analyses a task of a task runner: by its script, else by its name.
     fn detect_task(
         &self,
         call: &SimpleCommand,
@@ -244,14 +257,14 @@ impl<'a> Detector<'a> {
         }
     }
 
-    /// A task whose file is not there: what the entries make of the command itself.
+    /// Analyses a task whose file is missing: by the task runner's own entries.
     fn detect_unnamed_task(&self, call: &SimpleCommand) -> DetectionOutcome {
         let mut call = call.clone();
         call.argument_prefix = None;
         self.match_entries(&call)
     }
 
-    /// A script of a package, or a program of its dependencies.
+    /// Analyses a script of a package, or a program of its dependencies.
     fn detect_package_script(
         &self,
         call: &SimpleCommand,
@@ -284,15 +297,16 @@ impl<'a> Detector<'a> {
                 return outcome;
             }
         }
-        self.detect_package_program(&target, run, (scripts.is_some(), &generic), depth)
+        self.detect_package_program(&target, run, scripts.is_some(), &generic, depth)
     }
 
-    /// What a name that is no script of its package runs.
+    /// Analyses a name that is not a script of its package.
     fn detect_package_program(
         &self,
         target: &SimpleCommand,
         run: &PackageScriptRun,
-        (has_scripts, generic): (bool, &SimpleCommand),
+        has_scripts: bool,
+        generic: &SimpleCommand,
         depth: usize,
     ) -> DetectionOutcome {
         let mut program = vec![run.script.clone()];
@@ -313,7 +327,7 @@ impl<'a> Detector<'a> {
         DetectionOutcome::NotService
     }
 
-    /// Programs that run several others; none for all others.
+    /// Analyses programs that run several scripts; none for any other program.
     fn detect_script_group(&self, call: &SimpleCommand, depth: usize) -> Option<DetectionOutcome> {
         let runners = [
             "concurrently",
@@ -352,7 +366,7 @@ impl<'a> Detector<'a> {
         }
     }
 
-    /// Compares a command with the entries about its program.
+    /// Matches a command against the entries for its program.
     fn match_entries(&self, call: &SimpleCommand) -> DetectionOutcome {
         let has_marker = |entry: &TableEntry, name: &str| {
             source_file::candidate_paths(name).any(|path| {
@@ -369,7 +383,7 @@ impl<'a> Detector<'a> {
                 it.matches(call.program(), &arguments, &has_marker_in)
             };
             if let Some(used) = entry.patterns.iter().find_map(matches) {
-                let mut detected = self.build_result(entry, call, (&arguments, used));
+                let mut detected = self.build_result(entry, call, &arguments, used);
                 let mut operands = arguments.operands.iter();
                 if entry.kind_depends_on_file() && operands.any(|it| has_marker_in(it)) {
                     detected.ready.kind = ServiceKind::Server;
@@ -385,7 +399,7 @@ impl<'a> Detector<'a> {
         }
     }
 
-    /// What stands in a file that starts a server: its own, and those of its language.
+    /// The texts that mark a source file as a server: those of the entry and of its language.
     fn markers<'b>(&'b self, entry: &'b TableEntry) -> Vec<&'b str> {
         let own = &entry.text.contains;
         let shared = self.table.language(&entry.text.language);
@@ -394,7 +408,7 @@ impl<'a> Detector<'a> {
         all.map(String::as_str).collect()
     }
 
-    /// The port that is written where the file of an operand starts its server.
+    /// The port in the source file that the first operand names.
     fn port_in_file(
         &self,
         entry: &TableEntry,
@@ -412,11 +426,12 @@ impl<'a> Detector<'a> {
         &self,
         entry: &TableEntry,
         call: &SimpleCommand,
-        matched: (&ParsedArguments<'_>, usize),
+        arguments: &ParsedArguments<'_>,
+        used: usize,
     ) -> DetectedService {
-        let by_socket = port::uses_unix_socket(entry, matched.0);
-        let requested =
-            port::requested_port(entry, call, matched, &|name| self.variable(call, name));
+        let by_socket = port::uses_unix_socket(entry, arguments);
+        let variable = |name: &str| self.variable(call, name);
+        let requested = port::requested_port(entry, call, arguments, used, &variable);
         let text = &entry.text;
         let shared = self.table.language(&text.language);
         let mut env = shared.map(|it| it.env.clone()).unwrap_or_default();
@@ -442,7 +457,7 @@ impl<'a> Detector<'a> {
                 url: text.url.clone(),
                 port: requested.map(|port| port.port),
                 default_port: self
-                    .port_in_file(entry, call, matched.0)
+                    .port_in_file(entry, call, arguments)
                     .or(entry.default_port(call.program())),
                 compiles: text.compiles,
                 listens_before_ready: text.listens_before_ready,
@@ -456,7 +471,7 @@ impl<'a> Detector<'a> {
     }
 }
 
-/// Whether a command line only asks what the program can do.
+/// Whether a command line only prints help or a version.
 fn is_help_request(words: &[String]) -> bool {
     let args = words.get(1..).unwrap_or_default();
     let own = args.iter().take_while(|arg| *arg != "--");

@@ -1,19 +1,19 @@
-//! Which commands are services: a pure function over a table of frameworks.
+//! Detection of services: a pure function from a command to the framework it starts, by a table.
 //!
-//! A command is normalised first (prefixes, wrappers, scripts of a package), then compared with
-//! the entries of a [`DetectionTable`]. Files of the workspace are read through a
-//! [`WorkspaceFiles`] the caller provides.
+//! A command is normalised (wrappers removed, scripts of packages resolved) and then matched against
+//! the entries of a [`DetectionTable`]. Files of the workspace are read through the caller's
+//! [`WorkspaceFiles`].
 //!
-//! The stages of a detection: `script` finds the command that a shell script ends with, `wrappers`
-//! removes what precedes it, `package_scripts`, `task_runners` and `script_group` resolve names of
-//! scripts, and the resulting command is compared with each `pattern` of the entries for its program.
+//! The stages: `ostler_policy` parses a shell script to its commands, `script` chooses the one that
+//! decides, `wrappers` removes wrappers, `package_scripts`, `task_runners` and `script_group` resolve
+//! names of scripts, and the resulting command is matched against each `pattern` of the entries for
+//! its program.
 //!
 //! This crate runs nothing and must never know of processes, clocks, async runtimes or the disk.
 #![forbid(unsafe_code)]
 
 mod arguments;
 mod detector;
-mod lex;
 mod package_scripts;
 mod pattern;
 mod port;

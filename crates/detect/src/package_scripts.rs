@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::arguments::{base_name, is_option};
 use super::simple_command::{SimpleCommand, resolve_path};
 
-/// Directories packages of a workspace usually stand in.
+/// The usual directories of the packages of a workspace.
 const PACKAGE_DIRECTORIES: [&str; 6] = ["packages", "apps", "services", "libs", "examples", "."];
 /// Options of package managers that take a value.
 const VALUE_OPTIONS: [&str; 16] = [
@@ -28,8 +28,7 @@ const VALUE_OPTIONS: [&str; 16] = [
     "--workspace-concurrency",
     "--elide-lines",
 ];
-/// What package managers do besides running scripts; the scripts of those names are run by
-/// `run` only.
+/// Subcommands of package managers; scripts with these names are run by `run` only.
 const BUILT_IN: [&str; 30] = [
     "add",
     "audit",
@@ -63,16 +62,16 @@ const BUILT_IN: [&str; 30] = [
     "why",
 ];
 
-/// A script of a package, asked for.
+/// A request to a package manager to run a script.
 #[derive(Debug, Default)]
 pub(super) struct PackageScriptRun {
     pub(super) manager: &'static str,
     pub(super) script: String,
-    /// What is given to the script.
+    /// The arguments of the script.
     pub(super) args: Vec<String>,
-    /// Whether arguments appended have to come after `--`.
+    /// Whether appended arguments have to follow `--`.
     pub(super) needs_dashes: bool,
-    /// Whether the name may be that of a program of the package's dependencies.
+    /// Whether the name may be a program of the package's dependencies.
     pub(super) may_be_program: bool,
     /// Whether it is run in several packages.
     pub(super) recursive: bool,
@@ -80,7 +79,7 @@ pub(super) struct PackageScriptRun {
     workspace: Option<String>,
 }
 
-/// What a manager is asked to run; none for all else it does.
+/// The script that a package manager runs; none for its other subcommands.
 pub(super) fn parse_run(call: &SimpleCommand) -> Option<PackageScriptRun> {
     let program = base_name(call.program());
     let manager = ["npm", "pnpm", "yarn", "bun", "cnpm", "tnpm", "nr"]
@@ -119,8 +118,8 @@ pub(super) fn parse_run(call: &SimpleCommand) -> Option<PackageScriptRun> {
 }
 
 impl PackageScriptRun {
-    /// Sorts the manager's own options out. Those after the script's name are the script's,
-    /// except with npm, where they are npm's up to `--`.
+    /// The operands, without the manager's own options. Options after the script's name belong to
+    /// the script, except with npm, where those before `--` are npm's.
     fn operands(&mut self, args: &[String], npm: bool) -> Option<Vec<String>> {
         let mut operands: Vec<String> = Vec::new();
         let mut args = args.iter();
@@ -179,7 +178,7 @@ impl PackageScriptRun {
         self.manager == "pnpm" && (name == "-w" || name == "--workspace-root")
     }
 
-    /// The call the manager makes: in the directory and workspace it was told.
+    /// The command as the manager runs it: in the directory or workspace that its options name.
     pub(super) fn resolve_target(
         &self,
         call: &SimpleCommand,
@@ -225,7 +224,7 @@ fn workspace_dir(
     candidates.iter().find_map(is_package)
 }
 
-/// What a root package says its workspaces are.
+/// The workspaces that a root package declares.
 fn declared_workspaces(
     call: &SimpleCommand,
     read: &dyn Fn(Option<PathBuf>) -> Option<String>,

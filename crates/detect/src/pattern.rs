@@ -1,18 +1,18 @@
-//! The language of `argv`: which command lines an entry is about.
+//! The language of `argv`: which command lines an entry matches.
 //!
-//! A pattern is words parted by spaces. The first names programs (`vite|vite-node`); one with a
-//! `/` in it wants the end of a path (`bin/dev`). The others are terms about the operands, from
-//! left to right, and about options anywhere:
+//! A pattern is a list of words separated by spaces. The first names programs (`vite|vite-node`); one
+//! with a `/` matches the end of a path (`bin/dev`). The others are terms for the operands, from left
+//! to right, and for options anywhere:
 //!
 //! | term      | meaning |
 //! |-----------|---------|
 //! | `a\|b`    | the next operand is one of these; `*` in a word stands for anything |
-//! | `?a\|b`   | the same, if it is there |
+//! | `?a\|b`   | the same, if there is one |
 //! | `^a\|b`   | the next operand is none of these, or there is none; it stays the next |
 //! | `.`       | the next operand, whatever it is |
 //! | `$`       | no operand is left |
 //! | `~a\|b`   | one of the operands left is one of these |
-//! | `<`       | the next operand is a file in which one of the entry's `contains` stands |
+//! | `<`       | the next operand is a file that contains one of the entry's `contains` |
 //! | `<path`   | this file of the working directory is such a file |
 //! | `+-a\|-b` | one of these options is given; `-g=*off*`: with such a value |
 //! | `!-a\|-b` | none of these options is given |
@@ -47,7 +47,7 @@ struct OptionPattern {
 }
 
 impl CommandPattern {
-    /// Reads a pattern; what is wrong with it otherwise.
+    /// Parses a pattern; the error is a text.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace();
         let programs = alternatives(words.next().ok_or("it is empty")?)?;
@@ -55,19 +55,19 @@ impl CommandPattern {
         Ok(Self { programs, terms })
     }
 
-    /// Names of the programs it can be about, without directories.
+    /// The names of the programs it can match, without directories.
     pub(super) fn programs(&self) -> impl Iterator<Item = &str> {
         self.programs.iter().map(|program| base_name(program))
     }
 
-    /// Whether it looks into files.
+    /// Whether it reads files.
     pub(super) fn reads_file(&self) -> bool {
         self.terms
             .iter()
             .any(|term| matches!(term, PatternTerm::File | PatternTerm::FileAt(_)))
     }
 
-    /// How many operands it used, where it is about this command.
+    /// The number of operands it uses; none where it does not match.
     pub(super) fn matches(
         &self,
         program: &str,
@@ -116,7 +116,7 @@ impl PatternTerm {
         }
     }
 
-    /// How many operands it uses; none where it does not match.
+    /// The number of operands it uses; none where it does not match.
     fn matches(
         &self,
         arguments: &ParsedArguments<'_>,

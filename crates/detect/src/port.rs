@@ -4,19 +4,20 @@ use super::arguments::ParsedArguments;
 use super::simple_command::SimpleCommand;
 use super::table::TableEntry;
 
-/// Where a port was asked for.
+/// A port that a command requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RequestedPort {
     pub(super) port: u16,
-    /// Whether its command line says so, not a variable.
+    /// Whether an argument requests it, not a variable.
     pub(super) by_argument: bool,
 }
 
-/// The port a command asks for: `used` operands are no ports.
+/// The port that a command requests; the first `used` operands are not ports.
 pub(super) fn requested_port(
     entry: &TableEntry,
     call: &SimpleCommand,
-    (arguments, used): (&ParsedArguments<'_>, usize),
+    arguments: &ParsedArguments<'_>,
+    used: usize,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Option<RequestedPort> {
     entry.text.port.iter().find_map(|source| {
@@ -35,7 +36,7 @@ pub(super) fn requested_port(
     })
 }
 
-/// Whether it is told to listen on a unix socket: `--bind unix:/run/app.sock`, `--uds`.
+/// Whether it listens on a unix socket: `--bind unix:/run/app.sock`, `--uds`.
 pub(super) fn uses_unix_socket(entry: &TableEntry, arguments: &ParsedArguments<'_>) -> bool {
     let is_port_option = |name: &str| entry.text.port.iter().any(|it| it == name);
     let is_socket = |value: Option<&str>| value.is_some_and(|it| it.starts_with("unix:"));
@@ -43,7 +44,7 @@ pub(super) fn uses_unix_socket(entry: &TableEntry, arguments: &ParsedArguments<'
     options.any(|(name, value)| *name == "--uds" || (is_port_option(name) && is_socket(*value)))
 }
 
-/// What appended to the command as given makes it use a port.
+/// The arguments that, appended to the command as given, set its port.
 pub(super) fn port_arguments(
     entry: &TableEntry,
     call: &SimpleCommand,

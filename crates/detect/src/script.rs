@@ -1,17 +1,13 @@
-//! The last simple command of a shell script, which decides what the script is.
+//! Chooses the simple command that decides whether a shell script is a service.
 
 use std::path::PathBuf;
 
-use super::arguments::base_name;
-use super::lex::{ListOperator, ShellToken, ShellWord, lex};
-use super::simple_command::{SimpleCommand, assignment, name_and_value, resolve_path};
+use ostler_policy::{ListOperator, ListStep, ListedCommand, command_list};
 
-/// Words that begin what is more than a list of commands.
-const KEYWORDS: [&str; 14] = [
-    "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac",
-    "select", "function",
-];
-/// Programs behind a `|` that pass on what they read until it ends.
+use super::arguments::base_name;
+use super::simple_command::{SimpleCommand, name_and_value, resolve_path};
+
+/// Programs after a `|` that copy their input until it ends.
 const FILTERS: [&str; 16] = [
     "tee",
     "cat",
@@ -30,31 +26,31 @@ const FILTERS: [&str; 16] = [
     "humanlog",
     "roarr",
 ];
-/// Programs before a `|` that only answer questions.
+/// Programs before a `|` that only answer prompts.
 const ANSWERERS: [&str; 4] = ["echo", "yes", "printf", "true"];
 
 /// A list of simple commands joined by `|`.
 #[derive(Debug, Default)]
 struct Pipeline {
     stages: Vec<SimpleCommand>,
-    /// What comes after it.
+    /// The operator after it.
     after: Option<ListOperator>,
 }
 
-/// The commands that may decide what a script is, best first; each runs where `base` does.
-/// Empty for scripts that are more than lists of commands.
+/// The commands that may decide, best first; `base` has their initial directory and variables. Empty
+/// for scripts that are more than lists of commands.
 pub(super) fn deciding_commands(
     script: &str,
     base: &SimpleCommand,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<SimpleCommand> {
-    let Some(lexed) = lex(script, variable) else {
+    let Some(list) = command_list(script) else {
         return Vec::new();
     };
-    let mut reader = PipelineReader::new(base);
-    let tokens = lexed.tokens.into_iter();
-    let is_open_ended = !lexed.ends_in_comment && !script.ends_with('\n');
-    match tokens.map(|token| reader.push_token(token)).collect() {
+    let is_open_ended = !list.ends_in_comment && !script.ends_with('\n');
+    let mut reader = PipelineReader::new(base, variable);
+    let steps = list.steps.into_iter();
+    match steps.map(|step| reader.push_step(step)).collect() {
         Some(()) => {}
         None => return Vec::new(),
     }
@@ -64,82 +60,69 @@ pub(super) fn deciding_commands(
 
 struct PipelineReader<'a> {
     base: &'a SimpleCommand,
+    variable: &'a dyn Fn(&str) -> Option<String>,
     cwd: Option<PathBuf>,
     env: Vec<(String, String)>,
-    /// Directories to go back to at the ends of subshells.
+    /// The directories to restore at the ends of subshells.
     saved_dirs: Vec<Option<PathBuf>>,
-    stage: Vec<ShellWord>,
+    stage: Option<ListedCommand>,
     pipeline: Pipeline,
     pipelines: Vec<Pipeline>,
-    /// Whether a group was closed: text appended is outside of it.
+    /// Whether a group was closed: appended text is outside of it.
     group_closed: bool,
 }
 
 impl<'a> PipelineReader<'a> {
-    fn new(base: &'a SimpleCommand) -> Self {
+    fn new(base: &'a SimpleCommand, variable: &'a dyn Fn(&str) -> Option<String>) -> Self {
         Self {
             base,
+            variable,
             cwd: base.cwd.clone(),
             env: base.env.clone(),
             saved_dirs: Vec::new(),
-            stage: Vec::new(),
+            stage: None,
             pipeline: Pipeline::default(),
             pipelines: Vec::new(),
             group_closed: false,
         }
     }
 
-    /// Takes one piece; none where it is more than a list of commands.
-    fn push_token(&mut self, token: ShellToken) -> Option<()> {
-        match token {
-            ShellToken::Word(word) => return self.push_word(word),
-            ShellToken::Operator(ListOperator::Open) => {
-                if !self.stage.is_empty() {
+    /// Adds one step; none where the steps are no list of commands.
+    fn push_step(&mut self, step: ListStep) -> Option<()> {
+        match step {
+            ListStep::Command(command) => {
+                if self.stage.replace(command).is_some() {
+                    return None;
+                }
+            }
+            ListStep::SubshellStart => {
+                if self.stage.is_some() {
                     return None;
                 }
                 self.saved_dirs.push(self.cwd.clone());
             }
-            ShellToken::Operator(ListOperator::Close) => {
+            ListStep::SubshellEnd => {
                 self.end_pipeline(None);
                 self.cwd = self.saved_dirs.pop()?;
                 self.group_closed = true;
             }
-            ShellToken::Operator(ListOperator::Pipe) => self.end_stage(),
-            ShellToken::Operator(operator) => self.end_pipeline(Some(operator)),
+            ListStep::GroupEnd => self.group_closed = true,
+            ListStep::Operator(ListOperator::Pipe) => self.end_stage(),
+            ListStep::Operator(operator) => self.end_pipeline(Some(operator)),
         }
-        Some(())
-    }
-
-    fn push_word(&mut self, word: ShellWord) -> Option<()> {
-        if self.stage.is_empty() && word.quoted_at.is_none() {
-            match word.text.as_str() {
-                "{" | "!" => return Some(()),
-                "}" => {
-                    self.group_closed = true;
-                    return Some(());
-                }
-                text if KEYWORDS.contains(&text) => return None,
-                _ => {}
-            }
-        }
-        self.stage.push(word);
         Some(())
     }
 
     fn end_stage(&mut self) {
-        if self.stage.is_empty() {
+        let Some(command) = self.stage.take() else {
             return;
-        }
+        };
         let mut env = self.env.clone();
-        let mut words = Vec::new();
-        for word in self.stage.drain(..) {
-            match assignment(&word).filter(|_| words.is_empty()) {
-                Some(pair) => env.push(pair),
-                None => words.push(word.text),
-            }
-        }
+        let assignments = command.assignments.into_iter();
+        env.extend(assignments.map(|it| (it.name, it.value.expand(self.variable))));
+        let words = command.words.iter();
         self.pipeline.stages.push(SimpleCommand {
-            words,
+            words: words.map(|word| word.expand(self.variable)).collect(),
             env,
             cwd: self.cwd.clone(),
             argument_prefix: self.base.argument_prefix.clone(),
@@ -166,7 +149,7 @@ impl<'a> PipelineReader<'a> {
         self.pipelines.push(pipeline);
     }
 
-    /// What a command does to those after it.
+    /// Applies `cd` and `export` to the commands after them.
     fn apply_builtin(&mut self, call: &SimpleCommand) {
         match call.program() {
             "cd" | "pushd" => {
@@ -206,7 +189,7 @@ fn choose_commands(mut pipelines: Vec<Pipeline>, is_open_ended: bool) -> Vec<Sim
     commands
 }
 
-/// The command of a pipeline that matters, apart from filters and those that answer for it.
+/// The command of a pipeline without its filters and answerers.
 fn main_command(pipeline: Pipeline, is_open_ended: bool) -> Option<SimpleCommand> {
     let accepts_arguments = is_open_ended && pipeline.after.is_none() && pipeline.stages.len() == 1;
     let mut stages = pipeline.stages;

@@ -1,5 +1,4 @@
-//! Programs that run several scripts in parallel (`concurrently`, `npm-run-all`): which scripts
-//! those are.
+//! The scripts of programs that run several (`concurrently`, `npm-run-all`).
 
 use super::arguments::{ParsedArguments, base_name, glob};
 use super::simple_command::SimpleCommand;
@@ -27,16 +26,16 @@ const VALUE_OPTIONS: [&str; 19] = [
     "--hide",
 ];
 
-/// What is run, as scripts.
+/// The scripts, by the way they run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ScriptGroup {
-    /// All of them at a time.
+    /// At the same time.
     Parallel(Vec<String>),
-    /// One after the other: the last may stay.
+    /// One after the other: only the last can be a service.
     Sequential(Vec<String>),
 }
 
-/// The scripts such a program is given; `names` are those of the package, where known.
+/// The scripts that such a program runs; `names` are the scripts of the package, if known.
 pub(super) fn parse_group(call: &SimpleCommand, names: &[String]) -> Option<ScriptGroup> {
     let program = base_name(call.program());
     match program {
@@ -86,7 +85,7 @@ fn expand_shortcut(text: &str, names: &[String]) -> Vec<String> {
     }
 }
 
-/// `run-p dev:* css`, whose words may have arguments in them.
+/// `run-p dev:* css`; a word may contain arguments.
 fn run_all(args: &[String], names: &[String]) -> Vec<String> {
     let arguments = ParsedArguments::parse(args, |option| option == "--max-parallel");
     let patterns = arguments.operands.iter();
@@ -96,7 +95,7 @@ fn run_all(args: &[String], names: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The scripts of the package a pattern means; where none are known, what it begins with.
+/// The scripts of the package that match a pattern; without known scripts, the pattern's start.
 fn matching(pattern: &str, names: &[String]) -> Vec<String> {
     let found: Vec<String> = names
         .iter()

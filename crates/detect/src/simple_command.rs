@@ -2,24 +2,22 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::lex::ShellWord;
-
 /// A simple command.
 #[derive(Debug, Clone)]
 pub(super) struct SimpleCommand {
     /// Its program and arguments.
     pub(super) words: Vec<String>,
-    /// Variables set on the way to it, later ones winning.
+    /// Variables set before it; the last one of a name counts.
     pub(super) env: Vec<(String, String)>,
-    /// Where it runs; none where a directory could not be told.
+    /// Its working directory, if known.
     pub(super) cwd: Option<PathBuf>,
-    /// What has to stand before arguments appended to the command as given, so that they reach
-    /// this one; none where they cannot.
+    /// The words that have to precede arguments appended to the command as given, so that this
+    /// command gets them; none where it cannot get any.
     pub(super) argument_prefix: Option<Vec<String>>,
 }
 
 impl SimpleCommand {
-    /// Its program; empty where there is none.
+    /// Its program, or an empty text.
     pub(super) fn program(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
@@ -28,7 +26,7 @@ impl SimpleCommand {
         self.words.get(1..).unwrap_or_default()
     }
 
-    /// The same with other words.
+    /// A copy with other words.
     pub(super) fn with_words(&self, words: Vec<String>) -> Self {
         Self {
             words,
@@ -36,24 +34,24 @@ impl SimpleCommand {
         }
     }
 
-    /// Goes to a directory.
+    /// Changes its working directory.
     pub(super) fn change_dir(&mut self, directory: &str) {
         self.cwd = resolve_path(self.cwd.as_deref(), directory);
     }
 
-    /// A file of the directory it runs in.
+    /// A path relative to its working directory.
     pub(super) fn file(&self, path: &str) -> Option<PathBuf> {
         resolve_path(self.cwd.as_deref(), path)
     }
 
-    /// A variable set on the way.
+    /// The value of a variable set before it.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         let last = self.env.iter().rev().find(|(given, _)| given == name);
         last.map(|(_, value)| value.as_str())
     }
 }
 
-/// A path from a directory, with `.` and `..` taken out; none where it cannot be told.
+/// A path relative to a directory, without `.` and `..`; none where it is unknown.
 pub(super) fn resolve_path(from: Option<&Path>, path: &str) -> Option<PathBuf> {
     if path.contains(['$', '`', '\0']) || path.starts_with('~') || path == "-" {
         return None;
@@ -78,13 +76,7 @@ pub(super) fn resolve_path(from: Option<&Path>, path: &str) -> Option<PathBuf> {
     Some(clean)
 }
 
-/// `NAME=value`, whose name was not quoted.
-pub(super) fn assignment(word: &ShellWord) -> Option<(String, String)> {
-    let (name, value) = name_and_value(&word.text)?;
-    let is_unquoted = word.quoted_at.is_none_or(|at| at > name.len());
-    is_unquoted.then(|| (name.to_owned(), value.to_owned()))
-}
-
+/// Name and value of `NAME=value`.
 pub(super) fn name_and_value(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

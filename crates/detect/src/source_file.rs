@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A port where a server is started: `listen(3000`, `port=8000`, `("", 8000)`.
+/// A port on a line that starts a server: `listen(3000`, `port=8000`, `("", 8000)`.
 static AT_START: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r#"(?i)(?:\bport['"]?\s*[:=]\s*|listen\(\s*|\(\(\s*["'][^"']*["']\s*,\s*)(\d{2,5})\b"#,
     )
     .expect("a constant")
 });
-/// A port that has a name: `const PORT = process.env.PORT || 3000`.
+/// A named port: `const PORT = process.env.PORT || 3000`.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r#"(?i)^\s*(?:(?:export\s+)?(?:const|let|var)\s+)?(?:(?:\w*_)?port|(?-i:[a-z]\w*Port))\s*[:=]\s*(?:[^=\d].{0,60}?)?\b(\d{4,5})\b"#,
@@ -19,7 +19,7 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a constant")
 });
 
-/// Endings and files a name may stand for.
+/// The extensions and files that a name may stand for.
 const ENDINGS: [&str; 8] = [
     "",
     ".js",
@@ -31,20 +31,19 @@ const ENDINGS: [&str; 8] = [
     "/__main__.py",
 ];
 
-/// The paths a name may mean, best first.
+/// The paths that a name may stand for, best first.
 pub(super) fn candidate_paths(name: &str) -> impl Iterator<Item = String> {
     let name = name.trim_end_matches('/').to_owned();
     ENDINGS.iter().map(move |ending| format!("{name}{ending}"))
 }
 
-/// Whether one of the marks stands in a text: all parts of it joined by ` & `, outside of lines
-/// that are comments.
+/// Whether a text contains one of the markers outside of comments; of a marker with ` & `, all parts.
 pub(super) fn contains_marker(text: &str, markers: &[&str]) -> bool {
     let is_present = |part: &str| code_lines(text).any(|line| line.contains(part));
     markers.iter().any(|mark| mark.split(" & ").all(is_present))
 }
 
-/// The port its source tells: where it starts its server, else of what is called a port.
+/// The port in a source text: on a line that starts a server, else a named one.
 pub(super) fn find_port(text: &str, markers: &[&str]) -> Option<u16> {
     let parts: Vec<&str> = markers.iter().flat_map(|mark| mark.split(" & ")).collect();
     let starts = code_lines(text).filter(|line| parts.iter().any(|part| line.contains(part)));
@@ -56,7 +55,7 @@ pub(super) fn find_port(text: &str, markers: &[&str]) -> Option<u16> {
     at_start.or_else(|| code_lines(text).find_map(|line| first(&NAMED, line)))
 }
 
-/// Lines that are no comments.
+/// The lines that are not comments.
 fn code_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| {
         let line = line.trim_start();

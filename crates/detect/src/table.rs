@@ -6,16 +6,14 @@ use std::sync::{Arc, LazyLock};
 use ostler_model::ServiceKind;
 
 use super::arguments::base_name;
-use super::detector::Detector;
 use super::pattern::CommandPattern;
 use super::table_file::{
     EntryDefinition, LanguageDefinition, TableFile, WrapperDefinition, parse, parse_checked,
 };
-use super::types::{DetectedService, DetectionQuery, WorkspaceFiles};
 
 /// The built-in table: its files, in the order they are tried.
 const SHIPPED: [(&str, &str); 7] = [
-    ("table/wrappers.toml", include_str!("table/wrappers.toml")),
+    ("table/languages.toml", include_str!("table/languages.toml")),
     ("table/bundlers.toml", include_str!("table/bundlers.toml")),
     (
         "table/javascript.toml",
@@ -177,32 +175,21 @@ impl DetectionTable {
         })
     }
 
-    /// The service that a command is; none for builds, tests, one-shot scripts and unknown
-    /// commands.
-    #[must_use]
-    pub fn detect(
-        &self,
-        query: DetectionQuery<'_>,
-        files: &dyn WorkspaceFiles,
-    ) -> Option<DetectedService> {
-        Detector::new(self, query, files).detect()
-    }
-
-    /// The entries about a program, in the order they are tried.
+    /// The entries for a program, in the order they are tried.
     pub(super) fn entries_for(&self, program: &str) -> impl Iterator<Item = &TableEntry> {
         let found = self.inner.by_program.get(base_name(program));
         let entries = found.into_iter().flatten();
         entries.filter_map(|at| self.inner.entries.get(*at).map(Arc::as_ref))
     }
 
-    /// The wrappers of that name.
+    /// The wrappers that users' files add, by program.
     pub(super) fn wrappers(&self, program: &str) -> impl Iterator<Item = &WrapperDefinition> {
         let found = self.inner.by_wrapper.get(base_name(program));
         let wrappers = found.into_iter().flatten();
         wrappers.filter_map(|at| self.inner.wrappers.get(*at).map(Arc::as_ref))
     }
 
-    /// What the entries of a language share.
+    /// The definitions that the entries of a language share.
     pub(super) fn language(&self, name: &str) -> Option<&LanguageDefinition> {
         self.inner.languages.get(name)
     }

@@ -2,25 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use ostler_model::ServiceKind;
+use ostler_model::{ServiceKind, line_number, suggestion};
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
-/// A table as it is written.
+/// The structure of a file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TableFile {
     #[serde(default)]
     pub(super) entry: Vec<EntryDefinition>,
-    /// Programs that run the command they are given.
+    /// Programs that run the command in their arguments.
     #[serde(default)]
     pub(super) wrapper: Vec<WrapperDefinition>,
-    /// What all entries of a language share.
+    /// Definitions that the entries of a language share.
     #[serde(default)]
     pub(super) language: BTreeMap<String, LanguageDefinition>,
 }
 
-/// One framework as it is written.
+/// One framework.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EntryDefinition {
@@ -29,14 +29,14 @@ pub(super) struct EntryDefinition {
     pub(super) language: String,
     #[serde(default)]
     pub(super) kind: ServiceKind,
-    /// Patterns of command lines, see `pattern_wait`.
+    /// Patterns of command lines, see `pattern`.
     pub(super) argv: Vec<String>,
     /// Options that take a value, besides those that give a port and the usual ones.
     #[serde(default)]
     pub(super) takes: Vec<String>,
-    /// What stands in a file that starts a server: parts joined by ` & ` stand there all. The
-    /// term `<` needs one of them; an entry of kind `unknown` without that term is a server
-    /// where its file has one.
+    /// Texts of a source file that starts a server; of a text with ` & `, all parts have to occur.
+    /// The term `<` needs one of them; an entry of kind `unknown` without that term is a server
+    /// if its file contains one.
     #[serde(default)]
     pub(super) contains: Vec<String>,
     #[serde(default)]
@@ -53,37 +53,37 @@ pub(super) struct EntryDefinition {
     pub(super) env: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) terminal: bool,
-    /// Where its port is asked for: options (`--port`), `@` an operand, `@1024` one not below
+    /// Where its port is requested: options (`--port`), `@` an operand, `@1024` one not below
     /// that, `$PORT` a variable, `~port=` the digits after that in any word.
     #[serde(default)]
     pub(super) port: Vec<String>,
-    /// Arguments that give it a port; empty where `PORT` does.
+    /// Arguments that set its port; empty where `PORT` does.
     #[serde(default)]
     pub(super) port_arguments: Option<Vec<String>>,
-    /// It says that it is ready before its port opens.
+    /// It reports ready before its port opens.
     #[serde(default)]
     pub(super) log_before_listen: bool,
-    /// Its port opens before it can answer.
+    /// Its port opens before it can respond.
     #[serde(default)]
     pub(super) listens_before_ready: bool,
-    /// Its first answer takes seconds.
+    /// Its first response takes seconds.
     #[serde(default)]
     pub(super) http_slow: bool,
     /// It compiles what it runs first.
     #[serde(default)]
     pub(super) compiles: bool,
-    /// It stands for several programs: what it starts is called after the program, and these
-    /// take another port than the default one.
+    /// The entry covers several programs: the service is named after its program, and these have
+    /// another default port.
     #[serde(default)]
     pub(super) programs: Option<BTreeMap<String, u16>>,
-    /// Compared with what the program really printed.
+    /// Its expressions were verified with the program's real output.
     #[serde(default)]
     pub(super) verified: bool,
     #[serde(default)]
     pub(super) notes: String,
 }
 
-/// A program that runs the command it is given.
+/// A program that runs the command in its arguments.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WrapperDefinition {
@@ -92,34 +92,34 @@ pub(super) struct WrapperDefinition {
     /// Its options with a value.
     #[serde(default)]
     pub(super) takes: Vec<String>,
-    /// Those among them whose value is a directory to go to.
+    /// Options whose value is a directory to change to.
     #[serde(default)]
     pub(super) chdir: Vec<String>,
-    /// Operands before the command.
+    /// How many operands precede the command.
     #[serde(default)]
     pub(super) operands: usize,
-    /// Whether `NAME=value` may stand before the command.
+    /// Whether `NAME=value` may precede the command.
     #[serde(default)]
     pub(super) assigns: bool,
-    /// Whether the command has to come after `--`.
+    /// Whether the command has to follow `--`.
     #[serde(default)]
     pub(super) dashes: bool,
     /// Whether the command's first word is the name of a package: `vite@5`.
     #[serde(default)]
     pub(super) package: bool,
-    /// Whether options at the end are its own unless they come after `--`.
+    /// Whether options at the end are its own unless they follow `--`.
     #[serde(default)]
     pub(super) keeps_options: bool,
 }
 
-/// What all entries of a language share.
+/// Definitions that the entries of a language share.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LanguageDefinition {
     /// Variables, unless the entry or the request sets them.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
-    /// What stands in a file that starts a server, for all entries that look into one.
+    /// Texts of a source file that starts a server, for all entries that read one.
     #[serde(default)]
     pub(super) contains: Vec<String>,
 }
@@ -166,8 +166,7 @@ pub(super) const WRAPPER_KEYS: [&str; 8] = [
 /// Keys of a language.
 pub(super) const LANGUAGE_KEYS: [&str; 2] = ["env", "contains"];
 
-/// Reads a file; what is wrong with it, with its line, otherwise. An unknown key comes with the
-/// nearest known one.
+/// Parses a file; the error has its line, and for an unknown key the nearest known one.
 pub(super) fn parse_checked(text: &str) -> Result<TableFile, String> {
     let parsed = DeTable::parse(text).map_err(|error| syntax_error(text, &error))?;
     match unknown_key(parsed.get_ref()) {
@@ -176,7 +175,7 @@ pub(super) fn parse_checked(text: &str) -> Result<TableFile, String> {
     }
 }
 
-/// The same, without looking for the nearest key.
+/// Parses a file; the error has its line.
 pub(super) fn parse(text: &str) -> Result<TableFile, String> {
     toml::from_str(text).map_err(|error| syntax_error(text, &error))
 }
@@ -186,8 +185,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> String {
 }
 
 fn with_line(text: &str, span: Option<std::ops::Range<usize>>, what: &str) -> String {
-    let before = span.and_then(|span| text.get(..span.start));
-    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    let line = line_number(text, span.map_or(0, |span| span.start));
     format!("line {line}: {what}")
 }
 
@@ -223,18 +221,11 @@ fn unknown_in(table: &DeTable<'_>, known: &[&str]) -> Option<UnknownKey> {
         .filter(|key| !known.contains(&key.get_ref().as_ref()))
         .min_by_key(|key| key.span().start)?;
     let name = key.get_ref();
-    let near = |it: &&&str| strsim::jaro_winkler(it, name) > SIMILARITY;
-    let nearest = known.iter().filter(near).max_by(|a, b| {
-        let [a, b] = [a, b].map(|it| strsim::jaro_winkler(it, name));
-        a.total_cmp(&b)
-    });
+    let nearest = suggestion::nearest(name, known);
     let hint = nearest.map(|it| format!("; did you mean '{it}'?"));
     let what = format!("unknown key '{name}'{}", hint.unwrap_or_default());
     Some((key.span(), what))
 }
-
-/// How alike a key must be to be offered.
-const SIMILARITY: f64 = 0.75;
 
 #[cfg(test)]
 mod tests {

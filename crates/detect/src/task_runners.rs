@@ -11,16 +11,16 @@ use super::simple_command::SimpleCommand;
 /// A named task.
 #[derive(Debug)]
 pub(super) struct RunnerTask {
-    /// Where it runs.
+    /// The command, in the directory the task runs in.
     pub(super) call: SimpleCommand,
-    /// Its script, where a file with it was found.
+    /// Its script, if its file was found.
     pub(super) script: Option<String>,
 }
 
 /// Reads a file's text.
 pub(super) type ReadFile<'a> = &'a dyn Fn(Option<PathBuf>) -> Option<String>;
 
-/// The task a runner of such is asked for.
+/// The task that a task runner runs; none for other programs.
 pub(super) fn parse_task(call: &SimpleCommand, file: ReadFile<'_>) -> Option<RunnerTask> {
     match base_name(call.program()) {
         "make" | "gmake" => {
@@ -38,7 +38,7 @@ pub(super) fn parse_task(call: &SimpleCommand, file: ReadFile<'_>) -> Option<Run
     }
 }
 
-/// A task without script is looked for as it is by the entries.
+/// A task; without a script the entries match its command.
 fn build_task(call: &SimpleCommand, script: Option<String>) -> RunnerTask {
     let mut call = call.clone();
     // What is appended goes to the runner.
@@ -75,7 +75,7 @@ fn recipe_task(
     Some(build_task(&target, script))
 }
 
-/// The lines below `goal: …`, as one script: each of them has to succeed.
+/// The lines below `goal: …` as one script.
 fn recipe(text: &str, goal: &str) -> Option<String> {
     let is_header = |line: &str| {
         let is_head = !line.starts_with([' ', '\t', '#', '@']);
@@ -94,7 +94,7 @@ fn recipe(text: &str, goal: &str) -> Option<String> {
     Some(expand_variables(&commands.join("\n"), text))
 }
 
-/// Puts in the variables a Makefile sets; `$$` is the shell's `$`.
+/// Expands the variables that a Makefile sets; `$$` is the shell's `$`.
 fn expand_variables(script: &str, text: &str) -> String {
     let mut script = script
         .replace("$$", "$")

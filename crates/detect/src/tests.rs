@@ -1,4 +1,4 @@
-//! The table against lists of commands, lines and scripts.
+//! The shipped table against corpora of commands, output lines and scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use regex::Regex;
 use super::table::check_expressions;
 use super::*;
 
-/// Command lines that are services: `id kind port | command`.
-const POSITIVES: &str = include_str!("testdata/positives.txt");
-/// Command lines that are none.
-const NEGATIVES: &str = include_str!("testdata/negatives.txt");
-/// Files of the workspace all of them run in, below `/w`.
-const WORKSPACE: &str = include_str!("testdata/workspace.txt");
-/// What programs print: `id field | line`, and lines no `ready` may match.
-const LINES: &str = include_str!("testdata/lines.txt");
+/// Command lines of services: `id kind port | command`.
+const POSITIVES: &str = include_str!("../tests/corpus/positives.txt");
+/// Command lines of other programs.
+const NEGATIVES: &str = include_str!("../tests/corpus/negatives.txt");
+/// The files of the workspace they run in, below `/w`.
+const WORKSPACE: &str = include_str!("../tests/corpus/workspace.txt");
+/// Output of programs: `id field | line`, and lines that no `ready` may match.
+const LINES: &str = include_str!("../tests/corpus/lines.txt");
 
 struct Workspace(BTreeMap<PathBuf, String>);
 
@@ -50,11 +50,11 @@ fn argv(words: &[String]) -> Command {
     }
 }
 
-fn ask(command: &Command, env: &[(&str, &str)]) -> Option<DetectedService> {
-    ask_in(command, env, &workspace())
+fn detect(command: &Command, env: &[(&str, &str)]) -> Option<DetectedService> {
+    detect_in(command, env, &workspace())
 }
 
-fn ask_in(
+fn detect_in(
     command: &Command,
     env: &[(&str, &str)],
     files: &dyn WorkspaceFiles,
@@ -63,12 +63,12 @@ fn ask_in(
         .iter()
         .map(|(name, value)| (ByteString::from(*name), ByteString::from(*value)))
         .collect();
-    let subject = DetectionQuery {
+    let query = DetectionQuery {
         command,
         cwd: Path::new("/w"),
         env: &env,
     };
-    DetectionTable::shipped().detect(subject, files)
+    DetectionTable::shipped().detect(query, files)
 }
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {
@@ -86,7 +86,7 @@ fn kind_name(kind: ServiceKind) -> &'static str {
     }
 }
 
-fn in_words(found: Option<&DetectedService>) -> String {
+fn summary(found: Option<&DetectedService>) -> String {
     found.map_or_else(
         || "no service".to_owned(),
         |it| {
@@ -107,7 +107,7 @@ fn services_are_recognised() {
         let (wanted, command) = line.split_once(" | ").expect("id kind port | command");
         let wanted = wanted.split_whitespace().collect::<Vec<_>>().join(" ");
         count += 1;
-        let found = in_words(ask(&shell(command), &[]).as_ref());
+        let found = summary(detect(&shell(command), &[]).as_ref());
         if found != wanted {
             misses.push(format!(
                 "{command}\n    wanted {wanted}\n    found  {found}"
@@ -129,8 +129,8 @@ fn what_ends_is_no_service() {
     let mut count = 0;
     for command in lines(NEGATIVES) {
         count += 1;
-        if let Some(found) = ask(&shell(command), &[]) {
-            misses.push(format!("{command}\n    found {}", in_words(Some(&found))));
+        if let Some(found) = detect(&shell(command), &[]) {
+            misses.push(format!("{command}\n    found {}", summary(Some(&found))));
         }
     }
     assert!(count >= 300, "only {count}");
@@ -142,15 +142,20 @@ fn what_ends_is_no_service() {
     );
 }
 
-/// Only commands that are plain words can be given as such.
-fn plain_words(script: &str) -> Option<Vec<String>> {
-    let pieces = super::lex::lex(script, &|_| None)?;
-    let word = |token| match token {
-        super::lex::ShellToken::Word(word) => Some(word.text),
-        super::lex::ShellToken::Operator(_) => None,
+/// The words of a script that is one command of plain words.
+fn plasummary(script: &str) -> Option<Vec<String>> {
+    let list = ostler_policy::command_list(script)?;
+    let [ostler_policy::ListStep::Command(command)] = list.steps.as_slice() else {
+        return None;
     };
-    let words: Option<Vec<String>> = pieces.tokens.into_iter().map(word).collect();
-    let words = words?;
+    if !command.assignments.is_empty() {
+        return None;
+    }
+    let words: Vec<String> = command
+        .words
+        .iter()
+        .map(|word| word.expand(&|_| None))
+        .collect();
     let simple = !script.contains(['<', '>', '$', '`', '#', '{', '}', '!']);
     let assigns = words.first().is_some_and(|it| it.contains('='));
     (simple && !assigns).then_some(words)
@@ -159,13 +164,13 @@ fn plain_words(script: &str) -> Option<Vec<String>> {
 #[test]
 fn words_are_judged_as_scripts_are() {
     for command in lines(POSITIVES).filter_map(|line| Some(line.split_once(" | ")?.1)) {
-        let Some(words) = plain_words(command) else {
+        let Some(words) = plasummary(command) else {
             continue;
         };
-        let [script, words] = [ask(&shell(command), &[]), ask(&argv(&words), &[])];
+        let [script, words] = [detect(&shell(command), &[]), detect(&argv(&words), &[])];
         assert_eq!(
-            in_words(script.as_ref()),
-            in_words(words.as_ref()),
+            summary(script.as_ref()),
+            summary(words.as_ref()),
             "{command}"
         );
         assert_eq!(
@@ -211,14 +216,14 @@ fn a_service_behind_a_wrapper_stays_one() {
     let mut misses = Vec::new();
     for line in lines(POSITIVES) {
         let (_, command) = line.split_once(" | ").expect("id kind port | command");
-        if plain_words(command).is_none() {
+        if plasummary(command).is_none() {
             continue;
         }
-        let plain = in_words(ask(&shell(command), &[]).as_ref());
+        let plain = summary(detect(&shell(command), &[]).as_ref());
         let wrapped = wrappers.iter().map(|it| format!("{it} {command}"));
         let ended = endings.iter().map(|it| format!("{command}{it}"));
         for script in wrapped.chain(ended) {
-            let found = in_words(ask(&shell(&script), &[]).as_ref());
+            let found = summary(detect(&shell(&script), &[]).as_ref());
             if found != plain {
                 misses.push(format!("{script}: {found}, not {plain}"));
             }
@@ -248,7 +253,7 @@ fn scripts_that_go_on_are_no_services() {
             format!("# {command}"),
         ] {
             assert_eq!(
-                in_words(ask(&shell(&script), &[]).as_ref()),
+                summary(detect(&shell(&script), &[]).as_ref()),
                 "no service",
                 "{script}"
             );
@@ -327,7 +332,7 @@ fn lines_match_as_they_should() {
 
 #[test]
 fn port_arguments_reach_the_program() {
-    let given = |command: &str| ask(&shell(command), &[]).expect(command).port_arguments;
+    let given = |command: &str| detect(&shell(command), &[]).expect(command).port_arguments;
     let list = |words: &str| {
         Some(
             words
@@ -393,7 +398,7 @@ fn ports_come_from_the_environment_too() {
             Some(5050),
         ),
     ] {
-        let found = ask(&shell(command), &env).expect(command);
+        let found = detect(&shell(command), &env).expect(command);
         assert_eq!(found.ready.port, wanted, "{command} {env:?}");
     }
 }
@@ -416,14 +421,14 @@ fn without_files_names_decide() {
         ("node app.js", None),
         ("python app.py", None),
     ] {
-        let found = ask_in(&shell(command), &[], &NoFiles).map(|it| it.id);
+        let found = detect_in(&shell(command), &[], &NoFiles).map(|it| it.id);
         assert_eq!(found.as_deref(), wanted, "{command}");
     }
 }
 
 #[test]
 fn an_answer_has_all_the_table_says() {
-    let found = ask(&shell("flask --app hello run --debug -p 5050"), &[]).expect("flask");
+    let found = detect(&shell("flask --app hello run --debug -p 5050"), &[]).expect("flask");
     assert_eq!(found.title, "Flask server");
     assert_eq!(
         found.env,
@@ -432,11 +437,11 @@ fn an_answer_has_all_the_table_says() {
     assert_eq!(found.ready.default_port, Some(5000));
     assert!(found.ready.listens_before_ready);
     assert_eq!(found.normalised, "flask --app hello run --debug -p 5050");
-    let found = ask(&shell("docker compose up"), &[]).expect("compose");
+    let found = detect(&shell("docker compose up"), &[]).expect("compose");
     assert_eq!(found.ready.timeout().as_secs(), 120);
-    let found = ask(&shell("npm run dev -- --host"), &[]).expect("npm");
+    let found = detect(&shell("npm run dev -- --host"), &[]).expect("npm");
     assert_eq!(found.normalised, "vite --host");
-    assert!(ask(&shell("iex -S mix"), &[]).expect("iex").terminal);
+    assert!(detect(&shell("iex -S mix"), &[]).expect("iex").terminal);
 }
 
 #[test]
@@ -448,18 +453,18 @@ fn users_add_and_replace_entries() {
     let table = DetectionTable::shipped()
         .with_file("mine.toml", mine)
         .expect("it is right");
-    let ask = |script: &str| {
+    let detect = |script: &str| {
         let command = shell(script);
-        let subject = DetectionQuery {
+        let query = DetectionQuery {
             command: &command,
             cwd: Path::new("/w"),
             env: &[],
         };
-        table.detect(subject, &NoFiles)
+        table.detect(query, &NoFiles)
     };
-    let found = ask("with-us now ./serve-it up --port 99").expect("ours");
+    let found = detect("with-us now ./serve-it up --port 99").expect("ours");
     assert_eq!((found.id.as_str(), found.ready.port), ("mine", Some(99)));
-    assert_eq!(ask("vite").expect("replaced").title, "Our vite");
+    assert_eq!(detect("vite").expect("replaced").title, "Our vite");
     assert_eq!(table.entries().next().map(|it| it.id), Some("mine"));
     assert_eq!(
         table.entries().count(),
@@ -468,7 +473,7 @@ fn users_add_and_replace_entries() {
 }
 
 #[test]
-fn wrong_tables_are_refused_with_the_place() {
+fn invalid_tables_are_refused_with_the_line() {
     let entry =
         |extra: &str| format!("[[entry]]\nid = \"x\"\ntitle = \"X\"\nlanguage = \"c\"\n{extra}\n");
     for (text, wanted) in [
@@ -516,7 +521,7 @@ fn appended_arguments_need_the_end_of_the_script() {
         "{ npm run dev; }",
         "vite || exit 1",
     ] {
-        let found = ask(&shell(script), &[]).expect(script);
+        let found = detect(&shell(script), &[]).expect(script);
         assert_eq!(found.port_arguments, None, "{script}");
     }
 }
@@ -524,7 +529,7 @@ fn appended_arguments_need_the_end_of_the_script() {
 #[test]
 fn cycles_and_depth_end() {
     for command in ["npm run cycle", "npm run a1", "npm run bomb", "./loop.sh"] {
-        assert_eq!(ask(&shell(command), &[]), None, "{command}");
+        assert_eq!(detect(&shell(command), &[]), None, "{command}");
     }
 }
 
@@ -537,7 +542,7 @@ fn commands() -> Vec<&'static str> {
 proptest! {
     #[test]
     fn no_script_makes_it_panic(script in ".{0,200}") {
-        let _found = ask(&shell(&script), &[]);
+        let _found = detect(&shell(&script), &[]);
     }
 
     #[test]
@@ -553,19 +558,19 @@ proptest! {
         ),
         gap in prop::sample::select(vec!["", " "]),
     ) {
-        let _found = ask(&shell(&pieces.join(gap)), &[("PORT", "3")]);
+        let _found = detect(&shell(&pieces.join(gap)), &[("PORT", "3")]);
     }
 
     #[test]
     fn no_words_make_it_panic(words in prop::collection::vec(".{0,12}", 0..8)) {
-        let _found = ask(&argv(&words), &[]);
+        let _found = detect(&argv(&words), &[]);
     }
 
     #[test]
     fn quotes_change_nothing(at in 0..10_000_usize, style in prop::collection::vec(0..3_u8, 12)) {
         let all = commands();
         let command = all[at % all.len()];
-        if let Some(words) = plain_words(command) {
+        if let Some(words) = plasummary(command) {
             let quoted = words.iter().enumerate().map(|(at, word)| match style[at % style.len()] {
                 0 => format!("'{}'", word.replace('\'', "'\\''")),
                 1 => format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\"")),
@@ -573,7 +578,7 @@ proptest! {
                 _ => word.clone(),
             });
             let script = quoted.collect::<Vec<_>>().join(" ");
-            prop_assert_eq!(ask(&shell(&script), &[]), ask(&shell(command), &[]), "{}", script);
+            prop_assert_eq!(detect(&shell(&script), &[]), detect(&shell(command), &[]), "{}", script);
         }
     }
 
@@ -582,7 +587,7 @@ proptest! {
         let files = ["package.json", "Makefile", "composer.json", "pyproject.toml", "server.js", "x.sh"];
         let files = Workspace(files.iter().map(|it| (Path::new("/w").join(it), text.clone())).collect());
         for command in ["npm run dev", "make dev", "composer dev", "pdm run dev", "node server.js", "./x.sh", "npx concurrently npm:*"] {
-            let _found = ask_in(&shell(command), &[], &files);
+            let _found = detect_in(&shell(command), &[], &files);
         }
     }
 }
@@ -607,7 +612,7 @@ fn programs_that_share_an_entry_have_names_and_ports_of_their_own() {
         ("python -m pyftpdlib", "pyftpdlib", 2121),
         ("prometheus", "prometheus", 9090),
     ] {
-        let found = ask(&shell(command), &[]).expect(command);
+        let found = detect(&shell(command), &[]).expect(command);
         let told = (found.name.as_str(), found.ready.default_port.unwrap_or(0));
         assert_eq!(told, (name, port), "{command}");
     }

@@ -11,7 +11,7 @@ pub struct DetectionQuery<'a> {
     pub command: &'a Command,
     /// Its absolute working directory.
     pub cwd: &'a Path,
-    /// Its requested environment: `PORT` is looked up here.
+    /// The variables of the request: `PORT` is looked up here.
     pub env: &'a [(ByteString, ByteString)],
 }
 
@@ -44,11 +44,11 @@ pub struct DetectedService {
     pub ready: ReadyRule,
     /// Variables added to its environment unless the request sets them (`PYTHONUNBUFFERED=1`).
     pub env: Vec<(ByteString, ByteString)>,
-    /// Whether it needs a terminal to work at all.
+    /// Whether it needs a terminal.
     pub terminal: bool,
-    /// Arguments that set its port, with `{port}` in place of the number, appended to the command
-    /// as given; empty where `PORT` in its environment does, none where no way is known, or where
-    /// its command line requests a port already.
+    /// Arguments that set its port, with `{port}` for the number, to append to the command as
+    /// given; empty where the variable `PORT` sets it, none where nothing is known to, or where its
+    /// command line requests a port already.
     pub port_arguments: Option<Vec<String>>,
     /// The command after wrappers and scripts are resolved: `vite --port 3000`.
     pub normalised: String,

@@ -1,140 +1,97 @@
-//! Prefix commands that run the command in their arguments.
+//! Removes programs that run the command in their arguments: wrappers, shells, module runners.
+
+use ostler_policy::{ShellInput, Wrapper, WrapperClass, package_program, shell_input, wrappers_of};
 
 use super::arguments::{base_name, is_option};
-use super::simple_command::{SimpleCommand, name_and_value};
+use super::simple_command::SimpleCommand;
 use super::table::DetectionTable;
 use super::table_file::WrapperDefinition;
 
-/// Programs whose packages are called otherwise.
-const PACKAGES: [(&str, &str); 15] = [
-    ("@angular/cli", "ng"),
-    ("@nestjs/cli", "nest"),
-    ("@vue/cli-service", "vue-cli-service"),
-    ("@11ty/eleventy", "eleventy"),
-    ("@rspack/cli", "rspack"),
-    ("@rsbuild/core", "rsbuild"),
-    ("@tauri-apps/cli", "tauri"),
-    ("@ionic/cli", "ionic"),
-    ("@tailwindcss/cli", "tailwindcss"),
-    ("@stoplight/prism-cli", "prism"),
-    ("@playwright/mcp", "playwright-mcp"),
-    ("@web/dev-server", "wds"),
-    ("@docusaurus/core", "docusaurus"),
-    ("netlify-cli", "netlify"),
-    ("firebase-tools", "firebase"),
-];
+/// Wrappers that are not removed: `xargs` adds arguments from its input, and the words of the others
+/// name a part of the program itself.
+const KEPT_WRAPPERS: [&str; 3] = ["xargs", "busybox", "toybox"];
 
-/// Takes one wrapper off; whether there was one.
+/// Removes one wrapper; returns whether there was one.
 pub(super) fn strip_wrapper(call: &mut SimpleCommand, table: &DetectionTable) -> bool {
+    let program = base_name(call.program());
     // `command -v` only looks a program up.
     let looks_up = call
         .args()
         .first()
         .is_some_and(|it| it == "-v" || it == "-V");
-    if (call.program() == "command" && looks_up) || as_another_user(call).is_some() {
+    let is_lookup = program == "command" && looks_up;
+    if is_lookup || KEPT_WRAPPERS.contains(&program) || as_another_user(call).is_some() {
         return false;
     }
-    let found = table
-        .wrappers(call.program())
-        .find_map(|wrapper| Some((wrapper, match_wrapper(wrapper, &call.words)?)));
-    let Some((wrapper, stripped)) = found else {
+    let words = texts(&call.words);
+    let added = table
+        .wrappers(program)
+        .find_map(|definition| WrappedWords::by_definition(definition, &words));
+    let found = added.or_else(|| wrappers_of(program).find_map(|it| WrappedWords::by(it, &words)));
+    let Some(found) = found else {
         return false;
     };
-    let mut words = call.words.split_off(stripped.at);
+    let mut words = call.words.split_off(found.command_at);
     let dashed = call.words.iter().chain(&words).any(|word| word == "--");
-    if let (true, Some(first)) = (wrapper.package, words.first_mut()) {
-        *first = package_program(first);
+    if let (true, Some(first)) = (found.is_package, words.first_mut()) {
+        *first = package_program(first).to_owned();
     }
-    if let (true, false, Some(lead)) = (wrapper.keeps_options, dashed, &mut call.argument_prefix) {
+    if let (true, false, Some(lead)) = (found.keeps_options, dashed, &mut call.argument_prefix) {
         lead.push("--".to_owned());
     }
-    for directory in &stripped.directories {
+    for directory in &found.directories {
         call.change_dir(directory);
     }
-    call.env.extend(stripped.env);
+    call.env.extend(found.env);
     call.words = words;
     true
 }
 
-#[derive(Debug, Default)]
-struct WrapperMatch {
-    at: usize,
+/// What a wrapper's own words say, and where its command begins.
+struct WrappedWords {
+    command_at: usize,
     directories: Vec<String>,
     env: Vec<(String, String)>,
+    is_package: bool,
+    keeps_options: bool,
 }
 
-/// Where the command begins that a wrapper runs.
-fn match_wrapper(wrapper: &WrapperDefinition, words: &[String]) -> Option<WrapperMatch> {
-    let mut stripped = WrapperMatch {
-        at: 1,
-        ..WrapperMatch::default()
-    };
-    for subcommand in wrapper.words.iter().skip(1) {
-        skip_options(wrapper, words, &mut stripped);
-        if words.get(stripped.at)? != subcommand {
-            return None;
-        }
-        stripped.at += 1;
+impl WrappedWords {
+    fn by(wrapper: &Wrapper<'_>, words: &[&str]) -> Option<Self> {
+        let found = wrapper.match_words(words)?;
+        let owned = |it: &&str| (*it).to_owned();
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        (found.command_at < words.len()).then(|| Self {
+            command_at: found.command_at,
+            directories: found.directories.iter().map(owned).collect(),
+            env: found.variables.iter().map(pair).collect(),
+            is_package: wrapper.is_package,
+            keeps_options: wrapper.keeps_options,
+        })
     }
-    skip_options(wrapper, words, &mut stripped);
-    if wrapper.dashes {
-        let rest = words.get(stripped.at..)?;
-        stripped.at += rest.iter().position(|word| word == "--")? + 1;
-    } else {
-        skip_dashes(words, &mut stripped);
-        stripped.at += wrapper.operands;
-        skip_dashes(words, &mut stripped);
-    }
-    let pair = |at: usize| words.get(at).and_then(|it| name_and_value(it));
-    let assigned = |at: usize| pair(at).filter(|_| wrapper.assigns);
-    while let Some((name, value)) = assigned(stripped.at) {
-        stripped.env.push((name.to_owned(), value.to_owned()));
-        stripped.at += 1;
-    }
-    (stripped.at < words.len()).then_some(stripped)
-}
 
-fn skip_dashes(words: &[String], stripped: &mut WrapperMatch) {
-    if words.get(stripped.at).is_some_and(|word| word == "--") {
-        stripped.at += 1;
-    }
-}
-
-fn skip_options(wrapper: &WrapperDefinition, words: &[String], stripped: &mut WrapperMatch) {
-    let has = |list: &[String], name: &str| list.iter().any(|it| it == name);
-    while let Some(word) = words.get(stripped.at) {
-        if !is_option(word) || word == "--" {
-            return;
-        }
-        stripped.at += 1;
-        let (name, mut value) = match word.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (word.as_str(), None),
+    /// By a wrapper of a user's table.
+    fn by_definition(definition: &WrapperDefinition, words: &[&str]) -> Option<Self> {
+        let own = texts(&definition.words);
+        let wrapper = Wrapper {
+            valued: &texts(&definition.takes),
+            directories: &texts(&definition.chdir),
+            operands: definition.operands,
+            assigns: definition.assigns,
+            needs_dashes: definition.dashes,
+            is_package: definition.package,
+            keeps_options: definition.keeps_options,
+            ..Wrapper::new(&own, WrapperClass::Launcher)
         };
-        let is_chdir = has(&wrapper.chdir, name);
-        if value.is_none() && (is_chdir || has(&wrapper.takes, name)) {
-            value = words.get(stripped.at).cloned();
-            stripped.at += 1;
-        }
-        if is_chdir {
-            stripped.directories.extend(value);
-        }
+        Self::by(&wrapper, words)
     }
 }
 
-/// The program of a package: `vite@5` is `vite`, `@angular/cli` is `ng`.
-fn package_program(word: &str) -> String {
-    let name = match word.rfind('@') {
-        Some(at) if at > 0 => word.get(..at).unwrap_or(word),
-        Some(_) | None => word,
-    };
-    let package_entry = PACKAGES.iter().find(|(package, _)| *package == name);
-    package_entry
-        .map_or(name, |(_, program)| program)
-        .to_owned()
+fn texts(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
 }
 
-/// `sh -c 'script'`: the script; or the file of one, `./dev.sh`.
+/// The script of `sh -c 'script'`, `sh dev.sh` and `./dev.sh`.
 pub(super) fn shell_script(call: &SimpleCommand) -> Option<ShellScript<'_>> {
     let program = call.program();
     if program.ends_with(".sh") {
@@ -143,25 +100,13 @@ pub(super) fn shell_script(call: &SimpleCommand) -> Option<ShellScript<'_>> {
     if let Some(text) = as_another_user(call) {
         return Some(ShellScript::Text(text));
     }
-    if !["sh", "bash", "zsh", "dash", "ksh", "ash"].contains(&base_name(program)) {
-        return None;
+    match shell_input(base_name(program), &texts(call.args()))? {
+        ShellInput::Script(at) => call.args().get(at).map(|text| ShellScript::Text(text)),
+        ShellInput::File(at) => call.args().get(at).map(|path| ShellScript::File(path)),
     }
-    let mut args = call.args().iter();
-    while let Some(arg) = args.next() {
-        if !is_option(arg) {
-            return Some(ShellScript::File(arg));
-        }
-        if !arg.starts_with("--") && arg.ends_with('c') {
-            return args.next().map(|text| ShellScript::Text(text));
-        }
-        if arg == "-o" {
-            args.next();
-        }
-    }
-    None
 }
 
-/// `su - ann -c 'script'`: the script.
+/// The script of `su - ann -c 'script'`.
 fn as_another_user(call: &SimpleCommand) -> Option<&str> {
     if !["su", "runuser"].contains(&base_name(call.program())) {
         return None;
@@ -171,16 +116,16 @@ fn as_another_user(call: &SimpleCommand) -> Option<&str> {
     call.args().get(at + 1).map(String::as_str)
 }
 
-/// What a shell is given.
+/// The script of a shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShellScript<'a> {
     Text(&'a str),
-    /// The name of a file of one.
+    /// The name of its file.
     File(&'a str),
 }
 
-/// `python -m module …`: the words of the module; `node node_modules/vite/bin/vite.js`: those
-/// of the package. Whether there was one.
+/// Removes one module runner; returns whether there was one. `python -m module …` becomes the words
+/// of the module, `node node_modules/vite/bin/vite.js` those of the package.
 pub(super) fn strip_module_runner(call: &mut SimpleCommand) -> bool {
     let at = match base_name(call.program()) {
         "python" | "pypy" | "py" | "coverage" => python_module(call.args()),
@@ -224,5 +169,5 @@ fn bin_name(path: &str) -> String {
     let inside = inside.strip_prefix(".bin/").unwrap_or(inside);
     let parts = if inside.starts_with('@') { 2 } else { 1 };
     let package: Vec<&str> = inside.split('/').take(parts).collect();
-    package_program(&package.join("/"))
+    package_program(&package.join("/")).to_owned()
 }
