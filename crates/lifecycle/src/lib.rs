@@ -5,7 +5,7 @@
 //! ready and healthy from sockets, output and probes that others observed. The supervisor owns it.
 //!
 //! Time arrives as data. This crate must never know of async runtimes, files, sockets, clocks or
-//! backends: whoever drives it carries out the effects and reports what came of them.
+//! backends: the driver performs the effects and reports their results.
 #![forbid(unsafe_code)]
 
 pub mod readiness;

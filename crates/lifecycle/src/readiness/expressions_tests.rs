@@ -5,7 +5,7 @@ fn read(line: &str) -> LineMeaning {
     LogPatterns::new(&ReadyRule::default()).analyze(line)
 }
 
-/// Lines of real programs.
+/// Lines as printed by real programs, with their classification.
 const FAILURES: &[(&str, LineFailure)] = &[
     (
         "[nodemon] app crashed - waiting for file changes before starting...",

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ostler_model::service::HEALTH_INTERVAL_MS;
 use ostler_model::{HealthRule, ReadyCondition, ServiceKind};
 
+use super::event::ReadinessEvent;
 use super::input::{ProbeOutcome, ProbeRequest};
 use super::limits::{BACKLOG_LIMIT, HEALTH_FAILURES, HEALTH_INTERVAL_MIN, RECHECK_INTERVAL};
 use super::main_port::{MainPortReason, preferred_listener};
@@ -12,7 +13,7 @@ use super::messages::describe_listener;
 use super::probe_state::{ProbeCriterion, ProbeSpec, evaluate};
 use super::probe_target::{ProbeTarget, http_request, loopback_address};
 use super::scan_schedule::ms;
-use super::state_machine::{MainPort, Readiness, ReadinessEvent};
+use super::state_machine::{MainPort, Readiness};
 
 /// The health state of a ready service.
 #[derive(Debug, Clone, Default)]
@@ -208,8 +209,8 @@ impl Readiness {
             return None;
         }
         let has_answered = self.is_ready() && self.health_state.ready_by_answer;
-        let (tls, unsure) = self.http_options(&main.socket, ProbeCriterion::Speaks);
-        let default_options = (tls, unsure && !has_answered);
+        let mut default_options = self.http_options(&main.socket, ProbeCriterion::Speaks);
+        default_options.unsure &= !has_answered;
         let options = self
             .probe
             .http_options(main.socket.inode)

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ostler_model::service::ALIVE_MS;
+
 use super::scan_schedule::ms;
 
 /// The most bytes of a line that are analysed; the rest is dropped.
@@ -72,3 +74,5 @@ pub(super) const HEALTH_TIMEOUT: Duration = ms(2_000);
 pub(super) const RECHECK_TIMEOUT: Duration = ms(5_000);
 /// Connections that stay in the accept queue for this long cause a recheck.
 pub(super) const BACKLOG_LIMIT: Duration = ms(3_000);
+/// How long alive means running.
+pub(super) const ALIVE: Duration = ms(ALIVE_MS);

@@ -2,151 +2,128 @@
 
 use std::time::Duration;
 
+use ostler_escape::{ControlSequence, EscapeEvent, EscapeParser};
+
 use super::limits::{LINE_BYTES, PARTIAL};
 
-/// Puts the lines of one stream together as a person would see them: without escape sequences
-/// and control characters; a carriage return or a jump of the cursor ends a line too. Pieces may
-/// end anywhere, inside of a sequence or of a character too.
+/// Assembles the lines of one stream as displayed: without escape sequences and control characters;
+/// a carriage return or a cursor movement to another line also ends a line. Chunks may end
+/// anywhere, also inside a sequence or a character.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LineSplitter {
-    line: Vec<u8>,
-    state: EscapeState,
+    parser: EscapeParser,
+    line: PartialLine,
     changed_at: Duration,
-    /// Whether the unfinished line was told as it stands.
+}
+
+/// The line that is not finished yet.
+#[derive(Debug, Clone, Default)]
+struct PartialLine {
+    text: Vec<u8>,
+    /// Whether it was emitted as it is.
     emitted: bool,
 }
 
-/// Where in an escape sequence (ECMA-48) the last byte stood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum EscapeState {
-    #[default]
-    Text,
-    Escape,
-    /// After ESC and an intermediate byte: one more ends it.
-    Designation,
-    /// A control sequence, with the first byte of its parameters.
-    Control(Option<u8>),
-    /// OSC, DCS and the like, up to BEL or ST.
-    String,
-    /// In one of those, after ESC.
-    StringEscape,
-}
-
-const ESC: u8 = 0x1b;
-const BEL: u8 = 0x07;
-
 impl LineSplitter {
-    /// Takes in a piece and hands over each line that is finished; empty ones are none.
-    pub(super) fn push(&mut self, mut bytes: &[u8], at: Duration, mut emit: impl FnMut(&str)) {
+    /// Parses a chunk and emits each line that it ends, except empty ones.
+    pub(super) fn push(&mut self, bytes: &[u8], at: Duration, mut emit: impl FnMut(&str)) {
         self.changed_at = at;
-        while !bytes.is_empty() {
-            if self.state == EscapeState::Text {
-                let plain = bytes
-                    .iter()
-                    .position(|byte| *byte < b' ' || *byte == 0x7f)
-                    .unwrap_or(bytes.len());
-                self.append(&bytes[..plain]);
-                bytes = &bytes[plain..];
-            }
-            if let Some((byte, rest)) = bytes.split_first() {
-                self.step(*byte, &mut emit);
-                bytes = rest;
+        let Self { parser, line, .. } = self;
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, is_ended) = match piece {
+                [text @ .., b'\n'] => (text, true),
+                text => (text, false),
+            };
+            parser.advance(text, |event, _| line.apply(event, &mut emit));
+            if is_ended {
+                // A newline ends everything: an unfinished sequence must not swallow the output
+                // after it.
+                parser.reset();
+                line.finish(&mut emit);
             }
         }
     }
 
-    /// When the unfinished line is to be taken for a line; none where there is none.
+    /// When the unfinished line is due to be emitted; none if there is none.
     pub(super) fn due(&self) -> Option<Duration> {
-        (!self.emitted && !self.line.is_empty()).then(|| self.changed_at + PARTIAL)
+        let is_new = !self.line.emitted && !self.line.text.is_empty();
+        is_new.then(|| self.changed_at + PARTIAL)
     }
 
-    /// Hands over the unfinished line where it has stood long enough. It is kept: what follows
-    /// is part of it.
+    /// Emits the unfinished line if it has not changed for long enough. It is kept: later output is
+    /// appended to it.
     pub(super) fn flush_partial(&mut self, at: Duration, emit: impl FnMut(&str)) {
         if self.due().is_some_and(|due| due <= at) {
-            self.emitted = true;
-            emit_line(&self.line, emit);
+            self.line.emitted = true;
+            emit_line(&self.line.text, emit);
+        }
+    }
+}
+
+impl PartialLine {
+    fn apply(&mut self, event: EscapeEvent<'_>, emit: &mut impl FnMut(&str)) {
+        match event {
+            EscapeEvent::Text(text) => self.write(text, emit),
+            EscapeEvent::Control(byte) => self.control(byte, emit),
+            EscapeEvent::ControlSequence(sequence) => self.control_sequence(&sequence, emit),
+            EscapeEvent::Escape { .. } | EscapeEvent::Osc { .. } => {}
         }
     }
 
-    fn step(&mut self, byte: u8, emit: &mut impl FnMut(&str)) {
-        self.state = match (self.state, byte) {
-            (EscapeState::Text, ESC) => EscapeState::Escape,
-            // A newline ends everything: a sequence that was never finished must not swallow
-            // the output that follows.
-            (_, b'\n') | (EscapeState::Text, b'\r') => {
-                self.finish_line(emit);
-                EscapeState::Text
-            }
-            (EscapeState::Text, b'\t') => {
-                self.append(b" ");
-                EscapeState::Text
-            }
-            (EscapeState::Text, _) => {
-                self.append(if byte < b' ' || byte == 0x7f {
-                    &[]
-                } else {
-                    std::slice::from_ref(&byte)
-                });
-                EscapeState::Text
-            }
-            (EscapeState::Escape, b'[') => EscapeState::Control(None),
-            (EscapeState::Escape, b']' | b'P' | b'X' | b'^' | b'_') => EscapeState::String,
-            (EscapeState::Escape, b' '..=b'/') => EscapeState::Designation,
-            (EscapeState::Escape | EscapeState::Control(_), ESC) => EscapeState::Escape,
-            (EscapeState::Escape | EscapeState::Designation, _) => EscapeState::Text,
-            (EscapeState::Control(first), b'0'..=b'?') => {
-                EscapeState::Control(first.or(Some(byte)))
-            }
-            (EscapeState::Control(first), b' '..=b'/') => EscapeState::Control(first),
-            (EscapeState::Control(first), _) => {
-                self.control_sequence(first, byte, emit);
-                EscapeState::Text
-            }
-            (EscapeState::String, BEL) | (EscapeState::StringEscape, b'\\') => EscapeState::Text,
-            (EscapeState::String | EscapeState::StringEscape, ESC) => EscapeState::StringEscape,
-            (EscapeState::String, _) => EscapeState::String,
-            (EscapeState::StringEscape, _) => {
-                // ESC that does not end the string begins something new.
-                self.state = EscapeState::Escape;
-                self.step(byte, emit);
-                self.state
-            }
-        };
+    fn write(&mut self, mut text: &[u8], emit: &mut impl FnMut(&str)) {
+        loop {
+            let plain = text.iter().position(u8::is_ascii_control);
+            let (plain, rest) = text.split_at(plain.unwrap_or(text.len()));
+            self.append(plain);
+            let Some((control, rest)) = rest.split_first() else {
+                return;
+            };
+            self.control(*control, emit);
+            text = rest;
+        }
     }
 
-    /// What a control sequence does to the line.
-    fn control_sequence(&mut self, first: Option<u8>, last: u8, emit: &mut impl FnMut(&str)) {
-        match (last, first) {
-            // Up, down, to a place, to the first column; the screen or the whole line erased.
+    fn control(&mut self, byte: u8, emit: &mut impl FnMut(&str)) {
+        match byte {
+            b'\r' => self.finish(emit),
+            b'\t' => self.append(b" "),
+            _ => {}
+        }
+    }
+
+    /// Applies a control sequence to the line.
+    fn control_sequence(&mut self, sequence: &ControlSequence<'_>, emit: &mut impl FnMut(&str)) {
+        match (sequence.last(), sequence.first_param()) {
+            // Cursor up, down, to a position, to the first column; erasing the screen or the whole
+            // line.
             (b'A' | b'B' | b'E' | b'F' | b'H' | b'f' | b'd' | b'J', _)
-            | (b'G', None | Some(b'0' | b'1'))
-            | (b'K', Some(b'1' | b'2')) => self.finish_line(emit),
-            // To the right.
+            | (b'G', 0 | 1)
+            | (b'K', 1 | 2) => self.finish(emit),
+            // Cursor right.
             (b'C' | b'G', _) => self.append(b" "),
             _ => {}
         }
     }
 
     fn append(&mut self, bytes: &[u8]) {
-        let room = LINE_BYTES.saturating_sub(self.line.len());
+        let room = LINE_BYTES.saturating_sub(self.text.len());
         let fitting = &bytes[..bytes.len().min(room)];
         if !fitting.is_empty() {
-            self.line.extend_from_slice(fitting);
+            self.text.extend_from_slice(fitting);
             self.emitted = false;
         }
     }
 
-    fn finish_line(&mut self, emit: &mut impl FnMut(&str)) {
+    fn finish(&mut self, emit: &mut impl FnMut(&str)) {
         if !self.emitted {
-            emit_line(&self.line, emit);
+            emit_line(&self.text, emit);
         }
-        self.line.clear();
+        self.text.clear();
         self.emitted = false;
     }
 }
 
-/// Hands over what is visible of a line.
+/// Emits the visible text of a line.
 fn emit_line(line: &[u8], mut emit: impl FnMut(&str)) {
     let text = String::from_utf8_lossy(line);
     let text = text.trim();

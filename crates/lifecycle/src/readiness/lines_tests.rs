@@ -40,7 +40,7 @@ fn what_a_person_sees() {
 }
 
 #[test]
-fn an_unfinished_line_is_told_once_and_again_when_it_grows() {
+fn an_unfinished_line_is_reported_once_and_again_when_it_grows() {
     let mut lines = LineSplitter::default();
     let mut seen = Vec::new();
     lines.push(b"Local: http://x", ms(0), |line| seen.push(line.to_owned()));

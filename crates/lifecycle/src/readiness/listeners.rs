@@ -13,7 +13,7 @@ struct Tracked<T> {
     missing: Option<MissingScans>,
 }
 
-/// Since when and how often scans did not show a socket.
+/// The scans in a row that did not show a socket.
 #[derive(Debug, Clone, Copy)]
 struct MissingScans {
     since: Duration,
@@ -140,7 +140,7 @@ impl<T> Tracked<T> {
     }
 }
 
-/// Brings what is known up to date; of more than `limit` the new ones are left out.
+/// Updates the tracked sockets with a scan; beyond `limit`, new ones are ignored.
 fn update_tracked<T>(
     tracked: &mut Vec<Tracked<T>>,
     current: Vec<T>,

@@ -35,7 +35,7 @@ pub(super) enum LineFailure {
     Dead,
     /// The application has ended successfully under a watcher: no failure, but no server either.
     Ended,
-    /// A port is in use; whether the program continues on another is not said.
+    /// A port is in use; the line does not say whether the program continues on another.
     InUse,
     /// A port is in use and the program continues on another.
     Moved,
@@ -128,8 +128,8 @@ pub fn is_port_conflict(line: &str) -> bool {
     PatternMatches::new(line).has(GenericPattern::InUse)
 }
 
-/// The line among these that tells best why a program failed: a port in use, else the last
-/// grave error, else what its kind says of failures, else the first that calls itself an error.
+/// The line that explains best why a program failed: a port in use, else the last fatal error, else
+/// a failure expression of its kind, else the first line marked as an error.
 pub fn failure_line<'a>(rule: &ReadyRule, lines: &'a [String]) -> Option<&'a String> {
     let own = LogPatterns::new(rule).fail;
     let has = |which: GenericPattern, line: &str| PatternMatches::new(line).has(which);

@@ -122,7 +122,7 @@ fn the_one_that_was_printed() {
         main(&["0.0.0.0:4000", "0.0.0.0:4001"], hints),
         Some((4000, MainPortReason::PrintedUrl, 1_000))
     );
-    // Printed, but not there yet: it may come.
+    // Printed, but not open yet: it may still open.
     let alone = PortHints {
         default: None,
         ..hints
@@ -180,7 +180,7 @@ fn the_one_so_far_is_kept_unless_another_is_named() {
     );
 }
 
-/// An address, whether it speaks TLS, what was printed, and the URL.
+/// An address, whether it speaks TLS, the printed line, and the expected URL.
 type Reached = (&'static str, Option<bool>, &'static str, &'static str);
 
 #[rustfmt::skip]

@@ -1,4 +1,4 @@
-//! The evidence that the output has given so far.
+//! The evidence in the output so far.
 
 use std::time::Duration;
 
@@ -86,12 +86,12 @@ impl OutputAnalyzer {
         }
     }
 
-    /// What was said.
+    /// The evidence so far.
     pub(super) fn evidence(&self) -> &OutputEvidence {
         &self.evidence
     }
 
-    /// The same, to be taken from.
+    /// As [`OutputAnalyzer::evidence`], mutable.
     pub(super) fn evidence_mut(&mut self) -> &mut OutputEvidence {
         &mut self.evidence
     }
@@ -102,7 +102,7 @@ impl OutputAnalyzer {
             StreamName::Stdout => &mut self.streams[0],
             StreamName::Stderr => &mut self.streams[1],
             StreamName::Pty => &mut self.streams[2],
-            // Its input is not its output.
+            // Its input is not output.
             StreamName::Stdin => return,
         };
         self.evidence.output_at = Some(at);
@@ -224,7 +224,7 @@ impl OutputEvidence {
     }
 }
 
-/// A line as far as it is told.
+/// A line, truncated for evidence and details.
 pub(super) fn excerpt(line: &str) -> String {
     line.chars().take(EXCERPT_CHARS).collect()
 }

@@ -6,41 +6,41 @@ use regex::{Captures, Regex};
 
 use super::limits::PATH_BYTES;
 
-/// An address a line told.
+/// An address in a line of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PrintedAddress {
-    /// The host as it was printed, IPv6 without brackets; none where only a port was told.
+    /// The host as printed, IPv6 without brackets; none if only a port was printed.
     pub(super) host: Option<String>,
     pub(super) port: u16,
-    /// Whether `https` stood before it; none without a scheme.
+    /// Whether the scheme is `https`; none without a scheme.
     pub(super) https: Option<bool>,
-    /// Path, query and fragment: empty or from `/` on.
+    /// Path, query and fragment: empty, or beginning with `/`.
     pub(super) path: String,
-    /// How much it counts.
+    /// The weight of the evidence.
     pub(super) weight: AddressWeight,
 }
 
-/// How much a printed address counts, most first.
+/// The weight of a printed address as evidence, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AddressWeight {
-    /// An expression of the rule found it.
+    /// An expression of the rule matched it.
     Rule,
     /// It is a URL.
     Url,
-    /// Words that tell a port.
+    /// A port in a sentence.
     Phrase,
-    /// The line speaks of something beside the service.
+    /// The line is about a secondary component.
     Side,
 }
 
 impl PrintedAddress {
-    /// Whether its host is this machine.
+    /// Whether its host is certainly this machine.
     pub(super) fn is_local(&self) -> bool {
         self.host.as_deref().is_none_or(is_local)
     }
 }
 
-/// Whether a host name or address means this machine for certain.
+/// Whether a host name or address is certainly this machine.
 pub(super) fn is_local(host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     is_wildcard(&host)
@@ -49,12 +49,12 @@ pub(super) fn is_local(host: &str) -> bool {
         || (host.starts_with("127.") && host.parse::<std::net::Ipv4Addr>().is_ok())
 }
 
-/// Whether it stands for every address.
+/// Whether a host is the wildcard address.
 pub(super) fn is_wildcard(host: &str) -> bool {
     matches!(host, "0.0.0.0" | "::" | "*" | "")
 }
 
-/// A URL, its parts as groups.
+/// Matches a URL, with its parts as groups.
 static URL: LazyLock<Regex> = LazyLock::new(|| {
     compile(concat!(
         r"(?i)\b(?<scheme>https?)://(?:(?:[^\s/@:]+:)?[^\s/@]+@)?",
@@ -63,14 +63,14 @@ static URL: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// A port after an address.
+/// Matches an address with a port.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
     compile(
         r"(?i)(?:\b(?:\d{1,3}\.){3}\d{1,3}|\blocalhost|\[[0-9a-f:]*\]|::|\*):(?<port>\d{1,5})\b",
     )
 });
 
-/// A port in words.
+/// Matches a port in a sentence.
 static PORT_PHRASE: LazyLock<Regex> = LazyLock::new(|| {
     compile(concat!(
         r"(?i)\bport(?:\(s\)|s|\b)[^\w\n]{1,12}(?<port>\d{2,5})\b",
@@ -83,8 +83,8 @@ fn compile(expression: &str) -> Regex {
     Regex::new(&ascii_classes(expression)).expect("a constant")
 }
 
-/// An expression with the classes of ASCII: they keep matching fast where a line holds other
-/// characters too.
+/// Replaces the Unicode classes of an expression by ASCII ones, which keep matching fast on lines
+/// that contain other characters.
 pub(super) fn ascii_classes(expression: &str) -> String {
     let pattern = expression.replace(r"\b", r"(?-u:\b)");
     let pattern = pattern
@@ -93,7 +93,8 @@ pub(super) fn ascii_classes(expression: &str) -> String {
     pattern.replace(r"\s", r"[ \t]")
 }
 
-/// Every URL of a line that has a port or is on this machine; without one, a port in words.
+/// The URLs of a line that have a port or are on this machine; if there is none, a port in a
+/// sentence.
 pub(super) fn extract_addresses(line: &str) -> Vec<PrintedAddress> {
     let mut found: Vec<PrintedAddress> = Vec::new();
     if line.contains("://") {
@@ -119,7 +120,7 @@ fn phrase_ports(expression: &Regex, line: &str) -> Vec<PrintedAddress> {
     ports.collect()
 }
 
-/// What an expression of a rule found: its groups `url`, `addr` or `port`.
+/// The address in the groups `url`, `addr` or `port` of a rule's expression.
 pub(super) fn from_captures(captures: &Captures<'_>) -> Option<PrintedAddress> {
     if let Some(text) = captures.name("url") {
         return parse(text.as_str());
@@ -130,7 +131,7 @@ pub(super) fn from_captures(captures: &Captures<'_>) -> Option<PrintedAddress> {
     port_only(captures.name("port")?.as_str(), AddressWeight::Rule)
 }
 
-/// A URL as a whole, with or without its scheme.
+/// Parses a whole URL, with or without a scheme.
 pub(super) fn parse(text: &str) -> Option<PrintedAddress> {
     match URL.captures(text) {
         Some(found) => url_from_captures(&found, AddressWeight::Rule),
@@ -169,7 +170,7 @@ fn url_from_captures(captures: &Captures<'_>, weight: AddressWeight) -> Option<P
         None => 80,
     };
     let path = captures.name("path").map_or("", |it| it.as_str());
-    // What ends a sentence is no part of the path, nor is a mark of cut text.
+    // Punctuation at the end of a sentence is not part of the path, nor is an ellipsis.
     let path = path.trim_end_matches(['.', ',', ';', ':', '!', '…']);
     Some(PrintedAddress {
         host: Some(host.as_str().trim_end_matches('.').to_owned()),
@@ -194,7 +195,7 @@ mod tests {
             .collect()
     }
 
-    /// A line, and the host, port, `https` and path it tells.
+    /// A line, with the host, port, `https` and path that it contains.
     type Row = (&'static str, &'static str, u16, bool, &'static str);
 
     #[rustfmt::skip]
@@ -218,7 +219,7 @@ mod tests {
             assert_eq!(all(line), expected, "{line}");
         }
         for line in [
-            "docs at https://nextjs.org/docs",
+            "docs at https://framework.example/docs",
             "http://localhost:99999/",
             "http://localhost:0/",
             "nothing",
@@ -306,7 +307,7 @@ mod tests {
         for host in [
             "example.org",
             "192.168.1.5",
-            "127.evil.org",
+            "127.evil.example",
             "localhost.evil",
         ] {
             assert!(!is_local(host), "{host}");

@@ -7,6 +7,7 @@ use ostler_model::SignalKind;
 use super::input::{ProbeOutcome, ProbeRequest};
 use super::limits::{CONFIRM, RETRY, RETRY_MAX};
 use super::output::excerpt;
+use super::probe_target::HttpProbeOptions;
 
 /// A probe and its success criterion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,7 +187,7 @@ impl ProbeState {
         Some(&spec.request)
     }
 
-    /// Handles a result; one that nobody waits for is dropped.
+    /// Handles a result; one that is not awaited is dropped.
     pub(super) fn handle_result(&mut self, answered: ProbeOutcome, at: Duration) {
         let Some(spec) = self
             .spec
@@ -231,12 +232,15 @@ impl ProbeState {
         self.spec.as_ref().is_some_and(|it| it.inode.is_none())
     }
 
-    /// Whether TLS is tried first at this socket, and whether it may speak another protocol: a
-    /// probe must not change by what was detected meanwhile.
-    pub(super) fn http_options(&self, inode: u64) -> Option<(bool, bool)> {
+    /// How the current request to this socket is tried: a probe must not change by what was
+    /// detected meanwhile.
+    pub(super) fn http_options(&self, inode: u64) -> Option<HttpProbeOptions> {
         let spec = self.spec.as_ref().filter(|it| it.inode == Some(inode))?;
         match &spec.request {
-            ProbeRequest::Http { tls, unsure, .. } => Some((*tls, *unsure)),
+            ProbeRequest::Http { tls, unsure, .. } => Some(HttpProbeOptions {
+                tls: *tls,
+                unsure: *unsure,
+            }),
             ProbeRequest::Tcp { .. } | ProbeRequest::Exec { .. } => None,
         }
     }

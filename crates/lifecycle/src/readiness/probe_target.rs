@@ -10,20 +10,20 @@ use super::printed_address;
 pub(super) enum ProbeTarget {
     /// This path of the main port.
     Path(String),
-    /// A place of its own.
+    /// An address of its own.
     Url {
-        /// Host, without brackets.
+        /// The host, without brackets.
         host: String,
         port: u16,
-        /// Whether by TLS.
+        /// Whether to use TLS.
         https: bool,
-        /// From `/` on.
+        /// The path, beginning with `/`.
         path: String,
     },
 }
 
 impl ProbeTarget {
-    /// Of what a request or a file says.
+    /// Parses the target in a request or a definition.
     pub(super) fn parse(text: &str) -> Self {
         let text = text.trim();
         if text.contains("://")
@@ -41,7 +41,7 @@ impl ProbeTarget {
         Self::Path(format!("/{}", text.trim_start_matches('/')))
     }
 
-    /// The port it names.
+    /// The port in the target.
     pub(super) fn port(&self) -> Option<u16> {
         match self {
             Self::Path(_) => None,
@@ -50,17 +50,26 @@ impl ProbeTarget {
     }
 }
 
-/// The address of a port nobody of the tree listens on: always on this machine.
+/// The address of a port on which no process of the tree listens: always on this machine.
 pub(super) fn loopback_address(host: &str, port: u16) -> SocketAddr {
     let ip = host.parse::<IpAddr>().ok().filter(IpAddr::is_loopback);
     SocketAddr::new(ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), port)
+}
+
+/// How an HTTP request is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct HttpProbeOptions {
+    /// Whether TLS is tried first.
+    pub(super) tls: bool,
+    /// Whether the socket may speak a protocol other than HTTP.
+    pub(super) unsure: bool,
 }
 
 /// A request for a path at a socket.
 pub(super) fn http_request(
     address: SocketAddr,
     path: &str,
-    (tls, unsure): (bool, bool),
+    HttpProbeOptions { tls, unsure }: HttpProbeOptions,
 ) -> ProbeRequest {
     let ip = address.ip();
     let host = if ip.is_loopback() || ip.is_unspecified() {
@@ -82,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for() {
+    fn targets_are_parsed() {
         for (text, target) in [
             ("/health", ProbeTarget::Path("/health".into())),
             ("health?x=1", ProbeTarget::Path("/health?x=1".into())),

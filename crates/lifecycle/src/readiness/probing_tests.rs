@@ -1,9 +1,13 @@
 use super::*;
-use crate::readiness::probe_target::http_request;
+use crate::readiness::probe_target::{HttpProbeOptions, http_request};
 use crate::readiness::scan_schedule::ms;
 
 fn aim(pass: ProbeCriterion) -> ProbeSpec {
-    let order = http_request(([127, 0, 0, 1], 3000).into(), "/", (false, false));
+    let order = http_request(
+        ([127, 0, 0, 1], 3000).into(),
+        "/",
+        HttpProbeOptions::default(),
+    );
     ProbeSpec {
         request: order,
         inode: Some(7),
@@ -99,7 +103,7 @@ fn tries_grow_apart() {
         assert!(probing.due_probe(at).is_some());
         probing.handle_result(http(503), at);
         assert_eq!(probing.due_probe(at), None);
-        // Nobody waits for this one.
+        // This result is not awaited.
         probing.handle_result(http(200), at);
         let due = probing.due().expect("tried again");
         gaps.push((due - at).as_millis());

@@ -44,7 +44,7 @@ impl Readiness {
         self
     }
 
-    /// Whether there was enough time to see the earlier ports again.
+    /// Whether enough time has passed to see the earlier ports again.
     pub(super) fn has_rescanned(&self) -> bool {
         let certain_at = self.first_input_at.map(|it| it + GONE);
         !self.resumed || self.listeners.scanned_at() >= certain_at

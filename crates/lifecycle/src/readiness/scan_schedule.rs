@@ -8,7 +8,7 @@ pub(super) const fn ms(value: u64) -> Duration {
 
 /// The interval of scans of a service that is not ready, by its age.
 const WHILE_STARTING: [(Duration, Duration); 4] = [
-    (ms(2_000), ms(25)),
+    (YOUNG, ms(20)),
     (ms(10_000), ms(50)),
     (ms(300_000), ms(250)),
     (Duration::MAX, ms(1_000)),
@@ -24,7 +24,12 @@ const WHILE_RUNNING: [(Duration, Duration); 3] = [
 ];
 /// The delay of a scan after output, and after a failed probe.
 const AFTER_OUTPUT: Duration = ms(10);
-/// The same for a ready service.
+/// The shortest interval for a service that is not ready and prints all the time.
+const APART_STARTING: Duration = ms(25);
+/// The same while it is younger than [`YOUNG`]: most servers print and listen at the same time.
+const APART_YOUNG: Duration = ms(10);
+const YOUNG: Duration = ms(2_000);
+/// The delay of a scan after output of a ready service.
 const AFTER_OUTPUT_READY: Duration = ms(100);
 /// The shortest interval for a ready service that prints all the time.
 const APART_READY: Duration = ms(500);
@@ -57,7 +62,14 @@ impl ScanPace {
     /// When to scan after output at `output`, the last scan having been at `scan`.
     pub(super) fn after_output(self, scan: Duration, output: Duration) -> Duration {
         match self {
-            Self::Starting | Self::Running => (output + AFTER_OUTPUT).max(scan + ms(25)),
+            Self::Starting | Self::Running => {
+                let apart = if scan < YOUNG {
+                    APART_YOUNG
+                } else {
+                    APART_STARTING
+                };
+                (output + AFTER_OUTPUT).max(scan + apart)
+            }
             Self::Ready => (output + AFTER_OUTPUT_READY).max(scan + APART_READY),
         }
     }
@@ -70,8 +82,8 @@ mod tests {
     #[test]
     fn slower_with_age() {
         for (pace, at, interval) in [
-            (ScanPace::Starting, 0, 25),
-            (ScanPace::Starting, 1_999, 25),
+            (ScanPace::Starting, 0, 20),
+            (ScanPace::Starting, 1_999, 20),
             (ScanPace::Starting, 2_000, 50),
             (ScanPace::Starting, 9_999, 50),
             (ScanPace::Starting, 10_000, 250),
@@ -83,7 +95,11 @@ mod tests {
         ] {
             assert_eq!(pace.interval(ms(at)), ms(interval), "{pace:?} {at}");
         }
-        assert_eq!(ScanPace::Starting.after_output(ms(100), ms(101)), ms(125));
+        assert_eq!(ScanPace::Starting.after_output(ms(100), ms(101)), ms(111));
+        assert_eq!(
+            ScanPace::Starting.after_output(ms(2_000), ms(2_001)),
+            ms(2_025)
+        );
         assert_eq!(ScanPace::Starting.after_output(ms(100), ms(900)), ms(910));
         assert_eq!(ScanPace::Ready.after_output(ms(100), ms(101)), ms(600));
         assert_eq!(ScanPace::Ready.after_output(ms(100), ms(900)), ms(1_000));

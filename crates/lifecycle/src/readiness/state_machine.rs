@@ -8,13 +8,13 @@ use ostler_model::{
     SignalKind, Timestamp,
 };
 
+use super::event::{ReadinessEvent, WatchPlan};
 use super::health::{HealthCheck, HealthState};
 use super::input::{ListeningSocket, NotifyState, ProbeRequest, ReadinessInput};
 use super::limits::{HEALTH_TIMEOUT, RECHECK_TIMEOUT, SETTLE, SIGNS_MAX};
-use super::listeners::{ConfirmedListener, Listeners, gone_after};
-use super::main_port::{MainPortReason, PortHints, is_debug_port, is_same_url, sorted_ports};
+use super::listeners::{Listeners, gone_after};
+use super::main_port::MainPortReason;
 use super::output::{OutputAnalyzer, ReadMode};
-use super::printed_address::AddressWeight;
 use super::probe_state::ProbeState;
 use super::probe_target::ProbeTarget;
 use super::scan_schedule::{ScanPace, ms};
@@ -40,7 +40,7 @@ pub struct Readiness {
     pub(super) signals: Vec<ReadinessSignal>,
     pub(super) warnings: Vec<String>,
     pub(super) published: PublishedPorts,
-    known_protocol: Option<(u16, PortProtocol)>,
+    pub(super) known_protocol: Option<(u16, PortProtocol)>,
     pub(super) resumed: bool,
     /// When the first input arrived.
     pub(super) first_input_at: Option<Duration>,
@@ -107,69 +107,6 @@ pub(super) struct MainPort {
     pub(super) since: Duration,
     /// Since when the choice is certain.
     pub(super) settled: Duration,
-}
-
-/// A change of readiness. The supervisor turns it into events.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReadinessEvent {
-    /// The listening ports changed (debounced; main port first).
-    Ports {
-        /// All ports.
-        ports: Vec<ServicePort>,
-        /// The URL of the main port.
-        url: Option<String>,
-    },
-    /// It reached the next stage.
-    Stage {
-        /// `Listening` or `Responding`.
-        stage: ServiceStage,
-        /// The evidence.
-        signal: ReadinessSignal,
-    },
-    /// It is ready, or runs without a readiness rule. A second one may follow an unprobed one.
-    Ready {
-        /// The evidence, as one sentence.
-        evidence: String,
-        /// Every signal during startup.
-        signals: Vec<ReadinessSignal>,
-        /// Whether there was nothing to probe.
-        unprobed: bool,
-        /// Warnings, for example another port than the requested one.
-        warnings: Vec<String>,
-    },
-    /// It runs, and will not become ready in its present state; or was ready and is unhealthy.
-    Unhealthy {
-        /// The observation, as text.
-        detail: String,
-        /// Whether its health rule requires a restart.
-        restart: bool,
-    },
-    /// It is healthy again.
-    Healthy {
-        /// The observation, as text.
-        detail: String,
-    },
-}
-
-/// What to observe next.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WatchPlan {
-    /// When to scan the sockets next, after the attempt's start; none for never. It stays unchanged
-    /// until they were scanned.
-    pub scan_at: Option<Duration>,
-    /// The probe that should be in progress. It stays the same until its result arrives; where it
-    /// changes, or becomes none, the probe in progress is dropped with its result.
-    pub probe: Option<ProbeRequest>,
-    /// The timeout of that probe.
-    pub probe_timeout: Duration,
-    /// Whether to pass on output.
-    pub output: bool,
-    /// Whether a scan includes unix sockets.
-    pub unix: bool,
-    /// Whether to listen on the notify socket.
-    pub notify: bool,
-    /// When [`ReadinessInput::Time`] is due, after the attempt's start.
-    pub wake_at: Option<Duration>,
 }
 
 impl Readiness {
@@ -347,7 +284,7 @@ impl Readiness {
 
     fn scan_at(&self) -> Duration {
         let Some(scanned_at) = self.listeners.scanned_at() else {
-            return if self.resumed { Duration::ZERO } else { ms(25) };
+            return if self.resumed { Duration::ZERO } else { ms(20) };
         };
         let pace = self.pace();
         let output = self
@@ -387,130 +324,6 @@ impl Readiness {
             .chain(starting)
             .chain(self.probe.due())
             .chain(health.map(HealthCheck::due))
-    }
-
-    /// Confirmed sockets that count: those from before a failure do not.
-    pub(super) fn usable(&self) -> Vec<ConfirmedListener<'_>> {
-        let stale = self.failure.as_ref().map_or(&[][..], |it| &it.inodes);
-        let all = self.listeners.all();
-        all.filter(|it| !stale.contains(&it.socket.inode)).collect()
-    }
-
-    /// Chooses the main port among these.
-    fn choose_main_port(&self, listeners: &[ConfirmedListener<'_>]) -> Option<MainPort> {
-        let main = self.hints().choose_main_port(
-            listeners,
-            self.health_state.main.filter(|_| self.is_ready()),
-        )?;
-        Some(MainPort {
-            socket: main.listener.socket.clone(),
-            reason: main.reason,
-            since: main.listener.since,
-            settled: main.settled,
-        })
-    }
-
-    /// The main port among the sockets that count.
-    pub(super) fn main_port(&self) -> Option<MainPort> {
-        self.choose_main_port(&self.usable())
-    }
-
-    fn hints(&self) -> PortHints<'_> {
-        let evidence = self.output.evidence();
-        PortHints {
-            requested: self.rule.requested_port,
-            default: self.rule.default_port,
-            addresses: &evidence.addresses,
-            first_address_at: evidence.first_address_at,
-            in_use: evidence.conflict.is_some(),
-        }
-    }
-
-    /// The protocol of a port, as far as detected.
-    pub(super) fn protocol(&self, port: u16) -> Option<PortProtocol> {
-        let (of, protocol) = self.known_protocol?;
-        (of == port).then_some(protocol)
-    }
-
-    /// Whether a port speaks TLS, as far as known.
-    pub(super) fn tls(&self, port: u16) -> Option<bool> {
-        match self.protocol(port)? {
-            PortProtocol::Http { tls } => Some(tls),
-            PortProtocol::Other => None,
-        }
-    }
-
-    /// Whether to try TLS first at a port.
-    pub(super) fn tls_first(&self, port: u16) -> bool {
-        let addresses = &self.output.evidence().addresses;
-        let https = || {
-            addresses
-                .iter()
-                .find(|it| it.port == port)
-                .and_then(|it| it.https)
-        };
-        self.tls(port).or_else(https).unwrap_or(false)
-    }
-
-    /// Records the protocol of a port.
-    pub(super) fn set_protocol(&mut self, port: u16, protocol: PortProtocol) {
-        self.known_protocol = Some((port, protocol));
-    }
-
-    /// Whether a URL to this port is useful to people: it speaks HTTP, or where it was not probed,
-    /// the program itself printed a URL.
-    fn has_url(&self, port: u16) -> bool {
-        if is_debug_port(port) && self.rule.requested_port != Some(port) {
-            return false;
-        }
-        match self.protocol(port) {
-            Some(protocol) => protocol != PortProtocol::Other,
-            None => !self.probes_main_port() && self.prints_url(port),
-        }
-    }
-
-    /// Whether a URL of this port was printed.
-    pub(super) fn prints_url(&self, port: u16) -> bool {
-        let mut addresses = self.output.evidence().addresses.iter();
-        addresses.any(|it| it.port == port && it.https.is_some() && it.weight <= AddressWeight::Url)
-    }
-
-    /// Publishes the ports where they changed.
-    fn publish_ports(&mut self, events: &mut Vec<ReadinessEvent>) {
-        let main = self
-            .main_port()
-            .or_else(|| self.choose_main_port(&self.listeners.all().collect::<Vec<_>>()));
-        // Another port does not replace the one that was ready.
-        let is_main =
-            |port: u16| self.health_state.main.is_none_or(|it| it == port) || !self.is_ready();
-        let address = main.map(|it| it.socket.address);
-        let address = address.filter(|it| is_main(it.port()));
-        let tls = address.and_then(|it| self.tls(it.port()));
-        let url = address
-            .filter(|it| self.has_url(it.port()))
-            .map(|it| self.hints().url(it, tls));
-        // A later line that only names this machine differently changes nothing published.
-        let keeps_url =
-            |it: &&String| self.is_ready() && url.as_ref().is_some_and(|url| is_same_url(it, url));
-        let current = PublishedPorts {
-            ports: sorted_ports(self.listeners.all(), address, tls == Some(true)),
-            url: self
-                .published
-                .url
-                .as_ref()
-                .filter(keeps_url)
-                .cloned()
-                .or(url.clone()),
-        };
-        // What an earlier engine published stands until a rescan.
-        let is_complete = self.has_rescanned() || current.ports.len() >= self.published.ports.len();
-        if current != self.published && is_complete {
-            self.published = current.clone();
-            events.push(ReadinessEvent::Ports {
-                ports: current.ports,
-                url: current.url,
-            });
-        }
     }
 
     /// Records a signal.

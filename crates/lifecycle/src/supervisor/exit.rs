@@ -42,7 +42,7 @@ impl Supervisor {
                 step,
                 errno,
                 message,
-            } => self.on_spawn_failed(now, (step.clone(), *errno, message.clone())),
+            } => self.on_spawn_failed(now, step.clone(), *errno, message.clone()),
             LeaderOutcome::Ended {
                 status,
                 kill_reason: ladder,
@@ -55,7 +55,9 @@ impl Supervisor {
                 self.record_exit(record, *status);
                 self.after_exit(
                     record.ended_at,
-                    (*status, *ladder, record.out_of_memory),
+                    *status,
+                    *ladder,
+                    record.out_of_memory,
                     self.attempt_duration(record),
                 );
             }
@@ -128,7 +130,9 @@ impl Supervisor {
     pub(super) fn after_exit(
         &mut self,
         at: Timestamp,
-        (status, ladder, out_of_memory): (WaitStatus, Option<KillReason>, bool),
+        status: WaitStatus,
+        ladder: Option<KillReason>,
+        out_of_memory: bool,
         lived: Duration,
     ) {
         let restart = self

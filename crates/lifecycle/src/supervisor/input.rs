@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use ostler_model::event::TrimReason;
-use ostler_model::termination::WaitStatus;
-use ostler_model::{ControlCommand, ExitRecord};
 use ostler_model::{
-    LimitKind, LostReason, MissingCapability, Principal, StopReason, TermSize, TimeoutKind,
+    ControlCommand, LostReason, MissingCapability, Principal, ProcessEvent, StopReason, TermSize,
     Timestamp,
 };
 
@@ -30,38 +28,9 @@ pub enum SupervisorInput {
         /// The cause, for people.
         message: String,
     },
-    /// The program of the attempt runs.
-    Started {
-        /// The start time.
-        at: Timestamp,
-        /// Its OS pid.
-        pid: u32,
-    },
-    /// Output up to here is in the journal.
-    Output {
-        /// The journal's end.
-        end: u64,
-    },
-    /// A timeout of the plan expired and the kill escalation began.
-    TimeoutFired {
-        /// The timeout.
-        clock: TimeoutKind,
-    },
-    /// Output does not reach the disk.
-    JournalFailed {
-        /// The cause, for people.
-        detail: String,
-    },
-    /// Output reaches the disk again.
-    JournalRecovered {
-        /// The lost ranges of offsets, from and to.
-        missing: Vec<(u64, u64)>,
-    },
-    /// The leader ended successfully and left processes that continue in its place.
-    Detached {
-        /// The leader's exit status.
-        status: WaitStatus,
-    },
+    /// An event of the attempt's processes. What a request caused comes by inputs of its own,
+    /// which name who made it: [`SupervisorInput::InputTaken`] and [`SupervisorInput::Frozen`].
+    Process(ProcessEvent),
     /// An observation of a service.
     Observed {
         /// How long after the attempt's start.
@@ -76,10 +45,6 @@ pub enum SupervisorInput {
         /// The reason, as text.
         reason: String,
     },
-    /// The attempt has ended and left its exit record.
-    Exited(Box<ExitRecord>),
-    /// The attempt has ended without an exit record.
-    ShimGone,
     /// A decision that the execution must end.
     Stop {
         /// Who requested the stop, and why.
@@ -100,11 +65,6 @@ pub enum SupervisorInput {
         frozen: bool,
         /// Who requested it.
         by: Principal,
-    },
-    /// The tree reached a limit.
-    LimitHit {
-        /// The limit.
-        limit: LimitKind,
     },
     /// Bytes of a write were accepted by the command's input.
     InputTaken {
@@ -164,4 +124,10 @@ pub enum SupervisorInput {
         /// The newest attempt that was begun, 0 where unknown.
         attempt: u32,
     },
+}
+
+impl From<ProcessEvent> for SupervisorInput {
+    fn from(event: ProcessEvent) -> Self {
+        Self::Process(event)
+    }
 }

@@ -7,7 +7,9 @@
 pub mod effect;
 mod exit;
 pub mod input;
+mod loss;
 mod pause;
+mod resume;
 mod service;
 mod state_machine;
 pub mod termination;

@@ -144,7 +144,7 @@ impl Supervisor {
     }
 
     /// An attempt that is being spawned, is ending or is finite is left alone.
-    pub(super) fn on_restart(&mut self, now: Timestamp, (by, reason): (Principal, String)) {
+    pub(super) fn on_restart(&mut self, now: Timestamp, by: Principal, reason: String) {
         if self.lifetime.plan().is_none() || self.state.stopping.is_some() {
             return;
         }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use ostler_model::ControlCommand;
 use ostler_model::event::{DegradedCapability, TrimReason};
-use ostler_model::{ControlCommand, KillReason};
 use ostler_model::{
-    Event, EventRecord, Lifetime, LostReason, State, StopReason, Termination, TerminationCause,
+    Event, EventRecord, Lifetime, ProcessEvent, State, StopReason, Termination, TerminationCause,
     Timestamp,
 };
 
@@ -53,11 +53,11 @@ pub struct Supervisor {
     /// Attempts since the last stable one.
     pub(super) tries: u32,
     /// The attempt whose start is on record.
-    started_attempt: u32,
+    pub(super) started_attempt: u32,
     /// The attempt whose end is on record, and how its leader ended.
     pub(super) ended_attempt: Option<(u32, Event)>,
-    journal_failed: bool,
-    journal_recovered: bool,
+    pub(super) journal_failed: bool,
+    pub(super) journal_recovered: bool,
     /// Bytes of the attempt that are recorded as lost to a full disk.
     pub(super) lost_bytes: u64,
     /// The readiness of a service, while an attempt of it runs.
@@ -65,9 +65,9 @@ pub struct Supervisor {
     /// The attempt that is being ended for the next one.
     pub(super) pending_restart: Option<(u32, RestartCause)>,
     /// The offset of the prompt that was not answered yet.
-    prompt_offset: Option<u64>,
+    pub(super) prompt_offset: Option<u64>,
     pub(super) offset: u64,
-    last_at: Timestamp,
+    pub(super) last_at: Timestamp,
     pub(super) effects: Vec<SupervisorEffect>,
 }
 
@@ -94,21 +94,6 @@ impl Supervisor {
             last_at: Timestamp::UNIX_EPOCH,
             effects: Vec::new(),
         }
-    }
-
-    /// A supervisor of an execution that an earlier engine began, from its events. Its first input
-    /// is the result of recovery.
-    #[must_use]
-    pub fn resume(lifetime: Lifetime, grace: Duration, records: &[EventRecord]) -> Self {
-        let mut supervisor = Self::new(lifetime, grace);
-        for record in records {
-            supervisor.replay(record);
-            supervisor.state.apply(record);
-        }
-        if supervisor.state.is_finished() {
-            supervisor.stage = AttemptStage::Ended;
-        }
-        supervisor
     }
 
     /// The observed state: the fold of every event recorded.
@@ -148,36 +133,24 @@ impl Supervisor {
             SupervisorInput::Admitted { missing } => self.on_admitted(now, missing),
             SupervisorInput::Spawned => self.on_spawned(),
             SupervisorInput::SpawnFailed { step, message } => {
-                self.on_spawn_failed(now, (step, None, message));
+                self.on_spawn_failed(now, step, None, message);
             }
-            SupervisorInput::Started { at, pid } => self.on_started(at, pid),
-            SupervisorInput::Output { end } => self.offset = self.offset.max(end),
-            SupervisorInput::TimeoutFired { clock } => {
-                self.on_timeout(now, StopReason::TimedOut { clock });
-            }
-            SupervisorInput::JournalFailed { detail } => self.on_journal_failed(now, detail),
-            SupervisorInput::JournalRecovered { missing } => {
-                self.on_journal_recovered(now, &missing);
-            }
-            SupervisorInput::Detached { status } => self.on_detached(now, status),
+            SupervisorInput::Process(event) => self.on_process_event(now, event),
             SupervisorInput::Observed {
                 elapsed,
                 observation: seen,
             } => self.on_observation(now, elapsed, seen),
-            SupervisorInput::Restart { by, reason } => self.on_restart(now, (by, reason)),
-            SupervisorInput::Exited(record) => self.on_exited(now, &record),
-            SupervisorInput::ShimGone => self.on_shim_gone(now),
+            SupervisorInput::Restart { by, reason } => self.on_restart(now, by, reason),
             SupervisorInput::Stop { order, grace } => self.on_stop(now, order, grace),
             SupervisorInput::Forward(order) => self.forward(order),
             SupervisorInput::Freeze { frozen } => self.on_freeze(frozen),
             SupervisorInput::Frozen { frozen, by } => self.on_frozen(now, frozen, by),
-            SupervisorInput::LimitHit { limit } => self.on_limit_hit(now, limit),
             SupervisorInput::InputTaken { by, len } => {
                 self.prompt_offset = None;
                 self.record_if_created(now, Event::Input { by, len });
             }
             SupervisorInput::PromptDetected { text, secret, end } => {
-                self.on_prompt(now, (text, secret), end);
+                self.on_prompt(now, text, secret, end);
             }
             SupervisorInput::PromptAnswered { by } => {
                 self.prompt_offset = None;
@@ -197,8 +170,32 @@ impl Supervisor {
                 attempt,
                 pid,
                 started_at,
-            } => self.on_adopted(now, (attempt, pid, started_at)),
+            } => self.on_adopted(now, attempt, pid, started_at),
             SupervisorInput::Lost { reason, attempt } => self.on_lost(now, reason, attempt),
+        }
+    }
+
+    fn on_process_event(&mut self, now: Timestamp, event: ProcessEvent) {
+        match event {
+            ProcessEvent::Started { at, pid } => self.on_started(at, pid),
+            ProcessEvent::Output { end } => self.offset = self.offset.max(end),
+            ProcessEvent::TimedOut { kind } => {
+                self.on_timeout(now, StopReason::TimedOut { clock: kind });
+            }
+            ProcessEvent::JournalFailed { detail, .. } => self.on_journal_failed(now, detail),
+            ProcessEvent::JournalRecovered { missing } => {
+                self.on_journal_recovered(now, &missing);
+            }
+            ProcessEvent::Detached { status } => self.on_detached(now, status),
+            ProcessEvent::LimitHit { limit } => self.on_limit_hit(now, limit),
+            ProcessEvent::Exited { record, .. } => self.on_exited(now, &record),
+            ProcessEvent::Lost => self.on_shim_gone(now),
+            // Answers to requests: the driver knows who made them.
+            ProcessEvent::Hello { .. }
+            | ProcessEvent::InputAccepted { .. }
+            | ProcessEvent::InputProgress { .. }
+            | ProcessEvent::TerminalQuery { .. }
+            | ProcessEvent::Frozen { .. } => {}
         }
     }
 
@@ -277,7 +274,7 @@ impl Supervisor {
     }
 
     /// Records a prompt once, however many waits detect it.
-    fn on_prompt(&mut self, now: Timestamp, (text, secret): (String, bool), end: u64) {
+    fn on_prompt(&mut self, now: Timestamp, text: String, secret: bool, end: u64) {
         self.offset = self.offset.max(end);
         if self.is_live() && self.prompt_offset.replace(self.offset) != Some(self.offset) {
             self.record_if_created(now, Event::PromptDetected { text, secret });
@@ -329,7 +326,9 @@ impl Supervisor {
     pub(super) fn on_spawn_failed(
         &mut self,
         now: Timestamp,
-        (step, errno, message): (String, Option<i32>, String),
+        step: String,
+        errno: Option<i32>,
+        message: String,
     ) {
         if !self.has_attempt() {
             return;
@@ -365,13 +364,7 @@ impl Supervisor {
         }
     }
 
-    fn on_shim_gone(&mut self, now: Timestamp) {
-        if self.has_attempt() {
-            self.lose_attempt(now, LostReason::ShimKilled);
-        }
-    }
-
-    fn on_adopted(&mut self, now: Timestamp, (attempt, pid, started_at): (u32, u32, Timestamp)) {
+    fn on_adopted(&mut self, now: Timestamp, attempt: u32, pid: u32, started_at: Timestamp) {
         if self.stage != AttemptStage::Idle || self.state.events == 0 {
             return;
         }
@@ -395,57 +388,6 @@ impl Supervisor {
         self.stage = AttemptStage::Live { grace: Some(grace) };
         self.effects
             .push(SupervisorEffect::Send(ControlCommand::Stop { grace }));
-    }
-
-    fn on_lost(&mut self, now: Timestamp, reason: LostReason, attempt: u32) {
-        if self.stage != AttemptStage::Idle || self.state.events == 0 {
-            return;
-        }
-        self.attempt = self.attempt.max(attempt);
-        // What was recorded before the engine was killed is still known.
-        let recorded = self
-            .ended_attempt
-            .take()
-            .filter(|(of, _)| *of == self.attempt);
-        let Some((
-            _,
-            Event::Exited {
-                status,
-                out_of_memory,
-                ..
-            },
-        )) = recorded
-        else {
-            self.tries = self.tries.max(1);
-            return self.lose_attempt(now, reason);
-        };
-        self.tries = self.tries.max(1);
-        let ladder = self.state.stopping.as_ref().map(|_| KillReason::Requested);
-        self.after_exit(now, (status, ladder, out_of_memory), Duration::ZERO);
-    }
-
-    /// The attempt's exit status is unknown. A service begins again as after any failure, where
-    /// only its shim is gone: not after a reboot, and not without its files.
-    fn lose_attempt(&mut self, now: Timestamp, reason: LostReason) {
-        let restart = self.pending_restart.take();
-        let only_shim_lost = match reason {
-            LostReason::ShimKilled | LostReason::NoRecord => true,
-            LostReason::Reboot | LostReason::FilesDamaged | LostReason::EngineKilled => false,
-        };
-        if matches!(restart, Some((_, RestartCause::Requested))) {
-            self.tries = 0;
-        }
-        if only_shim_lost && self.state.stopping.is_none() && self.may_restart(false) {
-            return self.back_off(now, Some(reason));
-        }
-        self.finish_lost(now, reason);
-    }
-
-    fn finish_lost(&mut self, now: Timestamp, reason: LostReason) {
-        self.finish(
-            now,
-            Termination::without_status(TerminationCause::Lost { reason }),
-        );
     }
 
     /// Ends as the stop decision says, with the last recorded exit status if there is one.
@@ -472,68 +414,5 @@ impl Supervisor {
         self.replay(&record);
         self.state.apply(&record);
         self.effects.push(SupervisorEffect::Record(record));
-    }
-
-    fn replay(&mut self, record: &EventRecord) {
-        self.last_at = self.last_at.max(record.at);
-        self.offset = self.offset.max(record.offset);
-        match &record.event {
-            Event::Started { attempt, .. } => {
-                // The start of the attempt to be ended may be reported late.
-                self.pending_restart = self.pending_restart.filter(|(ended, _)| ended >= attempt);
-                self.started_attempt = *attempt;
-                self.attempt = self.attempt.max(*attempt);
-            }
-            Event::SpawnFailed { attempt, .. } => self.attempt = self.attempt.max(*attempt),
-            Event::Exited { attempt, .. } => {
-                self.lost_bytes = 0;
-                self.ended_attempt = Some((*attempt, record.event.clone()));
-            }
-            // The limit on restarts holds across engines.
-            Event::Backoff { attempt, .. } => {
-                self.lost_bytes = 0;
-                self.pending_restart = None;
-                self.tries = self.tries.max(attempt - 1);
-            }
-            Event::Restarting { attempt, by, .. } => {
-                let cause = if by.is_some() {
-                    RestartCause::Requested
-                } else {
-                    RestartCause::Unhealthy
-                };
-                self.pending_restart = Some((*attempt, cause));
-            }
-            Event::Degraded {
-                ability: DegradedCapability::Journal,
-                ..
-            } => self.journal_failed = true,
-            Event::Trimmed {
-                from,
-                to,
-                reason: TrimReason::DiskFull,
-            } => self.lost_bytes += to.saturating_sub(*from),
-            Event::PromptDetected { .. } => self.prompt_offset = Some(record.offset),
-            Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt_offset = None,
-            Event::Created { .. }
-            | Event::Refused { .. }
-            | Event::Ports { .. }
-            | Event::Stage { .. }
-            | Event::Detached { .. }
-            | Event::Ready { .. }
-            | Event::Health { .. }
-            | Event::Resized { .. }
-            | Event::Paused { .. }
-            | Event::Resumed { .. }
-            | Event::LeaseTaken { .. }
-            | Event::Sampled { .. }
-            | Event::LimitHit { .. }
-            | Event::Autorun { .. }
-            | Event::Workspace { .. }
-            | Event::Degraded { .. }
-            | Event::Stopping { .. }
-            | Event::Adopted { .. }
-            | Event::Trimmed { .. }
-            | Event::Finished { .. } => {}
-        }
     }
 }

@@ -3,8 +3,8 @@ use std::time::Duration;
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::{
-    Event, EventRecord, Lifetime, LostReason, Principal, RestartPolicy, Signal, StopReason,
-    Termination, TerminationCause, TimeoutKind, Timestamp, Usage,
+    Event, EventRecord, Lifetime, LostReason, Principal, ProcessEvent, RestartPolicy, Signal,
+    StopReason, Termination, TerminationCause, TimeoutKind, Timestamp, Usage,
 };
 
 use super::{
@@ -43,6 +43,13 @@ fn exit(attempt: u32, status: WaitStatus, ladder: Option<KillReason>) -> ExitRec
         lost_bytes: 0,
         autorun: Box::default(),
     }
+}
+
+fn exited(record: impl Into<Box<ExitRecord>>) -> SupervisorInput {
+    SupervisorInput::Process(ProcessEvent::Exited {
+        record: record.into(),
+        idle: false,
+    })
 }
 
 fn requested(force: bool) -> StopReason {
@@ -87,7 +94,7 @@ fn ended(
         supervisor.handle(at(5), input);
     }
     let record = Box::new(exit(1, status, ladder));
-    supervisor.handle(at(20), SupervisorInput::Exited(record));
+    supervisor.handle(at(20), exited(record));
     ending(&supervisor)
 }
 
@@ -95,7 +102,7 @@ fn ended(
 fn a_one_shot_records_everything_from_its_exit_record() {
     let mut supervisor = begun(FINITE);
     let record = Box::new(exit(1, WaitStatus::Code(3), None));
-    let effects = supervisor.handle(at(21), SupervisorInput::Exited(record));
+    let effects = supervisor.handle(at(21), exited(record));
     let events: Vec<Event> = effects
         .into_iter()
         .map(|effect| {
@@ -138,16 +145,16 @@ fn endings_follow_the_evidence() {
         cause(Some(stop()), term, Some(KillReason::Requested)),
         stopped
     );
-    // The first decision stands, whichever clock runs out later.
+    // The first decision stands, whichever timeout expires later.
     assert_eq!(cause(Some(stop()), term, Some(wall)), stopped);
-    let clock = SupervisorInput::TimeoutFired {
-        clock: TimeoutKind::Wall,
+    let clock = ProcessEvent::TimedOut {
+        kind: TimeoutKind::Wall,
     };
-    assert_eq!(cause(Some(clock), code, Some(wall)), timed_out);
+    assert_eq!(cause(Some(clock.into()), code, Some(wall)), timed_out);
     // It ended by itself before the kill escalation began.
     assert_eq!(cause(Some(stop()), code, None), TerminationCause::Exited);
     assert_eq!(
-        cause(Some(SupervisorInput::ShimGone), code, None),
+        cause(Some(ProcessEvent::Lost.into()), code, None),
         TerminationCause::Lost {
             reason: LostReason::ShimKilled
         }
@@ -155,7 +162,7 @@ fn endings_follow_the_evidence() {
 }
 
 #[test]
-fn a_stop_before_the_birth_is_handed_over_after_it() {
+fn a_stop_before_the_spawn_is_sent_after_it() {
     let mut supervisor = Supervisor::new(FINITE, GRACE);
     let missing = Vec::new();
     supervisor.handle(at(0), SupervisorInput::Admitted { missing });
@@ -191,7 +198,7 @@ fn a_service_comes_back_until_its_limit() {
     let mut supervisor = begun(Lifetime::service(RestartPolicy::OnFailure { max: 2 }));
     for attempt in 1..=2 {
         let record = Box::new(exit(attempt, WaitStatus::Code(1), None));
-        let effects = supervisor.handle(at(30), SupervisorInput::Exited(record));
+        let effects = supervisor.handle(at(30), exited(record));
         assert!(
             matches!(
                 effects.last(),
@@ -212,7 +219,7 @@ fn a_service_comes_back_until_its_limit() {
         supervisor.handle(at(41), SupervisorInput::Spawned);
     }
     let record = Box::new(exit(3, WaitStatus::Code(1), None));
-    supervisor.handle(at(50), SupervisorInput::Exited(record));
+    supervisor.handle(at(50), exited(record));
     assert!(supervisor.is_over());
     let projected = ostler_model::status::status_names(
         supervisor.state(),
@@ -227,7 +234,7 @@ fn a_service_that_succeeds_stays_down_unless_it_should_always_be_up() {
     assert!(ended(down, None, WaitStatus::Code(0), None).is_success());
     let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 1 }));
     let record = Box::new(exit(1, WaitStatus::Code(0), None));
-    supervisor.handle(at(30), SupervisorInput::Exited(record));
+    supervisor.handle(at(30), exited(record));
     assert!(!supervisor.is_over());
 }
 
@@ -235,7 +242,7 @@ fn a_service_that_succeeds_stays_down_unless_it_should_always_be_up() {
 fn a_stop_between_two_attempts_ends_it_without_a_status() {
     let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 9 }));
     let record = Box::new(exit(1, WaitStatus::Code(1), None));
-    supervisor.handle(at(30), SupervisorInput::Exited(record));
+    supervisor.handle(at(30), exited(record));
     let effects = supervisor.handle(at(31), stop());
     assert!(effects.contains(&SupervisorEffect::ClearTimer(Timer::Backoff)));
     assert_eq!(ending(&supervisor).code, None);
@@ -251,7 +258,7 @@ fn the_backoff_doubles_and_has_an_end() {
     let mut waits = Vec::new();
     for attempt in 1..=10 {
         let record = Box::new(exit(attempt, WaitStatus::Code(1), None));
-        for effect in supervisor.handle(at(20), SupervisorInput::Exited(record)) {
+        for effect in supervisor.handle(at(20), exited(record)) {
             if let SupervisorEffect::SetTimer { after, .. } = effect {
                 waits.push(after.as_millis());
             }
@@ -279,7 +286,7 @@ fn recovery_finishes_what_was_recorded_and_not_finished() {
             records.push(record);
         }
     }
-    for effect in first.handle(at(20), SupervisorInput::Exited(Box::new(record.clone()))) {
+    for effect in first.handle(at(20), exited(record.clone())) {
         if let SupervisorEffect::Record(record) = effect {
             records.push(record);
         }
@@ -287,7 +294,7 @@ fn recovery_finishes_what_was_recorded_and_not_finished() {
     let whole = records.len();
     for kept in 1..=whole {
         let mut again = Supervisor::resume(FINITE, GRACE, &records[..kept]);
-        again.handle(at(99), SupervisorInput::Exited(Box::new(record.clone())));
+        again.handle(at(99), exited(record.clone()));
         assert_eq!(again.state(), first.state(), "from {kept} records");
     }
 }
@@ -304,7 +311,7 @@ fn nothing_found_is_lost_and_never_an_exit() {
     );
     for effect in created
         .into_iter()
-        .chain(supervisor.handle(at(1), SupervisorInput::Started { at: at(1), pid: 9 }))
+        .chain(supervisor.handle(at(1), ProcessEvent::Started { at: at(1), pid: 9 }.into()))
     {
         if let SupervisorEffect::Record(record) = effect {
             records.push(record);
@@ -357,7 +364,7 @@ fn a_clock_that_is_set_back_or_forward_does_not_disturb_the_backoff() {
         let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 50 }));
         let mut record = exit(1, WaitStatus::Code(1), None);
         (record.ended_at, record.lived_ms) = (at(20 + step), 19);
-        let effects = supervisor.handle(at(30 + step), SupervisorInput::Exited(Box::new(record)));
+        let effects = supervisor.handle(at(30 + step), exited(record));
         let expected = SupervisorEffect::SetTimer {
             timer: Timer::Backoff,
             after: Duration::from_millis(BACKOFF_FIRST_MS),
@@ -368,7 +375,7 @@ fn a_clock_that_is_set_back_or_forward_does_not_disturb_the_backoff() {
         let mut record = exit(2, WaitStatus::Code(1), None);
         (record.started_at, record.ended_at) = (at(601), at(700_000));
         record.lived_ms = 20;
-        let effects = supervisor.handle(at(700_000), SupervisorInput::Exited(Box::new(record)));
+        let effects = supervisor.handle(at(700_000), exited(record));
         let expected = SupervisorEffect::SetTimer {
             timer: Timer::Backoff,
             after: Duration::from_millis(BACKOFF_FIRST_MS * 2),
@@ -382,7 +389,7 @@ fn a_clock_that_is_set_back_or_forward_does_not_disturb_the_backoff() {
 }
 
 #[test]
-fn a_restart_that_is_asked_for_begins_at_once_and_counts_anew() {
+fn a_requested_restart_begins_at_once_and_resets_the_count() {
     let mut supervisor = begun(Lifetime::service(RestartPolicy::Never));
     let asked = SupervisorInput::Restart {
         by: Principal::unix(1000),
@@ -399,7 +406,7 @@ fn a_restart_that_is_asked_for_begins_at_once_and_counts_anew() {
     assert_eq!(supervisor.handle(at(26), asked), []);
     let ladder = Some(KillReason::Requested);
     let record = exit(1, WaitStatus::Signal(Signal::TERM), ladder);
-    let effects = supervisor.handle(at(30), SupervisorInput::Exited(Box::new(record)));
+    let effects = supervisor.handle(at(30), exited(record));
     assert_eq!(
         effects.last(),
         Some(&SupervisorEffect::Spawn { attempt: 2 })
@@ -420,7 +427,7 @@ fn a_stop_wins_over_a_restart() {
         WaitStatus::Signal(Signal::TERM),
         Some(KillReason::Requested),
     );
-    supervisor.handle(at(30), SupervisorInput::Exited(Box::new(record)));
+    supervisor.handle(at(30), exited(record));
     assert!(supervisor.is_over());
     assert!(matches!(
         ending(&supervisor).cause,
@@ -431,8 +438,8 @@ fn a_stop_wins_over_a_restart() {
 #[test]
 fn a_service_whose_supervisor_process_is_killed_begins_again() {
     let mut supervisor = begun(Lifetime::service(RestartPolicy::OnFailure { max: 1 }));
-    supervisor.handle(at(2), SupervisorInput::Started { at: at(1), pid: 9 });
-    let effects = supervisor.handle(at(5), SupervisorInput::ShimGone);
+    supervisor.handle(at(2), ProcessEvent::Started { at: at(1), pid: 9 }.into());
+    let effects = supervisor.handle(at(5), ProcessEvent::Lost.into());
     let backoff = effects.iter().find_map(|effect| match effect {
         SupervisorEffect::Record(record) => {
             if let Event::Backoff { attempt, lost, .. } = record.event {
@@ -454,7 +461,7 @@ fn a_service_whose_supervisor_process_is_killed_begins_again() {
         [SupervisorEffect::Spawn { attempt: 2 }]
     );
     supervisor.handle(at(601), SupervisorInput::Spawned);
-    supervisor.handle(at(700), SupervisorInput::ShimGone);
+    supervisor.handle(at(700), ProcessEvent::Lost.into());
     let reason = LostReason::ShimKilled;
     assert_eq!(ending(&supervisor).cause, TerminationCause::Lost { reason });
 }
@@ -483,13 +490,13 @@ fn what_is_lost_does_not_come_back_unless_its_supervisor_process_alone_is_gone()
     assert!(lost(never, false, LostReason::ShimKilled));
 }
 
-/// The records of a first attempt that was begun.
+/// The records of a first attempt.
 fn recorded(supervisor: &mut Supervisor) -> Vec<EventRecord> {
     let lifetime = supervisor.lifetime.clone();
     let missing = Vec::new();
     let created =
         Supervisor::new(lifetime, GRACE).handle(at(0), SupervisorInput::Admitted { missing });
-    let started = supervisor.handle(at(1), SupervisorInput::Started { at: at(1), pid: 9 });
+    let started = supervisor.handle(at(1), ProcessEvent::Started { at: at(1), pid: 9 }.into());
     records_of(created.into_iter().chain(started))
 }
 

@@ -1,14 +1,15 @@
-//! Random walks over the supervisor: a million inputs, sensible and not, and the invariants. A
+//! Random walks over the supervisor: a million inputs, plausible and not, and the invariants. A
 //! failing walk prints its seed; set `OSTLER_WALK_SEED` to repeat it.
 
 use std::time::Duration;
 
+use fastrand::Rng;
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ControlCommand, ExitRecord, KillReason, LeaderOutcome};
 use ostler_model::{
-    Event, EventRecord, HealthRule, Lifetime, LimitKind, LostReason, Principal, ReadyCondition,
-    ReadyRule, RestartPolicy, ServicePlan, Signal, State, StopReason, StreamName, TermSize,
-    TerminationCause, TimeoutKind, Timestamp, Usage,
+    Event, EventRecord, HealthRule, Lifetime, LimitKind, LostReason, Principal, ProcessEvent,
+    ReadyCondition, ReadyRule, RestartPolicy, ServicePlan, Signal, State, StopReason, StreamName,
+    TermSize, TerminationCause, TimeoutKind, Timestamp, Usage,
 };
 
 use super::{Supervisor, SupervisorEffect, SupervisorInput, Timer, termination};
@@ -18,32 +19,7 @@ const INPUTS: u64 = 1_000_000;
 const STEPS_PER_WALK: u64 = 24;
 const GRACE: Duration = Duration::from_secs(5);
 
-/// SplitMix64: enough for walks, and the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, sides: u64) -> u64 {
-        self.roll() % sides
-    }
-
-    fn small(&mut self, sides: u8) -> u8 {
-        u8::try_from(self.below(u64::from(sides))).expect("below a u8")
-    }
-
-    fn coin(&mut self) -> bool {
-        self.below(2) == 0
-    }
-}
-
-/// What one walk has shown so far.
+/// The state of one walk.
 struct Walk {
     supervisor: Supervisor,
     lifetime: Lifetime,
@@ -70,7 +46,7 @@ impl Walk {
     fn step(&mut self, input: SupervisorInput) -> Result<(), String> {
         self.now += Duration::from_millis(7);
         self.inputs.push((self.now, input.clone()));
-        if let SupervisorInput::Exited(record) = &input
+        if let SupervisorInput::Process(ProcessEvent::Exited { record, .. }) = &input
             && let LeaderOutcome::Ended { status, .. } = record.outcome
         {
             self.reported.push(status);
@@ -174,14 +150,14 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether an attempt is ended for the next one.
+    /// Whether an attempt is ended in favour of the next one.
     fn restarts(&self) -> bool {
         let mut newest = self.records.iter().rev().map(|it| &it.event);
         let told = newest.find(|it| matches!(it, Event::Restarting { .. } | Event::Backoff { .. }));
         matches!(told, Some(Event::Restarting { attempt, .. }) if *attempt == self.spawned)
     }
 
-    /// What is told of a service is about the attempt that runs, and new.
+    /// Events of a service are about the running attempt, and each is new.
     fn check_service(&self, event: &Event) -> Result<(), String> {
         let before = State::fold(&self.records);
         let (attempt, is_new) = if let Event::Ports {
@@ -218,7 +194,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Pauses and their ends alternate; a limit is told once.
+    /// Pauses and their ends alternate; a limit is recorded once.
     fn check_standstill(&self, event: &Event) -> Result<(), String> {
         let before = State::fold(&self.records);
         if matches!(event, Event::Paused { .. }) && before.paused {
@@ -235,7 +211,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Where the prompt stands that nothing was typed for since.
+    /// The offset of the prompt that was not answered.
     fn unanswered(&self) -> Option<u64> {
         let told = self.records.iter().rev().find(|it| {
             matches!(
@@ -275,20 +251,20 @@ impl Walk {
         }
     }
 
-    /// Whatever happened so far: an end that is fed is reached.
-    fn end(&mut self, dice: &mut Dice) -> Result<(), String> {
+    /// In every state, inputs that end the attempt end the execution.
+    fn end(&mut self, rng: &mut Rng) -> Result<(), String> {
         let admitted = SupervisorInput::Admitted {
             missing: Vec::new(),
         };
         self.step(admitted)?;
-        self.step(stop(dice))?;
-        if dice.coin() {
+        self.step(stop(rng))?;
+        if rng.bool() {
             self.step(SupervisorInput::Spawned)?;
         }
-        self.step(if dice.coin() {
-            SupervisorInput::ShimGone
+        self.step(if rng.bool() {
+            ProcessEvent::Lost.into()
         } else {
-            exit(dice, self.spawned)
+            exit(rng, self.spawned)
         })?;
         if !self.supervisor.is_over() {
             return Err("fed an end and not over".to_owned());
@@ -305,9 +281,9 @@ impl Walk {
         }
     }
 
-    /// Every prefix of what was recorded can be taken up by another engine, and ended.
-    fn resume(&self, dice: &mut Dice) -> Result<(), String> {
-        let kept = usize::try_from(dice.below(self.records.len() as u64 + 1)).expect("an index");
+    /// Every prefix of the records can be resumed by another engine, and ended.
+    fn resume(&self, rng: &mut Rng) -> Result<(), String> {
+        let kept = rng.usize(..=self.records.len());
         let prefix = &self.records[..kept];
         let mut other = Self::new(self.lifetime.clone());
         other.supervisor = Supervisor::resume(self.lifetime.clone(), GRACE, prefix);
@@ -323,8 +299,8 @@ impl Walk {
             return Ok(());
         }
         let attempt = other.spawned.max(1);
-        let found = match dice.below(3) {
-            0 => exit(dice, attempt),
+        let found = match rng.u64(..3) {
+            0 => exit(rng, attempt),
             1 => SupervisorInput::Lost {
                 reason: LostReason::NoRecord,
                 attempt,
@@ -337,8 +313,8 @@ impl Walk {
         };
         other.spawned = attempt;
         other.step(found)?;
-        other.step(stop(dice))?;
-        other.step(SupervisorInput::ShimGone)?;
+        other.step(stop(rng))?;
+        other.step(ProcessEvent::Lost.into())?;
         if other.supervisor.is_over() {
             return Ok(());
         }
@@ -346,23 +322,23 @@ impl Walk {
     }
 }
 
-fn status(dice: &mut Dice) -> WaitStatus {
-    if dice.coin() {
-        WaitStatus::Code(i32::from(dice.small(4)))
+fn status(rng: &mut Rng) -> WaitStatus {
+    if rng.bool() {
+        WaitStatus::Code(i32::from(rng.u8(..4)))
     } else {
-        WaitStatus::Signal(Signal::try_from(1 + i32::from(dice.small(20))).expect("a signal"))
+        WaitStatus::Signal(Signal::try_from(1 + i32::from(rng.u8(..20))).expect("a signal"))
     }
 }
 
-fn exit(dice: &mut Dice, attempt: u32) -> SupervisorInput {
+fn exit(rng: &mut Rng, attempt: u32) -> SupervisorInput {
     let started_at = Timestamp::from_second(1_700_000_000).expect("a valid second");
-    let lived = [1, 100, 100_000][usize::from(dice.small(3))];
-    let ladder = match dice.below(4) {
+    let lived = [1, 100, 100_000][usize::from(rng.u8(..3))];
+    let ladder = match rng.u64(..4) {
         0 => Some(KillReason::Requested),
         1 => Some(KillReason::Timeout(TimeoutKind::Wall)),
         _ => None,
     };
-    let outcome = if dice.below(5) == 0 {
+    let outcome = if rng.u64(..5) == 0 {
         LeaderOutcome::SpawnFailed {
             step: "exec".to_owned(),
             errno: Some(2),
@@ -370,11 +346,11 @@ fn exit(dice: &mut Dice, attempt: u32) -> SupervisorInput {
         }
     } else {
         LeaderOutcome::Ended {
-            status: status(dice),
+            status: status(rng),
             kill_reason: ladder,
         }
     };
-    SupervisorInput::Exited(Box::new(ExitRecord {
+    let record = Box::new(ExitRecord {
         version: 1,
         attempt,
         pid: 7,
@@ -382,44 +358,48 @@ fn exit(dice: &mut Dice, attempt: u32) -> SupervisorInput {
         ended_at: started_at + Duration::from_millis(lived),
         lived_ms: lived,
         outcome,
-        leftovers: u32::from(dice.small(2)),
+        leftovers: u32::from(rng.u8(..2)),
         survivors: Vec::new(),
-        limits_hit: if dice.below(6) == 0 {
-            vec![limit(dice)]
+        limits_hit: if rng.u64(..6) == 0 {
+            vec![limit(rng)]
         } else {
             Vec::new()
         },
-        out_of_memory: dice.below(6) == 0,
+        out_of_memory: rng.u64(..6) == 0,
         usage: Usage::default(),
-        output_end: dice.below(1000),
-        journal_error: (dice.below(9) == 0).then(|| "disk full".to_owned()),
-        lost_bytes: dice.below(2),
+        output_end: rng.u64(..1000),
+        journal_error: (rng.u64(..9) == 0).then(|| "disk full".to_owned()),
+        lost_bytes: rng.u64(..2),
         autorun: Box::default(),
-    }))
+    });
+    SupervisorInput::Process(ProcessEvent::Exited {
+        record,
+        idle: false,
+    })
 }
 
-fn stop(dice: &mut Dice) -> SupervisorInput {
-    let order = match dice.below(4) {
+fn stop(rng: &mut Rng) -> SupervisorInput {
+    let order = match rng.u64(..4) {
         0 => StopReason::SessionEnded,
         1 => StopReason::Shutdown,
         2 => StopReason::Cancelled,
         _ => StopReason::Requested {
             by: Principal::unix(1000),
-            reason: dice.coin().then(|| "enough".to_owned()),
-            force: dice.coin(),
+            reason: rng.bool().then(|| "enough".to_owned()),
+            force: rng.bool(),
         },
     };
-    let grace = if dice.coin() { GRACE } else { Duration::ZERO };
+    let grace = if rng.bool() { GRACE } else { Duration::ZERO };
     SupervisorInput::Stop { order, grace }
 }
 
-/// Mostly what would come next, sometimes anything at all.
-fn input(dice: &mut Dice, walk: &Walk) -> SupervisorInput {
-    let attempt = match dice.below(8) {
-        0 => u32::from(dice.small(5)),
+/// Mostly a plausible next input, sometimes an arbitrary one.
+fn input(rng: &mut Rng, walk: &Walk) -> SupervisorInput {
+    let attempt = match rng.u64(..8) {
+        0 => u32::from(rng.u8(..5)),
         _ => walk.spawned,
     };
-    match dice.below(42) {
+    match rng.u64(..42) {
         0..=2 => SupervisorInput::Admitted {
             missing: Vec::new(),
         },
@@ -428,22 +408,23 @@ fn input(dice: &mut Dice, walk: &Walk) -> SupervisorInput {
             step: "spawn".to_owned(),
             message: "no keeper".to_owned(),
         },
-        7 | 8 => SupervisorInput::Started {
+        7 | 8 => SupervisorInput::Process(ProcessEvent::Started {
             at: walk.now,
             pid: 7,
-        },
-        9 => SupervisorInput::Output {
-            end: dice.below(1000),
-        },
-        10 => SupervisorInput::TimeoutFired {
-            clock: TimeoutKind::Idle,
-        },
-        11 => SupervisorInput::JournalFailed {
+        }),
+        9 => SupervisorInput::Process(ProcessEvent::Output {
+            end: rng.u64(..1000),
+        }),
+        10 => SupervisorInput::Process(ProcessEvent::TimedOut {
+            kind: TimeoutKind::Idle,
+        }),
+        11 => SupervisorInput::Process(ProcessEvent::JournalFailed {
             detail: "disk full".to_owned(),
-        },
-        12..=14 => exit(dice, attempt),
-        15 => SupervisorInput::ShimGone,
-        16 => stop(dice),
+            base: None,
+        }),
+        12..=14 => exit(rng, attempt),
+        15 => ProcessEvent::Lost.into(),
+        16 => stop(rng),
         17 => SupervisorInput::Forward(ControlCommand::Signal(Signal::INT)),
         18 => SupervisorInput::InputTaken {
             by: Principal::unix(1000),
@@ -452,30 +433,28 @@ fn input(dice: &mut Dice, walk: &Walk) -> SupervisorInput {
         19 | 20 => SupervisorInput::Timer(Timer::Backoff),
         21 => SupervisorInput::PromptDetected {
             text: "name?".to_owned(),
-            secret: dice.coin(),
-            end: dice.below(4),
+            secret: rng.bool(),
+            end: rng.u64(..4),
         },
         22 => SupervisorInput::PromptAnswered {
             by: Principal::unix(1000),
         },
         23 => SupervisorInput::LeaseTaken {
-            by: dice.coin().then(|| Principal::unix(1000)),
+            by: rng.bool().then(|| Principal::unix(1000)),
         },
         24 => SupervisorInput::Resized {
             size: TermSize {
-                cols: u16::from(dice.small(200)),
+                cols: u16::from(rng.u8(..200)),
                 rows: 24,
             },
         },
-        25..=27 => SupervisorInput::Freeze {
-            frozen: dice.coin(),
-        },
+        25..=27 => SupervisorInput::Freeze { frozen: rng.bool() },
         28..=29 => SupervisorInput::Frozen {
-            frozen: dice.coin(),
+            frozen: rng.bool(),
             by: Principal::unix(1000),
         },
-        30 => SupervisorInput::LimitHit { limit: limit(dice) },
-        31..=40 => of_a_service(dice, walk),
+        30 => SupervisorInput::Process(ProcessEvent::LimitHit { limit: limit(rng) }),
+        31..=40 => of_a_service(rng, walk),
         _ => SupervisorInput::Adopted {
             attempt,
             pid: 7,
@@ -484,44 +463,44 @@ fn input(dice: &mut Dice, walk: &Walk) -> SupervisorInput {
     }
 }
 
-fn of_a_service(dice: &mut Dice, walk: &Walk) -> SupervisorInput {
-    match dice.below(10) {
-        0 => SupervisorInput::Detached {
+fn of_a_service(rng: &mut Rng, walk: &Walk) -> SupervisorInput {
+    match rng.u64(..10) {
+        0 => SupervisorInput::Process(ProcessEvent::Detached {
             status: WaitStatus::Code(0),
-        },
+        }),
         1 | 2 => SupervisorInput::Restart {
             by: Principal::unix(1000),
             reason: "asked".to_owned(),
         },
         _ => SupervisorInput::Observed {
             elapsed: Duration::from_millis(7 * walk.inputs.len() as u64),
-            observation: seen(dice),
+            observation: seen(rng),
         },
     }
 }
 
-fn seen(dice: &mut Dice) -> ReadinessInput {
-    let socket = |dice: &mut Dice| ListeningSocket {
-        address: ([127, 0, 0, 1], 3000 + u16::from(dice.small(3))).into(),
-        inode: 10 + dice.below(3),
+fn seen(rng: &mut Rng) -> ReadinessInput {
+    let socket = |rng: &mut Rng| ListeningSocket {
+        address: ([127, 0, 0, 1], 3000 + u16::from(rng.u8(..3))).into(),
+        inode: 10 + rng.u64(..3),
         pid: 7,
         process: "node".to_owned(),
         stopped: false,
         waiting: 0,
     };
     let lines = ["ready in 5 ms\n", "EADDRINUSE\n", "hello", "\n"];
-    match dice.below(8) {
+    match rng.u64(..8) {
         0..=3 => ReadinessInput::Sockets {
-            sockets: (0..dice.below(3)).map(|_| socket(dice)).collect(),
+            sockets: (0..rng.u64(..3)).map(|_| socket(rng)).collect(),
             unix: Vec::new(),
             members: 1,
         },
         4 => ReadinessInput::Output {
             stream: StreamName::Stdout,
-            bytes: lines[usize::from(dice.small(4))].into(),
+            bytes: lines[usize::from(rng.u8(..4))].into(),
         },
         5 => ReadinessInput::ProbeFinished(ProbeOutcome::Http {
-            status: if dice.coin() { 200 } else { 503 },
+            status: if rng.bool() { 200 } else { 503 },
             tls: false,
             ms: 3,
         }),
@@ -532,11 +511,11 @@ fn seen(dice: &mut Dice) -> ReadinessInput {
     }
 }
 
-fn limit(dice: &mut Dice) -> LimitKind {
-    [LimitKind::Pids, LimitKind::Memory, LimitKind::Disk][usize::from(dice.small(3))]
+fn limit(rng: &mut Rng) -> LimitKind {
+    [LimitKind::Pids, LimitKind::Memory, LimitKind::Disk][usize::from(rng.u8(..3))]
 }
 
-fn service(dice: &mut Dice, restart: RestartPolicy) -> Lifetime {
+fn service(rng: &mut Rng, restart: RestartPolicy) -> Lifetime {
     let whens = [
         ReadyCondition::Auto,
         ReadyCondition::Listening,
@@ -544,15 +523,15 @@ fn service(dice: &mut Dice, restart: RestartPolicy) -> Lifetime {
         ReadyCondition::Log,
     ];
     let ready = ReadyRule {
-        when: whens[usize::from(dice.small(4))].clone(),
+        when: whens[usize::from(rng.u8(..4))].clone(),
         ready: vec![r"ready in \d".to_owned()],
         ..ReadyRule::default()
     };
-    let health = dice.coin().then(|| HealthRule {
+    let health = rng.bool().then(|| HealthRule {
         probe: ReadyCondition::Responding,
         interval: Some(Duration::from_millis(10)),
         failures: 1,
-        restart: dice.coin(),
+        restart: rng.bool(),
     });
     let plan = ServicePlan {
         ready,
@@ -565,12 +544,12 @@ fn service(dice: &mut Dice, restart: RestartPolicy) -> Lifetime {
     }
 }
 
-fn lifetime(dice: &mut Dice) -> Lifetime {
-    let max = u32::from(dice.small(3));
-    match dice.below(5) {
-        0 => service(dice, RestartPolicy::Never),
-        1 => service(dice, RestartPolicy::OnFailure { max }),
-        2 => service(dice, RestartPolicy::Always { max }),
+fn lifetime(rng: &mut Rng) -> Lifetime {
+    let max = u32::from(rng.u8(..3));
+    match rng.u64(..5) {
+        0 => service(rng, RestartPolicy::Never),
+        1 => service(rng, RestartPolicy::OnFailure { max }),
+        2 => service(rng, RestartPolicy::Always { max }),
         _ => Lifetime::Finite {
             timeout: None,
             idle: None,
@@ -578,15 +557,15 @@ fn lifetime(dice: &mut Dice) -> Lifetime {
     }
 }
 
-fn walk_once(dice: &mut Dice) -> Result<u64, Box<(String, Walk)>> {
-    let mut walk = Walk::new(lifetime(dice));
+fn walk_once(rng: &mut Rng) -> Result<u64, Box<(String, Walk)>> {
+    let mut walk = Walk::new(lifetime(rng));
     let mut run = |walk: &mut Walk| -> Result<(), String> {
-        for _ in 0..1 + dice.below(STEPS_PER_WALK) {
-            let input = input(dice, walk);
+        for _ in 0..1 + rng.u64(..STEPS_PER_WALK) {
+            let input = input(rng, walk);
             walk.step(input)?;
         }
-        walk.end(dice)?;
-        walk.resume(dice)
+        walk.end(rng)?;
+        walk.resume(rng)
     };
     match run(&mut walk) {
         Ok(()) => Ok(walk.inputs.len() as u64),
@@ -602,10 +581,10 @@ fn random_walks_hold_every_property() {
         u64::try_from(now & i128::from(u64::MAX)).expect("masked to 64 bits")
     });
     println!("OSTLER_WALK_SEED={seed}");
-    let mut dice = Dice(seed);
+    let mut rng = Rng::with_seed(seed);
     let (mut inputs, mut walks) = (0, 0_u64);
     while inputs < INPUTS {
-        match walk_once(&mut dice) {
+        match walk_once(&mut rng) {
             Ok(steps) => inputs += steps,
             Err(failed) => {
                 let (why, walk) = *failed;

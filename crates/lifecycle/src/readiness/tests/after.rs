@@ -1,4 +1,4 @@
-//! After ready.
+//! Health and changes after ready.
 
 use super::*;
 
@@ -79,7 +79,7 @@ fn more_ports_change_neither_the_main_one_nor_readiness() {
         .iter()
         .filter(|it| matches!(it.1, ReadinessEvent::Ports { .. }))
         .count();
-    // The URL comes with the answer.
+    // The URL is published with the response.
     assert_eq!(told, 4);
 }
 
@@ -91,11 +91,11 @@ fn a_url_printed_after_ready_is_taken() {
         world.ports().1,
         Some("http://127.0.0.1:3000/tree?token=5f1")
     );
-    // One that names this machine otherwise changes nothing that was told.
+    // A line that names this machine differently changes nothing published.
     let same = "Serving on http://127.0.0.1:3000/\n";
     let world = play(&server(), 40_000, &[(300, Open(V4)), (2_000, Out(same))]);
     assert_eq!(world.ports().1, Some("http://localhost:3000/"));
-    // Requests of somebody else's, long after, are not.
+    // Lines about another program's requests, much later, are ignored.
     let world = play(&server(), 40_000, &[(300, Open(V4)), (20_000, Out(line))]);
     assert_eq!(world.ports().1, Some("http://localhost:3000/"));
 }
@@ -258,7 +258,7 @@ fn a_reloader_holds_the_port_of_its_dead_child() {
     );
     assert!((39_000..43_000).contains(&world.ills()[0].0));
     assert_eq!(world.wells().len(), 1);
-    // Workers come and go: one request in half a minute at most.
+    // Workers come and go: at most one recheck in half a minute.
     let mut busy = vec![(300, Open(V4))];
     busy.extend((1..30).map(|at| (2_000 * at, Members(u32::try_from(at % 2).expect("small")))));
     let world = play(&server(), 60_000, &busy);
@@ -278,7 +278,7 @@ fn another_port_does_not_take_its_place() {
     world.play(20_000, &script[..3]);
     assert_eq!(world.ills().len(), 1);
     assert_eq!(world.ports(), (vec![9095], None));
-    // One that was opened since does.
+    // A port that was opened since then does.
     world.play(40_000, &script[3..]);
     assert_eq!(world.wells().len(), 1);
     assert_eq!(

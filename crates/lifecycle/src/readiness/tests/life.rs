@@ -1,4 +1,4 @@
-//! Resumed after a restart of the engine.
+//! Readiness resumed after a restart of the engine.
 
 use ostler_model::ServicePort;
 
@@ -64,7 +64,7 @@ fn a_ready_one_whose_port_went_meanwhile() {
 }
 
 #[test]
-fn what_was_told_stays() {
+fn published_ports_stay() {
     let url = "https://127.0.0.1:3000/lab?token=5f";
     let port = |port: u16, main| ServicePort {
         address: ([127, 0, 0, 1], port).into(),

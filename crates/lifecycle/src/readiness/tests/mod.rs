@@ -20,38 +20,38 @@ use super::{
     ReadinessInput, WatchPlan,
 };
 
-/// What happens in the world.
+/// A change in the simulated environment.
 #[derive(Debug, Clone)]
 enum Change {
-    /// A socket listens there, with a new inode.
+    /// A socket listens at the address, with a new inode.
     Open(&'static str),
-    /// None listens there any more.
+    /// The socket at the address is closed.
     Close(&'static str),
     /// A unix socket listens.
     Unix(&'static str),
-    /// No unix socket listens any more.
+    /// The unix socket is closed.
     NoUnix,
-    /// Output on a pipe.
+    /// Output on standard output.
     Out(&'static str),
-    /// Output on the other pipe.
+    /// Output on standard error.
     Err(&'static str),
     /// Output on a terminal.
     Tty(&'static str),
-    /// Probes are answered so from now on, after so many milliseconds.
+    /// Probes have this result from now on, after this many milliseconds.
     Reply(u64, ProbeOutcome),
-    /// So many processes live.
+    /// The process count changes.
     Members(u32),
-    /// A word over the notify socket.
+    /// A message on the notify socket.
     Notify(NotifyState),
     /// A signal stops or continues the processes.
     Stop(bool),
-    /// So many connections wait that nobody takes.
+    /// This many connections wait in the accept queue.
     Queue(u32),
 }
 
 use Change::{Close, Err, Members, NoUnix, Notify, Open, Out, Queue, Reply, Stop, Tty, Unix};
 
-/// The machine in its world.
+/// The state machine in its simulated environment.
 struct World {
     machine: Readiness,
     now: u64,
@@ -98,7 +98,7 @@ fn when(when: ReadyCondition) -> ReadyRule {
     }
 }
 
-/// Plays a script with a server that answers 200 after 2 ms, to its end.
+/// Runs a script with a server that responds with status 200 after 2 ms.
 fn play(rule: &ReadyRule, until: u64, script: &[(u64, Change)]) -> World {
     let mut world = World::new(Readiness::new(rule, None));
     world.play(until, script);
@@ -257,7 +257,7 @@ impl World {
         });
     }
 
-    /// What was found of this kind, with its time.
+    /// The times of the events of this kind.
     fn readies(&self) -> Vec<u64> {
         let ready = |it: &&(u64, ReadinessEvent)| {
             matches!(
@@ -307,7 +307,7 @@ impl World {
         self.found.iter().filter(stage).map(|it| it.0).collect()
     }
 
-    /// The ports told last, main first, and the URL.
+    /// The last published ports, main port first, and the URL.
     fn ports(&self) -> (Vec<u16>, Option<&str>) {
         let told = self.found.iter().rev().find_map(|(_, it)| match it {
             ReadinessEvent::Ports { ports, url } => Some((ports, url)),
@@ -324,7 +324,7 @@ impl World {
         })
     }
 
-    /// Evidence and warnings of the last `Ready`.
+    /// Evidence and warnings of the last `Ready` event.
     fn ready(&self) -> (&str, &[String]) {
         let told = self.found.iter().rev().find_map(|(_, it)| match it {
             ReadinessEvent::Ready {

@@ -22,8 +22,7 @@ fn megabyte() -> Vec<u8> {
     bytes
 }
 
-/// The cost of a megabyte, told with `--no-capture`; what is asserted is only that nothing comes
-/// of it.
+/// Prints the cost of a megabyte with `--no-capture`; asserts only that it is no evidence.
 #[test]
 fn a_megabyte() {
     for ready in [false, true] {

@@ -29,7 +29,7 @@ fn databases_and_brokers_are_connected_to_and_never_spoken_to() {
             assert_eq!(world.ports().1, None, "{address}");
         }
     }
-    // Who prints a URL there means it.
+    // A server that prints a URL with this port speaks HTTP on it.
     let script = [
         (50, Out("serving at http://localhost:5432/\n")),
         (100, Open("127.0.0.1:5432")),
@@ -40,7 +40,7 @@ fn databases_and_brokers_are_connected_to_and_never_spoken_to() {
 }
 
 #[test]
-fn a_url_is_told_where_http_was_answered() {
+fn a_url_is_published_where_http_was_answered() {
     for (answer, url) in [
         (http(200), Some("http://localhost:7070/")),
         (http(404), Some("http://localhost:7070/")),
@@ -60,7 +60,7 @@ fn a_url_is_told_where_http_was_answered() {
             let world = play(&rule, 10_000, &script);
             assert_eq!(world.readies().len(), 1);
             assert_eq!(world.ports().1, url);
-            // No URL is told before the answer.
+            // No URL is published before the response.
             let early = world.found.iter().filter(|(at, _)| *at < 300);
             let told =
                 early.filter(|(_, it)| matches!(it, ReadinessEvent::Ports { url: Some(_), .. }));
@@ -70,7 +70,7 @@ fn a_url_is_told_where_http_was_answered() {
 }
 
 #[test]
-fn one_that_is_only_looked_at_is_told_as_it_printed() {
+fn a_port_that_is_not_probed_is_published_as_printed() {
     let listening = when(ReadyCondition::Listening);
     let script = [(100, Open("127.0.0.1:7070"))];
     let world = play(&listening, 10_000, &script);
@@ -85,7 +85,7 @@ fn one_that_is_only_looked_at_is_told_as_it_printed() {
 }
 
 #[test]
-fn a_silent_server_is_ready_and_asked_once_more_with_patience() {
+fn a_silent_server_is_ready_and_probed_once_more_with_a_long_timeout() {
     let script = [
         (0, Reply(5_000, ProbeOutcome::Silent { ms: 5_000 })),
         (100, Open("127.0.0.1:7070")),

@@ -45,11 +45,11 @@ fn watcher() {
         (4_500, Out("Found 1 error. Watching for file changes.\n")),
     ];
     assert_eq!(play(&watcher, 60_000, &lines).readies(), [4_500]);
-    // Silence: alive for two seconds.
+    // Silent: running after two seconds alive.
     assert_eq!(play(&watcher, 60_000, &[]).runnings(), [2_000]);
-    // Busy: it runs when it comes to rest.
+    // Busy: running once it is idle.
     assert_eq!(play(&watcher, 60_000, &lines[..2]).runnings(), [2_900]);
-    // It is known what it says.
+    // Its idle line is known.
     let known = ReadyRule {
         ready: vec!["^Found \\d+ errors?".into()],
         ..watcher
@@ -62,7 +62,7 @@ fn watcher() {
         (world.runnings(), world.readies()),
         (vec![10_000], vec![20_000])
     );
-    // A port, where it opens one.
+    // Ready by a port, if it opens one.
     let world = play(&known, 60_000, &[(300, Open(V4))]);
     assert_eq!(world.readies().len(), 1);
 }
@@ -139,7 +139,7 @@ fn log() {
     let mut waiting = World::new(Readiness::new(&log, None));
     waiting.play(100, &[]);
     assert_eq!(waiting.machine.waits_for(), "a line matching ^up$");
-    // A failure wins, and a later line is a new beginning.
+    // A failure takes precedence; a later ready line counts again.
     let failing = ReadyRule {
         fail: vec!["^down".into()],
         ..log
@@ -181,7 +181,7 @@ fn http_url() {
             target: target.into(),
         })
     };
-    // A port of the tree, beside the main one.
+    // A port of the tree other than the main one.
     let rule = ReadyRule {
         port: Some(3000),
         ..url("http://127.0.0.1:9000/up")
@@ -193,7 +193,7 @@ fn http_url() {
     );
     assert!(world.readies()[0] >= 700);
     assert_eq!(world.ports().0, [3000, 9000]);
-    // Outside of the tree, where no server is expected: a container's.
+    // Outside the tree, where no server is expected: the port of a container.
     let mut world = World::new(Readiness::new(&url("http://127.0.0.1:9000/up"), None));
     world.sockets.clear();
     world.play(400, &[]);
@@ -299,10 +299,10 @@ fn listens_before_ready() {
         waiting.ready().1,
         ["its ready line did not come within 20 s"]
     );
-    // The line came first.
+    // The line was printed first.
     let world = play(&rule, 60_000, &[(100, Out("compiled\n")), (300, Open(V4))]);
     assert!(world.readies()[0] < 350);
-    // Nothing is known of a line.
+    // No ready line is known.
     let blind = ReadyRule {
         ready: Vec::new(),
         ..rule
@@ -311,7 +311,7 @@ fn listens_before_ready() {
 }
 
 #[test]
-fn the_port_asked_for_comes_second() {
+fn the_requested_port_may_open_second() {
     let asked = ReadyRule {
         port: Some(3000),
         ..server()
@@ -406,14 +406,15 @@ fn one_that_compiles_first_is_not_running_while_it_does() {
 }
 
 #[test]
-fn a_usual_port_that_was_left_silently_is_told() {
+fn a_usual_port_that_was_left_silently_is_reported() {
     let usual = ReadyRule {
         default_port: Some(2_999),
         ..server()
     };
     let world = play(&usual, 5_000, &[(300, Open(V4))]);
     assert_eq!(world.ready().1, ["its usual port is 2999; it took 3000"]);
-    // What it says itself is told instead, and a port far away was chosen on purpose.
+    // The program's own message is published instead, and a port far from the usual one was chosen
+    // on purpose.
     let line = "Port 2999 is in use, trying another one...";
     let world = play(
         &usual,

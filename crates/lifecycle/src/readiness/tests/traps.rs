@@ -23,7 +23,7 @@ fn listening_to_ready_within_50_ms() {
         assert_eq!(world.ports(), (vec![3000], Some("http://localhost:3000/")));
         assert_eq!(world.probes.len(), 1, "no probe after success");
     }
-    // Late, but it says so.
+    // Late, but with a message.
     soon(
         &play(
             &server(),
@@ -41,7 +41,7 @@ fn address_in_use_never_counts_as_ready() {
         "OSError: [Errno 98] Address already in use\n",
         "Port 3000 is already in use\n",
     ] {
-        // A plausible pattern: `ready in` stands in `alREADY IN use`.
+        // A plausible pattern: `alREADY IN use` contains `ready in`.
         for kind in [
             ServiceKind::Server,
             ServiceKind::Unknown,
@@ -67,7 +67,7 @@ fn address_in_use_never_counts_as_ready() {
 
 #[test]
 fn tries_a_port_in_use_again_and_again() {
-    // gunicorn tries five times within five seconds, the time in each line.
+    // gunicorn tries five times in five seconds, with a timestamp in each line.
     let script = [
         (
             170,
@@ -104,7 +104,7 @@ fn moves_to_another_port() {
         line.trim().to_owned(),
     ];
     assert_eq!(world.ready().1, warnings);
-    // Without a word about another one it may still come within 1.5 s.
+    // Without a message about another port, one may still open within 1.5 s.
     let world = play(
         &asked,
         60_000,
@@ -144,7 +144,7 @@ fn in_use_then_ready_after_all() {
 
 #[test]
 fn ready_line_two_seconds_before_the_port() {
-    // uvicorn --workers prints 2.3 s early; nobody knows what a generic program is.
+    // uvicorn --workers prints 2.3 s early; the kind of a generic program is unknown.
     for kind in [ServiceKind::Server, ServiceKind::Unknown] {
         for line in [
             "INFO: Uvicorn running on http://127.0.0.1:3000 (Press CTRL+C to quit)\n",
@@ -160,7 +160,7 @@ fn ready_line_two_seconds_before_the_port() {
             );
         }
     }
-    // The line was asked for by the caller: a server's is not enough.
+    // The caller requested this line: the line of a server alone is not enough.
     let ready = vec!["running on".into()];
     let log = ReadyRule {
         when: ReadyCondition::Log,
@@ -177,7 +177,7 @@ fn ready_line_two_seconds_before_the_port() {
         "{:?}",
         world.readies()
     );
-    // A server of which no port is seen at all: in the end its line is taken.
+    // A server without any visible port: finally its line counts.
     let world = play(&log, 60_000, &script[..1]);
     assert_eq!(world.readies(), [10_200]);
     assert_eq!(
@@ -196,7 +196,7 @@ fn ready_line_then_exit() {
 
 #[test]
 fn port_opens_then_the_process_dies() {
-    // gunicorn listens for half a second, takes connections by the kernel, then exits.
+    // gunicorn listens for half a second, the kernel accepts connections, then it exits.
     let closed = ProbeOutcome::Accepted {
         detail: "closed without an answer".into(),
     };
@@ -266,7 +266,7 @@ fn reload_with_an_import_error() {
         ),
         (701, Err("ModuleNotFoundError: No module named 'nope'\n")),
     ];
-    // tsx watch and the like say nothing more: silence after an error tells.
+    // tsx watch and similar print nothing more: silence after an error means failure.
     for kind in [ServiceKind::Server, ServiceKind::Unknown] {
         let world = play(&rule(kind), 120_000, &script);
         assert_eq!(
@@ -289,7 +289,7 @@ fn reload_with_an_import_error() {
 fn errors_while_it_compiles_are_not_its_end() {
     let mut script = vec![(100, Err("error: something in a log\n"))];
     for round in 1..30 {
-        // Neither output nor a socket, but compilers come and go.
+        // Neither output nor a socket, but compiler processes come and go.
         script.push((
             1_000 * round,
             Members(2 + u32::try_from(round % 2).expect("small")),
@@ -351,7 +351,7 @@ fn two_ports_the_debugger_first() {
     );
     assert_eq!(world.probes.len(), 1);
     assert!(world.stages()[0] >= 900);
-    // Alone it is what there is.
+    // It is the only port.
     let world = play(&server(), 60_000, &script[..2]);
     assert!(
         (5_050..5_200).contains(&world.readies()[0]),
@@ -524,14 +524,14 @@ fn line_split_across_writes_in_colour() {
 
 #[test]
 fn daemonised() {
-    // The leader is gone, its server lives in the tree.
+    // The leader has exited, its server runs in the tree.
     let script = [(50, Members(2)), (100, Members(1)), (1_000, Open(ANY))];
     soon(&play(&server(), 5_000, &script), 1_000);
 }
 
 #[test]
 fn exits_when_stdin_closes_or_needs_a_terminal() {
-    // Its death is the supervisor's to tell; nothing is found before.
+    // The supervisor reports its end; readiness reports nothing before.
     assert_eq!(play(&server(), 1_500, &[(100, Out("serving\n"))]).found, []);
 }
 
@@ -579,7 +579,7 @@ fn evidence_names_the_main_port() {
 
 #[test]
 fn a_dying_programs_socket_shows_nothing() {
-    // Seen once, then the failure line, then seen again.
+    // Scanned once, then the failure line, then scanned again.
     let dead = "[nodemon] app crashed - waiting for file changes before starting...\n";
     let world = play(
         &server(),

@@ -2,31 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use fastrand::Rng;
+
 use super::*;
 
 const WALKS: u64 = 800;
 const STEPS: usize = 250;
 
-/// SplitMix64: the same walk for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut it = self.0;
-        it = (it ^ (it >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        it = (it ^ (it >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        it ^ (it >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn one<T: Clone>(&mut self, of: &[T]) -> T {
-        let at = usize::try_from(self.below(of.len() as u64)).expect("small");
-        of[at].clone()
-    }
+fn one<T: Clone>(rng: &mut Rng, items: &[T]) -> T {
+    rng.choice(items).expect("at least one").clone()
 }
 
 const PORTS: [u16; 5] = [3000, 3001, 9229, 5173, 443];
@@ -67,18 +51,18 @@ fn whens() -> Vec<ReadyCondition> {
     ]
 }
 
-/// One walk, with what was fed so far.
+/// One walk, with its inputs so far.
 struct Walk {
-    dice: Dice,
+    rng: Rng,
     rule: ReadyRule,
     machine: Readiness,
     now: Duration,
-    /// Scans that showed an inode.
+    /// The number of scans that showed an inode.
     shown: HashMap<u64, u32>,
-    /// Sockets real at the last failure.
+    /// The sockets that existed at the last failure.
     at_failure: Option<HashSet<u64>>,
     there: Vec<ListeningSocket>,
-    /// Every socket there ever was.
+    /// All sockets that ever existed.
     sockets_of_old: Vec<ListeningSocket>,
     next_inode: u64,
     outstanding: Option<ProbeRequest>,
@@ -88,7 +72,7 @@ struct Walk {
 
 impl Walk {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed);
+        let mut rng = Rng::with_seed(seed);
         let kinds = [
             ServiceKind::Server,
             ServiceKind::Server,
@@ -98,24 +82,24 @@ impl Walk {
             ServiceKind::Multi,
         ];
         let rule = ReadyRule {
-            when: dice.one(&whens()),
-            kind: dice.one(&kinds),
-            ready: dice.one(&[vec![], vec!["^ready".to_owned()]]),
-            port: dice.one(&[None, Some(3000)]),
-            default_port: dice.one(&[None, Some(5173)]),
-            listens_before_ready: dice.below(4) == 0,
+            when: one(&mut rng, &whens()),
+            kind: one(&mut rng, &kinds),
+            ready: one(&mut rng, &[vec![], vec!["^ready".to_owned()]]),
+            port: one(&mut rng, &[None, Some(3000)]),
+            default_port: one(&mut rng, &[None, Some(5173)]),
+            listens_before_ready: rng.u64(..4) == 0,
             ..ReadyRule::default()
         };
         let health = HealthRule {
-            probe: dice.one(&whens()),
+            probe: one(&mut rng, &whens()),
             interval: Some(ms(300)),
             failures: 2,
-            restart: dice.below(2) == 0,
+            restart: rng.bool(),
         };
-        let health = (dice.below(2) == 0).then_some(health);
+        let health = rng.bool().then_some(health);
         Self {
             machine: Readiness::new(&rule, health.as_ref()),
-            dice,
+            rng,
             rule,
             now: Duration::ZERO,
             shown: HashMap::new(),
@@ -130,20 +114,21 @@ impl Walk {
     }
 
     fn step(&mut self) {
-        let seen = match self.dice.below(10) {
+        let seen = match self.rng.u64(..10) {
             0..=2 => self.sockets(),
             3 | 4 => ReadinessInput::Output {
-                stream: self
-                    .dice
-                    .one(&[StreamName::Stdout, StreamName::Stderr, StreamName::Pty]),
-                bytes: self.dice.one(&LINES).as_bytes().to_vec(),
+                stream: one(
+                    &mut self.rng,
+                    &[StreamName::Stdout, StreamName::Stderr, StreamName::Pty],
+                ),
+                bytes: one(&mut self.rng, &LINES).as_bytes().to_vec(),
             },
             5 | 6 if self.outstanding.take().is_some() => {
                 ReadinessInput::ProbeFinished(self.answer())
             }
             7 => ReadinessInput::Notify(NotifyState {
-                ready: self.dice.below(3) == 0,
-                stopping: self.dice.below(9) == 0,
+                ready: self.rng.u64(..3) == 0,
+                stopping: self.rng.u64(..9) == 0,
                 ..NotifyState::default()
             }),
             8 => {
@@ -161,13 +146,13 @@ impl Walk {
             self.check(it);
         }
         self.check_wants(&seen);
-        self.now += ms(self.dice.one(&[0, 1, 8, 30, 120, 700, 2_500]));
+        self.now += ms(one(&mut self.rng, &[0, 1, 8, 30, 120, 700, 2_500]));
     }
 
     fn sockets(&mut self) -> ReadinessInput {
-        match self.dice.below(5) {
+        match self.rng.u64(..5) {
             0 | 1 if self.there.len() < 8 => {
-                let port = self.dice.one(&PORTS);
+                let port = one(&mut self.rng, &PORTS);
                 self.next_inode += 1;
                 self.there.push(ListeningSocket {
                     address: ([127, 0, 0, 1], port).into(),
@@ -179,8 +164,8 @@ impl Walk {
                 });
             }
             2 if !self.there.is_empty() => {
-                let at = self.dice.below(self.there.len() as u64);
-                self.there.remove(usize::try_from(at).expect("small"));
+                let at = self.rng.usize(..self.there.len());
+                self.there.remove(at);
             }
             _ => {}
         }
@@ -193,12 +178,12 @@ impl Walk {
         }
         ReadinessInput::Sockets {
             sockets: self.there.clone(),
-            unix: if self.dice.below(3) == 0 {
+            unix: if self.rng.u64(..3) == 0 {
                 vec!["/run/a".into()]
             } else {
                 Vec::new()
             },
-            members: u32::try_from(self.dice.below(3)).expect("small"),
+            members: self.rng.u32(..3),
         }
     }
 
@@ -210,15 +195,18 @@ impl Walk {
         let accepted = ProbeOutcome::Accepted {
             detail: "closed".into(),
         };
-        self.dice.one(&[
-            http(200),
-            http(503),
-            http(404),
-            accepted,
-            refused(),
-            exec(0),
-            exec(1),
-        ])
+        one(
+            &mut self.rng,
+            &[
+                http(200),
+                http(503),
+                http(404),
+                accepted,
+                refused(),
+                exec(0),
+                exec(1),
+            ],
+        )
     }
 
     fn real(&self) -> HashSet<u64> {
@@ -310,7 +298,7 @@ impl Walk {
         );
         let quiet = matches!(seen, ReadinessInput::Time | ReadinessInput::Notify(_));
         if let (true, Some(outstanding), Some(wanted)) = (quiet, &self.outstanding, &wants.probe) {
-            // Time may settle on another main port, never ask for the same thing differently.
+            // Time may change the main port, but not the request for the same one.
             let same_place = |one: &ProbeRequest, other: &ProbeRequest| match (one, other) {
                 (
                     ProbeRequest::Http {
@@ -349,7 +337,7 @@ fn random_walks() {
     assert!(readies > 100, "walks reach readiness: {readies}");
 }
 
-/// Left alone it comes to rest: nothing but scans at their slow pace.
+/// Without further inputs only slow scans remain.
 #[test]
 fn left_alone_it_rests() {
     for seed in 0..40 {
@@ -359,7 +347,7 @@ fn left_alone_it_rests() {
         }
         let mut wakes = 0;
         let end = walk.now + ms(3_600_000);
-        // Probes are under way and never answered.
+        // Probes in progress that never finish.
         while let Some(at) = walk
             .machine
             .watch_plan(walk.now)

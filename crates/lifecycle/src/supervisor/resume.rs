@@ -1,0 +1,88 @@
+//! A supervisor from the events that an earlier engine recorded.
+
+use std::time::Duration;
+
+use ostler_model::event::{DegradedCapability, TrimReason};
+use ostler_model::{Event, EventRecord, Lifetime};
+
+use super::state_machine::{AttemptStage, RestartCause, Supervisor};
+
+impl Supervisor {
+    /// A supervisor of an execution that an earlier engine began, from its events. Its first input
+    /// is the result of recovery.
+    #[must_use]
+    pub fn resume(lifetime: Lifetime, grace: Duration, records: &[EventRecord]) -> Self {
+        let mut supervisor = Self::new(lifetime, grace);
+        for record in records {
+            supervisor.replay(record);
+            supervisor.state.apply(record);
+        }
+        if supervisor.state.is_finished() {
+            supervisor.stage = AttemptStage::Ended;
+        }
+        supervisor
+    }
+
+    pub(super) fn replay(&mut self, record: &EventRecord) {
+        self.last_at = self.last_at.max(record.at);
+        self.offset = self.offset.max(record.offset);
+        match &record.event {
+            Event::Started { attempt, .. } => {
+                // The start of the attempt to be ended may be reported late.
+                self.pending_restart = self.pending_restart.filter(|(ended, _)| ended >= attempt);
+                self.started_attempt = *attempt;
+                self.attempt = self.attempt.max(*attempt);
+            }
+            Event::SpawnFailed { attempt, .. } => self.attempt = self.attempt.max(*attempt),
+            Event::Exited { attempt, .. } => {
+                self.lost_bytes = 0;
+                self.ended_attempt = Some((*attempt, record.event.clone()));
+            }
+            // The limit on restarts holds across engines.
+            Event::Backoff { attempt, .. } => {
+                self.lost_bytes = 0;
+                self.pending_restart = None;
+                self.tries = self.tries.max(attempt - 1);
+            }
+            Event::Restarting { attempt, by, .. } => {
+                let cause = if by.is_some() {
+                    RestartCause::Requested
+                } else {
+                    RestartCause::Unhealthy
+                };
+                self.pending_restart = Some((*attempt, cause));
+            }
+            Event::Degraded {
+                ability: DegradedCapability::Journal,
+                ..
+            } => self.journal_failed = true,
+            Event::Trimmed {
+                from,
+                to,
+                reason: TrimReason::DiskFull,
+            } => self.lost_bytes += to.saturating_sub(*from),
+            Event::PromptDetected { .. } => self.prompt_offset = Some(record.offset),
+            Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt_offset = None,
+            Event::Created { .. }
+            | Event::Refused { .. }
+            | Event::Ports { .. }
+            | Event::Stage { .. }
+            | Event::Detached { .. }
+            | Event::Ready { .. }
+            | Event::Health { .. }
+            | Event::Resized { .. }
+            | Event::Paused { .. }
+            | Event::Resumed { .. }
+            | Event::LeaseTaken { .. }
+            | Event::Sampled { .. }
+            | Event::LimitHit { .. }
+            | Event::Autorun { .. }
+            | Event::Workspace { .. }
+            | Event::Degraded { .. }
+            | Event::Stopping { .. }
+            | Event::Adopted { .. }
+            | Event::Trimmed { .. }
+            | Event::Finished { .. } => {}
+        }
+    }
+}
