@@ -1,10 +1,19 @@
 //! Splits text into what a terminal would do: characters to draw, and cursor movements.
 
-use std::iter::Peekable;
-use std::str::Chars;
+use std::borrow::Cow;
+
+use ostler_escape::{ControlSequence, EscapeEvent, EscapeParser};
 
 /// The most cells of one movement; a redraw stays within a screen.
 pub(super) const CELLS: usize = 4_096;
+
+/// The 8-bit controls that begin or end a sequence: DCS, SOS, CSI, ST, OSC, PM, APC. Text that was
+/// decoded from another encoding than UTF-8 may hold them.
+const SEQUENCE_CONTROLS: [char; 7] = [
+    '\u{90}', '\u{98}', '\u{9b}', '\u{9c}', '\u{9d}', '\u{9e}', '\u{9f}',
+];
+/// From an 8-bit control to the character that follows ESC in its 7-bit form.
+const SEVEN_BIT: u8 = 0x40;
 
 /// One action of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,102 +24,68 @@ pub(super) enum AnsiToken {
     Return,
     /// Move one column back.
     Back,
-    /// A control sequence: its final character and its first parameter.
-    Control(char, Option<usize>),
+    /// A control sequence: its final character and its first parameter, 0 where there is none.
+    Control(char, usize),
 }
 
-/// The tokens of a text; colours, titles and whatever else draws nothing are skipped.
-pub(super) struct Tokens<'a> {
-    chars: Peekable<Chars<'a>>,
+/// Passes on the tokens of a text; colours, titles and whatever else draws nothing are skipped.
+pub(super) fn for_each_token(text: &str, mut emit: impl FnMut(AnsiToken)) {
+    let text = to_seven_bit(text);
+    EscapeParser::default().advance(text.as_bytes(), |event, _| match event {
+        EscapeEvent::Text(text) => {
+            // Sequences begin and end with ASCII: they cut no character in two.
+            let text = str::from_utf8(text).unwrap_or_default();
+            text.chars().filter_map(char_token).for_each(&mut emit);
+        }
+        EscapeEvent::Control(byte) => {
+            char_token(char::from(byte)).into_iter().for_each(&mut emit);
+        }
+        EscapeEvent::ControlSequence(sequence) => {
+            sequence_token(&sequence).into_iter().for_each(&mut emit);
+        }
+        EscapeEvent::Escape {
+            intermediates: [],
+            last,
+        } => match last {
+            b'M' => emit(AnsiToken::Control('A', 0)),
+            b'E' => emit(AnsiToken::Control('E', 0)),
+            _ => {}
+        },
+        EscapeEvent::Escape { .. } | EscapeEvent::Osc { .. } => {}
+    });
 }
 
-impl<'a> Tokens<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
-        Self {
-            chars: text.chars().peekable(),
-        }
-    }
-
-    fn escape(&mut self) -> Option<AnsiToken> {
-        match self.chars.next() {
-            Some('[') => self.sequence(),
-            Some('M') => Some(AnsiToken::Control('A', None)),
-            Some('E') => Some(AnsiToken::Control('E', None)),
-            Some(']' | 'P' | 'X' | '^' | '_') => {
-                self.skip_string();
-                None
-            }
-            Some(' '..='/') => {
-                self.skip_intermediate();
-                None
-            }
-            Some(_) | None => None,
-        }
-    }
-
-    /// Parses a control sequence: parameters, then one final character.
-    fn sequence(&mut self) -> Option<AnsiToken> {
-        let mut number: Option<usize> = None;
-        let (mut first, mut private) = (true, false);
-        for c in self.chars.by_ref() {
-            match c {
-                '0'..='9' if first => {
-                    let digit = c as usize - '0' as usize;
-                    number = Some((number.unwrap_or(0) * 10 + digit).min(CELLS));
-                }
-                ';' | ':' => first = false,
-                '<'..='?' => private = true,
-                '@'..='~' => return (!private).then_some(AnsiToken::Control(c, number)),
-                ' '..='9' => {}
-                _ => return None,
-            }
-        }
-        None
-    }
-
-    /// Skips an OSC or device control string.
-    fn skip_string(&mut self) {
-        while let Some(c) = self.chars.next() {
-            match c {
-                '\x07' | '\u{9c}' => return,
-                '\x1b' => {
-                    self.chars.next_if_eq(&'\\');
-                    return;
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn skip_intermediate(&mut self) {
-        while self.chars.next_if(|c| (' '..='/').contains(c)).is_some() {}
-        self.chars.next();
+/// What a character outside of sequences does.
+fn char_token(c: char) -> Option<AnsiToken> {
+    match c {
+        '\r' => Some(AnsiToken::Return),
+        '\x08' => Some(AnsiToken::Back),
+        '\t' => Some(AnsiToken::Put('\t')),
+        c if c.is_control() => None,
+        c => Some(AnsiToken::Put(c)),
     }
 }
 
-impl Iterator for Tokens<'_> {
-    type Item = AnsiToken;
+fn sequence_token(sequence: &ControlSequence<'_>) -> Option<AnsiToken> {
+    let number = usize::from(sequence.first_param()).min(CELLS);
+    let is_private = !sequence.intermediates().is_empty();
+    (!is_private).then(|| AnsiToken::Control(char::from(sequence.last()), number))
+}
 
-    fn next(&mut self) -> Option<AnsiToken> {
-        loop {
-            let token = match self.chars.next()? {
-                '\x1b' => self.escape(),
-                '\u{9b}' => self.sequence(),
-                '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => {
-                    self.skip_string();
-                    None
-                }
-                '\r' => Some(AnsiToken::Return),
-                '\x08' => Some(AnsiToken::Back),
-                '\t' => Some(AnsiToken::Put('\t')),
-                c if c.is_control() => None,
-                c => Some(AnsiToken::Put(c)),
-            };
-            if token.is_some() {
-                return token;
-            }
+/// The text with 8-bit controls that belong to sequences as their 7-bit forms.
+fn to_seven_bit(text: &str) -> Cow<'_, str> {
+    if !text.contains(SEQUENCE_CONTROLS) {
+        return Cow::Borrowed(text);
+    }
+    let mut seven_bit = String::with_capacity(text.len());
+    for c in text.chars() {
+        let control = SEQUENCE_CONTROLS.contains(&c).then(|| u8::try_from(c).ok());
+        match control.flatten() {
+            Some(control) => seven_bit.extend(['\x1b', char::from(control - SEVEN_BIT)]),
+            None => seven_bit.push(c),
         }
     }
+    Cow::Owned(seven_bit)
 }
 
 /// Whether a terminal would show the text unchanged.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::ansi::{AnsiToken, CELLS, Tokens, is_plain};
+use super::ansi::{AnsiToken, CELLS, for_each_token, is_plain};
 
 /// The line without control sequences, in its last state. Other rows it would change are ignored;
 /// see [`RedrawFolder`](super::redraw::RedrawFolder).
@@ -13,9 +13,7 @@ pub fn clean(line: &str) -> Cow<'_, str> {
         return Cow::Borrowed(line);
     }
     let mut cells = Cells::default();
-    for token in Tokens::of(line) {
-        cells.apply(token);
-    }
+    for_each_token(line, |token| cells.apply(token));
     Cow::Owned(cells.text())
 }
 
@@ -65,9 +63,9 @@ impl Cells {
         self.column += 1;
     }
 
-    fn apply_control(&mut self, action: char, number: Option<usize>) {
-        let steps = number.unwrap_or(1).max(1);
-        match (action, number.unwrap_or(0)) {
+    fn apply_control(&mut self, action: char, number: usize) {
+        let steps = number.max(1);
+        match (action, number) {
             ('K' | 'J', 0) => self.cells.truncate(self.column),
             ('K', 1) => {
                 let end = self.cells.len().min(self.column + 1);

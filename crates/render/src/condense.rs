@@ -2,8 +2,8 @@
 
 use super::binary::{LineContent, classify_content};
 use super::cost::group_thousands;
-use super::excerpt::ExcerptPiece;
-use super::rows::OutputRow;
+use super::excerpt_piece::ExcerptPiece;
+use super::row::OutputRow;
 
 /// The number of equal consecutive lines from which on they are shown as one.
 const EQUAL_LINES: u64 = 4;

@@ -1,9 +1,11 @@
 //! The cost of lines in characters, and cutting lines to it.
 
-use super::rows::OutputRow;
+use super::row::OutputRow;
 
 /// Characters of the JSON around one text block.
 pub(super) const BLOCK_CHARS: usize = 28;
+/// Characters of the heading of a stream, or of the mark of one line.
+pub(super) const HEADING_CHARS: usize = 10;
 /// Reserved for the note in the middle of a cut line.
 const NOTE_CHARS: usize = 64;
 

@@ -1,11 +1,10 @@
 //! Excerpts: the first lines, the last ones and the failure lines between them, within a budget;
 //! each omitted range is counted exactly.
 
-use std::collections::HashMap;
-
 use super::condense::condensed;
-use super::cost::{BLOCK_CHARS, LineCost, elide_middle, group_thousands};
-use super::rows::OutputRow;
+use super::cost::{BLOCK_CHARS, HEADING_CHARS, LineCost, elide_middle};
+use super::excerpt_piece::{ExcerptInput, ExcerptPiece, OmittedLines, omitted_total, similar_note};
+use super::row::OutputRow;
 use super::select_lines::{LineSelection, has_failure, select_lines};
 
 /// The default size of a reply, in characters.
@@ -16,8 +15,6 @@ pub const REPLY_LIMIT_CHARS: usize = 20_000;
 pub const QUIET_CHARS: usize = 3_000;
 /// The same with failure lines, of a command that reports success.
 pub const FAILURE_CHARS: usize = 5_000;
-/// Characters of the heading of a stream, or of the mark of one line.
-pub(super) const HEADING_CHARS: usize = 10;
 /// The most consecutive lines of standard error that are marked one by one.
 const FEW_LINES: usize = 2;
 /// The smallest budget of an excerpt.
@@ -41,7 +38,7 @@ pub struct ExcerptBudget {
 }
 
 impl ExcerptBudget {
-    /// So many characters in blocks of so many lines, with a heading per stream.
+    /// This many characters, in blocks of this many lines, with a heading per stream.
     #[must_use]
     pub const fn new(chars: usize, block_lines: usize) -> Self {
         Self {
@@ -52,48 +49,6 @@ impl ExcerptBudget {
             headings: true,
         }
     }
-}
-
-/// Lines that were not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HiddenLines {
-    /// Number of lines.
-    pub lines: u64,
-    /// Number of bytes, where they could be counted.
-    pub bytes: Option<u64>,
-    /// Offset of the first line.
-    pub offset: u64,
-    /// Whether they are of standard error.
-    pub is_stderr: bool,
-}
-
-/// A line, or a range of lines that were not read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ExcerptPiece {
-    /// A line.
-    Row(OutputRow),
-    /// The hidden lines between two lines.
-    Hidden(HiddenLines),
-}
-
-/// The input of an excerpt, in order.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ExcerptInput {
-    /// Lines, and the hidden ranges between them.
-    pub pieces: Vec<ExcerptPiece>,
-    /// Number of hidden failure lines by their [`line_shape`](super::failure_lines::line_shape).
-    pub similar: HashMap<u64, u64>,
-}
-
-/// Lines omitted from an excerpt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OmittedLines {
-    /// Number of lines.
-    pub lines: u64,
-    /// Their bytes as the command printed them, where they could be counted.
-    pub bytes: Option<u64>,
-    /// Offset of the first one: the cursor to continue from.
-    pub offset: u64,
 }
 
 /// The rendered excerpt.
@@ -110,15 +65,6 @@ pub struct Excerpt {
 }
 
 impl ExcerptInput {
-    /// From lines without hidden ranges.
-    #[must_use]
-    pub fn from_rows(rows: Vec<OutputRow>) -> Self {
-        Self {
-            pieces: rows.into_iter().map(ExcerptPiece::Row).collect(),
-            similar: HashMap::new(),
-        }
-    }
-
     /// With each run of equal lines, and of binary output, as one row.
     #[must_use]
     pub fn condensed(self) -> Self {
@@ -126,91 +72,6 @@ impl ExcerptInput {
             pieces: condensed(self.pieces),
             similar: self.similar,
         }
-    }
-
-    /// The lines, without the hidden ranges.
-    pub fn rows(&self) -> impl Iterator<Item = &OutputRow> {
-        self.pieces.iter().filter_map(ExcerptPiece::row)
-    }
-
-    /// The lines, mutably.
-    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut OutputRow> {
-        self.pieces.iter_mut().filter_map(|piece| match piece {
-            ExcerptPiece::Row(row) => Some(row),
-            ExcerptPiece::Hidden(_) => None,
-        })
-    }
-
-    /// Whether there are hidden ranges.
-    #[must_use]
-    pub fn is_partial(&self) -> bool {
-        self.pieces.iter().any(|piece| piece.row().is_none())
-    }
-}
-
-impl ExcerptPiece {
-    /// The line, if it is one.
-    #[must_use]
-    pub const fn row(&self) -> Option<&OutputRow> {
-        match self {
-            Self::Row(row) => Some(row),
-            Self::Hidden(_) => None,
-        }
-    }
-
-    /// Whether it is of standard error.
-    pub(super) fn is_stderr(&self) -> bool {
-        match self {
-            Self::Row(row) => row.is_stderr(),
-            Self::Hidden(hidden) => hidden.is_stderr,
-        }
-    }
-
-    pub(super) fn offset(&self) -> u64 {
-        self.omitted().offset
-    }
-
-    pub(super) fn bytes(&self) -> Option<u64> {
-        self.omitted().bytes
-    }
-
-    /// Lines, bytes and offset, if it were omitted.
-    fn omitted(&self) -> OmittedLines {
-        match self {
-            Self::Row(row) => OmittedLines {
-                lines: row.lines,
-                bytes: Some(row.bytes),
-                offset: row.offset,
-            },
-            Self::Hidden(hidden) => OmittedLines {
-                lines: hidden.lines,
-                bytes: hidden.bytes,
-                offset: hidden.offset,
-            },
-        }
-    }
-}
-
-impl OmittedLines {
-    fn merge(self, other: Self) -> Self {
-        Self {
-            lines: self.lines + other.lines,
-            bytes: self.bytes.zip(other.bytes).map(|(a, b)| a + b),
-            offset: self.offset.min(other.offset),
-        }
-    }
-
-    /// The marker line shown instead.
-    pub(super) fn marker(&self) -> String {
-        let bytes = self.bytes.map_or_else(String::new, |bytes| {
-            format!(" ({} bytes)", group_thousands(bytes))
-        });
-        let plural = if self.lines == 1 { "" } else { "s" };
-        format!(
-            "[… {} line{plural}{bytes} omitted; cursor {}.0 …]",
-            group_thousands(self.lines),
-            self.offset
-        )
     }
 }
 
@@ -250,10 +111,13 @@ pub fn excerpt(input: ExcerptInput, budget: ExcerptBudget) -> Excerpt {
         chars.min(budget.failure_chars.max(MIN_BUDGET_CHARS))
     };
     let selection = select_lines(&material, room - BLOCK_CHARS, cost);
-    let omitted_of =
-        |errors| omitted_total(&material.pieces, &selection, |it| it.is_stderr() == errors);
+    let omitted_of = |errors| {
+        omitted_total(&material.pieces, &selection.selected, |it| {
+            it.is_stderr() == errors
+        })
+    };
     Excerpt {
-        omitted: omitted_total(&material.pieces, &selection, |_| true),
+        omitted: omitted_total(&material.pieces, &selection.selected, |_| true),
         output_omitted: omitted_of(false),
         errors_omitted: omitted_of(true),
         blocks: join_blocks(excerpt_lines(material.pieces, &selection), budget),
@@ -278,19 +142,6 @@ fn count_stream_switches(streams: impl Iterator<Item = bool>) -> usize {
     let changes =
         streams.filter(|is_stderr| std::mem::replace(&mut is_stderr_now, *is_stderr) != *is_stderr);
     changes.count()
-}
-
-/// The sum of everything in the selected pieces that is not shown.
-pub(super) fn omitted_total(
-    pieces: &[ExcerptPiece],
-    selection: &LineSelection,
-    filter: impl Fn(&ExcerptPiece) -> bool,
-) -> Option<OmittedLines> {
-    let omitted = pieces.iter().zip(&selection.selected);
-    let omitted = omitted.filter(|(piece, shown)| !**shown && filter(piece));
-    omitted
-        .map(|(piece, _)| piece.omitted())
-        .reduce(OmittedLines::merge)
 }
 
 /// One line of an excerpt.
@@ -340,11 +191,6 @@ fn excerpt_lines(pieces: Vec<ExcerptPiece>, selection: &LineSelection) -> Vec<Ex
     }
     lines.extend(gap.map(ExcerptLine::marker));
     lines
-}
-
-/// The note after a line that represents similar omitted lines.
-pub(super) fn similar_note(count: u64) -> String {
-    format!(" [… {} more like this …]", group_thousands(count))
 }
 
 /// Joins lines into blocks, with streams marked. A single change of the stream starts a new block;

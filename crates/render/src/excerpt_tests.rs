@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::HiddenLines;
 use crate::cost::elide_middle;
 use crate::sample::sample_rows;
 
@@ -146,7 +147,7 @@ fn what_failed_in_the_middle_is_shown_with_its_neighbours() {
 }
 
 #[test]
-fn the_same_error_again_and_again_is_told_once_and_counted() {
+fn the_same_error_again_and_again_is_reported_once_and_counted() {
     let text = "error: cannot reach the database";
     let faults: Vec<(usize, &str)> = (500..4_500).step_by(2).map(|n| (n, text)).collect();
     let mut faults = faults;
@@ -186,8 +187,8 @@ fn markers(lines: &[&str]) -> Vec<(u64, u64, u64)> {
 
 /// How many equal lines a line represents.
 fn repeats(line: &str) -> u64 {
-    let told = line.rsplit_once("[× ").map(|(_, told)| told);
-    let count = told.map(|told| told.trim_end_matches(|c: char| !c.is_ascii_digit()));
+    let suffix = line.rsplit_once("[× ").map(|(_, suffix)| suffix);
+    let count = suffix.map(|suffix| suffix.trim_end_matches(|c: char| !c.is_ascii_digit()));
     count.map_or(1, |count| count.replace(',', "").parse().unwrap())
 }
 
@@ -251,13 +252,13 @@ proptest! {
         // The omissions are exact: lines and bytes add up, and each starts at its offset.
         let lines: Vec<&str> = shown.blocks.iter().flat_map(|b| b.split('\n')).collect();
         let markers = markers(&lines);
-        let told = markers.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let marked = markers.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let total = shown.omitted.map_or((0, 0), |all| (all.lines, all.bytes.unwrap()));
-        prop_assert_eq!(told, total);
+        prop_assert_eq!(marked, total);
         let all_lines: u64 = pieces.iter().map(|p| p.omitted().lines).sum();
         let repeated: u64 = lines.iter().map(|line| repeats(line) - 1).sum();
         let shown_lines = (lines.len() - markers.len()) as u64 + repeated;
-        prop_assert_eq!(shown_lines + told.0, all_lines);
+        prop_assert_eq!(shown_lines + marked.0, all_lines);
         let cursors: Vec<u64> = markers.iter().map(|one| one.2).collect();
         prop_assert!(cursors.windows(2).all(|two| two[0] <= two[1]), "{cursors:?}");
 

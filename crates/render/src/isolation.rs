@@ -1,12 +1,12 @@
-//! Isolation in words: the level in force, what is missing of it, limits that were reached,
-//! and what a command did to a workspace whose writes were kept apart. Pure.
+//! Isolation as text: the level in force, the missing capabilities, the limits that were reached,
+//! and the changes in an overlay. Pure.
 
-use ostler_model::isolation::{LimitKind, Limits, MissingCapability};
+use ostler_model::isolation::{LimitKind, Limits};
 use ostler_model::termination::TerminationCause;
 use ostler_model::{
     AutorunFinding, AutorunReport, ChangeKind, ConflictReason, FileKind, IsolationLevel,
-    IsolationSpec, NetworkAccess, OverlayChange, OverlayChanges, OverlayConflict, OverlayOutcome,
-    SandboxSpec, Termination,
+    IsolationSpec, MissingCapability, NetworkAccess, OverlayChange, OverlayChanges,
+    OverlayConflict, OverlayOutcome, SandboxSpec, Termination,
 };
 
 use super::truncated;
@@ -16,8 +16,8 @@ const HOSTS_SHOWN: usize = 5;
 /// The most characters of a path.
 const PATH_CHARS: usize = 200;
 
-/// Each missing piece with its reason: `landlock (the kernel has none)`. Of several the names
-/// come first, so that what is cut short is a reason.
+/// The missing capabilities with their reasons: `landlock (the kernel has none)`. Names come before
+/// reasons, so that truncation removes only reasons.
 #[must_use]
 pub fn describe_missing(missing: &[MissingCapability]) -> String {
     if let [one] = missing {
@@ -30,8 +30,8 @@ pub fn describe_missing(missing: &[MissingCapability]) -> String {
     names.join(", ") + &reasons.collect::<String>()
 }
 
-/// The note on isolation in every answer: at level high what is in force, below it only what is
-/// missing, if that is a warning.
+/// The note on isolation in every response: at level high the capabilities in force, below it only
+/// missing ones that are a warning.
 #[must_use]
 pub fn describe_level(policy: &IsolationSpec, warnings: &[MissingCapability]) -> Option<String> {
     let missing = describe_missing(warnings);
@@ -76,7 +76,7 @@ const fn workspace_note(confinement: &SandboxSpec) -> &'static str {
     }
 }
 
-/// Each limit that was reached, and what that did; and why memory ran out, where it did.
+/// The limits that were reached with their effects, and the cause where memory ran out.
 #[must_use]
 pub fn describe_limits_hit(
     hit: &[LimitKind],
@@ -157,7 +157,7 @@ pub fn describe_autorun(report: &AutorunReport) -> Vec<String> {
     lines
 }
 
-/// The changes in an overlay, totals first, then at most so many lines.
+/// The changes in an overlay: totals first, then at most `lines` lines.
 #[must_use]
 pub fn describe_changes(changes: &OverlayChanges, lines: usize) -> String {
     let [created, changed, deleted] = changes.totals;

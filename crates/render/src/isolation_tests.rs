@@ -24,22 +24,26 @@ fn policy(level: IsolationLevel, network: Option<&str>, missing: &[Capability]) 
 }
 
 #[test]
-fn the_level_in_force_is_told_with_what_is_missing() {
+fn the_level_in_force_is_reported_with_what_is_missing() {
     let lacking = [Capability::Landlock, Capability::Seccomp];
-    let told = [
+    let descriptions = [
         policy(IsolationLevel::Medium, None, &[]),
         policy(IsolationLevel::Medium, None, &[Capability::OwnCgroup]),
         policy(IsolationLevel::High, Some("none"), &[]),
         policy(IsolationLevel::High, Some("full"), &lacking),
-        policy(IsolationLevel::High, Some("pypi.org,*.b.org:8443"), &[]),
+        policy(
+            IsolationLevel::High,
+            Some("example.org,*.b.example:8443"),
+            &[],
+        ),
         policy(IsolationLevel::High, Some("a,b,c,d,e,f,g"), &[]),
     ]
     .map(|it| describe_level(&it, &it.missing).unwrap_or_else(|| "-".to_owned()));
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(descriptions.join("\n"));
 }
 
 #[test]
-fn limits_are_told_in_words() {
+fn limits_are_reported_as_text() {
     let limits = Limits {
         pids: Some(64),
         memory_bytes: Some(512 << 20),
@@ -59,7 +63,7 @@ fn limits_are_told_in_words() {
 }
 
 #[test]
-fn memory_that_ran_out_is_told_apart() {
+fn memory_that_ran_out_is_distinguished() {
     let ending = Termination::without_status(TerminationCause::OutOfMemory);
     let ours = Limits {
         memory_bytes: Some(1 << 20),
@@ -73,7 +77,7 @@ fn memory_that_ran_out_is_told_apart() {
 }
 
 #[test]
-fn changes_are_told_with_sizes_and_bounded() {
+fn changes_are_reported_with_sizes_and_bounded() {
     let change = |path: &str, kind, what, bytes, bytes_before| OverlayChange {
         path: path.into(),
         kind,
@@ -108,8 +112,8 @@ fn changes_are_told_with_sizes_and_bounded() {
 }
 
 #[test]
-fn sizes_are_told_as_people_say_them() {
-    for (bytes, told) in [
+fn sizes_are_shown_in_common_units() {
+    for (bytes, expected) in [
         (0, "0 B"),
         (512, "512 B"),
         (1_023, "1023 B"),
@@ -118,6 +122,6 @@ fn sizes_are_told_as_people_say_them() {
         (512 << 20, "512 MiB"),
         (3 << 29, "1.5 GiB"),
     ] {
-        assert_eq!(format_bytes(bytes), told);
+        assert_eq!(format_bytes(bytes), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Logs that real tools printed, shortened; `generate.py` beside them makes the long ones.
+//! Logs of real tools, shortened; `generate.py` in their directory generates the long ones.
 
 use std::collections::BTreeMap;
 
@@ -53,20 +53,23 @@ fn shown(rows: Vec<OutputRow>, chars: usize) -> String {
     text
 }
 
-/// Of the failures of a log, those of which not all is told.
-fn untold(name: &str, text: &str) -> Vec<Vec<String>> {
+/// The failures of a log that are not shown completely.
+fn missing_failures(name: &str, text: &str) -> Vec<Vec<String>> {
     let all: BTreeMap<String, Vec<Vec<String>>> = serde_json::from_str(FAILURES).unwrap();
-    let told = |failure: &&Vec<String>| failure.iter().all(|part| text.contains(part.as_str()));
-    let failures = all[name].iter().filter(|failure| !told(failure));
+    let is_shown = |failure: &&Vec<String>| failure.iter().all(|part| text.contains(part.as_str()));
+    let failures = all[name].iter().filter(|failure| !is_shown(failure));
     failures.cloned().collect()
 }
 
 #[test]
 fn real_logs_keep_what_failed() {
     for (name, log) in LOGS {
-        assert!(untold(name, log).is_empty(), "{name}: the log tells all");
+        assert!(
+            missing_failures(name, log).is_empty(),
+            "{name}: the log tells all"
+        );
         let text = shown(rows_of(log), 2_000);
-        let untold = untold(name, &text);
+        let untold = missing_failures(name, &text);
         assert!(untold.is_empty(), "{name}: {untold:?} of\n{text}");
     }
 }

@@ -3,9 +3,9 @@
 
 use ostler_model::StreamName;
 
-use super::ansi::{AnsiToken, CELLS, Tokens, is_plain};
+use super::ansi::{AnsiToken, CELLS, for_each_token, is_plain};
 use super::clean::{Cells, clean};
-use super::rows::OutputRow;
+use super::row::OutputRow;
 
 /// Rows above the cursor that can still be overwritten, like a terminal's screen.
 const SCREEN_ROWS: usize = 256;
@@ -114,16 +114,14 @@ impl RedrawFolder {
 
     fn draw(&mut self, screen: usize, line: OutputRow) {
         let mut editor = self.edit_row(screen, 0);
-        for token in Tokens::of(&line.text) {
-            match token {
-                AnsiToken::Control(action, number) => {
-                    self.control(screen, &mut editor, (action, number), &line);
-                }
-                AnsiToken::Put(_) | AnsiToken::Return | AnsiToken::Back => {
-                    editor.cells.apply(token);
-                }
+        for_each_token(&line.text, |token| match token {
+            AnsiToken::Control(action, number) => {
+                self.control(screen, &mut editor, action, number, &line);
             }
-        }
+            AnsiToken::Put(_) | AnsiToken::Return | AnsiToken::Back => {
+                editor.cells.apply(token);
+            }
+        });
         self.end_line(screen, editor, line);
     }
 
@@ -152,12 +150,13 @@ impl RedrawFolder {
         &mut self,
         screen: usize,
         editor: &mut RowEditor,
-        (action, number): (char, Option<usize>),
+        action: char,
+        number: usize,
         line: &OutputRow,
     ) {
-        let steps = number.unwrap_or(1).max(1);
+        let steps = number.max(1);
         let at = self.screens[screen].cursor_row;
-        match (action, number.unwrap_or(0)) {
+        match (action, number) {
             ('A', _) => self.move_to(screen, editor, at.saturating_sub(steps), line),
             ('B', _) => self.move_to(screen, editor, at + steps, line),
             ('F', _) => {
@@ -174,14 +173,14 @@ impl RedrawFolder {
                 editor.cells.column = 0;
             }
             ('J', 0) => {
-                editor.cells.apply(AnsiToken::Control('K', None));
+                editor.cells.apply(AnsiToken::Control('K', 0));
                 self.erase(screen, editor, at + 1);
             }
             ('J', 2 | 3) => {
                 let top = self.screens[screen].home_row();
                 self.erase(screen, editor, top);
                 self.screens[screen].cursor_row = top;
-                editor.cells.apply(AnsiToken::Control('K', Some(2)));
+                editor.cells.apply(AnsiToken::Control('K', 2));
             }
             _ => editor.cells.apply(AnsiToken::Control(action, number)),
         }

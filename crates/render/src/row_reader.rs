@@ -1,5 +1,5 @@
-//! From a journal to rows: the beginning and the end of what a query matches, what failed
-//! between them, and what lies hidden, without reading all of it.
+//! Reads rows from a journal: the beginning and the end of the matching lines, failure lines
+//! between them, and the counts of hidden lines, without reading all of it.
 
 mod byte_count;
 mod head_tail;
@@ -28,13 +28,13 @@ const SAMPLE_BYTES: u64 = 4 * 1024;
 pub struct RowSlice {
     /// Rows from the beginning; all of them where nothing is hidden.
     pub front: Vec<OutputRow>,
-    /// Hidden stretches between `front` and `back`, and rows of them that say what failed.
-    /// Begins and ends with a hidden stretch, or is empty.
+    /// Hidden ranges between `front` and `back`, and failure lines among them. Begins and ends with
+    /// a hidden range, or is empty.
     pub middle: Vec<ExcerptPiece>,
     /// The last rows.
     pub back: Vec<OutputRow>,
-    /// How many hidden lines that say what failed have a shape, by
-    /// [`line_shape`](crate::failure_lines::line_shape).
+    /// The number of hidden failure lines by shape
+    /// ([`line_shape`](crate::failure_lines::line_shape)).
     pub similar: HashMap<u64, u64>,
     /// Hidden bytes that were not searched for failures.
     pub unsearched: u64,
@@ -53,7 +53,7 @@ impl RowSlice {
         !self.middle.is_empty()
     }
 
-    /// Whether a row stands for bytes that are no text.
+    /// Whether a row represents binary data.
     #[must_use]
     pub fn has_binary(&self) -> bool {
         let middle = self.middle.iter().filter_map(ExcerptPiece::row);
@@ -88,7 +88,7 @@ impl RowSlice {
         }
     }
 
-    /// Rows and what is hidden between them, in order.
+    /// Rows and the hidden ranges between them, in order.
     fn from_pieces(mut pieces: Vec<ExcerptPiece>) -> Self {
         let is_hidden = |piece: &ExcerptPiece| piece.row().is_none();
         let rows = |pieces: Vec<ExcerptPiece>| -> Vec<OutputRow> {
@@ -118,8 +118,8 @@ impl RowSlice {
     }
 }
 
-/// Reads what `query` matches: the beginning, the end, and what failed between them. Blocks for
-/// as long as that takes; `encoding` is that of the output, UTF-8 where none is given.
+/// Reads the matches of `query`: the beginning, the end, and failure lines between them. Blocks;
+/// `encoding` is that of the output, by default UTF-8.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -136,9 +136,9 @@ pub fn read_rows(
 
 /// What a query matched.
 enum StreamSlices {
-    /// All of it, or all that can be told.
+    /// All rows, or all that fit.
     Merged(RowSlice),
-    /// More than is fetched: each stream by itself, so that what is hidden can be counted.
+    /// More than is read: one slice per stream, so that hidden lines can be counted.
     PerStream(Vec<RowSlice>),
 }
 
@@ -160,7 +160,7 @@ fn read_streams(
     if !first.more {
         return Ok(StreamSlices::Merged(first.into_slice()));
     }
-    // The last so many lines of all streams are those of each from the first of them on.
+    // The last lines of all streams are those of each stream from the first of them on.
     let from = match query.tail {
         Some(_) => first.first.map(|offset| Cursor { offset, event: 0 }),
         None => query.from,
@@ -178,7 +178,7 @@ fn read_streams(
     Ok(StreamSlices::PerStream(slices))
 }
 
-/// Beginning, end, and what lies between them.
+/// The beginning, the end, and the range between them.
 fn read_stream(
     journal: &Journal,
     query: LineQuery,
@@ -193,7 +193,7 @@ fn read_stream(
         ..query
     };
     let tail = read_tail(journal, &query, head.next)?;
-    let hidden_middle = middle::read_middle(journal, &query, (&head, &tail), encoding)?;
+    let hidden_middle = middle::read_middle(journal, &query, &head, &tail, encoding)?;
     let mut pieces: Vec<ExcerptPiece> = head.rows.into_iter().map(ExcerptPiece::Row).collect();
     pieces.extend(hidden_middle.pieces);
     let rows = head_tail::page_rows(journal, &tail, &query, encoding)?;

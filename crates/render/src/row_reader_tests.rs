@@ -170,8 +170,8 @@ fn what_failed_in_the_middle_is_found_and_every_stretch_exact() {
     ];
     let (_dir, journal) = journal(&chunks);
     let slice = read_rows(&journal, &query(StreamSet::OUTPUT), None).unwrap();
-    let (seen, left) = count(&slice);
-    assert_eq!(seen + left, 260_000);
+    let (rows, left) = count(&slice);
+    assert_eq!(rows + left, 260_000);
     assert_eq!(bytes(&slice), journal.end().unwrap());
     assert_eq!(slice.unsearched, 0);
     let errors: Vec<&str> = shown(&slice)
@@ -189,15 +189,15 @@ fn what_failed_in_the_middle_is_found_and_every_stretch_exact() {
 }
 
 #[test]
-fn what_is_too_much_to_search_is_told() {
+fn a_search_beyond_its_bounds_is_reported() {
     let (_dir, journal) = journal(&[
         failing(StreamName::Stdout, 2_000_000, &[1_000_000]),
         failing(StreamName::Stdout, 100_000, &[90_000]),
     ]);
     let slice = read_rows(&journal, &query(StreamSet::OUTPUT), None).unwrap();
     assert!(slice.unsearched > 0);
-    let (seen, left) = count(&slice);
-    assert_eq!(seen + left, 2_100_000);
+    let (rows, left) = count(&slice);
+    assert_eq!(rows + left, 2_100_000);
     assert_eq!(bytes(&slice), journal.end().unwrap());
     let is_newest = |row: &OutputRow| row.text == "error: item 90000 of Stdout";
     assert!(shown(&slice).any(is_newest));
@@ -262,7 +262,7 @@ fn lines_between_failures_that_are_close_are_fetched() {
     let slice = read_rows(&journal, &query(StreamSet::OUTPUT), None).unwrap();
     let short: Vec<&HiddenLines> = hidden(&slice).filter(|hidden| hidden.lines <= 3).collect();
     assert!(short.is_empty(), "{short:?}");
-    let (seen, left) = count(&slice);
-    assert_eq!(seen + left, 100_000);
+    let (rows, left) = count(&slice);
+    assert_eq!(rows + left, 100_000);
     assert_eq!(bytes(&slice), journal.end().unwrap());
 }

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 
 use ostler_journal::{Decoder, Encoding, JournalLine, OpenLineMode};
-use ostler_model::{StreamName, Timestamp};
+use ostler_model::StreamName;
 
 use super::clean::clean;
 use super::condense::mark_binary;
 use super::cost::group_thousands;
 use super::redraw::RedrawFolder;
+use super::row::OutputRow;
 
 /// Bytes examined at the end of a line too long to read whole.
 pub const LINE_TAIL_BYTES: u64 = 8 * 1024;
@@ -19,35 +20,6 @@ pub const LINE_TAIL_BYTES: u64 = 8 * 1024;
 const LINE_HEAD_CHARS: usize = 1_200;
 /// Characters shown of its end.
 const LINE_TAIL_CHARS: usize = 400;
-
-/// One line of text, or what redraws left of several.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutputRow {
-    /// When its first byte was read; for a redrawn one, that of its last state.
-    pub at: Timestamp,
-    /// Its stream.
-    pub stream: StreamName,
-    /// The offset of its first byte.
-    pub offset: u64,
-    /// Lines of the command in it: one, unless it was redrawn or repeated.
-    pub lines: u64,
-    /// Number of equal rows it represents.
-    pub repeats: u64,
-    /// Their bytes as the command printed them, including line ends.
-    pub bytes: u64,
-    /// Whether it is binary; then its text says so.
-    pub binary: bool,
-    /// Its text.
-    pub text: String,
-}
-
-impl OutputRow {
-    /// Whether it is of standard error.
-    #[must_use]
-    pub fn is_stderr(&self) -> bool {
-        self.stream == StreamName::Stderr
-    }
-}
 
 /// Decodes and cleans lines, each by itself; no encoding means UTF-8. An incomplete character at
 /// the end of a line that may grow is omitted; at the final end it is U+FFFD.
@@ -279,6 +251,7 @@ impl<'a> StreamDecoder<'a> {
 #[cfg(test)]
 mod tests {
     use ostler_journal::encoding_for_label;
+    use ostler_model::Timestamp;
 
     use super::*;
 

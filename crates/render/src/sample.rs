@@ -2,7 +2,7 @@
 
 use ostler_model::{StreamName, Timestamp};
 
-use super::rows::OutputRow;
+use super::row::OutputRow;
 
 /// A row of standard output for each of these texts, one line each.
 pub(super) fn sample_rows<T: AsRef<str>>(texts: &[T]) -> Vec<OutputRow> {

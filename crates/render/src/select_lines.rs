@@ -4,12 +4,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use super::cost::{LineCost, chars};
-use super::excerpt::{
-    ExcerptInput, ExcerptPiece, HEADING_CHARS, OmittedLines, omitted_total, similar_note,
-};
+use super::cost::{HEADING_CHARS, LineCost, chars};
+use super::excerpt_piece::{ExcerptInput, ExcerptPiece, OmittedLines, omitted_total, similar_note};
 use super::failure_lines::{FailureLine, STRONG_WEIGHT, classify, line_shape};
-use super::rows::OutputRow;
+use super::row::OutputRow;
 use super::stream_budget::{StreamShare, stream_shares, take_within};
 
 /// The first lines get at least this percentage of the budget.
@@ -72,7 +70,7 @@ pub(super) fn select_lines(material: &ExcerptInput, room: usize, cost: LineCost)
         (PLAIN_HEAD_PERCENT, tail)
     };
     let lanes = stream_shares(&material.pieces, room, cost);
-    selector.select_ends(&lanes, (head, tail));
+    selector.select_ends(&lanes, head, tail);
     for lane in lanes.iter().filter(|lane| lane.is_small) {
         selector.select_stream(lane);
     }
@@ -192,7 +190,7 @@ impl<'m> LineSelector<'m> {
             similar_notes: HashMap::new(),
         };
         // No omission has more lines or bytes than all together, or starts after the last.
-        let largest = omitted_total(pieces, &empty, |_| true).map(|all| OmittedLines {
+        let largest = omitted_total(pieces, &empty.selected, |_| true).map(|all| OmittedLines {
             offset: pieces
                 .iter()
                 .map(ExcerptPiece::offset)
@@ -263,7 +261,7 @@ impl<'m> LineSelector<'m> {
     /// Selects the first and the last line of each stream, and as many after and before them as fit
     /// into these percentages of the stream's share. Lines of interleaved streams are selected in
     /// turn, so that no gap is between them.
-    fn select_ends<'l>(&mut self, lanes: &'l [StreamShare], (head, tail): (usize, usize)) {
+    fn select_ends<'l>(&mut self, lanes: &'l [StreamShare], head: usize, tail: usize) {
         let both = |lane: &'l StreamShare| [lane.indices.first(), lane.indices.last()];
         for index in lanes.iter().flat_map(both).flatten() {
             self.try_select(*index);

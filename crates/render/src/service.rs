@@ -1,4 +1,4 @@
-//! Services in words: what a start, a wait and a failure answer.
+//! Services as text: the results of starts, waits and failures.
 
 use ostler_model::{
     Phase, ReadyCondition, ServiceKind, ServicePlan, ServicePort, ServiceStage, State,
@@ -12,7 +12,7 @@ const DEBUG_PORTS: [std::ops::RangeInclusive<u16>; 4] = [
     24_678..=24_678,
 ];
 
-/// What the texts of this module say about a service.
+/// The data of a service that the texts contain.
 #[derive(Debug, Clone)]
 pub struct ServiceReport<'a> {
     /// Its short id.
@@ -68,7 +68,7 @@ fn first_signal(plan: &ServicePlan) -> String {
     }
 }
 
-/// What a start answers: one sentence, then what is known, a line each.
+/// The response to a start: one sentence, then one line per fact.
 #[must_use]
 pub fn render_started(report: &ServiceReport<'_>) -> String {
     let mut text = format!(
@@ -134,7 +134,7 @@ pub fn render_not_ready(reason: &str) -> String {
     format!("Service failed to become ready: {reason}")
 }
 
-/// Why a wait timed out, by what it waited for.
+/// Why a wait timed out, by its condition.
 #[must_use]
 pub fn timeout_reason(condition: &ReadyCondition, waited_ms: u64) -> String {
     match condition {

@@ -12,7 +12,7 @@ fn bound(address: &str, process: &str, main: bool) -> ServicePort {
     }
 }
 
-fn told<'a>(ports: &'a [ServicePort], warnings: &'a [String]) -> ServiceReport<'a> {
+fn ready_report<'a>(ports: &'a [ServicePort], warnings: &'a [String]) -> ServiceReport<'a> {
     ServiceReport {
         id: "k3v9x0qa",
         pid: Some(42),
@@ -26,7 +26,7 @@ fn told<'a>(ports: &'a [ServicePort], warnings: &'a [String]) -> ServiceReport<'
 }
 
 #[test]
-fn a_start_is_told_in_the_documents_words_with_what_is_known() {
+fn a_start_is_reported_with_the_documented_sentences_with_what_is_known() {
     let ports = [
         bound("127.0.0.1:9229", "node", false),
         bound("0.0.0.0:3000", "node", true),
@@ -34,7 +34,7 @@ fn a_start_is_told_in_the_documents_words_with_what_is_known() {
     ];
     let warnings = ["asked for port 3000, got 3001".to_owned()];
     assert_eq!(
-        render_started(&told(&ports, &warnings)),
+        render_started(&ready_report(&ports, &warnings)),
         "Service started with ID: k3v9x0qa. Status: ready. The service is running in the \
          background.\n\
          URL: http://localhost:3000/\n\
@@ -46,7 +46,7 @@ fn a_start_is_told_in_the_documents_words_with_what_is_known() {
         url: None,
         evidence: None,
         status: "starting",
-        ..told(&[], &[])
+        ..ready_report(&[], &[])
     };
     assert_eq!(
         render_started(&bare),
@@ -56,7 +56,7 @@ fn a_start_is_told_in_the_documents_words_with_what_is_known() {
 }
 
 #[test]
-fn failures_are_told_in_the_documents_words() {
+fn failures_are_reported_with_the_documented_sentences() {
     assert_eq!(
         render_not_started("Working directory '/x' does not exist."),
         "Failed to start service: Working directory '/x' does not exist."
@@ -83,11 +83,11 @@ fn failures_are_told_in_the_documents_words() {
 }
 
 #[test]
-fn what_goes_on_is_told_with_what_it_waits_for() {
+fn a_running_command_is_reported_with_what_it_waits_for() {
     let waiting = ServiceReport {
         status: "listening",
         waits_for: Some("an answer from http://127.0.0.1:3000/".to_owned()),
-        ..told(&[], &[])
+        ..ready_report(&[], &[])
     };
     assert_eq!(
         render_still_running(&waiting),

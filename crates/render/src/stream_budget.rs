@@ -1,7 +1,7 @@
 //! The budget of an excerpt, divided between the streams.
 
 use super::cost::LineCost;
-use super::excerpt::ExcerptPiece;
+use super::excerpt_piece::ExcerptPiece;
 
 /// The least percentage of the budget for standard error, where most failures are reported.
 const STDERR_PERCENT: usize = 50;

@@ -1,10 +1,10 @@
 //! Parses moments as people write them, and formats time prefixes.
 
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
-use ostler_model::Cursor;
+use ostler_model::{Cursor, duration};
 use thiserror::Error;
 
 /// The default prefix of log lines.
@@ -40,15 +40,15 @@ pub enum TimeError {
         name: &'static str,
         /// The value as given.
         given: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
 }
 
-/// Parses a moment: RFC 3339, ISO in `zone`, a span before `now`, or a cursor.
+/// Parses a time: RFC 3339, ISO in `zone`, a span before `now`, or a cursor.
 ///
 /// # Errors
-/// When it is none of these.
+/// When it has none of these forms.
 pub fn parse_time_or_cursor(
     name: &'static str,
     given: &str,
@@ -83,30 +83,9 @@ fn parse_local(text: &str, zone: &TimeZone) -> Option<Timestamp> {
 
 /// `10m`, `1h30m`, `2d ago`.
 fn parse_ago(text: &str, now: Timestamp) -> Option<Timestamp> {
-    let mut rest = text.strip_suffix("ago").unwrap_or(text).trim();
-    let mut total = SignedDuration::ZERO;
-    if rest.is_empty() {
-        return None;
-    }
-    while !rest.is_empty() {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let number: i64 = rest[..digits].parse().ok()?;
-        let unit_end = rest[digits..]
-            .find(|c: char| !c.is_ascii_alphabetic())
-            .map_or(rest.len(), |end| digits + end);
-        let unit = match &rest[digits..unit_end] {
-            "ms" => SignedDuration::from_millis(1),
-            "s" | "sec" => SignedDuration::from_secs(1),
-            "m" | "min" => SignedDuration::from_secs(60),
-            "h" => SignedDuration::from_secs(3_600),
-            "d" => SignedDuration::from_secs(86_400),
-            "w" => SignedDuration::from_secs(604_800),
-            _ => return None,
-        };
-        total = total.checked_add(unit.checked_mul(i32::try_from(number).ok()?)?)?;
-        rest = rest[unit_end..].trim_start();
-    }
-    now.checked_sub(total).ok()
+    let text = text.strip_suffix("ago").unwrap_or(text).trim();
+    let ago = duration::parse_sum(text, &duration::CALENDAR_UNITS)?;
+    now.checked_sub(ago).ok()
 }
 
 /// Formats the times before lines.

@@ -1,6 +1,6 @@
 //! Truncates a text that may be long.
 
-/// The text, truncated with a mark where it is longer than so many characters.
+/// The text, truncated with a mark where it is longer than `chars` characters.
 #[must_use]
 pub fn truncated(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {

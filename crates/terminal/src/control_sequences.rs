@@ -1,13 +1,17 @@
 //! Control sequences that carry information rather than paint: the title, modes, the shell marks
 //! of OSC 133 and the working directory of OSC 7, each with its position in the stream.
 
-mod scanner;
+mod events;
+mod scanner_state;
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use ostler_escape::EscapeParser;
 
-use crate::modes::{Modes, PrivateModes};
+use crate::modes::Modes;
+
+pub use self::scanner_state::ScannerState;
+use self::scanner_state::TerminalState;
 
 /// One control event with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,74 +59,30 @@ pub enum ControlEvent {
     Modes(Modes),
 }
 
-/// The length in bytes of the longest sequence that is evaluated; a longer one is skipped.
-pub const SEQUENCE_BYTES: usize = 8 * 1024;
-
 /// The longest title in bytes; the rest is cut off.
 pub const TITLE_BYTES: usize = 1024;
 
 /// The most titles on the title stack (`CSI 22 t`).
 const TITLES_MAX: usize = 10;
 
-/// Finds control events in a stream split at any byte. Buffers an incomplete sequence, at most
-/// [`SEQUENCE_BYTES`].
+/// Finds control events in a stream split at any byte. Sequences that are longer than
+/// [`ostler_escape::SEQUENCE_BYTES`] are skipped.
 #[derive(Clone, Default)]
 pub struct Scanner {
-    at: u64,
     nonce: Option<String>,
-    state: ScannerState,
+    parser: EscapeParser,
+    terminal: TerminalState,
 }
 
 impl fmt::Debug for Scanner {
     // The nonce is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scanner")
-            .field("at", &self.at)
             .field("nonce", &self.nonce.is_some())
-            .field("state", &self.state)
+            .field("parser", &self.parser)
+            .field("terminal", &self.terminal)
             .finish()
     }
-}
-
-/// The state of a [`Scanner`], as a checkpoint stores it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ScannerState {
-    place: SequenceState,
-    /// The offset of the ESC of the incomplete sequence.
-    from: u64,
-    /// The bytes of that sequence so far, without its introducer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pending: Vec<u8>,
-    /// Whether that sequence is too long to be evaluated.
-    overlong: bool,
-    private: PrivateModes,
-    /// The cursor's shape (DECSCUSR), 0 for the terminal's default.
-    cursor_shape: u8,
-    title: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    titles: Vec<String>,
-}
-
-/// The state in the grammar of control sequences (ECMA-48).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum SequenceState {
-    /// In text.
-    #[default]
-    Text,
-    /// After an ESC.
-    Escape,
-    /// After ESC and an intermediate byte.
-    EscapeMore,
-    /// In a control sequence (CSI).
-    Control,
-    /// In an operating system command (OSC).
-    Osc,
-    /// After an ESC in an OSC: its end, if a backslash follows.
-    OscEscape,
-    /// In a string that is ignored: DCS, SOS, PM, APC.
-    Other,
 }
 
 impl Scanner {
@@ -134,75 +94,67 @@ impl Scanner {
 
     /// A scanner that continues from a stored state.
     #[must_use]
-    pub fn restore(offset: u64, nonce: Option<&str>, mut state: ScannerState) -> Self {
-        // A stored state may have been modified; the limits hold all the same.
-        state.pending.truncate(SEQUENCE_BYTES);
-        state.titles.truncate(TITLES_MAX);
-        state.from = state.from.min(offset);
+    pub fn restore(offset: u64, nonce: Option<&str>, state: ScannerState) -> Self {
+        let (parser, terminal) = state.restore(offset);
         Self {
-            at: offset,
             nonce: nonce.map(str::to_owned),
-            state,
+            parser,
+            terminal,
         }
     }
 
     /// The state to be stored.
     #[must_use]
-    pub fn state(&self) -> &ScannerState {
-        &self.state
+    pub fn state(&self) -> ScannerState {
+        ScannerState::new(&self.parser, &self.terminal)
     }
 
     /// The offset after the last byte consumed.
     #[must_use]
-    pub fn offset(&self) -> u64 {
-        self.at
+    pub const fn offset(&self) -> u64 {
+        self.parser.offset()
     }
 
     /// The current modes.
     #[must_use]
     pub fn modes(&self) -> Modes {
-        self.state.private.modes()
+        self.terminal.private.modes()
     }
 
     /// The current title.
     #[must_use]
     pub fn title(&self) -> &str {
-        &self.state.title
-    }
-
-    /// Skips bytes up to `offset`, which are gone: a sequence they cut off is dropped.
-    pub fn skip_to(&mut self, offset: u64) {
-        self.at = offset;
-        self.state.place = SequenceState::Text;
-        self.state.begin_sequence();
-    }
-
-    /// Consumes the next bytes and returns the events that ended in them.
-    pub fn feed(&mut self, bytes: &[u8]) -> Vec<LocatedEvent> {
-        let mut events = Vec::new();
-        let mut at = 0;
-        while at < bytes.len() {
-            at = self.scan_step(bytes, at, &mut events);
-        }
-        self.at += bytes.len() as u64;
-        events
-    }
-}
-
-impl ScannerState {
-    fn begin_sequence(&mut self) {
-        self.pending.clear();
-        self.overlong = false;
+        &self.terminal.title
     }
 
     /// Sequences that set a real terminal's modes, cursor shape and title to these.
     pub(crate) fn repaint(&self) -> String {
-        let mut text = self.private.repaint();
-        text.push_str(&format!("\u{1b}[{} q", self.cursor_shape));
-        if !self.title.is_empty() {
-            text.push_str(&format!("\u{1b}]2;{}\u{7}", self.title));
-        }
-        text
+        self.terminal.repaint()
+    }
+
+    /// Skips bytes up to `offset`, which are gone: a sequence they cut off is dropped.
+    pub fn skip_to(&mut self, offset: u64) {
+        self.parser = EscapeParser::new(offset);
+    }
+
+    /// Consumes the next bytes and returns the events that ended in them.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<LocatedEvent> {
+        let Self {
+            nonce,
+            parser,
+            terminal,
+        } = self;
+        let nonce = nonce.as_deref();
+        let mut events = Vec::new();
+        parser.advance(bytes, |escape, range| {
+            let event = terminal.apply(escape, nonce);
+            events.extend(event.map(|event| LocatedEvent {
+                from: range.start,
+                to: range.end,
+                event,
+            }));
+        });
+        events
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ostler_model::suggestion;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -160,7 +161,7 @@ impl Key {
     fn unknown(given: &str) -> KeyError {
         KeyError::Unknown {
             given: given.chars().take(NAME_BYTES).collect(),
-            suggestion: suggestion(given),
+            suggestion: similar_key(given),
             allowed: Self::allowed(),
         }
     }
@@ -296,7 +297,7 @@ pub(crate) fn control_byte(c: char) -> Option<u8> {
 }
 
 /// A suggestion for an unknown name: the same modifiers with the most similar key.
-fn suggestion(given: &str) -> Option<String> {
+fn similar_key(given: &str) -> Option<String> {
     if given.len() > NAME_BYTES {
         return None;
     }
@@ -306,28 +307,14 @@ fn suggestion(given: &str) -> Option<String> {
     let (prefix, name) = lower
         .rsplit_once(['-', '+'])
         .map_or((None, lower.as_str()), |(front, name)| (Some(front), name));
-    let (distance, nearest) = known
-        .chain(functions)
-        .map(|known| (strsim::damerau_levenshtein(name, &known), known))
-        .min_by_key(|(distance, _)| *distance)?;
-    if distance > 2 || distance * 2 >= name.chars().count().max(1) {
-        return None;
-    }
+    let nearest = suggestion::nearest(name, known.chain(functions))?;
     let near = parse_key_code(&nearest).map(|base| base.to_string())?;
     let Some(prefix) = prefix else {
         return Some(near);
     };
-    let prefix = nearest_modifier(prefix)?;
+    let modifiers = MODIFIERS.iter().map(|(name, _)| *name);
+    let prefix = suggestion::nearest(prefix, modifiers.filter(|name| name.len() > 1))?;
     Some(format!("{prefix}-{near}"))
-}
-
-fn nearest_modifier(given: &str) -> Option<&'static str> {
-    MODIFIERS
-        .iter()
-        .filter(|(name, _)| name.len() > 1)
-        .map(|(name, _)| (strsim::damerau_levenshtein(given, name), *name))
-        .min_by_key(|(distance, _)| *distance)
-        .and_then(|(distance, name)| (distance <= 2).then_some(name))
 }
 
 impl fmt::Display for KeyCode {

@@ -197,7 +197,7 @@ impl Screen {
             carry: self.remainder.bytes().to_vec(),
             title: self.scanner.title().to_owned(),
             modes: self.modes(),
-            scan: self.scanner.state().clone(),
+            scan: self.scanner.state(),
             shell: self.shell.clone(),
             exact: self.exact,
         }
@@ -212,7 +212,7 @@ impl Screen {
         let repaint = self.emulator.repaint();
         let mut text = String::from(RESET);
         text.push_str(&repaint.text);
-        text.push_str(&self.scanner.state().repaint());
+        text.push_str(&self.scanner.repaint());
         text.push_str(&repaint.incomplete);
         let mut bytes = text.into_bytes();
         bytes.extend_from_slice(self.remainder.bytes());

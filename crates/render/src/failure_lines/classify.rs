@@ -65,8 +65,8 @@ pub fn classify(line: &str) -> Option<FailureLine> {
     let rule = &RULES[first];
     Some(FailureLine {
         weight: rule.weight,
-        before: usize::from(rule.context.0),
-        after: usize::from(rule.context.1),
+        before: usize::from(rule.lines_before),
+        after: usize::from(rule.lines_after),
     })
 }
 

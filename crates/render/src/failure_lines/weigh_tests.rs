@@ -102,7 +102,7 @@ const FAULTS: &[(u8, &str)] = &[
         90,
         "panic: runtime error: index out of range [3] with length 3",
     ),
-    (80, "FAIL\texample.com/a\t0.004s"),
+    (80, "FAIL\ta.test/a\t0.004s"),
     (
         90,
         "Exception in thread \"main\" java.lang.NullPointerException",

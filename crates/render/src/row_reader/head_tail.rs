@@ -25,7 +25,7 @@ const BACK_LINES_LIMIT: u64 = 16_384;
 const BACK_BYTES: usize = 256 * 1024;
 /// The most bytes of one line read from the back.
 const BACK_LINE_BYTES: u64 = 4 * 1024;
-/// The most lines whose missing end is read; others only state that it is missing.
+/// The most lines whose missing end is read; others only note that it is missing.
 const SPLICES: usize = 64;
 
 /// The first lines.
@@ -37,7 +37,7 @@ pub(super) struct HeadRows {
     pub(super) last: Option<JournalLine>,
     /// The number of lines.
     pub(super) lines: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub(super) bytes: u64,
     /// Matches after them, where a pattern was given.
     pub(super) omitted_lines: u64,
@@ -97,7 +97,7 @@ impl HeadRows {
         let mut folder = RedrawFolder::default();
         let (mut bytes, mut lines) = (0, 0);
         loop {
-            fold_page(journal, &page, (query, encoding), &mut folder)?;
+            fold_page(journal, &page, query, encoding, &mut folder)?;
             bytes += page.lines.iter().map(line_bytes).sum::<u64>();
             lines += page.lines.len() as u64;
             let redrawn = (folder.len() as u64) * 2 < lines;
@@ -178,7 +178,7 @@ pub(super) fn page_rows(
     encoding: Option<Encoding>,
 ) -> Result<Vec<OutputRow>, ReadError> {
     let mut folder = RedrawFolder::default();
-    fold_page(journal, page, (query, encoding), &mut folder)?;
+    fold_page(journal, page, query, encoding, &mut folder)?;
     Ok(folder.finish())
 }
 
@@ -187,7 +187,8 @@ pub(super) fn page_rows(
 fn fold_page(
     journal: &Journal,
     page: &LinePage,
-    (query, encoding): (&LineQuery, Option<Encoding>),
+    query: &LineQuery,
+    encoding: Option<Encoding>,
     folder: &mut RedrawFolder,
 ) -> Result<(), ReadError> {
     if query.grep.is_some() {

@@ -65,7 +65,8 @@ struct FailureMatch {
 pub(super) fn read_middle(
     journal: &Journal,
     query: &LineQuery,
-    (head, tail): (&HeadRows, &LinePage),
+    head: &HeadRows,
+    tail: &LinePage,
     encoding: Option<Encoding>,
 ) -> Result<HiddenMiddle, ReadError> {
     let (Some(first), Some(last), false) =
@@ -85,7 +86,7 @@ pub(super) fn read_middle(
     let matches = middle.search(&mut hidden_middle)?;
     let lines = middle.fetch(&matches, &mut hidden_middle)?;
     let shown_bytes = head.bytes + tail.lines.iter().map(line_bytes).sum::<u64>();
-    hidden_middle.pieces = middle.pieces((first, last), lines, shown_bytes)?;
+    hidden_middle.pieces = middle.pieces(first, last, lines, shown_bytes)?;
     Ok(hidden_middle)
 }
 
@@ -140,7 +141,7 @@ impl MiddleSearch<'_> {
         let mut similar = HashMap::new();
         for (from, until) in parts {
             hidden_middle.unsearched +=
-                self.search_part((from, until), &mut matches, &mut similar)?;
+                self.search_part(from, until, &mut matches, &mut similar)?;
         }
         Ok(matches)
     }
@@ -148,7 +149,8 @@ impl MiddleSearch<'_> {
     /// Searches one part; returns the number of bytes at its end that were not searched.
     fn search_part(
         &self,
-        (from, until): (u64, u64),
+        from: u64,
+        until: u64,
         matches: &mut Vec<FailureMatch>,
         similar: &mut HashMap<u64, u32>,
     ) -> Result<u64, ReadError> {
@@ -294,7 +296,8 @@ impl MiddleSearch<'_> {
     /// Rows and the hidden ranges between them.
     fn pieces(
         &self,
-        (first, last): (&JournalLine, &JournalLine),
+        first: &JournalLine,
+        last: &JournalLine,
         lines: BTreeMap<u64, JournalLine>,
         shown_bytes: u64,
     ) -> Result<Vec<ExcerptPiece>, ReadError> {

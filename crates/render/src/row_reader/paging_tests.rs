@@ -40,12 +40,12 @@ fn read(journal: &Journal, from: Cursor, (chars, unfinished): (usize, OpenLineMo
 #[derive(Debug, Default)]
 struct Walker {
     at: Cursor,
-    seen: BTreeMap<String, Vec<String>>,
+    received: BTreeMap<String, Vec<String>>,
     gone: Vec<(u64, u64)>,
 }
 
 impl Walker {
-    /// Reads on until nothing is left; rows that are not over yet are looked at and forgotten.
+    /// Reads pages until the end; unfinished rows are checked and discarded.
     fn walk(&mut self, journal: &Journal, chars: usize, unfinished: OpenLineMode) {
         loop {
             let page = read(journal, self.at, (chars, unfinished));
@@ -54,7 +54,10 @@ impl Walker {
             for row in &page.slice.front {
                 // The newline counts.
                 let is_over = row.bytes > row.text.len() as u64;
-                let lines = self.seen.entry(format!("{:?}", row.stream)).or_default();
+                let lines = self
+                    .received
+                    .entry(format!("{:?}", row.stream))
+                    .or_default();
                 if is_over || unfinished == OpenLineMode::Final {
                     lines.push(row.text.clone());
                 }
@@ -69,8 +72,8 @@ impl Walker {
     }
 
     fn of(&self, stream: StreamName) -> Vec<String> {
-        let seen = self.seen.get(&format!("{stream:?}"));
-        seen.cloned().unwrap_or_default()
+        let rows = self.received.get(&format!("{stream:?}"));
+        rows.cloned().unwrap_or_default()
     }
 }
 
@@ -126,8 +129,8 @@ proptest! {
         }
         walker.walk(&journal, chars, OpenLineMode::Final);
         walker.walk(&journal, chars, OpenLineMode::Final);
-        for (place, stream) in STREAMS.into_iter().enumerate() {
-            prop_assert_eq!(walker.of(stream), lines(&chunks, place));
+        for (index, stream) in STREAMS.into_iter().enumerate() {
+            prop_assert_eq!(walker.of(stream), lines(&chunks, index));
         }
         prop_assert!(walker.gone.is_empty());
     }
@@ -149,11 +152,11 @@ proptest! {
         let mut walker = Walker::default();
         walker.walk(&journal, chars, OpenLineMode::Final);
         let cleared: usize = chunks[..cut].iter().map(|(_, bytes)| bytes.len()).sum();
-        let told = (cleared > 0).then_some((0, cleared as u64));
-        prop_assert_eq!(walker.gone, told.into_iter().collect::<Vec<_>>());
-        for (place, stream) in STREAMS.into_iter().enumerate() {
-            let all = lines(&chunks[cut..], place);
-            prop_assert_eq!(walker.seen.get(&format!("{stream:?}")).cloned().unwrap_or_default(), all);
+        let gap = (cleared > 0).then_some((0, cleared as u64));
+        prop_assert_eq!(walker.gone, gap.into_iter().collect::<Vec<_>>());
+        for (index, stream) in STREAMS.into_iter().enumerate() {
+            let all = lines(&chunks[cut..], index);
+            prop_assert_eq!(walker.received.get(&format!("{stream:?}")).cloned().unwrap_or_default(), all);
         }
     }
 }
@@ -170,8 +173,8 @@ fn a_line_longer_than_a_page_has_a_page_of_its_own() {
     let journal = Journal::open(dir.path()).unwrap();
     let mut walker = Walker::default();
     walker.walk(&journal, 2_000, OpenLineMode::Final);
-    let seen = walker.of(StreamName::Stdout);
-    assert_eq!(seen.len(), 3, "{seen:?}");
-    assert!(seen[1].contains("a line of 100001 bytes"), "{}", seen[1]);
-    assert_eq!((seen[0].as_str(), seen[2].as_str()), ("first", "last"));
+    let lines = walker.of(StreamName::Stdout);
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[1].contains("a line of 100001 bytes"), "{}", lines[1]);
+    assert_eq!((lines[0].as_str(), lines[2].as_str()), ("first", "last"));
 }

@@ -1,6 +1,6 @@
 //! The pen at erasing. `avt` fills with every attribute of its pen; terminals fill with the
 //! background colour alone (`bce` of terminfo), so an underlined or reversed pen must not show in
-//! what is erased.
+//! erased cells.
 
 use avt::parser::{DecMode, Function, SgrOp};
 

@@ -1,3 +1,5 @@
+use ostler_escape::SEQUENCE_BYTES;
+
 use super::*;
 
 fn marks(bytes: &[u8]) -> Vec<LocatedEvent> {
@@ -45,7 +47,7 @@ fn only_the_nonce_is_believed() {
 }
 
 #[test]
-fn prompts_and_statuses_are_told() {
+fn prompts_and_statuses_are_reported() {
     let prompt = |continuation| ControlEvent::PromptStart {
         is_trusted: false,
         continuation,
@@ -106,11 +108,11 @@ fn titles_are_put_aside_and_given_back() {
     assert_eq!(titles, [title("sh"), title("vim"), title("sh")]);
     let mut scanner = Scanner::new(0, None);
     scanner.feed(&b"\x1b[22t".repeat(10_000));
-    assert_eq!(scanner.state().titles.len(), TITLES_MAX);
+    assert_eq!(scanner.terminal.titles.len(), TITLES_MAX);
 }
 
 #[test]
-fn modes_are_told_when_they_change() {
+fn modes_are_reported_when_they_change() {
     let mut scanner = Scanner::new(0, None);
     let mut changed = |bytes: &[u8]| {
         let marks = scanner.feed(bytes);
@@ -175,7 +177,8 @@ fn a_long_sequence_is_passed_over_in_bounded_memory() {
     scanner.feed(b"\x1b]2;");
     for _ in 0..100 {
         scanner.feed(&[b'x'; 1000]);
-        assert!(scanner.state().pending.capacity() <= 2 * SEQUENCE_BYTES);
+        let stored = serde_json::to_vec(&scanner.state()).unwrap();
+        assert!(stored.len() < 5 * SEQUENCE_BYTES);
     }
     let events = scanner.feed(b"\x07\x1b]2;next\x07");
     assert_eq!(events.len(), 1);
@@ -191,7 +194,7 @@ fn cuts_change_no_offset() {
     for cut in 0..bytes.len() {
         let mut scanner = Scanner::new(100, Some("s3cret"));
         let mut events = scanner.feed(&bytes[..cut]);
-        let state = serde_json::to_string(scanner.state()).unwrap();
+        let state = serde_json::to_string(&scanner.state()).unwrap();
         let state = serde_json::from_str(&state).unwrap();
         let mut restored = Scanner::restore(scanner.offset(), Some("s3cret"), state);
         events.extend(restored.feed(&bytes[cut..]));
@@ -203,4 +206,44 @@ fn cuts_change_no_offset() {
 fn the_nonce_is_not_shown() {
     let scanner = Scanner::new(0, Some("s3cret"));
     assert!(!format!("{scanner:?}").contains("s3cret"));
+}
+
+#[test]
+fn stored_states_keep_their_form() {
+    let stored = |bytes: &[u8]| {
+        let mut scanner = Scanner::new(100, None);
+        scanner.feed(bytes);
+        serde_json::to_string(&scanner.state()).unwrap()
+    };
+    let modes = r#""private":[2004],"cursor_shape":3,"title":"t""#;
+    for (end, state) in [
+        ("x", r#""place":"text","from":116,"overlong":false"#),
+        ("\x1b", r#""place":"escape","from":121,"overlong":false"#),
+        (
+            "\x1b(",
+            r#""place":"escape_more","from":121,"overlong":false"#,
+        ),
+        (
+            "\x1b[?1",
+            r#""place":"control","from":121,"pending":[63,49],"overlong":false"#,
+        ),
+        (
+            "\x1b]2",
+            r#""place":"osc","from":121,"pending":[50],"overlong":false"#,
+        ),
+        (
+            "\x1b]2\x1b",
+            r#""place":"osc_escape","from":121,"pending":[50],"overlong":false"#,
+        ),
+        ("\x1bPx", r#""place":"other","from":121,"overlong":false"#),
+    ] {
+        let text = stored(format!("\x1b[?2004h\x1b]2;t\x07..\x1b[3 q{end}").as_bytes());
+        assert_eq!(text, format!("{{{state},{modes}}}"), "{end:?}");
+        let state = serde_json::from_str(&text).unwrap();
+        let restored = Scanner::restore(200, None, state);
+        assert_eq!(serde_json::to_string(&restored.state()).unwrap(), text);
+    }
+    let modified = r#"{"place":"osc","from":900,"pending":[50,7,27,91,27]}"#;
+    let restored = Scanner::restore(200, None, serde_json::from_str(modified).unwrap());
+    assert!(serde_json::to_string(&restored.state()).is_ok());
 }

@@ -72,7 +72,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn a_typo_is_told_what_was_meant() {
+fn a_typo_gets_a_suggestion() {
     let table = [
         ("entr", Some("enter")),
         ("retrun", Some("enter")),

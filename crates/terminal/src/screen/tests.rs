@@ -391,7 +391,7 @@ fn incomplete_sequences_take_bounded_memory() {
 }
 
 #[test]
-fn a_cell_takes_a_bounded_number_of_marks() {
+fn a_jail_takes_a_bounded_number_of_marks() {
     let zalgo = format!("x{}y", "\u{301}".repeat(10_000));
     let view = screen(20, 2, zalgo.as_bytes()).snapshot();
     assert!(view.rows[0].len() <= crate::graphemes::CLUSTER_BYTES + 1);

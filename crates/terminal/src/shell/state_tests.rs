@@ -90,7 +90,7 @@ fn an_open_command_and_a_lost_end() {
 }
 
 #[test]
-fn it_is_told_in_json_as_documented() {
+fn it_has_the_documented_json_form() {
     let json = serde_json::to_value(fold([START])).expect("serializable");
     assert_eq!(
         json,

@@ -1,0 +1,3 @@
+//! The screen over the public interface.
+
+mod fuzz;
