@@ -6,9 +6,9 @@ use ostler_model::{ByteString, Cursor, ExecutionId, Phase, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::sandbox::IsolationBody;
-use super::service::ServiceStateBody;
+use super::service_state::ServiceStateBody;
 
-/// Everything known of one execution except its output. Times are RFC 3339, durations seconds.
+/// The data of one execution, without its output. Times are RFC 3339, durations seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutionBody {
     /// The short id; what agents and people are shown.
@@ -68,7 +68,7 @@ pub struct ExecutionBody {
     pub isolation: IsolationBody,
     /// What was lost while it ran, as text, for example because of a full disk.
     pub degraded: Vec<String>,
-    /// Processes its leader left behind that were ended.
+    /// The number of processes that its leader left and that were ended.
     pub leftovers: u32,
     /// OS pids that survived a stop; normally empty.
     pub survivors: Vec<u32>,

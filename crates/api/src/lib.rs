@@ -2,7 +2,7 @@
 //! refuse unknown fields, responses may gain fields.
 //!
 //! * [`start`], [`shell`], [`service_request`], [`sandbox`]: requests to run something.
-//! * [`info`], [`service`], [`process`], [`resources`], [`workspace`]: what is known of it.
+//! * [`info`], [`service`], [`service_state`], [`process`], [`resources`], [`workspace`]: the data of executions.
 //! * [`page`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
 //! * [`wait`], [`interaction`]: waits, signals, input, questions to people.
 //! * [`problem`]: errors (RFC 9457).
@@ -16,12 +16,14 @@ pub mod info;
 pub mod interaction;
 pub mod network;
 pub mod page;
+mod parts;
 pub mod problem;
 pub mod process;
 pub mod resources;
 pub mod sandbox;
 pub mod service;
 pub mod service_request;
+pub mod service_state;
 pub mod shell;
 pub mod start;
 pub mod terminal;
@@ -42,18 +44,18 @@ pub use process::{
     OutputEntry, PidEntry, ProcessBody, ProcessOutputBody,
 };
 pub use resources::ResourcesBody;
-pub use sandbox::{IsolationBody, NetworkBody, SandboxInfoBody, SandboxOptionsBody};
+pub use sandbox::{IsolationBody, NetworkBody, SandboxInfoBody};
 pub use service::{
-    DetectResponse, DetectedServiceBody, EnsureResponse, PortInfoBody, ReadinessWaitBody,
-    ServiceBody, ServiceDiagnosisBody, ServiceHealthBody, ServiceStateBody, ServiceStopResponse,
-    ServicesBody, UpResponse,
+    DetectResponse, DetectedServiceBody, EnsureResponse, ReadinessWaitBody, ServiceBody,
+    ServiceDiagnosisBody, ServiceStopResponse, ServicesBody, UpResponse,
 };
 pub use service_request::{
     DependencyBody, DependencyConditionBody, HealthRuleBody, PortRequestBody, ProbeBody,
-    ServiceModeBody, ServiceOptionsBody, ServiceStartBody, UpBody,
+    ServiceOptionsBody, ServiceStartBody, UpBody,
 };
+pub use service_state::{PortInfoBody, ServiceHealthBody, ServiceStateBody};
 pub use shell::{ShellRunBody, ShellRunOutcomeBody, ShellRunResponse, ShellStartBody};
-pub use start::{RerunBody, RetentionBody, StartBody, StdinBody};
+pub use start::{RerunBody, ServiceModeBody, StartBody, StdinBody};
 pub use terminal::{
     InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, ScreenCursorBody,
     ScreenModesBody, TerminalOutputBody,

@@ -58,7 +58,7 @@ pub struct GapBody {
 }
 
 impl GapBody {
-    /// What is gone of an execution from `from` to before `to`.
+    /// The missing output of an execution from `from` to before `to`.
     #[must_use]
     pub fn of(state: &State, from: u64, to: u64) -> Self {
         Self {

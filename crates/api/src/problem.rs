@@ -3,10 +3,10 @@
 use ostler_model::ErrorCode;
 use serde::{Deserialize, Serialize};
 
-/// `application/problem+json`.
+/// An error as `application/problem+json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// `urn:ostler:error:{code}`.
+    /// The type: `urn:ostler:error:{code}`.
     #[serde(rename = "type")]
     pub kind: String,
     /// The error class, for example `ProcessNotFoundError`.
@@ -15,7 +15,7 @@ pub struct Problem {
     pub status: u16,
     /// The stable code.
     pub code: CodeName,
-    /// What was wrong, for people.
+    /// The problem, for people.
     pub message: String,
     /// How to correct it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,6 +23,9 @@ pub struct Problem {
     /// The id of the question a person has to answer first, for `ostler approve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Box<str>>,
+    /// Whether an execution was created whose program could not be executed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spawn_failed: bool,
     /// Whether the same request may succeed later.
     pub retryable: bool,
 }
@@ -59,6 +62,7 @@ impl Problem {
             message: message.into(),
             hint,
             approval: None,
+            spawn_failed: false,
             retryable: row.retryable,
         }
     }

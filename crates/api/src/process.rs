@@ -3,7 +3,7 @@
 use ostler_model::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// One process: its id under the name `pid`, and everything else known of it.
+/// One process: its id under the name `pid`, and its other data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessBody {
     /// The short id.
@@ -13,7 +13,7 @@ pub struct ProcessBody {
     pub info: super::ExecutionBody,
 }
 
-/// `GET /api/process/{id}/output`.
+/// The response to `GET /api/process/{id}/output`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProcessOutputBody {
     /// Lines of standard output; empty unless requested.
@@ -31,16 +31,16 @@ pub struct OutputEntry {
     pub text: String,
 }
 
-/// `POST /api/process/{id}/clean`.
+/// The response to `POST /api/process/{id}/clean`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanResponse {
     /// The id as given in the request.
     pub pid: String,
-    /// `success`.
+    /// Always `success`.
     pub result: String,
 }
 
-/// `POST /api/process/clean_all`.
+/// The response to `POST /api/process/clean_all`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanAllResponse {
     /// How many were cleaned.

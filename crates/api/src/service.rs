@@ -1,86 +1,18 @@
 //! Services: definitions, running ones, and their state.
 
-use ostler_model::{
-    ByteString, Dependency, PortHolder, ReadinessSignal, ServiceKind, ServicePort, ServiceStage,
-    Timestamp,
-};
+use ostler_model::{ByteString, Dependency, PortHolder, ServiceKind};
 use serde::{Deserialize, Serialize};
 
 use super::info::ExecutionBody;
 use super::service_request::ProbeBody;
 use super::wait::{WaitEndKind, WaitUntil};
 
-/// The state of an execution as a service.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ServiceStateBody {
-    /// Its name; the short id where it has none.
-    pub name: String,
-    /// `pending`, `starting`, `listening`, `responding`, `ready`, `running`, `degraded`,
-    /// `stopping`, `stopped`, `failed` or `crash_looping`.
-    pub status: String,
-    /// How far the newest attempt has come; null before its first sign that it works.
-    pub stage: Option<ServiceStage>,
-    /// The URL of its main port.
-    pub url: Option<String>,
-    /// The ports it listens on.
-    pub ports: Vec<PortInfoBody>,
-    /// The evidence of its readiness, as one sentence.
-    pub evidence: Option<String>,
-    /// The signals observed, oldest first.
-    pub signs: Vec<ReadinessSignal>,
-    /// Warnings.
-    pub warnings: Vec<String>,
-    /// The last health state; null where there is none.
-    pub health: Option<ServiceHealthBody>,
-    /// Attempts after the first.
-    pub restarts: u32,
-    /// When the next attempt starts, between two attempts.
-    pub backoff_until: Option<Timestamp>,
-    /// How the previous attempt ended, as text.
-    pub last_end: Option<String>,
-    /// What its readiness waits for; null once it is ready and after its end.
-    pub waits_for: Option<String>,
-    /// The condition of its readiness.
-    pub ready_when: ProbeBody,
-    /// The default timeout of a wait for it, in milliseconds.
-    pub ready_timeout_ms: u64,
-    /// The entry of the detection table that recognised it.
-    pub detected: Option<String>,
-    /// Whether it was recognised as a service rather than requested as one.
-    pub automatic: bool,
-    /// The port assigned to it.
-    pub leased_port: Option<u16>,
-    /// The services it depends on.
-    pub depends_on: Vec<Dependency>,
-    /// The file or API that defines it.
-    pub defined_in: Option<ByteString>,
-}
-
-/// A port a service listens on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortInfoBody {
-    /// The port's number.
-    pub port: u16,
-    /// Its address and process, whether it is the main port, whether it speaks TLS.
-    #[serde(flatten)]
-    pub bound: ServicePort,
-}
-
-/// The last health state of a service.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServiceHealthBody {
-    /// Whether it is healthy.
-    pub ok: bool,
-    /// What was observed.
-    pub detail: String,
-}
-
 /// One service: its definition and its newest execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceBody {
     /// Its name; the short id where it has none.
     pub name: String,
-    /// As [`ServiceStateBody::status`]; `stopped` where it is only defined.
+    /// As [`ServiceStateBody::status`](super::ServiceStateBody::status); `stopped` where it is only defined.
     pub status: String,
     /// Whether it is running or pending.
     pub living: bool,
@@ -94,7 +26,7 @@ pub struct ServiceBody {
     pub workspace: Option<String>,
     /// The services it depends on.
     pub depends_on: Vec<Dependency>,
-    /// What it waits for before its program starts.
+    /// The condition it waits for before its program starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
     /// Whether it ended and was dismissed: lists show it on request only.
@@ -133,7 +65,7 @@ pub struct EnsureResponse {
     /// Whether others depend on its completion: then the wait is for its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub completes: bool,
-    /// What was done and why, as text.
+    /// The action and its reason, as text.
     pub note: String,
     /// The outcome of the wait, where one was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,7 +85,7 @@ pub struct EnsureResponse {
 pub struct ReadinessWaitBody {
     /// `ready`, `not_ready`, `exit` or `at_most`.
     pub why: WaitEndKind,
-    /// With `not_ready`: what was seen.
+    /// With `not_ready`: the last observation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -232,15 +164,6 @@ pub struct DetectedServiceBody {
     pub port_arguments: Option<Vec<String>>,
     /// Whether it requires a terminal.
     pub terminal: bool,
-}
-
-impl From<&ServicePort> for PortInfoBody {
-    fn from(port: &ServicePort) -> Self {
-        Self {
-            port: port.address.port(),
-            bound: port.clone(),
-        }
-    }
 }
 
 impl ServiceBody {

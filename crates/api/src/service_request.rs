@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use ostler_model::{
     ByteString, Dependency, DependencyCondition, HealthRule, IsolationLevel, ReadyCondition,
+    is_default,
 };
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use super::parts;
 use super::start::StartBody;
 
 /// `POST /api/v1/services`, `POST /api/v1/services/ensure` and `PUT /api/v1/services/{name}`: the
@@ -71,7 +73,8 @@ pub struct UpBody {
     /// Whether all of `base_env` is passed on; absent means the daemon's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit_env: Option<bool>,
-    /// The isolation of those whose definition names none; absent means the daemon's setting.
+    /// The isolation level of services whose definition sets none; absent means the daemon's
+    /// setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationLevel>,
     /// The only programs that may run, in addition to the daemon's own allow list.
@@ -161,14 +164,6 @@ pub enum PortRequestBody {
     Auto,
 }
 
-/// Whether a started command may become a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ServiceModeBody {
-    /// It becomes one where the detection table recognises it.
-    Auto,
-}
-
 impl ServiceStartBody {
     /// A service with default options.
     #[must_use]
@@ -180,26 +175,11 @@ impl ServiceStartBody {
     }
 }
 
-impl ServiceOptionsBody {
-    /// The names of its fields.
-    const FIELDS: [&str; 9] = [
-        "name",
-        "ready_when",
-        "ready_pattern",
-        "fail_pattern",
-        "ready_timeout_ms",
-        "health",
-        "depends_on",
-        "port",
-        "wait_ms",
-    ];
-}
-
 impl<'de> Deserialize<'de> for ServiceStartBody {
     /// Two bodies in one object, each of which refuses unknown fields: each parses its own.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let mut fields = Map::deserialize(from)?;
-        let service_fields = ServiceOptionsBody::FIELDS
+        let service_fields = parts::field_names::<ServiceOptionsBody>()
             .iter()
             .filter_map(|field| fields.remove_entry(*field))
             .collect();
@@ -210,7 +190,7 @@ impl<'de> Deserialize<'de> for ServiceStartBody {
     }
 }
 
-/// Parses one of the two bodies; the error says where the problem is.
+/// Parses one of the two bodies; the error names the position.
 fn parse_part<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, String> {
     serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
         match error.path().to_string().as_str() {
@@ -316,10 +296,6 @@ impl<'de> Deserialize<'de> for PortRequestBody {
     }
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn both_halves_are_read_and_told_as_given() {
+    fn both_halves_are_read_and_reported_as_given() {
         let given = json!({
             "name": "web",
             "restart": {"on_failure": {"max": 3}},
@@ -356,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn every_probe_reads_as_it_is_told() {
+    fn every_probe_is_parsed_as_written() {
         for probe in [
             json!("auto"),
             json!("log"),
@@ -371,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told_with_its_place_and_what_is_allowed() {
+    fn invalid_values_are_reported_with_position_and_what_is_allowed() {
         for (body, told) in [
             (json!({"nmae": "web"}), "unknown field `nmae`"),
             (

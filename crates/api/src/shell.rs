@@ -1,17 +1,20 @@
 //! Shell sessions: shells that report where commands start and end.
 
-use ostler_model::{ByteString, ExecutionId, InputId, IsolationLevel, Limits, ShellKind, TermSize};
-use serde::{Deserialize, Serialize};
+use ostler_model::{ByteString, ExecutionId, InputId, ShellKind, StartOptions, TermSize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::info::ExecutionBody;
-use super::sandbox::SandboxOptionsBody;
-use super::start::{RetentionBody, strict};
+use super::parts::{OptionsPlace, OwnFields};
 use super::wait::PromptBody;
+
+/// Options that a shell session does not take: it lives until it is closed, and its terminal has
+/// fields of its own.
+const NOT_FOR_SHELLS: &[&str] = &["idle_ms", "place_wait_ms", "encoding", "pty"];
 
 /// `POST /api/v1/shells`: starts an integrated shell in a terminal. Only `kind` and `cwd` are
 /// required; durations are milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct ShellStartBody {
     /// The id to use, a `UUIDv7` of about now; absent means that the daemon chooses one. Repeating
     /// a start with its id returns what the first request started: for retries after a lost
@@ -31,45 +34,9 @@ pub struct ShellStartBody {
     /// The environment of the requesting client.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base_env: Vec<(ByteString, ByteString)>,
-    /// Environment variables added or replaced.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<(ByteString, ByteString)>,
-    /// Whether all of `base_env` is passed on; absent means the daemon's setting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inherit_env: Option<bool>,
-    /// The wall-clock limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// The isolation level; absent means the daemon's setting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<IsolationLevel>,
-    /// Isolation options beyond the defaults of level high.
-    #[serde(default)]
-    pub confine: SandboxOptionsBody,
-    /// The limits of its tree.
-    #[serde(default, deserialize_with = "strict::limits")]
-    pub limits: Limits,
-    /// Names of secrets whose values go into the environment under the same names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub secrets: Vec<String>,
-    /// The id of the interaction in which a person gave approval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<String>,
-    /// Labels, by which lists can be filtered.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub labels: Vec<String>,
-    /// A description for people.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub description: String,
-    /// How long it is kept after its end.
-    #[serde(default)]
-    pub retention: RetentionBody,
-    /// Whether it outlives its session.
-    #[serde(default)]
-    pub keep: bool,
-    /// The only programs that may run, in addition to the daemon's own allow list.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allowed: Option<Vec<String>>,
+    /// What every start may ask for, as fields of this object.
+    #[serde(flatten, skip_deserializing)]
+    pub options: StartOptions,
     /// Whether the client is the command line (its executions are kept longer than others).
     #[serde(default)]
     pub cli: bool,
@@ -97,21 +64,27 @@ impl ShellStartBody {
             cols: Self::SIZE.cols,
             rows: Self::SIZE.rows,
             base_env: Vec::new(),
-            env: Vec::new(),
-            inherit_env: None,
-            timeout_ms: None,
-            isolation: None,
-            confine: SandboxOptionsBody::default(),
-            limits: Limits::default(),
-            secrets: Vec::new(),
-            approval: None,
-            labels: Vec::new(),
-            description: String::new(),
-            retention: RetentionBody::Default,
-            keep: false,
-            allowed: None,
+            options: StartOptions::default(),
             cli: false,
         }
+    }
+}
+
+impl Serialize for ShellStartBody {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, to)
+    }
+}
+
+impl<'de> Deserialize<'de> for ShellStartBody {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let place = OptionsPlace {
+            after: "base_env",
+            without: NOT_FOR_SHELLS,
+        };
+        let mut options = StartOptions::default();
+        let body = Self::deserialize(OwnFields::new(from, place, &mut options))?;
+        Ok(Self { options, ..body })
     }
 }
 

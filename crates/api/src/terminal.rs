@@ -16,7 +16,7 @@ pub struct ScreenBody {
     pub title: String,
     /// Whether the alternate screen is shown, as full-screen programs use it.
     pub alternate: bool,
-    /// What the program asked of its terminal.
+    /// The terminal modes that the program has set.
     pub modes: ScreenModesBody,
     /// The journal's offset up to which this is true.
     pub offset: u64,
@@ -40,7 +40,7 @@ impl ScreenBody {
     }
 }
 
-/// Where a cursor stands.
+/// The position of a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScreenCursorBody {
     /// Column, from 0.
@@ -54,7 +54,7 @@ pub struct ScreenCursorBody {
 /// Modes as set by DECSET, DECRST and friends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ScreenModesBody {
-    /// Pasted text is wanted between marks (mode 2004).
+    /// Whether bracketed paste is enabled (mode 2004).
     #[serde(default)]
     pub bracketed_paste: bool,
     /// Arrows are sent as `ESC O A` (DECCKM).
@@ -63,7 +63,7 @@ pub struct ScreenModesBody {
     /// The keypad sends application sequences (DECKPAM).
     #[serde(default)]
     pub application_keypad: bool,
-    /// Mouse events are wanted (modes 9, 1000, 1002, 1003).
+    /// Whether mouse reporting is enabled (modes 9, 1000, 1002, 1003).
     #[serde(default)]
     pub mouse: bool,
 }
@@ -116,7 +116,7 @@ pub struct KeysResponse {
     pub taken: u64,
 }
 
-/// `POST …/resize`.
+/// The body of `POST …/resize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResizeBody {

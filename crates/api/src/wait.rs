@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::info::ExecutionBody;
 
-/// `POST /api/v1/executions/{id}/wait`.
+/// The body of `POST /api/v1/executions/{id}/wait`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitBody {
@@ -46,7 +46,7 @@ pub struct WaitResponse {
     /// Why: `exit`, `pattern`, `ready`, `not_ready`, `output`, `idle`, `prompt`, `at_most` or
     /// `nothing`.
     pub why: WaitEndKind,
-    /// With `not_ready`: what was seen.
+    /// With `not_ready`: the last observation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The line that matched.
@@ -57,7 +57,7 @@ pub struct WaitResponse {
     pub prompt: Option<PromptBody>,
     /// The state at that time.
     pub info: ExecutionBody,
-    /// The output position up to which the wait looked.
+    /// The output position up to which the wait searched.
     pub cursor: Cursor,
 }
 
@@ -118,7 +118,7 @@ pub struct PromptBody {
     pub pid: u32,
 }
 
-/// `POST …/stop`.
+/// The body of `POST …/stop`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopBody {

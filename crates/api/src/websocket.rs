@@ -16,7 +16,7 @@ pub enum TerminalServerMessage {
     Hello(TerminalHello),
     /// The holder of the lease changed, or a `take` was granted: with `yours`, it answers a `take`.
     Lease {
-        /// The holder's name; null means nobody.
+        /// The holder's name; null means there is none.
         holder: Option<String>,
         /// Whether the holder is this connection.
         yours: bool,
@@ -26,8 +26,8 @@ pub enum TerminalServerMessage {
         /// The new size.
         size: TermSize,
     },
-    /// Output that is not sent: it is gone, or the screen is repainted next instead, because the
-    /// client was too far behind, or requested a repaint and some of the output was lost.
+    /// Output that is not sent: it was dropped, or the screen is repainted next instead, because
+    /// the client was too far behind, or requested a repaint and some of the output was lost.
     Gap {
         /// The offset of the first byte left out.
         from: u64,
@@ -47,7 +47,7 @@ pub enum TerminalServerMessage {
     Refused {
         /// The stable code.
         code: CodeName,
-        /// What was wrong, for people.
+        /// The problem, for people.
         message: String,
         /// Whether this answers a `take`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -71,7 +71,7 @@ pub struct TerminalHello {
     pub alternate: bool,
     /// The terminal's title.
     pub title: String,
-    /// The holder of the lease; null means nobody.
+    /// The holder of the lease; null means there is none.
     pub holder: Option<String>,
 }
 

@@ -35,16 +35,16 @@ pub struct WorkspaceBody {
 /// The number of changes by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChangeTotalsBody {
-    /// Paths created.
+    /// The number of created paths.
     pub created: u64,
-    /// Paths whose content, mode or target changed.
+    /// The number of paths whose content, mode or target changed.
     pub changed: u64,
-    /// Paths removed.
+    /// The number of removed paths.
     pub deleted: u64,
 }
 
 impl WorkspaceBody {
-    /// A response with at most so many changes and conflicts.
+    /// A response with at most `limit` changes and conflicts.
     #[must_use]
     pub fn new(response: OverlayResponse, limit: usize) -> Self {
         let mut body = Self {
