@@ -1,5 +1,5 @@
-//! Execution directories whose `spec.json` cannot be read: listed as lost, with the reason, until
-//! somebody removes them or their retention ends.
+//! Execution directories whose `spec.json` cannot be read: listed as lost, with the reason, until a
+//! user removes them or their retention ends.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -15,12 +15,13 @@ use ostler_model::{
 };
 
 use crate::engine_inner::EngineInner;
-use crate::execution::ExecutionHandle;
+use crate::execution::{ExecutionHandle, ExecutionIdentity};
+use crate::retention;
 use crate::session_end::read_owner;
 
 /// Ledger entries read at once.
 const LEDGER_ENTRIES: usize = 4_096;
-/// Stands for a command that is not recorded anywhere.
+/// The placeholder for a command that is not recorded.
 const UNKNOWN_COMMAND: &str = "(unknown)";
 
 /// An execution directory that is incomplete or unreadable.
@@ -55,7 +56,7 @@ pub(crate) async fn list_as_lost(core: &Arc<EngineInner>, damaged: Vec<DamagedEx
         tracing::warn!(id = %one.id, reason = %one.reason, ?found, "listed as lost");
         let entry = lost_execution(core, &one, requests.remove(&one.id));
         core.registry.insert(Arc::clone(&entry), None);
-        core.retire(&entry);
+        retention::retire(core, &entry);
     }
 }
 
@@ -128,10 +129,15 @@ fn lost_execution(
         .collect();
     let spec = placeholder_spec(core, damaged, request);
     let owner = read_owner(&damaged.dir).unwrap_or_else(|| spec.owner.clone());
-    let identity = (damaged.id, Arc::new(spec), Arc::new(owner));
+    let identity = ExecutionIdentity {
+        id: damaged.id,
+        spec: Arc::new(spec),
+        owner: Arc::new(owner),
+        dir: damaged.dir.clone(),
+    };
     let journal = Journal::open(&damaged.dir);
     let end = journal.ok().and_then(|it| it.end().ok()).unwrap_or(0);
-    ExecutionHandle::new_ended(identity, damaged.dir.clone(), State::fold(&records), end)
+    ExecutionHandle::new_ended(identity, State::fold(&records), end)
 }
 
 /// A minimal spec for a request that is not recorded.
@@ -171,8 +177,10 @@ fn placeholder_spec(
         encoding: None,
         retention: core.settings.retention.command,
         keep: false,
+        record_input: false,
         face: None,
         shell: None,
+        request: None,
     }
 }
 

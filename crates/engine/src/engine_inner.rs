@@ -1,30 +1,31 @@
-//! [`EngineInner`]: the state that the drivers and the facade of one engine share.
+//! [`EngineInner`]: the state that the parts of one engine share: backend, registry, ledger, tasks.
+//! It knows none of the parts above it; what it needs of them are hooks.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_backend::Backend;
 use ostler_journal::{Ledger, LedgerEntry, LedgerReader};
 use ostler_model::{BackendName, CapabilitySet, Event, ExecutionId, Owner, Timestamp};
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::error::Error;
+use crate::hooks::{ExecutionObserver, TerminalScreens};
 use crate::info::LifecycleEvent;
-use crate::interaction::InteractionService;
 use crate::keyed_mutex::KeyedMutex;
+use crate::open_readers::OpenReaders;
 use crate::probes::Prober;
 use crate::registry::Registry;
-use crate::retention::RetentionScheduler;
-use crate::service::ServiceRegistry;
+use crate::retention_scheduler::RetentionScheduler;
 use crate::settings::Settings;
-use crate::terminal::{OpenReaders, ScreenCache};
 use crate::unwritten::{UnwrittenEntries, UnwrittenExecutions};
 
 /// Capacity of the lifecycle channel, in events, for subscribers that lag.
@@ -33,7 +34,7 @@ pub(crate) const LIFECYCLE_EVENTS_MAX: usize = 1_024;
 const EXECUTIONS: &str = "executions";
 /// The directory of the ledger within the state directory.
 const LEDGER: &str = "ledger";
-/// The file in the state directory whose lock an open engine holds.
+/// The file in the state directory that an open engine locks.
 pub const LOCK_FILE: &str = "daemon.lock";
 
 /// The shared part of an engine.
@@ -54,54 +55,73 @@ pub(crate) struct EngineInner {
     pub(crate) prober: Prober,
     /// Serializes the starts that share an id chosen by a client.
     pub(crate) start_locks: KeyedMutex<ExecutionId>,
-    /// Open questions and their answers.
-    pub(crate) interactions: InteractionService,
-    /// Terminal screens with current viewers.
-    pub(crate) screen_cache: ScreenCache,
     /// The journals whose files stay open.
     pub(crate) open_readers: OpenReaders,
     /// Lets one journal be compressed at a time.
     pub(crate) compression_permit: Semaphore,
-    /// Runtime state of services that the registry of executions does not hold.
-    pub(crate) services: ServiceRegistry,
     /// Whether some answer has already reported the capabilities that are missing on this host.
     pub(crate) host_warned: AtomicBool,
     /// The number of ledger entries so far.
     pub(crate) ledger_end: watch::Sender<u64>,
+    /// The screens of terminals.
+    pub(crate) screens: Arc<dyn TerminalScreens>,
+    /// The parts that learn of changes of executions.
+    observers: Vec<Arc<dyn ExecutionObserver>>,
     exclusive: Mutex<Option<ExclusiveState>>,
+}
+
+/// The parts above, as the shared state knows them.
+#[derive(Debug)]
+pub(crate) struct EngineHooks {
+    pub(crate) screens: Arc<dyn TerminalScreens>,
+    pub(crate) observers: Vec<Arc<dyn ExecutionObserver>>,
+    /// Cancelled when the engine shuts down.
+    pub(crate) closing: CancellationToken,
 }
 
 /// What only one engine may hold; released at shutdown.
 #[derive(Debug)]
-struct ExclusiveState {
+pub(crate) struct ExclusiveState {
     ledger: Ledger,
     unwritten: UnwrittenEntries,
     _lock: File,
 }
 
-impl EngineInner {
+impl ExclusiveState {
     /// Creates and locks the state directory and opens the ledger.
-    pub(crate) fn open(settings: Settings, backend: Arc<dyn Backend>) -> Result<Arc<Self>, Error> {
-        let state = settings.state_dir.clone();
-        make_directory(&state)?;
+    pub(crate) fn open(settings: &Settings) -> Result<Self, Error> {
+        let state = &settings.state_dir;
+        make_directory(state)?;
         make_directory(&state.join(EXECUTIONS))?;
-        let lock = lock_state_dir(&state)?;
+        let lock = lock_state_dir(state)?;
         make_directory(&state.join(LEDGER))?;
         let mut ledger =
             Ledger::open(&state.join(LEDGER)).map_err(|error| Error::Ledger(error.to_string()))?;
         if let Err(error) = ledger.expire(Timestamp::now(), settings.ledger_retention) {
             tracing::warn!(%error, "old ledger entries cannot be removed");
         }
-        let services = ServiceRegistry::open(&settings)?;
-        let ledger_end = watch::Sender::new(ledger.end());
-        Ok(Arc::new(Self {
-            services,
+        Ok(Self {
+            ledger,
+            unwritten: UnwrittenEntries::default(),
+            _lock: lock,
+        })
+    }
+}
+
+impl EngineInner {
+    /// The shared state of an engine that holds the state directory.
+    pub(crate) fn new(
+        settings: Settings,
+        backend: Arc<dyn Backend>,
+        exclusive: ExclusiveState,
+        hooks: EngineHooks,
+    ) -> Arc<Self> {
+        let state = &settings.state_dir;
+        Arc::new(Self {
             registry: Registry::new(settings.quotas, state.join(EXECUTIONS)),
-            retention: RetentionScheduler::new(&state),
+            retention: RetentionScheduler::new(state),
             unwritten: UnwrittenExecutions::default(),
             start_locks: KeyedMutex::default(),
-            interactions: InteractionService::new(),
-            screen_cache: ScreenCache::default(),
             open_readers: OpenReaders::default(),
             settings,
             prober: Prober::new(Arc::clone(&backend)),
@@ -110,16 +130,37 @@ impl EngineInner {
             backend,
             lifecycle_events: broadcast::Sender::new(LIFECYCLE_EVENTS_MAX),
             tracker: TaskTracker::new(),
-            closing: CancellationToken::new(),
+            closing: hooks.closing,
             compression_permit: Semaphore::new(1),
             host_warned: AtomicBool::new(false),
-            ledger_end,
-            exclusive: Mutex::new(Some(ExclusiveState {
-                ledger,
-                unwritten: UnwrittenEntries::default(),
-                _lock: lock,
-            })),
-        }))
+            ledger_end: watch::Sender::new(exclusive.ledger.end()),
+            screens: hooks.screens,
+            observers: hooks.observers,
+            exclusive: Mutex::new(Some(exclusive)),
+        })
+    }
+
+    /// Tells every part above of a change.
+    pub(crate) fn notify(&self, change: impl Fn(&dyn ExecutionObserver)) {
+        for observer in &self.observers {
+            change(observer.as_ref());
+        }
+    }
+
+    /// Writes what a full disk refused of ended executions, as far as space permits now.
+    pub(crate) fn flush_unwritten(&self) {
+        let mut pending = std::mem::take(&mut *self.unwritten.lock());
+        while let Some(id) = pending.pop_first() {
+            let Some(entry) = self.registry.get(id) else {
+                continue;
+            };
+            let mut events = entry.unwritten.lock();
+            if !events.is_empty() && events.flush(&entry.dir).is_err() {
+                pending.insert(id);
+                self.unwritten.lock().append(&mut pending);
+                return;
+            }
+        }
     }
 
     /// The directory of all executions.
@@ -151,10 +192,7 @@ impl EngineInner {
         entry: &LedgerEntry,
         on_error: impl FnOnce(&mut UnwrittenEntries),
     ) -> Result<(), Error> {
-        let mut exclusive = self
-            .exclusive
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut exclusive = self.exclusive.lock();
         let Some(exclusive) = exclusive.as_mut() else {
             return Err(Error::Closing);
         };
@@ -183,10 +221,7 @@ impl EngineInner {
 
     /// A reader of the ledger; none after shutdown.
     pub(crate) fn ledger_reader(&self) -> Option<LedgerReader> {
-        let exclusive = self
-            .exclusive
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let exclusive = self.exclusive.lock();
         exclusive
             .as_ref()
             .map(|exclusive| exclusive.ledger.reader())
@@ -195,10 +230,7 @@ impl EngineInner {
     /// Releases the ledger and the lock; another engine may open the directory afterwards.
     pub(crate) fn release(&self) {
         self.flush_unwritten();
-        let mut exclusive = self
-            .exclusive
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut exclusive = self.exclusive.lock();
         if let Some(Err(error)) = exclusive
             .as_mut()
             .map(|exclusive| exclusive.unwritten.flush(&mut exclusive.ledger))
@@ -213,7 +245,7 @@ impl EngineInner {
 pub(crate) type LedgerDetail = BTreeMap<String, serde_json::Value>;
 
 fn make_directory(path: &Path) -> Result<(), Error> {
-    ostler_backend_local::private_dir::ensure(path).map_err(|source| Error::Storage {
+    ostler_sys::private_dir::ensure(path).map_err(|source| Error::Storage {
         what: "cannot make",
         path: path.to_owned(),
         source,

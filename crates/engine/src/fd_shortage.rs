@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ostler_backend_local::open_files;
 use ostler_journal::{ReadError, WriteError};
+use ostler_sys::open_files;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -40,7 +40,7 @@ pub async fn wait_for_free_fds() {
         let _guard = READ_LOCK.lock().await;
         open_files::wait_for(|| open_files::has_free(READ_FILES).then_some(())).await;
     };
-    // A reader whose wait timed out sees the error of its own read.
+    // A reader whose wait timed out gets the error of its own read.
     drop(timeout(Duration::from_millis(READ_WAIT_MS), wait).await);
 }
 

@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::execution::{LosslessReader, OutputWatchGuard};
 use crate::fd_shortage::{READ_WAIT_MS, is_out_of_fds, wait_for_free_fds};
 
-/// A stream of output pages. While it lives, the execution's driver watches output; otherwise
-/// output wakes nobody.
+/// A stream of output pages. While it exists, the execution's driver watches output; otherwise
+/// output wakes no task.
 #[derive(Debug)]
 pub struct OutputFollower {
     reader: Reader,

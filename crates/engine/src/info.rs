@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::isolation::MissingCapability;
+use ostler_model::MissingCapability;
 use ostler_model::spec::Io;
 use ostler_model::status::{StatusNames, status_names};
 use ostler_model::termination::TerminationCause;
@@ -12,11 +12,10 @@ use ostler_model::{
     Timestamp,
 };
 
-use crate::error::Error;
+use crate::error::{Error, QuotaHolder};
 use crate::prompt::QuestionKind;
-use crate::quota_queue::QueueWait;
 
-/// Everything known of one execution besides its output.
+/// The data of one execution, without its output.
 #[derive(Debug, Clone)]
 pub struct ExecutionInfo {
     /// Its id.
@@ -36,8 +35,8 @@ pub struct ExecutionInfo {
     pub waiting_for: Option<String>,
     /// Whether a caller received its id.
     pub id_disclosed: bool,
-    /// Whether an earlier engine left it unfinished: if it ended in between, nobody has been
-    /// notified of the end.
+    /// Whether an earlier engine left it unfinished: if it ended in between, its end has not been
+    /// notified.
     pub recovered: bool,
     /// How long its start waited for a slot within the quota; none where one was free, and under a
     /// later engine.
@@ -161,7 +160,7 @@ pub enum WaitEnd {
     Output,
     /// There was no output for the requested time.
     Idle,
-    /// The timeout of the wait expired; the execution goes on.
+    /// The timeout of the wait expired; the execution continues.
     TimedOut,
     /// The wait had no condition.
     Nothing,
@@ -170,9 +169,9 @@ pub enum WaitEnd {
 /// A line of output that matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineMatch {
-    /// When its first byte came.
+    /// When its first byte arrived.
     pub at: Timestamp,
-    /// Which stream it came on.
+    /// The stream it arrived on.
     pub stream: StreamName,
     /// The offset of its first byte.
     pub offset: u64,
@@ -192,7 +191,7 @@ pub struct Prompt {
     pub text: String,
     /// Whether the answer must not be displayed (a password).
     pub secret: bool,
-    /// The kind of answer that is wanted.
+    /// The expected kind of answer.
     pub kind: QuestionKind,
     /// The choices offered, if any.
     pub options: Vec<String>,
@@ -211,7 +210,7 @@ pub enum CleanOutcome {
     Discarded,
     /// It runs, and was left alone.
     Running,
-    /// Unknown, or somebody else's.
+    /// Unknown, or of another owner.
     NotFound,
     /// Its files could not be removed; it is still there.
     Failed(String),
@@ -226,4 +225,26 @@ pub struct LifecycleEvent {
     pub owner: Arc<Owner>,
     /// The event.
     pub record: Arc<EventRecord>,
+}
+
+/// A start's wait for its slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueWait {
+    /// The time waited.
+    pub waited: Duration,
+    /// The quota: how many executions may run at once.
+    pub limit: u32,
+}
+
+/// A start that waits for a slot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedStart {
+    /// The number of starts that are served before it.
+    pub ahead: usize,
+    /// The number of running executions.
+    pub running: usize,
+    /// The quota: how many may run at once.
+    pub limit: u32,
+    /// The running executions that the caller sees, oldest first.
+    pub holders: Vec<QuotaHolder>,
 }

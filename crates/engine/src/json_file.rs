@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ostler_journal::atomic_file::{self, UMASK_MODE};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -13,13 +14,11 @@ use crate::error::Error;
 /// [`Error::Storage`].
 pub(crate) fn replace(dir: &Path, name: &str, value: &impl Serialize) -> Result<(), Error> {
     let path = dir.join(name);
-    let aside = dir.join(format!(".{name}.new"));
     let storage_error = |source: std::io::Error| Error::Storage {
         what: "cannot write",
         path: path.clone(),
         source,
     };
     let bytes = serde_json::to_vec(value).map_err(|error| storage_error(error.into()))?;
-    std::fs::write(&aside, bytes).map_err(storage_error)?;
-    std::fs::rename(&aside, &path).map_err(storage_error)
+    atomic_file::replace(&path, &bytes, UMASK_MODE).map_err(storage_error)
 }

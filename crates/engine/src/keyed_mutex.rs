@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 /// The number of keys from which unused ones are pruned.
 const KEYS: usize = 64;
 
-/// The mutexes by key; those that nobody holds or waits for are pruned.
+/// The mutexes by key; those without a holder or waiter are pruned.
 #[derive(Debug)]
 pub(crate) struct KeyedMutex<K> {
     mutexes: Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>,
@@ -27,7 +28,7 @@ impl<K: Eq + Hash> KeyedMutex<K> {
     /// Locks the mutex of `key`, in first-come order.
     pub(crate) async fn lock(&self, key: K) -> OwnedMutexGuard<()> {
         let mutex = {
-            let mut mutexes = self.mutexes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut mutexes = self.mutexes.lock();
             if mutexes.len() >= KEYS {
                 mutexes.retain(|_, it| it.strong_count() > 0);
             }

@@ -6,9 +6,9 @@ use std::path::Path;
 /// The files or directories that mark the root of a project.
 const ROOT_MARKERS: [&str; 2] = ["ostler.toml", ".git"];
 
-/// The project of a working directory: the nearest directory upwards that holds an `ostler.toml`
-/// or a `.git`, else the directory itself, without symbolic links. The home directory and what
-/// lies above it are the root of no directory below them.
+/// The project of a working directory: the nearest directory upwards that holds an `ostler.toml` or
+/// a `.git`, else the directory itself, without symbolic links. The home directory and its parents
+/// are not projects of directories below them.
 #[must_use]
 pub fn project_of(cwd: &Path, home: Option<&Path>) -> String {
     let here = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());

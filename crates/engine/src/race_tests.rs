@@ -1,5 +1,5 @@
 //! Races over a fake backend: stop, clean, exit and list on the same execution, thousands of times,
-//! and recovery from every state an engine can leave behind.
+//! and recovery from every state that an engine can leave.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,18 +42,18 @@ fn service(restart: ostler_model::RestartPolicy) -> StartRequest {
     request
 }
 
-async fn open(state: &TempDir, place: &Arc<FakeBackend>) -> Engine {
-    let place: Arc<dyn ostler_backend::Backend> = Arc::clone(place) as _;
-    Engine::open(Settings::new(state.path()), place)
+async fn open(state: &TempDir, backend: &Arc<FakeBackend>) -> Engine {
+    let backend: Arc<dyn ostler_backend::Backend> = Arc::clone(backend) as _;
+    Engine::open(Settings::new(state.path()), backend)
         .await
         .expect("an engine")
 }
 
-async fn lab(act: SpawnBehavior) -> (TempDir, Arc<FakeBackend>, Engine) {
+async fn fixture(act: SpawnBehavior) -> (TempDir, Arc<FakeBackend>, Engine) {
     let state = TempDir::new().expect("a directory");
-    let place = Arc::new(FakeBackend::new(state.path(), move |_| act.clone()));
-    let engine = open(&state, &place).await;
-    (state, place, engine)
+    let backend = Arc::new(FakeBackend::new(state.path(), move |_| act.clone()));
+    let engine = open(&state, &backend).await;
+    (state, backend, engine)
 }
 
 async fn wait_exit(engine: &Engine, id: &str) -> crate::ExecutionInfo {
@@ -64,7 +64,7 @@ async fn wait_exit(engine: &Engine, id: &str) -> crate::ExecutionInfo {
         .info
 }
 
-async fn one_round(engine: &Engine, place: &Arc<FakeBackend>, round: u32) {
+async fn one_round(engine: &Engine, backend: &Arc<FakeBackend>, round: u32) {
     let info = engine.start(&caller(), request()).await.expect("started");
     let (id, text) = (info.id, info.id.to_string());
     let reason = |who: &str| StopRequest {
@@ -77,7 +77,7 @@ async fn one_round(engine: &Engine, place: &Arc<FakeBackend>, round: u32) {
     let first = engine.stop(&caller, &text, reason("first"));
     let second = engine.stop(&caller, &text, reason("second"));
     let clean = engine.clean(&caller, &ids);
-    let exit = async { place.end(id, WaitStatus::Code(0)) };
+    let exit = async { backend.end(id, WaitStatus::Code(0)) };
     let list = async { engine.list(&caller, &ListFilter::default()) };
     let (first, second, cleaned, exited, listed) = match round % 4 {
         0 => tokio::join!(first, second, clean, exit, list),
@@ -136,13 +136,13 @@ async fn one_round(engine: &Engine, place: &Arc<FakeBackend>, round: u32) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn stop_clean_exit_and_list_never_race_into_a_wrong_state() {
-    let (state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let mut lanes = tokio::task::JoinSet::new();
     for lane in 0..4_u32 {
-        let (engine, place) = (engine.clone(), Arc::clone(&place));
+        let (engine, backend) = (engine.clone(), Arc::clone(&backend));
         lanes.spawn(async move {
             for round in 0..ROUNDS / 4 {
-                one_round(&engine, &place, round * 4 + lane).await;
+                one_round(&engine, &backend, round * 4 + lane).await;
             }
         });
     }
@@ -150,7 +150,7 @@ async fn stop_clean_exit_and_list_never_race_into_a_wrong_state() {
         lane.expect("no lane panics");
     }
     assert_eq!(*engine.running_count_watch().borrow(), 0);
-    assert_eq!(place.running(), 0);
+    assert_eq!(backend.running(), 0);
     assert!(engine.list(&caller(), &ListFilter::default()).is_empty());
     let left = std::fs::read_dir(state.path().join("executions")).expect("readable");
     assert_eq!(left.count(), 0, "directories are left");
@@ -161,7 +161,7 @@ async fn stop_clean_exit_and_list_never_race_into_a_wrong_state() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stops_that_come_together_share_the_first_reason() {
-    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (_state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let id = engine
         .start(&caller(), request())
         .await
@@ -186,13 +186,16 @@ async fn stops_that_come_together_share_the_first_reason() {
         "{causes:?}"
     );
     let stops = |order: &ControlCommand| matches!(order, ControlCommand::Stop { .. });
-    assert_eq!(place.commands(id).iter().filter(|it| stops(it)).count(), 1);
+    assert_eq!(
+        backend.commands(id).iter().filter(|it| stops(it)).count(),
+        1
+    );
     engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_begin_or_run_leaves_nothing() {
-    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (_state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let mut activity = engine.running_count_watch();
     for _ in 0..200 {
         drop(
@@ -211,7 +214,7 @@ async fn a_dropped_begin_or_run_leaves_nothing() {
         .await
         .expect("all end")
         .expect("counted");
-    assert_eq!(place.running(), 0);
+    assert_eq!(backend.running(), 0);
     let kept = engine
         .start_guarded(&caller(), request())
         .await
@@ -229,7 +232,7 @@ async fn a_dropped_begin_or_run_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn durable_executions_go_on_without_the_engine_and_are_adopted() {
-    let (state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let id = engine
         .start(&caller(), request())
         .await
@@ -240,22 +243,22 @@ async fn durable_executions_go_on_without_the_engine_and_are_adopted() {
         .await
         .expect("begun");
     engine.shutdown().await;
-    assert_eq!(place.running(), 1, "what nobody knows is ended");
+    assert_eq!(backend.running(), 1, "what nobody knows is ended");
     drop(begun);
     drop(engine);
-    let engine = open(&state, &place).await;
+    let engine = open(&state, &backend).await;
     let info = engine.info(&caller(), &id.short()).expect("known");
     assert_eq!(info.state.adoptions, 1);
     assert_eq!(*engine.running_count_watch().borrow(), 1);
-    place.end(id, WaitStatus::Code(5));
+    backend.end(id, WaitStatus::Code(5));
     let info = wait_exit(&engine, &id.short()).await;
     assert_eq!(info.state.ending.expect("ended").code, Some(5));
     engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_between_two_engines_is_told_with_its_own_times() {
-    let (state, place, engine) = lab(SpawnBehavior::Run).await;
+async fn an_end_between_two_engines_is_reported_with_its_own_times() {
+    let (state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let ended = engine
         .start(&caller(), request())
         .await
@@ -268,10 +271,10 @@ async fn an_end_between_two_engines_is_told_with_its_own_times() {
         .id;
     engine.shutdown().await;
     drop(engine);
-    place.end(ended, WaitStatus::Code(0));
-    place.kill_shim(lost);
+    backend.end(ended, WaitStatus::Code(0));
+    backend.kill_shim(lost);
     let after = ostler_model::Timestamp::now();
-    let engine = open(&state, &place).await;
+    let engine = open(&state, &backend).await;
     let info = engine.info(&caller(), &ended.short()).expect("known");
     assert!(info.state.ending.as_ref().expect("ended").is_success());
     assert!(info.state.ended_at.expect("a time") <= after);
@@ -288,13 +291,13 @@ async fn an_end_between_two_engines_is_told_with_its_own_times() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_shim_is_a_loss_and_never_an_exit() {
-    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (_state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let id = engine
         .start(&caller(), request())
         .await
         .expect("started")
         .id;
-    place.kill_shim(id);
+    backend.kill_shim(id);
     let info = wait_exit(&engine, &id.short()).await;
     let reason = LostReason::ShimKilled;
     assert_eq!(
@@ -314,24 +317,25 @@ async fn what_is_not_durable_is_stopped_at_shutdown() {
         backend: LimitBackend::None,
         root: false,
     };
-    let place = FakeBackend::new(state.path(), |_| SpawnBehavior::Run).with_capabilities(abilities);
-    let place = Arc::new(place);
-    let engine = open(&state, &place).await;
+    let backend =
+        FakeBackend::new(state.path(), |_| SpawnBehavior::Run).with_capabilities(abilities);
+    let backend = Arc::new(backend);
+    let engine = open(&state, &backend).await;
     let id = engine
         .start(&caller(), request())
         .await
         .expect("started")
         .id;
     engine.shutdown().await;
-    assert_eq!(place.running(), 0);
+    assert_eq!(backend.running(), 0);
     let info = engine.info(&caller(), &id.short()).expect("known");
     assert_eq!(info.state.stopping, Some(StopReason::Shutdown));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_birth_that_fails_is_told_and_frees_its_place() {
+async fn a_spawn_that_fails_is_reported_and_frees_its_slot() {
     let refusal = SpawnError::Zygote("gone".to_owned());
-    let (_state, _place, engine) = lab(SpawnBehavior::Refuse(refusal)).await;
+    let (_state, _place, engine) = fixture(SpawnBehavior::Refuse(refusal)).await;
     let error = engine
         .start(&caller(), request())
         .await
@@ -340,12 +344,12 @@ async fn a_birth_that_fails_is_told_and_frees_its_place() {
     assert_eq!(*engine.running_count_watch().borrow(), 0);
     engine.shutdown().await;
     let full = SpawnError::Storage("no space left on device".to_owned());
-    let (_state, _place, engine) = lab(SpawnBehavior::Refuse(full)).await;
+    let (_state, _place, engine) = fixture(SpawnBehavior::Refuse(full)).await;
     let error = engine.run(&caller(), request(), None).await;
     let error = error.expect_err("no room");
     assert_eq!(error.code(), ErrorCode::Storage, "{error}");
     engine.shutdown().await;
-    let (_state, _place, engine) = lab(SpawnBehavior::SpawnFailed { errno: 13 }).await;
+    let (_state, _place, engine) = fixture(SpawnBehavior::SpawnFailed { errno: 13 }).await;
     let error = engine
         .run(&caller(), request(), None)
         .await
@@ -356,7 +360,7 @@ async fn a_birth_that_fails_is_told_and_frees_its_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_comes_back_after_its_backoff_also_in_the_next_engine() {
-    let (state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let restart = ostler_model::RestartPolicy::OnFailure { max: 3 };
     let id = engine
         .start(&caller(), service(restart))
@@ -367,7 +371,7 @@ async fn a_service_comes_back_after_its_backoff_also_in_the_next_engine() {
     let backoff = |record: &ostler_model::EventRecord| {
         matches!(record.event, ostler_model::Event::Backoff { .. })
     };
-    place.end(id, WaitStatus::Code(1));
+    backend.end(id, WaitStatus::Code(1));
     let seen = async {
         loop {
             if backoff(&notices.recv().await.expect("the engine lives").record) {
@@ -380,7 +384,7 @@ async fn a_service_comes_back_after_its_backoff_also_in_the_next_engine() {
         .expect("it backs off");
     engine.shutdown().await;
     drop(engine);
-    let engine = open(&state, &place).await;
+    let engine = open(&state, &backend).await;
     let mut notices = engine.subscribe();
     let started = async {
         loop {
@@ -403,15 +407,15 @@ async fn a_service_comes_back_after_its_backoff_also_in_the_next_engine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watching_is_asked_for_only_while_somebody_looks() {
-    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
+async fn output_is_watched_only_while_there_is_a_reader() {
+    let (_state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let id = engine
         .start(&caller(), request())
         .await
         .expect("started")
         .id;
-    let watches = |place: &FakeBackend| -> Vec<bool> {
-        place
+    let watches = |backend: &FakeBackend| -> Vec<bool> {
+        backend
             .commands(id)
             .into_iter()
             .filter_map(|order| {
@@ -422,7 +426,7 @@ async fn watching_is_asked_for_only_while_somebody_looks() {
             })
             .collect()
     };
-    assert_eq!(watches(&place), Vec::<bool>::new());
+    assert_eq!(watches(&backend), Vec::<bool>::new());
     let quiet = WaitFor::Idle(Duration::from_millis(20));
     engine
         .wait(&caller(), &id.short(), &quiet, Some(PATIENCE))
@@ -436,7 +440,7 @@ async fn watching_is_asked_for_only_while_somebody_looks() {
         .stop(&caller(), &id.short(), StopRequest::default())
         .await
         .expect("stopped");
-    let seen = watches(&place);
+    let seen = watches(&backend);
     assert_eq!(seen.first(), Some(&true));
     assert!(seen.windows(2).all(|pair| pair[0] != pair[1]), "{seen:?}");
     engine.shutdown().await;

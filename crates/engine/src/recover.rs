@@ -16,8 +16,8 @@ use crate::dismissal_file::was_dismissed;
 use crate::driver::{Driver, DriverInit};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
-use crate::execution::{ExecutionHandle, LiveState};
-use crate::retention::{GONE_PREFIX, remove_directory};
+use crate::execution::{ExecutionHandle, ExecutionIdentity, LiveState};
+use crate::retention::{self, GONE_PREFIX, remove_directory};
 use crate::session_end::read_owner;
 
 /// Executions recovered concurrently.
@@ -73,7 +73,7 @@ pub(crate) async fn recover(core: &Arc<EngineInner>) -> Result<(), Error> {
         inner.registry.on_loaded(|| !inner.closing.is_cancelled());
         if is_many {
             // All that was read at once is not needed any more.
-            ostler_backend_local::trim_heap();
+            ostler_sys::resident_memory::trim_heap();
         }
     };
     if is_many {
@@ -183,16 +183,21 @@ fn load_stored(id: ExecutionId, dir: &Path) -> Result<StoredExecution, SpecFileE
 async fn reattach(core: &Arc<EngineInner>, stored: StoredExecution) -> Result<(), Error> {
     let state = State::fold(&stored.records);
     let quota_key = QuotaKey::of(&stored.spec, &stored.owner);
-    let identity = (stored.id, Arc::new(stored.spec), Arc::new(stored.owner));
+    let identity = ExecutionIdentity {
+        id: stored.id,
+        spec: Arc::new(stored.spec),
+        owner: Arc::new(stored.owner),
+        dir: stored.dir,
+    };
     if state.is_finished() {
         let end = stored.records.last().map_or(0, |record| record.offset);
-        let entry = ExecutionHandle::new_ended(identity, stored.dir, state, end);
+        let entry = ExecutionHandle::new_ended(identity, state, end);
         entry.timeline.load_dropped(&stored.records);
         if entry.spec.lifetime.plan().is_some() && was_dismissed(&entry.dir) {
             entry.dismiss();
         }
         core.registry.insert(Arc::clone(&entry), None);
-        core.retire(&entry);
+        retention::retire(core, &entry);
         return Ok(());
     }
     let inputs = stored.records.iter().rev();
@@ -205,7 +210,7 @@ async fn reattach(core: &Arc<EngineInner>, stored: StoredExecution) -> Result<()
         last_input_offset: input_at,
         ..LiveState::default()
     };
-    let (entry, commands) = ExecutionHandle::reattached(identity, stored.dir, live);
+    let (entry, commands) = ExecutionHandle::reattached(identity, live);
     entry.timeline.load(&stored.records);
     core.registry.insert(Arc::clone(&entry), Some(quota_key));
     let init = DriverInit {
@@ -227,8 +232,7 @@ async fn reattach(core: &Arc<EngineInner>, stored: StoredExecution) -> Result<()
     }
     if leased {
         // The holder ended with the engine that knew it.
-        entry.leases.record_orphaned();
-        entry.notify_lease_change();
+        entry.record_writer_change(None);
     }
     if driver.on_recovered(found).await {
         core.tracker.spawn(driver.run_loop());

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_model::id::IdRef;
 use ostler_model::{Caller, ExecutionId, IdError};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use crate::admission::arguments::ArgumentError;
@@ -16,7 +17,7 @@ use crate::admission::quota::{
 };
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
-use crate::quota_queue::QueuedStart;
+use crate::info::QueuedStart;
 use crate::settings::Quotas;
 use crate::start_id::{self, IdHolder};
 use crate::summary::{ExecutionSummary, SummaryInterner};
@@ -83,10 +84,6 @@ impl Registry {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, RegistryInner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The number of running executions.
     pub(crate) fn running_count(&self) -> watch::Receiver<u64> {
         self.running_count.subscribe()
@@ -102,7 +99,7 @@ impl Registry {
         quota_key: &QuotaKey,
         chosen_id: Option<ExecutionId>,
     ) -> Result<QueueEntry, Error> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let (ticket, call) = match inner.quota.enter_queue(quota_key, chosen_id) {
             QueuePosition::Granted(ticket) => (ticket, None),
             QueuePosition::Waiting(ticket) => {
@@ -127,7 +124,7 @@ impl Registry {
 
     /// Releases the ticket of a start; one that became an execution keeps its slot.
     pub(crate) fn leave_queue(&self, quota_key: &QuotaKey, ticket: QuotaTicket) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.grant_senders.remove(&ticket);
         let granted = inner.quota.leave_queue(quota_key, ticket);
         inner.notify_granted(granted);
@@ -135,12 +132,12 @@ impl Registry {
 
     /// The limit of a quota.
     pub(crate) fn limit(&self, quota_key: &QuotaKey) -> u32 {
-        self.lock().quota.limit(quota_key)
+        self.inner.lock().quota.limit(quota_key)
     }
 
     /// Drops every start that waits for a slot of this quota.
     pub(crate) fn drop_waiters(&self, quota_key: &QuotaKey) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         for ticket in inner.quota.drop_waiters(quota_key) {
             inner.grant_senders.remove(&ticket);
         }
@@ -153,7 +150,7 @@ impl Registry {
         quota_key: &QuotaKey,
         waited: Duration,
     ) -> QuotaExceeded {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let holders = inner.quota.holders(quota_key);
         QuotaExceeded {
             running: holders.len(),
@@ -167,7 +164,7 @@ impl Registry {
 
     /// The queue position of the start with this id; none where it does not wait.
     pub(crate) fn queued_start(&self, caller: &Caller, id: ExecutionId) -> Option<QueuedStart> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let owner = &caller.owner;
         let finite = owner.session.clone();
         let finite = finite.map(|session| QuotaKey::Finite(owner.principal.clone(), session));
@@ -190,10 +187,11 @@ impl Registry {
     /// whose short form is free.
     pub(crate) fn reserve_id(
         &self,
-        (quota_key, ticket): (QuotaKey, QuotaTicket),
+        quota_key: QuotaKey,
+        ticket: QuotaTicket,
         chosen_id: Option<ExecutionId>,
     ) -> Result<ExecutionId, Error> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let id = match chosen_id {
             Some(id) if inner.by_short_id.contains_key(&id.short_bits()) => {
                 return Err(start_id::id_in_use_error().into());
@@ -223,7 +221,7 @@ impl Registry {
         id: ExecutionId,
     ) -> (IdHolder, Option<Arc<ExecutionHandle>>) {
         let (entry, taken) = {
-            let mut inner = self.lock();
+            let mut inner = self.inner.lock();
             let entry = self.load_full(&mut inner, id);
             (entry, inner.by_short_id.contains_key(&id.short_bits()))
         };
@@ -239,14 +237,14 @@ impl Registry {
 
     /// Releases an id whose execution was never created.
     pub(crate) fn forget(&self, id: ExecutionId) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.by_short_id.remove(&id.short_bits());
         self.release(&mut inner, id);
     }
 
     /// Inserts an execution; with `quota_key` where recovery found it running.
     pub(crate) fn insert(&self, entry: Arc<ExecutionHandle>, quota_key: Option<QuotaKey>) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let id = entry.id;
         inner.by_short_id.insert(id.short_bits(), id);
         inner.entries.insert(id, StoredEntry::Full(entry));
@@ -259,12 +257,12 @@ impl Registry {
 
     /// Releases the slot of an execution that has ended.
     pub(crate) fn on_finished(&self, id: ExecutionId) {
-        self.release(&mut self.lock(), id);
+        self.release(&mut self.inner.lock(), id);
     }
 
     /// Moves an execution to another quota.
     pub(crate) fn move_to_quota(&self, id: ExecutionId, to: QuotaKey) {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if let Some(from) = inner.quota_keys.get(&id).cloned() {
             let granted = inner.quota.release(&from, id);
             inner.quota.force_acquire(to.clone(), id);
@@ -292,7 +290,7 @@ impl Registry {
 
     /// Removes an ended execution. None when another caller was faster, or it runs.
     pub(crate) fn remove_ended(&self, id: ExecutionId) -> Option<Arc<ExecutionHandle>> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let entry = match inner.entries.get(&id)? {
             StoredEntry::Full(entry) => Arc::clone(entry),
             StoredEntry::Summary(summary) => summary.restore(&self.executions)?,
@@ -308,18 +306,18 @@ impl Registry {
     /// Notes that an execution has ended and is fully written: it is summarized once no handle is
     /// held.
     pub(crate) fn on_ended(&self, id: ExecutionId) {
-        self.lock().on_ended(id);
+        self.inner.lock().on_ended(id);
     }
 
     /// Notes that recovery has loaded everything, and summarizes step by step while `may_continue`.
     pub(crate) fn on_loaded(&self, may_continue: impl Fn() -> bool) {
         let mut remaining = {
-            let mut inner = self.lock();
+            let mut inner = self.inner.lock();
             inner.is_loaded = true;
             inner.ended.len()
         };
         while remaining > 0 && may_continue() {
-            self.lock().summarize_oldest(SUMMARIZE_BATCH);
+            self.inner.lock().summarize_oldest(SUMMARIZE_BATCH);
             remaining = remaining.saturating_sub(SUMMARIZE_BATCH);
         }
     }
@@ -344,19 +342,19 @@ impl Registry {
 
     /// Whether an execution with this id exists.
     pub(crate) fn contains(&self, id: ExecutionId) -> bool {
-        self.lock().entries.contains_key(&id)
+        self.inner.lock().entries.contains_key(&id)
     }
 
     /// The execution with this id.
     pub(crate) fn get(&self, id: ExecutionId) -> Option<Arc<ExecutionHandle>> {
-        self.load_full(&mut self.lock(), id)
+        self.load_full(&mut self.inner.lock(), id)
     }
 
     /// The execution with this id or short id, if the caller may see it; unknown and foreign ids
     /// give the same error.
     pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<Arc<ExecutionHandle>, Error> {
         let entry = {
-            let mut inner = self.lock();
+            let mut inner = self.inner.lock();
             let id = match id.parse::<IdRef>() {
                 Ok(IdRef::Full(id)) => Some(id),
                 Ok(IdRef::Short(bits)) => inner.by_short_id.get(&bits).copied(),
@@ -378,7 +376,7 @@ impl Registry {
     ) -> impl Iterator<Item = Arc<ExecutionHandle>> + use<F> {
         let executions = self.executions.clone();
         let known: Vec<StoredEntry> = {
-            let inner = self.lock();
+            let inner = self.inner.lock();
             let all = inner.entries.values().rev();
             let selected = all.filter(|it| match it {
                 StoredEntry::Full(_) => true,

@@ -5,10 +5,8 @@ use std::time::Duration;
 use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{
-    ByteString, Capability, Command, Cursor, ExecutionId, IsolationLevel, Lifetime, Limits,
-    NetworkAccess, PortForward, ShellSession, TermSize,
+    ByteString, Command, Cursor, ExecutionId, Lifetime, RequestRecord, ShellSession, StartOptions,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::search::SentInput;
 
@@ -28,76 +26,22 @@ pub struct StartRequest {
     /// The client's environment, of which the engine keeps the base names (or all, with
     /// `inherit_env`); empty takes that of the settings.
     pub base_env: Vec<(ByteString, ByteString)>,
-    /// Variables added or replaced.
-    pub set_env: Vec<(ByteString, ByteString)>,
-    /// Whether all of `base_env` is passed on; none takes the setting.
-    pub inherit_env: Option<bool>,
-    /// Wall-clock limit of the command.
-    pub timeout: Option<Duration>,
-    /// Limit of time without output.
-    pub idle: Option<Duration>,
-    /// The isolation level; none takes the setting.
-    pub level: Option<IsolationLevel>,
-    /// Limits of its tree; none of a field takes the level's default.
-    pub limits: Limits,
-    /// Labels for filtering.
-    pub labels: Vec<String>,
-    /// A description for people.
-    pub description: String,
-    /// The WHATWG label output is decoded with, or `auto`; none takes the setting.
-    pub encoding: Option<String>,
-    /// How long it is kept after its end.
-    pub retention: RetentionRequest,
-    /// Whether it outlives its session.
-    pub keep: bool,
+    /// What every way to start something may ask for.
+    pub options: StartOptions,
     /// Finite, service or terminal, with its limits; none is finite with `timeout` and `idle`.
     pub lifetime: Option<Lifetime>,
-    /// A terminal of this size instead of pipes.
-    pub pty: Option<TermSize>,
     /// The API surface that the request came from; decides the default retention.
     pub client_kind: ClientKind,
-    /// The only programs that may run, in addition to the settings' own list: a request can
-    /// tighten, never loosen. None adds nothing.
-    pub allowed: Option<Vec<String>>,
-    /// What isolation level high exposes and reaches beyond its defaults; must be the default at
-    /// lower levels.
-    pub sandbox: SandboxOptions,
-    /// Names of secrets whose values go into the environment under the same names; the values
-    /// come from [`Settings::secrets`](crate::Settings).
-    pub secrets: Vec<String>,
-    /// The approval by a person where the command policy requires one: the interaction's id.
-    pub approval: Option<String>,
-    /// The longest wait for a slot when the quota is exhausted; none takes
-    /// [`QUEUE_WAIT_MS`](crate::QUEUE_WAIT_MS), which is also the maximum. Zero refuses at once.
-    pub queue_timeout: Option<Duration>,
     /// Present where the command is an integrated shell; made by
-    /// [`MatchEngine::shell_request`](crate::Engine::shell_request).
+    /// [`Engine::shell_request`](crate::Engine::shell_request).
     pub shell: Option<ShellSession>,
     /// Whether the caller reads the output with [`OutputFollower::lossless`](crate::OutputFollower)
     /// from the beginning: on a full disk the command waits for that reader, for a limited time
     /// until it begins. Without it, a full disk stops no command.
     pub lossless_reader: bool,
-}
-
-/// What isolation level high exposes and reaches beyond its defaults. The working directory is the
-/// workspace, unless it is private inside the sandbox anyway (`/tmp`).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SandboxOptions {
-    /// The writable directory; none takes the working directory, which must be below it.
-    pub workspace: Option<ByteString>,
-    /// Whether writes to the workspace go to an overlay, to be committed or discarded.
-    pub overlay: bool,
-    /// The network access; none takes the setting.
-    pub network: Option<NetworkAccess>,
-    /// Additional read-only paths, absolute.
-    pub read: Vec<ByteString>,
-    /// Additional writable paths, absolute.
-    pub write: Vec<ByteString>,
-    /// Ports of the host's loopback that are forwarded into the command's network namespace.
-    pub forwards: Vec<PortForward>,
-    /// Capabilities that may be missing without a refusal; every answer reports those that are.
-    pub allow_degraded: Vec<Capability>,
+    /// The request that this one was made from, for the record; none where this is as its client
+    /// made it. Set by the start of a service.
+    pub original: Option<Box<RequestRecord>>,
 }
 
 /// Where standard input comes from.
@@ -112,18 +56,6 @@ pub enum StdinRequest {
     Bytes(Vec<u8>),
     /// Open until closed by request.
     Open,
-}
-
-/// How long an execution is kept after its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RetentionRequest {
-    /// The settings' default for the API surface.
-    #[default]
-    Default,
-    /// This long.
-    For(Duration),
-    /// Until it is cleaned.
-    Forever,
 }
 
 /// The API surface that a request came from.
@@ -161,6 +93,26 @@ impl ClientKind {
     }
 }
 
+impl ClientKind {
+    const ALL: [Self; 7] = [
+        Self::Command,
+        Self::Shell,
+        Self::Core,
+        Self::Pty,
+        Self::Cli,
+        Self::Rest,
+        Self::Library,
+    ];
+
+    /// The one of this name in the ledger; the library where it is unknown.
+    pub(crate) fn of_name(name: Option<&str>) -> Self {
+        let found = Self::ALL
+            .into_iter()
+            .find(|kind| Some(kind.as_str()) == name);
+        found.unwrap_or(Self::Library)
+    }
+}
+
 impl StartRequest {
     /// A request with every default, from the library face.
     #[must_use]
@@ -171,27 +123,12 @@ impl StartRequest {
             cwd: cwd.into(),
             stdin: StdinRequest::Default,
             base_env: Vec::new(),
-            set_env: Vec::new(),
-            inherit_env: None,
-            timeout: None,
-            idle: None,
-            level: None,
-            limits: Limits::default(),
-            labels: Vec::new(),
-            description: String::new(),
-            encoding: None,
-            retention: RetentionRequest::Default,
-            keep: false,
+            options: StartOptions::default(),
             lifetime: None,
-            pty: None,
             client_kind: ClientKind::Library,
-            allowed: None,
-            sandbox: SandboxOptions::default(),
-            secrets: Vec::new(),
-            approval: None,
-            queue_timeout: None,
             shell: None,
             lossless_reader: false,
+            original: None,
         }
     }
 
@@ -213,23 +150,21 @@ impl StartRequest {
 pub enum WaitFor {
     /// None: returns the current state.
     Nothing,
-    /// Its end.
+    /// The end of the execution.
     Exit,
-    /// A line of output that matches; or its end. Lines are searched from the oldest one kept, and
-    /// where input was sent, from what was printed after the last of it: a prompt that was answered
-    /// does not match.
+    /// A matching line, or the end. The search begins at the oldest line kept or, where input was
+    /// sent, after the last input: a prompt that was answered does not match.
     ///
-    /// A line is searched as it reads: without escape sequences and other control characters,
-    /// and each part that a carriage return separates by itself. The last line is searched
-    /// also while it has no end. Of a line beyond
-    /// [`WINDOW_BYTES`](crate::search::WINDOW_BYTES) a match must fit into its
-    /// [`OVERLAP_BYTES`](crate::search::OVERLAP_BYTES).
+    /// A line is searched as displayed: without escape sequences and other control characters, and
+    /// each part that a carriage return separates by itself. The last line is also searched while
+    /// it is unfinished. In a line longer than [`WINDOW_BYTES`](crate::search::WINDOW_BYTES) a
+    /// match must fit into [`OVERLAP_BYTES`](crate::search::OVERLAP_BYTES).
     Pattern(Pattern),
     /// As [`WaitFor::Pattern`], but only lines that end after this position, and the line that
     /// has no end yet.
     PatternAfter(Pattern, Cursor),
-    /// As [`WaitFor::Pattern`], in what was printed after this input was sent; neither the echo of
-    /// the input nor a redraw of the line it was typed in matches.
+    /// As [`WaitFor::Pattern`], in the output after this input was sent; neither the echo of the
+    /// input nor a redraw of the line in which it was typed matches.
     PatternAfterInput(Pattern, SentInput),
     /// Any output after this position; or its end.
     OutputAfter(Cursor),

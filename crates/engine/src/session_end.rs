@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::json_file;
 use crate::project::project_of;
-use crate::stop;
+use crate::{overlay, retention, stop};
 
 /// The file that holds the owner of an execution that was passed on.
 const OWNER_FILE: &str = "owner.json";
@@ -45,7 +45,7 @@ pub(crate) async fn end(core: &Arc<EngineInner>, caller: &Caller) -> Result<(), 
     // A full disk must not prevent executions from ending.
     let passed = passing.iter().map(|entry| pass_to_project(core, entry));
     let passed: Vec<Result<(), Error>> = passed.collect();
-    core.interactions.session_ended(&caller.owner);
+    core.notify(|observer| observer.session_ended(&caller.owner));
     let ended = join_all(ending.iter().map(|entry| stop_and_remove(core, entry))).await;
     passed.into_iter().chain(ended).collect()
 }
@@ -61,10 +61,10 @@ async fn stop_and_remove(
     let grace = core.settings.grace;
     stop::stop_and_wait(core, entry, StopReason::SessionEnded, grace).await?;
     // Changes that wait for a decision are not lost with a session.
-    if core.undecided_changes(entry).await.is_some() {
+    if overlay::undecided_changes(core, entry).await.is_some() {
         return pass_to_project(core, entry);
     }
-    let outcome = core.remove(entry.id).await;
+    let outcome = retention::remove(core, entry.id).await;
     tracing::debug!(id = %entry.id, ?outcome, "cleaned with its session");
     Ok(())
 }
@@ -79,7 +79,7 @@ fn pass_to_project(core: &EngineInner, entry: &ExecutionHandle) -> Result<(), Er
     }
     core.registry
         .move_to_quota(entry.id, QuotaKey::of(&entry.spec, &owner));
-    core.interactions.transfer_to(entry.id, &owner);
+    core.notify(|observer| observer.owner_changed(entry.id, &owner));
     entry.set_owner(owner.clone());
     // If this write fails, the next engine, which has no such session, passes it on again.
     write_owner(&entry.dir, &owner)

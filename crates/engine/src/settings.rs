@@ -12,10 +12,9 @@ use ostler_model::{
     ByteString, Capability, IsolationLevel, Limits, NetworkAccess, PortForward, autorun,
 };
 
-use crate::admission::secret_bindings::SecretBinding;
+use crate::secret_bindings::SecretBinding;
 
-/// Bytes of the newest output a session's raw view reaches back, unless settings say
-/// otherwise; the journal keeps more.
+/// The default size of a session's raw view, in bytes of its newest output; the journal keeps more.
 pub const TERMINAL_VIEW_BYTES: u64 = 1024 * 1024;
 /// Finite executions one session may run at once.
 pub const FINITE_PER_SESSION: u32 = 20;
@@ -27,7 +26,7 @@ pub const GRACE_MS: u64 = 5_000;
 pub const BASE_ENVIRONMENT: [&str; 8] = [
     "PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TZ", "TMPDIR",
 ];
-/// Where programs are looked up when an allow list is set and nothing else is configured.
+/// The search path for programs when an allow list is set and no other path is configured.
 pub const TRUSTED_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const DAY_S: u64 = 24 * 60 * 60;
 
@@ -39,7 +38,7 @@ pub struct Settings {
     /// The only programs that may run, by bare name or absolute path (`ALLOWED_COMMANDS`);
     /// none allows all.
     pub allowed_commands: Option<Vec<String>>,
-    /// The encoding of executions whose request names none (`DEFAULT_ENCODING`).
+    /// The encoding of executions whose request sets none (`DEFAULT_ENCODING`).
     pub default_encoding: Option<String>,
     /// How many executions may run at once.
     pub quotas: Quotas,
@@ -49,11 +48,11 @@ pub struct Settings {
     pub grace: Duration,
     /// Variables kept besides [`BASE_ENVIRONMENT`].
     pub base_env_names: Vec<String>,
-    /// Whether the client's whole environment is passed on where a request does not say.
+    /// Whether the client's whole environment is passed on by default.
     pub inherit_env: bool,
     /// The environment of requests that bring none, and of attempts after a restart.
     pub base_env: Vec<(ByteString, ByteString)>,
-    /// Where programs of the allow list are looked up; never taken from a request.
+    /// The search path for programs of the allow list; never taken from a request.
     pub trusted_path: ByteString,
     /// How long ledger entries are kept.
     pub ledger_retention: Duration,
@@ -63,7 +62,7 @@ pub struct Settings {
     /// [`TERMINAL_VIEW_MAX_BYTES`](crate::terminal::TERMINAL_VIEW_MAX_BYTES).
     pub terminal_view_bytes: u64,
     /// The format of a live copy (mirror) of every journal; none writes no copy.
-    pub mirror: Option<ostler_journal::export::Format>,
+    pub mirror: Option<ostler_export::Format>,
     /// The command policy; none lets every command run.
     pub policy: Option<std::sync::Arc<ostler_policy::RuleSet>>,
     /// Isolation defaults, and what level high exposes.
@@ -88,7 +87,7 @@ pub struct ServiceSettings {
 /// Whether commands that look like services are started as such without a request to do so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AutoServices {
-    /// Yes; every such answer says so.
+    /// Yes; every such response says so.
     #[default]
     On,
     /// Only where a caller asks.
@@ -224,7 +223,7 @@ pub struct RetentionDefaults {
     pub shell: Option<Duration>,
     /// Terminals.
     pub pty: Option<Duration>,
-    /// Everything else.
+    /// All other executions.
     pub others: Option<Duration>,
 }
 

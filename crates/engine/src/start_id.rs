@@ -33,8 +33,8 @@ pub(crate) enum StartIdAction {
 /// Decides about a start under `id`.
 ///
 /// # Errors
-/// When no execution can get this id. What another principal's execution has is refused in
-/// the same words as an id whose short form is taken.
+/// When no execution can get this id. An id of another principal's execution is refused with the
+/// same message as an id whose short form is taken.
 pub(crate) fn decide(
     id: ExecutionId,
     holder: IdHolder,
@@ -92,7 +92,7 @@ mod tests {
         let day = Duration::from_secs(CLOCK_SKEW_S);
         for far in [now + day * 2, now - day * 2] {
             assert!(decide(id, IdHolder::None, far).is_err());
-            // What ran under it is answered all the same.
+            // The existing execution under this id is returned.
             assert_eq!(
                 decide(id, IdHolder::Own, far),
                 Ok(StartIdAction::ReturnExisting)

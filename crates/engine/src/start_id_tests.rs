@@ -49,22 +49,22 @@ fn service(id: ExecutionId, name: &str) -> ServiceRequest {
     }
 }
 
-async fn open(state: &TempDir, place: &Arc<FakeBackend>) -> Engine {
-    let place: Arc<dyn ostler_backend::Backend> = Arc::clone(place) as _;
-    let engine = Engine::open(Settings::new(state.path()), place).await;
+async fn open(state: &TempDir, backend: &Arc<FakeBackend>) -> Engine {
+    let backend: Arc<dyn ostler_backend::Backend> = Arc::clone(backend) as _;
+    let engine = Engine::open(Settings::new(state.path()), backend).await;
     engine.expect("an engine")
 }
 
-async fn lab(act: SpawnBehavior) -> (TempDir, Arc<FakeBackend>, Engine) {
+async fn fixture(act: SpawnBehavior) -> (TempDir, Arc<FakeBackend>, Engine) {
     let state = TempDir::new().expect("a directory");
-    let place = Arc::new(FakeBackend::new(state.path(), move |_| act.clone()));
-    let engine = open(&state, &place).await;
-    (state, place, engine)
+    let backend = Arc::new(FakeBackend::new(state.path(), move |_| act.clone()));
+    let engine = open(&state, &backend).await;
+    (state, backend, engine)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn starts_that_come_together_begin_one_execution() {
-    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (_state, backend, engine) = fixture(SpawnBehavior::Run).await;
     for round in 1..=200 {
         let id = ExecutionId::mint();
         let starts: JoinSet<_> = (0..8)
@@ -78,7 +78,7 @@ async fn starts_that_come_together_begin_one_execution() {
             assert_eq!(info.id, id);
             assert!(info.state.started_at.is_some(), "answered before it ran");
         }
-        assert_eq!(place.running(), round);
+        assert_eq!(backend.running(), round);
     }
     assert_eq!(engine.list(&me(), &ListFilter::default()).len(), 200);
     engine.shutdown().await;
@@ -86,11 +86,11 @@ async fn starts_that_come_together_begin_one_execution() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_is_answered_also_after_the_end_and_by_the_next_engine() {
-    let (state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let (id, other) = (ExecutionId::mint(), ExecutionId::mint());
     engine.start(&me(), request(id)).await.expect("started");
     engine.start(&me(), request(other)).await.expect("started");
-    assert!(place.end(other, WaitStatus::Code(3)));
+    assert!(backend.end(other, WaitStatus::Code(3)));
     engine
         .wait(&me(), &other.to_string(), &WaitFor::Exit, Some(PATIENCE))
         .await
@@ -100,20 +100,20 @@ async fn a_start_is_answered_also_after_the_end_and_by_the_next_engine() {
     engine.shutdown().await;
     drop(engine);
 
-    let engine = open(&state, &place).await;
+    let engine = open(&state, &backend).await;
     let again = engine.start(&me(), request(id)).await.expect("answered");
     assert!(again.recovered && !again.state.is_finished());
     let again = engine.start(&me(), request(other)).await.expect("answered");
     let ending = again.state.ending.expect("it ended");
     assert_eq!(ending.code, Some(3));
     assert_eq!(engine.list(&me(), &ListFilter::default()).len(), 2);
-    assert_eq!(place.running(), 1);
+    assert_eq!(backend.running(), 1);
     engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_failed_fails_alike_and_one_refused_can_be_made_good() {
-    let (_state, _place, engine) = lab(SpawnBehavior::SpawnFailed { errno: 8 }).await;
+    let (_state, _place, engine) = fixture(SpawnBehavior::SpawnFailed { errno: 8 }).await;
     let id = ExecutionId::mint();
     for _ in 0..2 {
         let error = engine.start(&me(), request(id)).await.expect_err("no");
@@ -121,7 +121,7 @@ async fn a_start_that_failed_fails_alike_and_one_refused_can_be_made_good() {
     }
     engine.shutdown().await;
 
-    let (_state, _place, engine) = lab(SpawnBehavior::Run).await;
+    let (_state, _place, engine) = fixture(SpawnBehavior::Run).await;
     let mut refused = request(id);
     refused.cwd = "/no/such/directory".into();
     assert!(engine.start(&me(), refused).await.is_err());
@@ -132,7 +132,7 @@ async fn a_start_that_failed_fails_alike_and_one_refused_can_be_made_good() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_of_others_and_ids_that_cannot_be_are_refused() {
-    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (_state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let id = ExecutionId::mint();
     let mine = caller(0, Scope::Session, Some("one"));
     engine.start(&mine, request(id)).await.expect("started");
@@ -154,13 +154,13 @@ async fn ids_of_others_and_ids_that_cannot_be_are_refused() {
     let nil = ExecutionId::from_bytes([0; 16]);
     let error = engine.start(&me(), request(nil)).await.expect_err("no");
     assert_eq!(error.code(), ErrorCode::Value);
-    assert_eq!(place.running(), 1);
+    assert_eq!(backend.running(), 1);
     engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_given_up_is_cancelled_unless_another_waits_for_it() {
-    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (_state, backend, engine) = fixture(SpawnBehavior::Run).await;
     let id = ExecutionId::mint();
     let first = engine
         .start_guarded(&me(), request(id))
@@ -172,7 +172,7 @@ async fn a_start_given_up_is_cancelled_unless_another_waits_for_it() {
         .expect("begun");
     drop(first);
     drop(second);
-    assert_eq!(place.running(), 1, "two asked for it");
+    assert_eq!(backend.running(), 1, "two asked for it");
     let alone = ExecutionId::mint();
     drop(
         engine
@@ -194,7 +194,7 @@ async fn a_start_given_up_is_cancelled_unless_another_waits_for_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_start_during_the_shutdown_is_answered_at_once_and_found_by_the_next_engine() {
-    let (state, place, mut engine) = lab(SpawnBehavior::Run).await;
+    let (state, backend, mut engine) = fixture(SpawnBehavior::Run).await;
     for _ in 0..30 {
         let id = ExecutionId::mint();
         let (starter, closer) = (engine.clone(), engine.clone());
@@ -205,20 +205,20 @@ async fn a_start_during_the_shutdown_is_answered_at_once_and_found_by_the_next_e
         let started = started.expect("in time");
         close.join_all().await;
         drop(engine);
-        engine = open(&state, &place).await;
+        engine = open(&state, &backend).await;
         if let Err(error) = started {
             assert!(matches!(error, Error::Closing), "{error}");
         }
         let info = engine.start(&me(), request(id)).await.expect("started");
         assert!(info.id == id && !info.state.is_finished(), "{info:?}");
     }
-    assert_eq!(place.running(), 30);
+    assert_eq!(backend.running(), 30);
     engine.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn services_are_started_once() {
-    let (_state, place, engine) = lab(SpawnBehavior::Run).await;
+    let (_state, backend, engine) = fixture(SpawnBehavior::Run).await;
     for round in 1..=50 {
         let id = ExecutionId::mint();
         let name = format!("service-{round}");
@@ -238,7 +238,7 @@ async fn services_are_started_once() {
         let ensured = engine.ensure_service(&me(), service(id, &name)).await;
         let ensured = ensured.expect("reused").service;
         assert_eq!(ensured.execution.expect("it lives").id, id);
-        assert_eq!(place.running(), round);
+        assert_eq!(backend.running(), round);
     }
     // A service that is restarted is another execution.
     let before = engine.list(&me(), &ListFilter::default()).len();
@@ -246,7 +246,7 @@ async fn services_are_started_once() {
     let wish = service(id, "anew");
     let begun = engine.start_service(&me(), wish).await.expect("started");
     begun.detach();
-    assert!(place.end(id, WaitStatus::Code(0)));
+    assert!(backend.end(id, WaitStatus::Code(0)));
     engine
         .wait(&me(), &id.to_string(), &WaitFor::Exit, Some(PATIENCE))
         .await

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_model::duration::as_millis;
 use ostler_model::{Principal, StopReason};
 
-use crate::driver::DriverCommand;
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
-use crate::execution::ExecutionHandle;
+use crate::execution::{DriverCommand, ExecutionHandle};
 
 /// How long an end may take beyond the grace, in milliseconds: the kill, the sweep of survivors and
 /// the exit record.
@@ -28,8 +28,7 @@ pub(crate) async fn stop_and_wait(
     if live.borrow().state.is_finished() {
         return Ok(());
     }
-    // A driver that accepts no more commands has just seen the end of the execution or of the
-    // engine.
+    // The driver accepts no more commands: the execution or the engine has ended.
     let _over = entry
         .send_command(DriverCommand::Stop { order, grace })
         .await
@@ -46,7 +45,7 @@ pub(crate) async fn stop_and_wait(
         Err(_) if core.closing.is_cancelled() => Err(Error::Closing),
         Err(_) => Err(Error::StillRunning {
             id: entry.id,
-            waited_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            waited_ms: as_millis(timeout),
         }),
     }
 }
@@ -56,7 +55,8 @@ pub(crate) async fn stop_and_wait(
 pub(crate) async fn restart_and_wait(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,
-    (by, reason): (Principal, String),
+    by: Principal,
+    reason: String,
 ) -> Result<(), Error> {
     let mut live = entry.live.subscribe();
     let before = live.borrow_and_update().state.attempt;
@@ -72,7 +72,7 @@ pub(crate) async fn restart_and_wait(
         Ok(_) => Ok(()),
         Err(_) => Err(Error::StillRunning {
             id: entry.id,
-            waited_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            waited_ms: as_millis(timeout),
         }),
     }
 }

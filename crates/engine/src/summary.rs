@@ -9,10 +9,10 @@ use ostler_model::status::ProcessStatus;
 use ostler_model::{ExecutionId, Lifetime, Owner, Spec, State};
 use serde_json::{Map, Value};
 
-use crate::execution::{EndedFields, ExecutionHandle};
+use crate::execution::{EndedFields, ExecutionHandle, ExecutionIdentity};
 
 /// Fields of a spec that differ between commands; the others are shared.
-const OWN_FIELDS: [&str; 4] = ["command", "cwd", "description", "labels"];
+const OWN_FIELDS: [&str; 5] = ["command", "cwd", "description", "labels", "request"];
 /// The most shared texts.
 const SHARED_MAX: usize = 256;
 
@@ -71,7 +71,7 @@ pub(crate) struct ExecutionSummary {
 }
 
 impl ExecutionSummary {
-    /// Summarizes a handle that nobody else holds; none where it must stay in full.
+    /// Summarizes a handle without other references; none where it must stay complete.
     pub(crate) fn from_execution(
         entry: &ExecutionHandle,
         shared: &mut SummaryInterner,
@@ -105,11 +105,14 @@ impl ExecutionSummary {
 
     /// Restores the handle; `executions` is the directory of all executions.
     pub(crate) fn restore(&self, executions: &Path) -> Option<Arc<ExecutionHandle>> {
-        let identity = (self.id, Arc::new(self.spec()?), Arc::clone(&self.owner));
-        let dir = executions.join(self.id.to_string());
+        let identity = ExecutionIdentity {
+            id: self.id,
+            spec: Arc::new(self.spec()?),
+            owner: Arc::clone(&self.owner),
+            dir: executions.join(self.id.to_string()),
+        };
         Some(ExecutionHandle::restore_ended(
             identity,
-            dir,
             self.state()?,
             self.ended_fields,
         ))
@@ -196,8 +199,10 @@ mod tests {
             encoding: None,
             retention: Some(Duration::from_secs(86_400)),
             keep: false,
+            record_input: false,
             face: Some("mcp".to_owned()),
             shell: None,
+            request: None,
         }
     }
 
@@ -223,8 +228,13 @@ mod tests {
             })
             .collect();
         let id = ExecutionId::mint();
-        let whose = (id, Arc::new(spec(number)), Arc::new(owner()));
-        ExecutionHandle::new_ended(whose, id.to_string().into(), State::fold(&records), 12)
+        let identity = ExecutionIdentity {
+            id,
+            spec: Arc::new(spec(number)),
+            owner: Arc::new(owner()),
+            dir: id.to_string().into(),
+        };
+        ExecutionHandle::new_ended(identity, State::fold(&records), 12)
     }
 
     #[test]
@@ -242,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_hears_of_stays_as_it_is() {
+    fn watched_executions_are_not_summarized() {
         let entry = ended(1);
         let heard = entry.live.subscribe();
         assert!(

@@ -1,17 +1,16 @@
-//! Events and ledger entries that a full disk refused: kept in memory, and written before whatever
-//! follows. What is not written by the end of the daemon is rebuilt from the spec and the exit
-//! record, as after any kill.
+//! Events and ledger entries that a full disk refused: kept in memory, and written before later
+//! ones. Those not written by the end of the daemon are rebuilt from the spec and the exit record,
+//! as after a kill.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ostler_backend_local::open_files;
 use ostler_journal::{EventWriter, Ledger, LedgerEntry, WriteError};
 use ostler_model::event::DegradedCapability;
 use ostler_model::{Event, EventRecord, ExecutionId};
+use ostler_sys::open_files;
+use parking_lot::{Mutex, MutexGuard};
 
-use crate::engine_inner::EngineInner;
 use crate::fd_shortage::is_write_out_of_fds;
 
 /// The most queued events of one execution.
@@ -31,7 +30,7 @@ pub(crate) struct UnwrittenEventsGuard<'a>(MutexGuard<'a, Vec<EventRecord>>);
 impl UnwrittenEvents {
     /// Locks the queue; a writer of events holds the guard meanwhile.
     pub(crate) fn lock(&self) -> UnwrittenEventsGuard<'_> {
-        UnwrittenEventsGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        UnwrittenEventsGuard(self.0.lock())
     }
 }
 
@@ -66,7 +65,7 @@ impl UnwrittenEventsGuard<'_> {
     }
 
     /// Writes the queued events of an execution that has no driver any more.
-    fn flush(&mut self, dir: &Path) -> Result<(), WriteError> {
+    pub(crate) fn flush(&mut self, dir: &Path) -> Result<(), WriteError> {
         let open = || EventWriter::open(dir);
         let (mut writer, _known) = open_files::with_emergency_fds(open, is_write_out_of_fds)?;
         self.append(&mut writer, &[])
@@ -78,33 +77,16 @@ impl UnwrittenEventsGuard<'_> {
 pub(crate) struct UnwrittenExecutions(Mutex<BTreeSet<ExecutionId>>);
 
 impl UnwrittenExecutions {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<ExecutionId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Their ids.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeSet<ExecutionId>> {
+        self.0.lock()
     }
 
     /// Adds an execution with queued events whose driver is done.
     pub(crate) fn add(&self, id: ExecutionId) {
-        let mut ids = self.lock();
+        let mut ids = self.0.lock();
         if ids.len() < EXECUTIONS_MAX {
             ids.insert(id);
-        }
-    }
-}
-
-impl EngineInner {
-    /// Writes what a full disk refused of ended executions, as far as space permits now.
-    pub(crate) fn flush_unwritten(&self) {
-        let mut pending = std::mem::take(&mut *self.unwritten.lock());
-        while let Some(id) = pending.pop_first() {
-            let Some(entry) = self.registry.get(id) else {
-                continue;
-            };
-            let mut events = entry.unwritten.lock();
-            if !events.is_empty() && events.flush(&entry.dir).is_err() {
-                pending.insert(id);
-                self.unwritten.lock().append(&mut pending);
-                return;
-            }
         }
     }
 }

@@ -9,13 +9,13 @@ use crate::execution::{ExecutionHandle, LiveState, OutputWatchGuard};
 use crate::info::ExecutionInfo;
 
 /// Watches one execution for changes. Output counts only while [`ExecutionWatch::changed`] waits,
-/// so a watch that pauses wakes nobody.
+/// so a paused watch wakes no task.
 #[derive(Debug)]
 pub struct ExecutionWatch {
     entry: Arc<ExecutionHandle>,
     journal_end: watch::Receiver<JournalEnd>,
     live: watch::Receiver<LiveState>,
-    /// The output and events seen so far.
+    /// The end of the output and events already reported.
     seen_end: u64,
     seen_events: u64,
 }
@@ -33,7 +33,7 @@ impl ExecutionWatch {
         watch
     }
 
-    /// The current state. What it contains does not count as a change again.
+    /// The current state. Its contents do not count as a change again.
     pub fn refresh(&mut self) -> ExecutionInfo {
         let info = self.entry.fresh_info();
         self.mark_seen(&info);
@@ -62,7 +62,7 @@ impl ExecutionWatch {
     pub async fn state_changed(&mut self) {
         let events = self.seen_events;
         let changed = self.live.wait_for(|live| live.state.events > events);
-        // The sender lives in the handle that this holds, so this cannot fail.
+        // The sender is owned by the handle, so this cannot fail.
         let _changed = changed.await.is_ok();
     }
 }

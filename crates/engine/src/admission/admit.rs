@@ -5,11 +5,12 @@ use std::time::Duration;
 use ostler_backend::{LaunchIo, LaunchPlan, PinnedFile, Timeouts};
 use ostler_model::{
     BackendName, ByteString, Caller, CapabilitySet, Environment, Io, IsolationLevel,
-    IsolationRequest, IsolationSpec, Lifetime, SandboxSpec, Spec, StdinSource, TermSize,
+    IsolationRequest, IsolationSpec, Lifetime, RequestRecord, RetentionRequest, SandboxSpec, Spec,
+    StdinSource, TermSize,
 };
 
 use crate::error::Error;
-use crate::request::{ClientKind, RetentionRequest, StartRequest, StdinRequest};
+use crate::request::{ClientKind, StartRequest, StdinRequest};
 use crate::settings::Settings;
 
 use super::secrets::{self, ResolvedSecret};
@@ -47,6 +48,7 @@ pub(crate) struct LaunchTemplate {
     limits: ostler_model::Limits,
     sandbox: Option<SandboxSpec>,
     redact: Vec<ByteString>,
+    record_input: bool,
     pinned: Vec<PinnedFile>,
 }
 
@@ -63,7 +65,7 @@ impl LaunchTemplate {
 
     /// The plan of one attempt.
     pub(crate) fn plan(self, id: ostler_model::ExecutionId, attempt: u32) -> LaunchPlan {
-        // Nobody may write to an overlay once it can be committed.
+        // No process may write to an overlay once it can be committed.
         let has_overlay = self.sandbox.as_ref().is_some_and(|it| it.overlay);
         let orphan_policy = if has_overlay {
             ostler_model::OrphanPolicy::Kill
@@ -84,6 +86,7 @@ impl LaunchTemplate {
             limits: self.limits,
             sandbox: self.sandbox,
             redact: self.redact,
+            record_input: self.record_input,
             pinned_files: self.pinned,
             report_start: true,
             lossless_reader: false,
@@ -105,10 +108,12 @@ pub(crate) struct PreparedRequest {
 pub(crate) fn admit(
     context: AdmissionContext<'_>,
     caller: &Caller,
-    request: StartRequest,
+    mut request: StartRequest,
     prepared: PreparedRequest,
 ) -> Result<AdmittedStart, Error> {
     arguments::check(&request)?;
+    let original = request.original.take();
+    let record = original.unwrap_or_else(|| Box::new(RequestRecord::new(request.options.clone())));
     let PreparedRequest {
         sandbox: confinement,
         secrets,
@@ -116,27 +121,23 @@ pub(crate) fn admit(
     let policy = resolve_isolation(context, &request, confinement)?;
     let settings = context.settings;
     service_plan::check_plan(request.lifetime.as_ref(), policy.level, &settings.state_dir)?;
-    for list in [&settings.allowed_commands, &request.allowed]
-        .into_iter()
-        .flatten()
-    {
-        allow_list::check(list, &request.command, &request.set_env)?;
-        for probe in service_plan::probe_commands(request.lifetime.as_ref()) {
-            allow_list::check(list, &probe, &request.set_env)?;
-        }
-    }
+    check_allow_lists(settings, &request)?;
     working_dir::check(&request.cwd)?;
-    let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
+    let inherit = request.options.inherit_env.unwrap_or(settings.inherit_env);
     let mut env = environment::build(settings, &request, inherit);
     let program = find_program(settings, &request, &env)?;
     add_secrets(&mut env, &secrets);
-    let encoding =
-        arguments::check_encoding(request.encoding.or(settings.default_encoding.clone()))?;
+    let encoding = arguments::check_encoding(
+        request
+            .options
+            .encoding
+            .or(settings.default_encoding.clone()),
+    )?;
     let lifetime = request.lifetime.unwrap_or(Lifetime::Finite {
-        timeout: request.timeout,
-        idle: request.idle,
+        timeout: request.options.timeout,
+        idle: request.options.idle,
     });
-    let (io, launch_io) = resolve_stdio(request.stdin, request.pty, &lifetime);
+    let (io, launch_io) = resolve_stdio(request.stdin, request.options.pty, &lifetime);
     let plan = LaunchTemplate {
         program,
         argv: request.command.argv(),
@@ -148,34 +149,51 @@ pub(crate) fn admit(
         limits: policy.limits,
         sandbox: policy.confinement.clone(),
         redact: secret_values(&secrets),
+        record_input: request.options.record_input,
         pinned: Vec::new(),
     };
     let redact = |text: &ByteString| secrets::redact(text, &secrets);
     let spec = Spec {
-        command: secrets::map_command(&request.command, redact),
+        command: request.command.map_words(redact),
         cwd: request.cwd,
         env: Environment {
             inherit,
-            set: map_values(request.set_env, redact),
-            secrets: request.secrets,
+            set: map_values(request.options.set_env, redact),
+            secrets: request.options.secrets,
         },
         io,
         lifetime,
         policy,
         place: context.backend.clone(),
         owner: caller.owner.clone(),
-        description: redact(&ByteString::from(request.description)).to_string(),
-        labels: arguments::dedup(map_labels(request.labels, redact)),
+        description: redact(&ByteString::from(request.options.description)).to_string(),
+        labels: arguments::dedup(map_labels(request.options.labels, redact)),
         encoding,
-        retention: retention(settings, request.retention, request.client_kind),
-        keep: request.keep,
+        retention: retention(settings, request.options.retention, request.client_kind),
+        keep: request.options.keep,
+        record_input: request.options.record_input,
         face: Some(request.client_kind.as_str().to_owned()),
         shell: request.shell,
+        request: Some(Box::new(record.map_texts(redact))),
     };
     Ok(AdmittedStart {
         spec,
         template: plan,
     })
+}
+
+/// The command and the probes of a service must be on the settings' list and on the request's own.
+fn check_allow_lists(settings: &Settings, request: &StartRequest) -> Result<(), Error> {
+    for list in [&settings.allowed_commands, &request.options.allowed]
+        .into_iter()
+        .flatten()
+    {
+        allow_list::check(list, &request.command, &request.options.set_env)?;
+        for probe in service_plan::probe_commands(request.lifetime.as_ref()) {
+            allow_list::check(list, &probe, &request.options.set_env)?;
+        }
+    }
+    Ok(())
 }
 
 fn map_labels(labels: Vec<String>, change: impl Fn(&ByteString) -> ByteString) -> Vec<String> {
@@ -197,12 +215,12 @@ fn resolve_isolation(
     if level == IsolationLevel::Container {
         return Err(Error::LevelUnsupported { level });
     }
-    let mut allow_degraded = request.sandbox.allow_degraded.clone();
+    let mut allow_degraded = request.options.sandbox.allow_degraded.clone();
     allow_degraded.extend(&settings.allow_degraded);
     let isolation_request = IsolationRequest {
         level,
-        limits: request.limits.or(settings.limits),
-        demanded: request.limits,
+        limits: request.options.limits.or(settings.limits),
+        demanded: request.options.limits,
         confinement: sandbox,
         degradable: allow_degraded,
     };
@@ -241,11 +259,11 @@ pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<Laun
     working_dir::check(&spec.cwd)?;
     let secrets = secrets::resolve_for_relaunch(settings, spec)?;
     let unredact = |text: &ByteString| secrets::unredact(text, &secrets);
-    let command = secrets::map_command(&spec.command, unredact);
+    let command = spec.command.map_words(unredact);
     let mut request = StartRequest::new(command, spec.cwd.clone());
-    request.level = Some(spec.policy.level);
-    request.set_env = map_values(spec.env.set.clone(), unredact);
-    request.pty = match spec.io {
+    request.options.level = Some(spec.policy.level);
+    request.options.set_env = map_values(spec.env.set.clone(), unredact);
+    request.options.pty = match spec.io {
         Io::Pty { size } => Some(size),
         Io::Pipes { .. } => None,
     };
@@ -270,6 +288,7 @@ pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<Laun
         limits: spec.policy.limits,
         sandbox: spec.policy.confinement.clone(),
         redact: secret_values(&secrets),
+        record_input: spec.record_input,
         pinned: Vec::new(),
     })
 }

@@ -1,59 +1,18 @@
 //! The allow list (`ALLOWED_COMMANDS`).
 //!
 //! A list holds bare names and absolute paths. A name is looked up in the trusted path of the
-//! settings, never in a request's; a path must be on the list letter by letter. Programs that
-//! run other programs are resolved to those (`wrapper.rs`), or refused. A list says what is
-//! meant to run; the protection against hostile programs is the isolation level.
+//! settings, never in a request's; a path must be on the list literally. Programs that run other
+//! programs are resolved to those ([`inner_program`]), or refused. The list is no protection against
+//! hostile programs; the isolation level is.
 
 use ostler_model::{ByteString, Command};
-use thiserror::Error;
+use ostler_policy::{InnerProgram, inner_program};
 
 use super::environment::can_change_code;
-use super::wrapper::{WrappedCommand, wrapped_command};
+pub use crate::error::AllowListError;
 
 /// The deepest nesting of wrappers.
 const WRAPPERS: usize = 8;
-
-/// Why the allow list refuses a command.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum AllowListError {
-    /// The program is not on the list.
-    #[error("'{program}' is not an allowed command")]
-    NotListed {
-        /// The program as given, or as found behind a wrapper.
-        program: String,
-        /// The list.
-        allowed: Vec<String>,
-    },
-    /// A path where only names are listed, or a path to another file.
-    #[error("'{program}' is a path; allowed commands are given by name")]
-    Path {
-        /// The path as given.
-        program: String,
-        /// The list.
-        allowed: Vec<String>,
-    },
-    /// A listed wrapper whose wrapped program cannot be determined.
-    #[error("'{program}' is allowed, and not with {what}")]
-    Wrapper {
-        /// The wrapper.
-        program: String,
-        /// Its arguments.
-        what: String,
-    },
-    /// A variable that changes which code runs.
-    #[error("variable '{name}' cannot be set while a list of allowed commands is")]
-    Variable {
-        /// The variable's name.
-        name: String,
-    },
-    /// A shell script, which cannot be checked against the list.
-    #[error("shell scripts are refused while a list of allowed commands is set")]
-    Script {
-        /// The list.
-        allowed: Vec<String>,
-    },
-}
 
 /// Whether the list permits this command with these variables.
 ///
@@ -72,41 +31,43 @@ pub fn check(
     for (name, _) in set_env {
         check_variable(name.as_bytes())?;
     }
-    let words: Vec<&[u8]> = std::iter::once(program)
-        .chain(args)
-        .map(ByteString::as_bytes)
-        .collect();
-    check_wrapped(list, &words)
+    check_chain(list, program, args)
 }
 
-/// Checks the program of `format`, and every program it would run in turn.
-fn check_wrapped(list: &[String], words: &[&[u8]]) -> Result<(), AllowListError> {
-    let mut words = words.to_vec();
+/// Checks a program, and every program it would run in turn.
+fn check_chain(
+    list: &[String],
+    program: &ByteString,
+    args: &[ByteString],
+) -> Result<(), AllowListError> {
+    let mut words: Vec<ByteString> = std::iter::once(program).chain(args).cloned().collect();
     for _ in 0..WRAPPERS {
         let Some((program, args)) = words.split_first() else {
             return Ok(());
         };
-        check_listed(list, program)?;
-        match wrapped_command(base_name(program), args) {
-            WrappedCommand::None => return Ok(()),
-            WrappedCommand::Opaque(what) => return Err(wrapper_error(program, what)),
-            WrappedCommand::Command { variables, command } => {
+        check_listed(list, program.as_bytes())?;
+        match inner_program(program, args) {
+            InnerProgram::None => return Ok(()),
+            InnerProgram::Hidden(what) => return Err(wrapper_error(program, what)),
+            InnerProgram::Command {
+                variables,
+                words: inner,
+            } => {
                 for name in variables {
-                    check_variable(name)?;
+                    check_variable(name.as_bytes())?;
                 }
-                words = command;
+                words = inner;
             }
         }
     }
-    Err(wrapper_error(
-        words[0],
-        format!("more than {WRAPPERS} wrappers"),
-    ))
+    let program = words.first().cloned().unwrap_or_default();
+    let what = format!("more than {WRAPPERS} wrappers");
+    Err(wrapper_error(&program, what))
 }
 
-fn wrapper_error(program: &[u8], what: String) -> AllowListError {
+fn wrapper_error(program: &ByteString, what: String) -> AllowListError {
     AllowListError::Wrapper {
-        program: String::from_utf8_lossy(program).into_owned(),
+        program: program.to_string_lossy().into_owned(),
         what,
     }
 }
@@ -137,11 +98,4 @@ fn check_listed(list: &[String], program: &[u8]) -> Result<(), AllowListError> {
             allowed,
         }
     })
-}
-
-fn base_name(program: &[u8]) -> &[u8] {
-    program
-        .rsplit(|byte| *byte == b'/')
-        .next()
-        .unwrap_or(program)
 }

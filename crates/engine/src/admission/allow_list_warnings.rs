@@ -206,7 +206,7 @@ mod tests {
     use super::warnings;
 
     #[test]
-    fn programs_that_run_others_are_told_by_name() {
+    fn programs_that_run_others_are_reported_by_name() {
         let list =
             |words: &[&str]| warnings(&words.iter().map(|it| (*it).into()).collect::<Vec<_>>());
         assert!(list(&["ls", "cat", "grep", "/usr/bin/ls", "echo"]).is_empty());

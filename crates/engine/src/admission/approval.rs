@@ -6,8 +6,9 @@ use ostler_model::{ByteString, Command, IsolationLevel};
 use serde::Serialize;
 
 use super::named_files::NamedFiles;
-use crate::interaction::InteractionId;
-use crate::request::{SandboxOptions, StdinRequest};
+use crate::interaction_id::InteractionId;
+use crate::request::StdinRequest;
+use ostler_model::SandboxOptions;
 
 /// How long an approval is valid, in seconds.
 pub const CONSENT_S: i64 = 600;
@@ -85,7 +86,7 @@ pub(crate) enum ApprovalStatus {
     Granted,
     /// A person approved it, and this file has changed since.
     Changed(PathBuf),
-    /// A person was asked and has not answered.
+    /// A question is open and not answered.
     Open(InteractionId),
     /// The named approval was denied.
     Refused,

@@ -1,106 +1,12 @@
 //! Validation of a request's arguments, independent of the machine's state.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use ostler_model::{ByteString, Command, Lifetime, Limits, TermSize};
-use thiserror::Error;
+use ostler_model::{ByteString, Command, Lifetime, Limits, TermSize, suggestion};
 
-use crate::request::{RetentionRequest, StartRequest};
-
-/// An invalid argument of a request; every variant says what is allowed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ArgumentError {
-    /// The command is empty.
-    #[error("the command is empty")]
-    EmptyCommand,
-    /// The id is empty.
-    #[error("the process id is empty")]
-    EmptyId,
-    /// A wait for ready on an execution that is not a service.
-    #[error("{id} is no service: there is nothing it could be ready for")]
-    NoService {
-        /// Its short id.
-        id: String,
-    },
-    /// The list of ids is empty.
-    #[error("the list of process ids is empty")]
-    EmptyIdList,
-    /// A NUL byte where the kernel ends a string.
-    #[error("{what} contains a NUL byte")]
-    Nul {
-        /// The argument, for example `argument 2`.
-        what: String,
-    },
-    /// More bytes than allowed.
-    #[error("{what} is {bytes} bytes long, at most {limit} are allowed")]
-    TooLong {
-        /// The argument, for example `argument 2`.
-        what: String,
-        /// Its length in bytes.
-        bytes: usize,
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// More items than allowed.
-    #[error("{count} {what} were given, at most {limit} are allowed")]
-    TooMany {
-        /// The kind of item, in the plural.
-        what: &'static str,
-        /// Their number.
-        count: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// The working directory is invalid.
-    #[error("working directory '{}': {problem}", path.display())]
-    Directory {
-        /// The path as given.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// The working directory cannot be entered (permissions).
-    #[error("working directory '{}': permission denied", path.display())]
-    DirectoryPermission {
-        /// The path as given.
-        path: PathBuf,
-    },
-    /// An invalid name of an environment variable.
-    #[error("'{name}' is no name for an environment variable: {problem}")]
-    Variable {
-        /// The name as given.
-        name: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// An unknown encoding label.
-    #[error("'{label}' is no encoding")]
-    Encoding {
-        /// The label as given.
-        label: String,
-        /// The most similar known label.
-        suggestion: Option<String>,
-    },
-    /// A duration out of range.
-    #[error("{what} is {given}; {allowed}")]
-    Duration {
-        /// The argument, for example `timeout`.
-        what: &'static str,
-        /// The value as given.
-        given: String,
-        /// The allowed range, as text.
-        allowed: String,
-    },
-    /// An invalid label or terminal size.
-    #[error("{what}: {problem}")]
-    Invalid {
-        /// The argument, for example `label 2`.
-        what: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-}
+pub use crate::error::ArgumentError;
+use crate::request::StartRequest;
+use ostler_model::RetentionRequest;
 
 /// The longest argument, or variable with its name, in bytes: the kernel's `MAX_ARG_STRLEN` without
 /// the final NUL.
@@ -125,17 +31,17 @@ pub const REASON_BYTES: usize = 4 * 1024;
 /// The first invalid argument.
 pub fn check(request: &StartRequest) -> Result<(), ArgumentError> {
     check_command(&request.command)?;
-    check_environment(&request.set_env)?;
+    check_environment(&request.options.set_env)?;
     check_total(request)?;
     check_durations(request)?;
-    check_labels(&request.labels)?;
+    check_labels(&request.options.labels)?;
     check_length(
         "the description",
-        request.description.len(),
+        request.options.description.len(),
         DESCRIPTION_BYTES,
     )?;
-    check_limits(&request.limits)?;
-    request.pty.map_or(Ok(()), check_terminal_size)
+    check_limits(&request.options.limits)?;
+    request.options.pty.map_or(Ok(()), check_terminal_size)
 }
 
 /// Validates the size of a terminal.
@@ -200,6 +106,7 @@ fn check_total(request: &StartRequest) -> Result<(), ArgumentError> {
     let argv = request.command.argv();
     let words = argv.iter().map(|word| word.len() + POINTER_AND_NUL_BYTES);
     let variables = request
+        .options
         .set_env
         .iter()
         .map(|(name, value)| name.len() + 1 + value.len() + POINTER_AND_NUL_BYTES);
@@ -210,14 +117,16 @@ fn check_total(request: &StartRequest) -> Result<(), ArgumentError> {
 fn check_durations(request: &StartRequest) -> Result<(), ArgumentError> {
     let (timeout, idle) = match &request.lifetime {
         Some(Lifetime::Finite { timeout, idle }) => (*timeout, *idle),
-        Some(Lifetime::Service { .. }) if request.timeout.or(request.idle).is_some() => {
+        Some(Lifetime::Service { .. })
+            if request.options.timeout.or(request.options.idle).is_some() =>
+        {
             return Err(invalid("timeout", "a service has none"));
         }
-        Some(Lifetime::Service { .. }) | None => (request.timeout, request.idle),
+        Some(Lifetime::Service { .. }) | None => (request.options.timeout, request.options.idle),
     };
     check_positive("timeout", timeout)?;
     check_positive("idle", idle)?;
-    match request.retention {
+    match request.options.retention {
         RetentionRequest::For(time) => check_duration("retention", time),
         RetentionRequest::Default | RetentionRequest::Forever => Ok(()),
     }
@@ -328,19 +237,12 @@ pub fn check_encoding(label: Option<String>) -> Result<Option<String>, ArgumentE
         return Ok(Some(label));
     }
     let lower = label.to_ascii_lowercase();
-    let nearest = COMMON_ENCODINGS
-        .into_iter()
-        .map(|name| (name, strsim::normalized_damerau_levenshtein(name, &lower)))
-        .filter(|(_, likeness)| *likeness >= SUGGESTION_LIKENESS)
-        .max_by(|one, other| one.1.total_cmp(&other.1));
+    let nearest = suggestion::nearest(&lower, COMMON_ENCODINGS);
     Err(ArgumentError::Encoding {
         label,
-        suggestion: nearest.map(|(name, _)| name.to_owned()),
+        suggestion: nearest.map(str::to_owned),
     })
 }
-
-/// How similar a name must be to be suggested, from 0 to 1.
-pub const SUGGESTION_LIKENESS: f64 = 0.6;
 
 const COMMON_ENCODINGS: [&str; 24] = [
     "utf-8",

@@ -1,21 +1,19 @@
 //! The command policy: its verdict on a request, and whether a person has approved it.
 //!
-//! By default there is none, and every command may run. A file in the workspace tightens what
-//! is set; without a policy it means nothing.
+//! By default there is no policy, and every command may run. A file in the workspace can only
+//! tighten a policy; without one it has no effect.
 
 use std::path::{Path, PathBuf};
 
-use ostler_model::{ByteString, Caller, has_hidden, shell_quote, visible};
+use ostler_model::{ByteString, has_hidden, shell_quote, visible};
 use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
 
-use super::approval::{Approval, ApprovalStatus, ApprovalSubject, ApprovalUse};
+use super::approval::{Approval, ApprovalStatus, ApprovalSubject};
 use super::named_files::NamedFiles;
 use super::secrets::{self, ResolvedSecret};
 use super::{environment, program};
-use crate::engine_inner::EngineInner;
 use crate::error::Error;
-use crate::interaction::Question;
-use crate::prompt::QuestionKind;
+use crate::interaction_id::InteractionId;
 use crate::request::{StartRequest, StdinRequest};
 use crate::settings::Settings;
 
@@ -58,8 +56,8 @@ pub(crate) fn evaluate(
     Ok(Some(verdict))
 }
 
-/// Probes of a service run repeatedly and unattended: nobody can approve them, so they must be
-/// allowed outright.
+/// Probes of a service run repeatedly and unattended: there is no person to approve them, so they
+/// must be allowed outright.
 fn evaluate_probes(
     set: &RuleSet,
     settings: &Settings,
@@ -95,14 +93,14 @@ fn evaluate_command(set: &RuleSet, settings: &Settings, request: &StartRequest) 
     set.evaluate(&CommandContext {
         command: &request.command,
         cwd: &request.cwd,
-        set_env: &request.set_env,
+        set_env: &request.options.set_env,
         lookup: Some(&find),
     })
 }
 
 /// The search path of programs named without a path.
 pub(crate) fn search_path(settings: &Settings, request: &StartRequest) -> ByteString {
-    let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
+    let inherit = request.options.inherit_env.unwrap_or(settings.inherit_env);
     let env = environment::build(settings, request, inherit);
     let path = environment::value(&env, b"PATH").unwrap_or(&settings.trusted_path);
     path.clone()
@@ -147,58 +145,76 @@ pub(crate) fn approval_subject(request: StartRequest, files: NamedFiles) -> Appr
     ApprovalSubject {
         command: request.command,
         cwd: request.cwd,
-        set_env: request.set_env,
-        inherit_env: request.inherit_env,
+        set_env: request.options.set_env,
+        inherit_env: request.options.inherit_env,
         stdin: request.stdin,
-        level: request.level,
-        confine: request.sandbox,
-        secrets: request.secrets,
+        level: request.options.level,
+        confine: request.options.sandbox,
+        secrets: request.options.secrets,
         files,
     }
 }
 
-/// Succeeds where a person has approved exactly this; opens a question otherwise. `display_start`
-/// is the redacted start for people.
-pub(crate) fn require_approval(
-    core: &EngineInner,
-    caller: &Caller,
-    (verdict, spend): (PolicyVerdict, ApprovalUse),
-    (subject, approval_id, display): (ApprovalSubject, Option<&str>, StartDisplay),
-) -> Result<(), Error> {
-    let required = |interaction: String| {
-        Err(Error::ApprovalRequired {
-            rule: verdict.rule.clone(),
-            reason: verdict.reason.clone(),
-            interaction,
-        })
-    };
+/// What follows from the status of an approval.
+#[derive(Debug)]
+pub(crate) enum ApprovalDecision {
+    /// A person approved exactly this.
+    Start,
+    /// It is refused.
+    Refuse(Error),
+    /// A person is asked this; the start is refused meanwhile.
+    Ask {
+        /// The question, for people.
+        message: String,
+        /// What is approved by a yes.
+        approval: Box<Approval>,
+    },
+}
+
+/// Decides about a start that needs an approval. `display` is the redacted start for people.
+pub(crate) fn decide_approval(
+    verdict: &PolicyVerdict,
+    status: ApprovalStatus,
+    subject: ApprovalSubject,
+    display: StartDisplay,
+) -> ApprovalDecision {
     let denied = |reason: String| {
-        Err(Error::Denied {
+        ApprovalDecision::Refuse(Error::Denied {
             rule: verdict.rule.clone(),
             reason,
         })
     };
-    match core
-        .interactions
-        .approval_status(&caller.owner, &subject, (approval_id, spend))
-    {
-        ApprovalStatus::Granted => Ok(()),
+    match status {
+        ApprovalStatus::Granted => ApprovalDecision::Start,
         ApprovalStatus::Changed(path) => denied(format!(
             "{} changed after a person agreed to it; what is there now was not started: ask again",
             path.display()
         )),
-        ApprovalStatus::Open(id) => required(id.to_string()),
+        ApprovalStatus::Open(id) => ApprovalDecision::Refuse(required_error(verdict, id)),
         ApprovalStatus::Refused => denied(format!("a person said no ({})", verdict.reason)),
         ApprovalStatus::None if display.text.len() > SHOWN_BYTES => denied(format!(
             "{}; a person cannot be asked about {} bytes, at most about {SHOWN_BYTES}",
             verdict.reason,
             display.text.len()
         )),
-        ApprovalStatus::None => {
-            let question = approval_question(&verdict, subject, display);
-            let interaction = core.open_interaction(caller, question)?;
-            required(interaction.id.to_string())
-        }
+        ApprovalStatus::None => ApprovalDecision::Ask {
+            message: approval_message(verdict, &subject, &display),
+            approval: Box::new(Approval {
+                rule: verdict.rule.clone(),
+                reason: verdict.reason.clone(),
+                command: display.text,
+                subject,
+            }),
+        },
+    }
+}
+
+/// The refusal of a start while a person is asked.
+pub(crate) fn required_error(verdict: &PolicyVerdict, interaction: InteractionId) -> Error {
+    Error::ApprovalRequired {
+        rule: verdict.rule.clone(),
+        reason: verdict.reason.clone(),
+        interaction: interaction.to_string(),
     }
 }
 
@@ -214,11 +230,11 @@ pub(crate) struct StartDisplay {
 /// A start for people.
 pub(crate) fn display_start(request: &StartRequest, secrets: &[ResolvedSecret]) -> StartDisplay {
     let redact = |text: &ByteString| secrets::redact(text, secrets);
-    let variables = request.set_env.iter().map(|(name, value)| {
+    let variables = request.options.set_env.iter().map(|(name, value)| {
         let value = redact(value);
         format!("{}={} ", name.to_string_lossy(), shell_quote(&value))
     });
-    let command = secrets::map_command(&request.command, redact).display();
+    let command = request.command.map_words(redact).display();
     let input = match &request.stdin {
         StdinRequest::Bytes(bytes) if !bytes.is_empty() => render_input(bytes, redact),
         StdinRequest::Bytes(_)
@@ -242,11 +258,11 @@ fn render_input(bytes: &[u8], redact: impl Fn(&ByteString) -> ByteString) -> Str
     }
 }
 
-fn approval_question(
+fn approval_message(
     verdict: &PolicyVerdict,
-    subject: ApprovalSubject,
-    display: StartDisplay,
-) -> Question {
+    subject: &ApprovalSubject,
+    display: &StartDisplay,
+) -> String {
     let cwd = render_part(&subject.cwd.to_string_lossy());
     let (rule, reason) = (render_part(&verdict.rule), render_part(&verdict.reason));
     let command = &display.text;
@@ -255,16 +271,7 @@ fn approval_question(
     if display.is_escaped {
         message.push_str(ESCAPES_NOTE);
     }
-    Question {
-        options: vec!["yes".to_owned(), "no".to_owned()],
-        approval: Some(Box::new(Approval {
-            rule: verdict.rule.clone(),
-            reason: verdict.reason.clone(),
-            command: display.text,
-            subject,
-        })),
-        ..Question::new(QuestionKind::Confirmation, message)
-    }
+    message
 }
 
 /// The note that control characters were escaped.

@@ -7,10 +7,10 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Stores of credentials, below a home directory. A `*` in a last component stands for any
-/// characters; a directory stands for everything in it.
+/// Credential stores below a home directory. A `*` in the last component matches any characters; a
+/// directory includes everything in it.
 pub const STORES: &[&str] = &[
-    // Keys, keyrings and managers of passwords.
+    // Keys, keyrings and password managers.
     ".ssh",
     ".gnupg",
     ".pki",
@@ -29,7 +29,7 @@ pub const STORES: &[&str] = &[
     ".vault-token",
     ".Xauthority",
     ".ICEauthority",
-    // Logins of tools that speak over the network.
+    // Credentials of network tools.
     ".netrc",
     "_netrc",
     ".authinfo*",
@@ -72,7 +72,7 @@ pub const STORES: &[&str] = &[
     ".config/.wrangler",
     ".wrangler",
     ".config/stripe",
-    // Registries of packages.
+    // Package registries.
     ".npmrc",
     ".yarnrc*",
     ".pypirc",
@@ -116,7 +116,7 @@ pub const STORES: &[&str] = &[
     ".local/share/evolution",
     "snap/firefox",
     "snap/chromium",
-    // Histories: what was typed holds what was typed by mistake.
+    // Histories, which may contain mistyped passwords.
     ".*_history",
     ".histfile",
     ".lesshst",
@@ -147,21 +147,21 @@ pub const STORES: &[&str] = &[
     ".config/ostler",
 ];
 
-/// Files of git's configuration, which hold an identity, and sometimes a login.
+/// Git configuration files, which hold an identity, and sometimes credentials.
 pub const GIT_FILES: [&str; 2] = [".gitconfig", ".config/git/config"];
 
-/// Bytes of a configuration of git that are looked at; a longer one is not shown.
+/// The most bytes of a git configuration that are examined; a larger one is hidden.
 const GIT_BYTES: u64 = 256 * 1024;
-/// Entries of a directory that are compared with a pattern.
+/// The most entries of a directory that are compared with a pattern.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Whether a path below a home directory is a store, or lies in one.
+/// Whether a path below a home directory is a credential store, or lies in one.
 #[must_use]
 pub fn is_within(path: &Path) -> bool {
     STORES.iter().any(|store| covers(Path::new(store), path))
 }
 
-/// Whether a path is what a pattern names, or lies below it.
+/// Whether a path matches a pattern, or lies below a match.
 fn covers(pattern: &Path, path: &Path) -> bool {
     let mut parts = path.components();
     pattern.components().all(|wanted| {
@@ -171,7 +171,7 @@ fn covers(pattern: &Path, path: &Path) -> bool {
     })
 }
 
-/// Whether a name is what a component says, in which one `*` may stand.
+/// Whether a name matches a component, which may contain one `*`.
 fn matches_component(pattern: &OsStr, name: &OsStr) -> bool {
     let (wanted, name) = (pattern.as_bytes(), name.as_bytes());
     let Some(star) = wanted.iter().position(|byte| *byte == b'*') else {
@@ -181,8 +181,8 @@ fn matches_component(pattern: &OsStr, name: &OsStr) -> bool {
     name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
 }
 
-/// The stores that are there below a home directory, and files of git's configuration that hold
-/// a login.
+/// The existing credential stores below a home directory, and git configuration files that contain
+/// credentials.
 #[must_use]
 pub fn find_stores(home: &Path) -> Vec<PathBuf> {
     let stores = STORES.iter().flat_map(|store| expand_store(home, store));
@@ -207,8 +207,8 @@ fn expand_store(home: &Path, store: &str) -> Vec<PathBuf> {
     named.map(|entry| entry.path()).collect()
 }
 
-/// Whether a file of git's configuration has a login in it. What cannot be read whole is taken
-/// for one that has.
+/// Whether a git configuration file contains credentials. One that cannot be read completely counts
+/// as containing them.
 fn file_has_login(file: &Path) -> bool {
     let Ok(opened) = fs::File::open(file) else {
         return false;
@@ -218,7 +218,7 @@ fn file_has_login(file: &Path) -> bool {
     read.is_err() || text.len() as u64 > GIT_BYTES || has_login(&text)
 }
 
-/// Words of keys and values that go with a login: `http.extraHeader`, `github.token`, helpers
+/// Parts of keys and values that carry credentials: `http.extraHeader`, `github.token`, helpers
 /// with a password in their command, cookies, keys.
 const LOGIN_WORDS: [&str; 10] = [
     "extraheader",
@@ -233,11 +233,11 @@ const LOGIN_WORDS: [&str; 10] = [
     "apikey",
 ];
 
-/// Whether a configuration of git holds a login: one of the words, or an address with one.
+/// Whether a git configuration contains credentials: one of the words, or a URL with a user.
 #[must_use]
 pub fn has_login(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text).to_ascii_lowercase();
-    // What git joins is one line here too. The helper of a keyring has no login in it.
+    // A continued line counts as one. The helper of a keyring contains no credentials.
     let text = text.replace("\\\n", "").replace('"', "");
     let text = text.replace("libsecret", "");
     let lines = text.lines().map(str::trim);
@@ -246,7 +246,7 @@ pub fn has_login(text: &[u8]) -> bool {
         .any(|line| LOGIN_WORDS.iter().any(|word| line.contains(word)) || has_url_user(line))
 }
 
-/// Whether an address has somebody before its host, `https://me:key@host`; `git` is nobody.
+/// Whether a URL has a user before its host, `https://me:key@host`, other than `git`.
 fn has_url_user(line: &str) -> bool {
     line.split("://").skip(1).any(|rest| {
         let end = rest.find(['/', ' ', '\t', ']']).unwrap_or(rest.len());

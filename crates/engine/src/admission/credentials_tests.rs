@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::{GIT_FILES, STORES, find_stores, has_login, is_within};
 
-/// A path that a line of the list names.
+/// A path that matches a pattern of the list.
 fn sample(store: &str) -> String {
     store.replace('*', "-sample")
 }

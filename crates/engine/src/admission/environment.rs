@@ -23,7 +23,7 @@ pub fn build(
     };
     let is_restricted = is_restricted(settings, request);
     let mut env: Vec<(ByteString, ByteString)> =
-        Vec::with_capacity(client_env.len() + request.set_env.len());
+        Vec::with_capacity(client_env.len() + request.options.set_env.len());
     for (name, value) in client_env {
         let inherited = inherit && !(is_restricted && can_change_code(name.as_bytes()));
         let is_wanted = inherited || is_kept(settings, name.as_bytes());
@@ -34,7 +34,7 @@ pub fn build(
             set_variable(&mut env, name, value);
         }
     }
-    if request.pty.is_some() {
+    if request.options.pty.is_some() {
         env.retain(|(name, _)| !is_client_terminal_variable(name.as_bytes()));
         set_variable(
             &mut env,
@@ -42,11 +42,11 @@ pub fn build(
             &ByteString::from(TERM_VALUE),
         );
     }
-    if request.level.unwrap_or(settings.isolation.default) >= IsolationLevel::High {
+    if request.options.level.unwrap_or(settings.isolation.default) >= IsolationLevel::High {
         // The sandbox has a private /tmp; the client's directory does not exist there.
         env.retain(|(name, _)| name.as_bytes() != b"TMPDIR");
     }
-    for (name, value) in &request.set_env {
+    for (name, value) in &request.options.set_env {
         set_variable(&mut env, name, value);
     }
     if is_restricted || (client_env.is_empty() && value(&env, b"PATH").is_none()) {
@@ -66,7 +66,7 @@ fn is_client_terminal_variable(name: &[u8]) -> bool {
 /// Whether an allow list applies: that of the settings, or of the request.
 #[must_use]
 pub const fn is_restricted(settings: &Settings, request: &StartRequest) -> bool {
-    settings.allowed_commands.is_some() || request.allowed.is_some()
+    settings.allowed_commands.is_some() || request.options.allowed.is_some()
 }
 
 /// The value of a variable.
@@ -141,7 +141,7 @@ const CODE_VARIABLES: [&str; 40] = [
     "RSYNC_RSH",
     "HOME",
 ];
-/// And every variable whose name begins so.
+/// Prefixes of further such variables.
 const CODE_PREFIXES: [&str; 7] = [
     "LD_",
     "DYLD_",

@@ -3,6 +3,8 @@
 
 mod admit;
 pub mod allow_list;
+#[cfg(test)]
+mod allow_list_tests;
 pub mod allow_list_warnings;
 pub(crate) mod approval;
 pub mod arguments;
@@ -16,9 +18,9 @@ pub mod quota;
 #[cfg(test)]
 mod quota_tests;
 pub mod sandbox;
+mod sandbox_bounds;
 #[cfg(test)]
 mod sandbox_tests;
-pub mod secret_bindings;
 pub mod secrets;
 #[cfg(test)]
 mod secrets_tests;
@@ -26,7 +28,6 @@ pub(crate) mod service_plan;
 #[cfg(test)]
 mod tests;
 pub mod working_dir;
-mod wrapper;
 mod writable_paths;
 
 pub(crate) use admit::{

@@ -28,7 +28,7 @@ const READ_BYTES: u64 = 128 * 1024 * 1024;
 const DIRECTORIES: usize = 16;
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 128 * 1024;
-/// Bits of a mode that let somebody execute a file.
+/// The execute bits of a file mode.
 const EXECUTABLE: u32 = 0o111;
 
 /// The files that a start names, by path.
@@ -139,7 +139,8 @@ impl NamedFiles {
     pub(crate) fn collect(
         command: &Command,
         cwd: &ByteString,
-        (program, path): (&ByteString, &ByteString),
+        program: &ByteString,
+        path: &ByteString,
     ) -> Self {
         let words = file_words(command);
         let mut collector = NamedFileCollector::new(cwd, path, &words);
@@ -343,9 +344,9 @@ mod tests {
 
     use super::*;
 
-    struct Lab(TempDir);
+    struct NamedFilesFixture(TempDir);
 
-    impl Lab {
+    impl NamedFilesFixture {
         fn new() -> Self {
             Self(TempDir::new().expect("a directory"))
         }
@@ -370,7 +371,7 @@ mod tests {
             let cwd = ByteString::from(self.0.path());
             let path = ByteString::from("/usr/bin:/bin");
             let program = program::find(command.program(), &path, &cwd).expect("a program");
-            NamedFiles::collect(command, &cwd, (&program, &path))
+            NamedFiles::collect(command, &cwd, &program, &path)
         }
 
         fn script(&self, text: &str) -> NamedFiles {
@@ -389,67 +390,67 @@ mod tests {
 
     #[test]
     fn a_script_is_bound_by_its_content_however_it_is_named() {
-        let lab = Lab::new();
-        lab.put("x.sh", "echo one", 0o644);
-        fs::create_dir(lab.0.path().join("sub")).expect("made");
+        let fixture = NamedFilesFixture::new();
+        fixture.put("x.sh", "echo one", 0o644);
+        fs::create_dir(fixture.0.path().join("sub")).expect("made");
         let looks: [&dyn Fn() -> NamedFiles; 5] = [
-            &|| lab.look(&["sh", "x.sh"]),
-            &|| lab.look(&["env", "A=1", "bash", "-x", "./x.sh", "arg"]),
-            &|| lab.script("true && sh < x.sh"),
-            &|| lab.script(". ./x.sh"),
-            &|| lab.script("cd sub; bash ../x.sh"),
+            &|| fixture.look(&["sh", "x.sh"]),
+            &|| fixture.look(&["env", "A=1", "bash", "-x", "./x.sh", "arg"]),
+            &|| fixture.script("true && sh < x.sh"),
+            &|| fixture.script(". ./x.sh"),
+            &|| fixture.script("cd sub; bash ../x.sh"),
         ];
         for look in looks {
-            lab.put("x.sh", "echo one", 0o644);
+            fixture.put("x.sh", "echo one", 0o644);
             let then = look();
             assert_eq!(changed(&look(), &then), None);
-            lab.put("x.sh", "echo two", 0o644);
+            fixture.put("x.sh", "echo two", 0o644);
             assert_eq!(changed(&look(), &then).as_deref(), Some("x.sh"));
-            fs::remove_file(lab.0.path().join("x.sh")).expect("removed");
+            fs::remove_file(fixture.0.path().join("x.sh")).expect("removed");
             assert_eq!(changed(&look(), &then).as_deref(), Some("x.sh"));
         }
     }
 
     #[test]
     fn another_file_of_the_same_content_and_another_target_are_changes() {
-        let lab = Lab::new();
-        let script = lab.put("x.sh", "echo one", 0o755);
-        let then = lab.look(&["./x.sh"]);
-        lab.put("y.sh", "echo one", 0o755);
-        fs::rename(lab.0.path().join("y.sh"), &script).expect("renamed");
+        let fixture = NamedFilesFixture::new();
+        let script = fixture.put("x.sh", "echo one", 0o755);
+        let then = fixture.look(&["./x.sh"]);
+        fixture.put("y.sh", "echo one", 0o755);
+        fs::rename(fixture.0.path().join("y.sh"), &script).expect("renamed");
         assert_eq!(
-            changed(&lab.look(&["./x.sh"]), &then).as_deref(),
+            changed(&fixture.look(&["./x.sh"]), &then).as_deref(),
             Some("x.sh")
         );
-        let link = lab.0.path().join("link");
+        let link = fixture.0.path().join("link");
         symlink("x.sh", &link).expect("linked");
-        let then = lab.look(&["./link"]);
-        lab.put("z.sh", "echo one", 0o755);
+        let then = fixture.look(&["./link"]);
+        fixture.put("z.sh", "echo one", 0o755);
         fs::remove_file(&link).expect("removed");
         symlink("z.sh", &link).expect("linked");
         assert_eq!(
-            changed(&lab.look(&["./link"]), &then).as_deref(),
+            changed(&fixture.look(&["./link"]), &then).as_deref(),
             Some("link")
         );
     }
 
     #[test]
     fn data_may_change_and_what_could_run_may_not() {
-        let lab = Lab::new();
-        lab.put("app.log", "one", 0o644);
-        lab.put("run", "one", 0o755);
-        let look = || lab.look(&["cat", "app.log", "run"]);
+        let fixture = NamedFilesFixture::new();
+        fixture.put("app.log", "one", 0o644);
+        fixture.put("run", "one", 0o755);
+        let look = || fixture.look(&["cat", "app.log", "run"]);
         let then = look();
-        lab.put("app.log", "two", 0o644);
+        fixture.put("app.log", "two", 0o644);
         assert_eq!(changed(&look(), &then), None);
-        lab.put("run", "two", 0o755);
+        fixture.put("run", "two", 0o755);
         assert_eq!(changed(&look(), &then).as_deref(), Some("run"));
     }
 
     #[test]
     fn a_fifo_and_a_directory_block_nothing() {
-        let lab = Lab::new();
-        let fifo = lab.0.path().join("fifo");
+        let fixture = NamedFilesFixture::new();
+        let fifo = fixture.0.path().join("fifo");
         rustix::fs::mknodat(
             rustix::fs::CWD,
             &fifo,
@@ -458,14 +459,14 @@ mod tests {
             0,
         )
         .expect("made");
-        let found = lab.look(&["sh", "fifo", "."]);
+        let found = fixture.look(&["sh", "fifo", "."]);
         assert!(found.iter().all(|(path, _)| path != fifo));
     }
 
     #[test]
     fn programs_of_the_search_path_are_bound_and_pinned() {
-        let lab = Lab::new();
-        let found = lab.look(&["sh", "-c", "true"]);
+        let fixture = NamedFilesFixture::new();
+        let found = fixture.look(&["sh", "-c", "true"]);
         let pins = found.pins();
         assert!(
             pins.iter().any(|pin| pin.path.as_path().ends_with("sh")),

@@ -7,6 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use ostler_sys::mount_table::unescape;
+
 use super::writable_paths::PathFacts;
 
 /// This process's mounts (proc_pid_mountinfo(5)).
@@ -14,17 +16,17 @@ const MOUNTINFO: &str = "/proc/self/mountinfo";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MountInfoEntry {
-    /// `major:minor` of the file system.
+    /// `major:minor` of the device.
     device: String,
-    /// The directory of the file system that is mounted.
+    /// The mounted directory, as a path in the file system.
     root: PathBuf,
-    /// Where it is mounted.
+    /// The mount point.
     target: PathBuf,
     filesystem: String,
     source: PathBuf,
 }
 
-/// Looks at a directory whose path has no links.
+/// Reads the facts about a directory, whose path must contain no symbolic links.
 ///
 /// # Errors
 /// As stat(2), and when this process's mounts cannot be read.
@@ -49,7 +51,7 @@ pub(super) fn read_path_facts(path: &Path) -> io::Result<PathFacts> {
     })
 }
 
-/// Lines that are not understood are left out.
+/// Parses the mounts; malformed lines are skipped.
 fn parse_mountinfo(mountinfo: &[u8]) -> Vec<MountInfoEntry> {
     mountinfo
         .split(|byte| *byte == b'\n')
@@ -57,16 +59,16 @@ fn parse_mountinfo(mountinfo: &[u8]) -> Vec<MountInfoEntry> {
         .collect()
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+/// Parses `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
 fn parse_line(line: &[u8]) -> Option<MountInfoEntry> {
     let mut fields = line.split(|byte| *byte == b' ').skip(2);
     let device = String::from_utf8_lossy(fields.next()?).into_owned();
-    let root = unescape(fields.next()?);
-    let target = unescape(fields.next()?);
+    let root = path(fields.next()?);
+    let target = path(fields.next()?);
     // Optional fields end at a single hyphen.
     fields.find(|field| *field == b"-")?;
     let filesystem = String::from_utf8_lossy(fields.next()?).into_owned();
-    let source = unescape(fields.next()?);
+    let source = path(fields.next()?);
     Some(MountInfoEntry {
         device,
         root,
@@ -76,29 +78,12 @@ fn parse_line(line: &[u8]) -> Option<MountInfoEntry> {
     })
 }
 
-/// Blanks, tabs, newlines and backslashes are written as three octal digits.
-fn unescape(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, tail)) = rest.split_first() {
-        let octal = tail.get(..3).filter(|_| first == b'\\');
-        let value = octal
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        (bytes, rest) = match value {
-            Some(value) => (push(bytes, value), &tail[3..]),
-            None => (push(bytes, first), tail),
-        };
-    }
-    PathBuf::from(OsString::from_vec(bytes))
+/// A path in the table of mounts.
+fn path(field: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from_vec(unescape(field)))
 }
 
-fn push(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
-    bytes.push(byte);
-    bytes
-}
-
-/// The mount that shows a path: the deepest, and of several at one place the last.
+/// The mount that a path is on: the deepest one, and of several at one mount point the last.
 fn mount_of<'a>(mounts: &'a [MountInfoEntry], path: &Path) -> Option<&'a MountInfoEntry> {
     let holding = mounts
         .iter()
@@ -106,8 +91,8 @@ fn mount_of<'a>(mounts: &'a [MountInfoEntry], path: &Path) -> Option<&'a MountIn
     holding.max_by_key(|mount| mount.target.as_os_str().as_bytes().len())
 }
 
-/// Other paths of the same directory: where else its file system, or a part that holds it, is
-/// mounted. They may be covered by later mounts; then they are names all the same.
+/// Other paths of the same directory: where its file system, or a part that contains it, is also
+/// mounted. A path counts even if a later mount covers it.
 fn aliases(mounts: &[MountInfoEntry], mount: &MountInfoEntry, path: &Path) -> Vec<PathBuf> {
     let Ok(below) = path.strip_prefix(&mount.target) else {
         return Vec::new();
@@ -116,7 +101,7 @@ fn aliases(mounts: &[MountInfoEntry], mount: &MountInfoEntry, path: &Path) -> Ve
     let same = mounts.iter().filter(|other| other.device == mount.device);
     let names = same.filter_map(|other| {
         let below = origin.strip_prefix(&other.root).ok()?;
-        // Joining nothing would add a slash.
+        // Joining an empty path would add a slash.
         let at_root = below.as_os_str().is_empty();
         Some(if at_root {
             other.target.clone()

@@ -1,47 +1,18 @@
 //! Finding the program in the command's own `PATH`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ostler_model::ByteString;
+use ostler_model::{ByteString, suggestion};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use thiserror::Error;
 
-use super::arguments::SUGGESTION_LIKENESS;
+pub use crate::error::ProgramError;
 
 /// The most names of the search path that are compared for a suggestion.
 const SUGGESTION_NAMES: usize = 20_000;
-
-/// Why a program cannot be executed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ProgramError {
-    /// In none of the directories, or no such path.
-    #[error("{program}: {}", if *searched { "command not found" } else { "no such file" })]
-    NotFound {
-        /// The program as given.
-        program: String,
-        /// Whether it was looked up in `PATH`.
-        searched: bool,
-        /// An existing program with a similar name.
-        suggestion: Option<String>,
-    },
-    /// It exists and is not an executable file.
-    #[error("{program}: {problem}")]
-    NotAFile {
-        /// The program as given.
-        program: String,
-        /// What it is instead.
-        problem: &'static str,
-    },
-    /// It exists without execute permission.
-    #[error("{program}: permission denied")]
-    Permission {
-        /// The program as given.
-        program: String,
-    },
-}
 
 enum Candidate {
     Executable,
@@ -136,13 +107,11 @@ fn classify(path: &Path) -> Candidate {
 }
 
 fn nearest_name(program: &str, directories: impl Iterator<Item = PathBuf>) -> Option<String> {
-    directories
+    let names: BTreeSet<String> = directories
         .filter_map(|directory| std::fs::read_dir(directory).ok())
         .flatten()
         .take(SUGGESTION_NAMES)
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .map(|name| (strsim::normalized_damerau_levenshtein(&name, program), name))
-        .filter(|(likeness, _)| *likeness >= SUGGESTION_LIKENESS)
-        .max_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)))
-        .map(|(_, name)| name)
+        .collect();
+    suggestion::nearest(program, names)
 }

@@ -1,11 +1,12 @@
 //! Quotas: how many executions may run at once, and the queue of starts that wait for a slot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
-use std::time::Duration;
 
 use ostler_model::{ExecutionId, Io, Lifetime, Owner, Principal, SessionName, Spec};
 
+pub use crate::error::{
+    HOLDER_COMMAND_CHARS, HOLDERS_LISTED_MAX, QuotaExceeded, QuotaHolder, WAITING_STARTS,
+};
 use crate::request::StartRequest;
 use crate::settings::Quotas;
 
@@ -31,7 +32,7 @@ impl QuotaKey {
     #[must_use]
     pub fn for_request(request: &StartRequest, owner: &Owner) -> Self {
         let finite = !matches!(request.lifetime, Some(Lifetime::Service { .. }));
-        Self::new(owner, finite && request.pty.is_none())
+        Self::new(owner, finite && request.options.pty.is_none())
     }
 
     fn new(owner: &Owner, is_plain: bool) -> Self {
@@ -57,9 +58,6 @@ impl QuotaKey {
         }
     }
 }
-
-/// The most waiting starts of one quota; further ones are refused at once.
-pub const WAITING_STARTS: usize = 1_000;
 
 /// A start's ticket in the queue. Earlier starts have lower ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -232,63 +230,5 @@ impl QuotaTable {
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.queues.is_empty()
-    }
-}
-
-/// An execution that holds a slot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QuotaHolder {
-    /// The execution's id.
-    pub id: ExecutionId,
-    /// Its command line, truncated.
-    pub command: String,
-}
-
-/// The most holders that a refusal lists; the others are only counted.
-pub const HOLDERS_LISTED_MAX: usize = 32;
-/// The longest command line of a listed holder, in characters.
-pub const HOLDER_COMMAND_CHARS: usize = 60;
-
-/// No slot became free for a start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QuotaExceeded {
-    /// The number of running executions.
-    pub running: usize,
-    /// The limit.
-    pub limit: u32,
-    /// `finite` or `other`.
-    pub kind: &'static str,
-    /// The holders of slots that the caller sees, oldest first, at most [`HOLDERS_LISTED_MAX`].
-    pub holders: Vec<QuotaHolder>,
-    /// How long the start waited.
-    pub waited: Duration,
-    /// Whether the queue is full.
-    pub queue_full: bool,
-}
-
-impl fmt::Display for QuotaExceeded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            running,
-            limit,
-            kind,
-            ..
-        } = self;
-        write!(f, "{running} of {limit} {kind} executions run already")?;
-        for (n, holder) in self.holders.iter().enumerate() {
-            let lead = if n == 0 { ": " } else { ", " };
-            write!(f, "{lead}{} ({})", holder.id.short(), holder.command)?;
-        }
-        match self.running.saturating_sub(self.holders.len()) {
-            0 => {}
-            rest => write!(f, " and {rest} more")?,
-        }
-        if self.queue_full {
-            write!(f, "; {WAITING_STARTS} starts wait for a place already")?;
-        } else if !self.waited.is_zero() {
-            let waited = self.waited.as_secs_f64();
-            write!(f, "; none of them ended within {waited:.1} s")?;
-        }
-        Ok(())
     }
 }

@@ -25,15 +25,15 @@ fn share(n: u8) -> QuotaKey {
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Ask,
-    /// A start that waits or has a place gives up.
+    /// A start with or without a slot leaves the queue.
     Leave(usize),
-    /// A start that has a place becomes an execution.
+    /// A start with a slot becomes an execution.
     Seat(usize),
     /// An execution ends.
     End(usize),
     /// The session ends.
     Dismiss,
-    /// An execution comes from elsewhere, whatever the limit.
+    /// An execution is adopted regardless of the limit.
     Adopt,
 }
 
@@ -48,13 +48,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is expected of one share.
+/// The expected state of one quota.
 #[derive(Debug, Default)]
 struct Model {
     waiting: Vec<QuotaTicket>,
     granted: BTreeSet<QuotaTicket>,
     held: BTreeSet<ExecutionId>,
-    /// The newest ticket that was ever served.
+    /// The newest ticket that was ever granted.
     served: Option<QuotaTicket>,
 }
 
@@ -69,7 +69,7 @@ impl Model {
         assert!(self.granted.insert(ticket), "a place once");
     }
 
-    /// These got a place by what was done.
+    /// Checks that these tickets received a slot.
     fn granted(&mut self, now: Vec<QuotaTicket>) {
         for ticket in now {
             assert_eq!(self.waiting.first(), Some(&ticket), "the first one gets it");
@@ -144,7 +144,7 @@ fn apply(places: &mut QuotaTable, share: &QuotaKey, model: &mut Model, step: Ste
 }
 
 proptest! {
-    /// Three shares at once: each is a queue of its own, whatever the others do.
+    /// Three quotas at once: each is an independent queue.
     #[test]
     fn first_come_first_served(steps in proptest::collection::vec((0_u8..3, step()), 0..400)) {
         let mut places = QuotaTable::new(QUOTAS);

@@ -7,12 +7,16 @@ use std::path::{Component, Path, PathBuf};
 use ostler_model::sandbox_spec::{FORWARDS_MAX, HOSTS_MAX, PATHS_MAX};
 use ostler_model::{ByteString, IsolationLevel, NetworkAccess, SandboxSpec};
 
+use super::sandbox_bounds::{
+    check_count, check_within_settings, host_count, invalid, require_level_high,
+};
 use super::writable_paths::{self, WritableRules};
 use super::{credentials, environment, path_facts};
 use crate::error::Error;
-use crate::request::{SandboxOptions, StartRequest};
+use crate::request::StartRequest;
 use crate::settings::{IsolationSettings, Settings};
 use crate::shell_script_dir::script_dir;
+use ostler_model::SandboxOptions;
 
 /// Directories that every sandbox shows read-only: entries of the search path there need no
 /// exposure.
@@ -35,6 +39,7 @@ pub fn effective_level(
     request: &StartRequest,
 ) -> Result<IsolationLevel, Error> {
     let level = request
+        .options
         .level
         .unwrap_or(settings.default.max(settings.minimum));
     if level < settings.minimum {
@@ -51,7 +56,7 @@ pub fn effective_level(
 /// strict settings.
 pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<SandboxSpec>, Error> {
     let isolation = &settings.isolation;
-    let options = &request.sandbox;
+    let options = &request.options.sandbox;
     match effective_level(isolation, request)? {
         low @ (IsolationLevel::Basic | IsolationLevel::Medium) => {
             require_level_high(low, options)?;
@@ -68,7 +73,7 @@ pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<San
         host_count(options.network.as_ref()),
         HOSTS_MAX,
     )?;
-    let inherit = request.inherit_env.unwrap_or(settings.inherit_env);
+    let inherit = request.options.inherit_env.unwrap_or(settings.inherit_env);
     let env = environment::build(settings, request, inherit);
     // Where the settings require level high, they alone decide what of the host is hidden and
     // exposed.
@@ -97,8 +102,9 @@ pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<San
         .flatten()
         .map(ByteString::as_path)
         .collect();
-    let visible = read.iter().chain(&write).map(ByteString::as_path).collect();
-    hide.extend(paths.credentials_to_hide(workspace.as_deref(), (visible, &named)));
+    let visible = read.iter().chain(&write).map(ByteString::as_path);
+    let visible: Vec<&Path> = visible.collect();
+    hide.extend(paths.credentials_to_hide(workspace.as_deref(), &visible, &named));
     let home = paths.home;
     Ok(Some(SandboxSpec {
         overlay: options.overlay && workspace.is_some(),
@@ -315,9 +321,8 @@ impl<'a> PathContext<'a> {
         self.is_showable(&root).then_some(root)
     }
 
-    /// Whether exposing it reveals nothing that level high hides: of a home directory only program
-    /// directories.
-    /// programs are run from.
+    /// Whether exposing it reveals nothing that level high hides: of a home directory, only
+    /// directories that programs are run from.
     fn is_showable(&self, path: &Path) -> bool {
         let Some(real) = canonical(path) else {
             return false;
@@ -350,11 +355,11 @@ impl<'a> PathContext<'a> {
     fn credentials_to_hide(
         &self,
         workspace: Option<&Path>,
-        (mut shown, named): (Vec<&Path>, &[&Path]),
+        shown: &[&Path],
+        named: &[&Path],
     ) -> Vec<ByteString> {
-        shown.extend(workspace);
+        let shown = shown.iter().copied().chain(workspace);
         let visible: Vec<(PathBuf, bool)> = shown
-            .into_iter()
             .flat_map(|path| {
                 [path.to_owned(), canonical_or_self(path)].map(|it| (it, named.contains(&path)))
             })
@@ -416,100 +421,6 @@ fn is_plain(path: &Path) -> bool {
     path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
 }
 
-/// Options that have no effect below level high must not be accepted silently.
-fn require_level_high(level: IsolationLevel, options: &SandboxOptions) -> Result<(), Error> {
-    let SandboxOptions {
-        workspace,
-        overlay,
-        network,
-        read,
-        write,
-        forwards,
-        allow_degraded,
-    } = options;
-    // Lower levels reach the whole network and allow missing capabilities anyway.
-    let _granted = allow_degraded;
-    let high_only = [
-        (workspace.is_some(), "workspace"),
-        (*overlay, "overlay"),
-        (
-            network
-                .as_ref()
-                .is_some_and(|it| *it != NetworkAccess::Full),
-            "network",
-        ),
-        (!read.is_empty(), "read"),
-        (!write.is_empty(), "write"),
-        (!forwards.is_empty(), "forward"),
-    ];
-    match high_only.iter().find(|(is, _)| *is) {
-        Some((_, what)) => Err(invalid(
-            "request for",
-            what,
-            &format!("there are walls for it only at isolation level high, not at {level}"),
-        )),
-        None => Ok(()),
-    }
-}
-
-/// Where level high is the minimum, requests expose and reach nothing beyond the settings.
-fn check_within_settings(
-    settings: &IsolationSettings,
-    options: &SandboxOptions,
-) -> Result<(), Error> {
-    let problem = "the settings hold requests to level high as they define it";
-    if let Some(path) = options.read.iter().chain(&options.write).next() {
-        return Err(invalid("path", &path.to_string(), problem));
-    }
-    if let Some(forward) = options
-        .forwards
-        .iter()
-        .find(|it| !settings.forwards.contains(it))
-    {
-        return Err(invalid("forward", &forward.to_string(), problem));
-    }
-    if let Some(ability) = options
-        .allow_degraded
-        .iter()
-        .find(|it| !settings.allow_degraded.contains(it))
-    {
-        return Err(invalid("allow_degraded", ability.as_str(), problem));
-    }
-    match &options.network {
-        Some(network) if !is_network_within(network, &settings.network) => {
-            Err(invalid("network", "beyond the setting", problem))
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// Whether one network access reaches nothing that the other does not.
-fn is_network_within(requested: &NetworkAccess, allowed: &NetworkAccess) -> bool {
-    match (requested, allowed) {
-        (NetworkAccess::None, _) | (_, NetworkAccess::Full) => true,
-        (NetworkAccess::AllowList { hosts }, NetworkAccess::AllowList { hosts: allowed }) => {
-            hosts.iter().all(|host| allowed.contains(host))
-        }
-        (NetworkAccess::Full | NetworkAccess::AllowList { .. }, NetworkAccess::None)
-        | (NetworkAccess::Full, NetworkAccess::AllowList { .. }) => false,
-    }
-}
-
-fn host_count(network: Option<&NetworkAccess>) -> usize {
-    match network {
-        Some(NetworkAccess::AllowList { hosts }) => hosts.len(),
-        Some(NetworkAccess::None | NetworkAccess::Full) | None => 0,
-    }
-}
-
-fn check_count(what: &'static str, count: usize, limit: usize) -> Result<(), Error> {
-    if count <= limit {
-        return Ok(());
-    }
-    let problem = format!("at most {limit} are allowed");
-    Err(invalid(what, &count.to_string(), &problem))
-}
-
 fn dedup(paths: Vec<ByteString>) -> Vec<ByteString> {
     let mut unique: Vec<ByteString> = Vec::with_capacity(paths.len());
     for path in paths {
@@ -518,12 +429,4 @@ fn dedup(paths: Vec<ByteString>) -> Vec<ByteString> {
         }
     }
     unique
-}
-
-fn invalid(what: &'static str, given: &str, problem: &str) -> Error {
-    Error::InvalidSandbox {
-        what,
-        given: given.to_owned(),
-        problem: problem.to_owned(),
-    }
 }

@@ -16,7 +16,8 @@ struct Ground {
 }
 
 impl Ground {
-    /// `home` with a toolchain and a key, `home/project`, `state`, `venv` with `bin` and a mark.
+    /// Creates `home` with a toolchain and a key, `home/project`, `state`, and `venv` with `bin`
+    /// and a marker file.
     fn new() -> Self {
         let root = tempfile::tempdir().expect("a directory");
         for path in [
@@ -49,7 +50,7 @@ impl Ground {
 
     fn high(&self, cwd: &str) -> StartRequest {
         let mut request = StartRequest::argv(["true"], self.path(cwd));
-        request.level = Some(IsolationLevel::High);
+        request.options.level = Some(IsolationLevel::High);
         request
     }
 }
@@ -77,15 +78,15 @@ fn the_working_directory_is_the_workspace_and_the_home_is_hidden() {
 }
 
 #[test]
-fn lower_levels_have_no_walls_and_grant_no_wish_silently() {
+fn lower_levels_have_no_sandbox_and_accept_no_option_silently() {
     let ground = Ground::new();
     let mut request = ground.high("home/project");
-    request.level = None;
+    request.options.level = None;
     assert_eq!(
         resolve(&ground.settings(), &request).expect("it can be"),
         None
     );
-    request.sandbox.overlay = true;
+    request.options.sandbox.overlay = true;
     let told = problem(&ground.settings(), &request);
     assert!(
         told.contains("only at isolation level high, not at medium"),
@@ -127,7 +128,7 @@ fn a_private_directory_is_worked_in_without_a_workspace() {
     request.cwd = ByteString::from("/tmp");
     let made = resolve(&ground.settings(), &request).expect("it can be");
     assert_eq!(made.expect("at level high").workspace, None);
-    request.sandbox.overlay = true;
+    request.options.sandbox.overlay = true;
     let told = problem(&ground.settings(), &request);
     assert!(told.contains("private"), "{told}");
 }
@@ -153,12 +154,12 @@ fn links_are_resolved_before_anything_is_decided() {
 fn the_working_directory_must_be_below_a_workspace_that_is_named() {
     let ground = Ground::new();
     let mut request = ground.high("home/project");
-    request.sandbox.workspace = Some(ground.path("venv"));
+    request.options.sandbox.workspace = Some(ground.path("venv"));
     let told = problem(&ground.settings(), &request);
     assert!(told.contains("not below the workspace"), "{told}");
     fs::create_dir(ground.path("home/project/src").as_path()).expect("made");
     let mut request = ground.high("home/project/src");
-    request.sandbox.workspace = Some(ground.path("home/project"));
+    request.options.sandbox.workspace = Some(ground.path("home/project"));
     let made = resolve(&ground.settings(), &request).expect("it can be");
     assert_eq!(
         made.expect("high").workspace,
@@ -174,12 +175,12 @@ fn paths_of_a_request_are_absolute_and_there() {
         ("/no/such/path", "cannot be found"),
     ] {
         let mut request = ground.high("home/project");
-        request.sandbox.read = vec![ByteString::from(path)];
+        request.options.sandbox.read = vec![ByteString::from(path)];
         let told = problem(&ground.settings(), &request);
         assert!(told.contains(why), "{path}: {told}");
     }
     let mut request = ground.high("home/project");
-    request.sandbox.write = vec![ground.path("home")];
+    request.options.sandbox.write = vec![ground.path("home")];
     assert!(problem(&ground.settings(), &request).contains("holds the home directory"));
 }
 
@@ -189,28 +190,28 @@ fn a_minimum_of_high_holds_requests_tight() {
     let mut settings = ground.settings();
     settings.isolation.minimum = IsolationLevel::High;
     let mut request = ground.high("home/project");
-    request.level = None;
+    request.options.level = None;
     let held = effective_level(&settings.isolation, &request).expect("the minimum");
     assert_eq!(held, IsolationLevel::High);
-    request.level = Some(IsolationLevel::Medium);
+    request.options.level = Some(IsolationLevel::Medium);
     assert!(problem(&settings, &request).contains("no level below 'high'"));
     let loosened: [fn(&mut StartRequest); 5] = [
         |request| {
-            request.sandbox.forwards = vec![PortForward {
+            request.options.sandbox.forwards = vec![PortForward {
                 host: 8_080,
                 inside: 80,
             }];
         },
-        |request| request.sandbox.network = Some(NetworkAccess::Full),
-        |request| request.sandbox.read = vec![ByteString::from("/usr")],
-        |request| request.sandbox.allow_degraded = vec![Capability::Landlock],
+        |request| request.options.sandbox.network = Some(NetworkAccess::Full),
+        |request| request.options.sandbox.read = vec![ByteString::from("/usr")],
+        |request| request.options.sandbox.allow_degraded = vec![Capability::Landlock],
         |request| {
             let host = HostPattern::Name("example.org".to_owned());
             let hosts = vec![HostRule {
                 host,
                 ports: Vec::new(),
             }];
-            request.sandbox.network = Some(NetworkAccess::AllowList { hosts });
+            request.options.sandbox.network = Some(NetworkAccess::AllowList { hosts });
         },
     ];
     for loosen in loosened {
@@ -251,14 +252,14 @@ fn with_a_minimum_of_high_the_environment_of_a_request_shows_nothing() {
     settings.isolation.minimum = IsolationLevel::High;
     let mut request = ground.high("home/project");
     fs::create_dir_all(ground.path("other/bin").as_path()).expect("made");
-    request.set_env = vec![
+    request.options.set_env = vec![
         ("HOME".into(), ground.path("other")),
         ("PATH".into(), ground.path("other/bin")),
     ];
     let plain = resolve(&settings, &ground.high("home/project")).expect("it can be");
     let made = resolve(&settings, &request).expect("it can be");
     assert_eq!(made, plain);
-    request.set_env.clear();
+    request.options.set_env.clear();
     request.base_env = vec![
         ("HOME".into(), ground.path("other")),
         ("PATH".into(), ground.path("other/bin")),
@@ -277,7 +278,7 @@ fn a_forward_that_the_settings_list_passes() {
     };
     settings.isolation.forwards = vec![forward];
     let mut request = ground.high("home/project");
-    request.sandbox.forwards = vec![forward];
+    request.options.sandbox.forwards = vec![forward];
     let made = resolve(&settings, &request).expect("it can be");
     assert_eq!(made.expect("at level high").forwards, [forward]);
 }
@@ -289,7 +290,7 @@ fn another_home_leaves_the_own_one_hidden() {
     fs::create_dir_all(ground.path("other").as_path()).expect("made");
     let mut request = ground.high("venv");
     let keys = ground.path("home/.ssh");
-    request.set_env = vec![
+    request.options.set_env = vec![
         ("HOME".into(), ground.path("other")),
         ("PATH".into(), keys.clone()),
     ];
@@ -319,7 +320,7 @@ fn listed_workspaces_are_the_only_ones() {
     assert!(told.contains("isolation.workspaces"), "{told}");
 }
 
-/// Puts a file into the home.
+/// Writes a file below the home directory.
 fn put(ground: &Ground, below: &str) {
     let path = ground.path("home").as_path().join(below);
     fs::create_dir_all(path.parent().expect("below")).expect("made");
@@ -381,11 +382,11 @@ fn a_store_that_is_named_by_itself_is_shown() {
     let ground = Ground::new();
     put(&ground, ".ssh/known_hosts");
     let mut request = ground.high("home/project");
-    request.sandbox.read = vec![ground.path("home/.ssh/known_hosts")];
+    request.options.sandbox.read = vec![ground.path("home/.ssh/known_hosts")];
     let made = resolve(&ground.settings(), &request);
     let made = made.expect("it can be").expect("at level high");
     assert_eq!(made.hide, [ground.path("state")]);
-    request.sandbox.read.push(ground.path("home"));
+    request.options.sandbox.read.push(ground.path("home"));
     let made = resolve(&ground.settings(), &request);
     let made = made.expect("it can be").expect("at level high");
     assert!(made.hide.contains(&ground.path("home/.ssh")), "{made:?}");

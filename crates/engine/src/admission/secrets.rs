@@ -1,11 +1,11 @@
 //! Secrets by name: the spec holds names, the launch plan holds values, and what is published of
 //! either contains neither a value nor a part of one.
 
-use ostler_model::{ByteString, Command, Owner, Spec};
+use ostler_model::{ByteString, Owner, Spec};
 
-use super::secret_bindings::{SecretAccess, SecretBinding, secret_access};
-use crate::error::Error;
+use crate::error::{AllowListError, ArgumentError, Error, ProgramError};
 use crate::request::StartRequest;
+use crate::secret_bindings::{SecretAccess, SecretBinding, secret_access};
 use crate::settings::Settings;
 
 /// The most secrets of one request.
@@ -39,13 +39,13 @@ pub fn resolve(
     owner: &Owner,
     request: &StartRequest,
 ) -> Result<Vec<ResolvedSecret>, Error> {
-    check_access(settings, &request.secrets, (owner, &request.cwd))?;
+    check_access(settings, &request.options.secrets, owner, &request.cwd)?;
     let client_env = if request.base_env.is_empty() {
         &settings.base_env
     } else {
         &request.base_env
     };
-    look_up_values(settings, &request.secrets, client_env)
+    look_up_values(settings, &request.options.secrets, client_env)
 }
 
 /// The secrets of an execution that an earlier engine admitted; whether they may be used is decided
@@ -58,7 +58,7 @@ pub fn resolve_for_relaunch(
     spec: &Spec,
 ) -> Result<Vec<ResolvedSecret>, Error> {
     let names = &spec.env.secrets;
-    check_access(settings, names, (&spec.owner, &spec.cwd))?;
+    check_access(settings, names, &spec.owner, &spec.cwd)?;
     look_up_values(settings, names, &settings.base_env)
 }
 
@@ -69,10 +69,11 @@ pub fn resolve_for_relaunch(
 pub fn resolve_for_restart(
     settings: &Settings,
     spec: &Spec,
-    (owner, client_env): (&Owner, &[(ByteString, ByteString)]),
+    owner: &Owner,
+    client_env: &[(ByteString, ByteString)],
 ) -> Result<Vec<ResolvedSecret>, Error> {
     let names = &spec.env.secrets;
-    check_access(settings, names, (owner, &spec.cwd))?;
+    check_access(settings, names, owner, &spec.cwd)?;
     let client_env = if client_env.is_empty() {
         &settings.base_env
     } else {
@@ -81,11 +82,12 @@ pub fn resolve_for_restart(
     look_up_values(settings, names, client_env)
 }
 
-/// Decided for all of them before one is looked up: a refusal tells of none whether it is there.
+/// Checked for all secrets before any is looked up: a refusal does not reveal whether one exists.
 fn check_access(
     settings: &Settings,
     names: &[String],
-    (owner, cwd): (&Owner, &ByteString),
+    owner: &Owner,
+    cwd: &ByteString,
 ) -> Result<(), Error> {
     check_count(names)?;
     let default_binding = SecretBinding::default();
@@ -168,8 +170,8 @@ fn value_from_env(
     })
 }
 
-/// Whether a variable holds a secret under its prefix: such ones are never passed on as they
-/// are.
+/// Whether a variable holds a secret under its prefix: such variables are never passed on
+/// unchanged.
 #[must_use]
 pub fn is_secret_variable(settings: &Settings, name: &[u8]) -> bool {
     let mut prefixes = settings.secrets.prefixes.iter();
@@ -223,22 +225,7 @@ fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     replaced
 }
 
-/// A command with every word concealed, or revealed.
-#[must_use]
-pub fn map_command(command: &Command, change: impl Fn(&ByteString) -> ByteString) -> Command {
-    match command {
-        Command::Argv { program, args } => Command::Argv {
-            program: change(program),
-            args: args.iter().map(change).collect(),
-        },
-        Command::Shell { shell, script } => Command::Shell {
-            shell: change(shell),
-            script: change(script),
-        },
-    }
-}
-
-/// Why nobody provides a secret.
+/// Why there is no provider for secrets.
 fn unavailable_reason(settings: &Settings) -> String {
     let source = settings.secrets.source.as_ref();
     match source.and_then(|it| it.problem()) {
@@ -252,4 +239,37 @@ fn invalid(name: &str, problem: &str) -> Error {
         name: name.to_owned(),
         problem: problem.to_owned(),
     }
+}
+
+/// The same error, with every secret's value replaced in the parts that repeat the request.
+#[must_use]
+pub(crate) fn redact_error(mut error: Error, secrets: &[ResolvedSecret]) -> Error {
+    let redact_text = |field: &mut String| {
+        *field = redact(&ByteString::from(field.as_str()), secrets).to_string();
+    };
+    if let Error::Program(
+        ProgramError::NotFound { program, .. }
+        | ProgramError::NotAFile { program, .. }
+        | ProgramError::Permission { program },
+    )
+    | Error::NotAllowed(
+        AllowListError::NotListed { program, .. }
+        | AllowListError::Path { program, .. }
+        | AllowListError::Wrapper { program, .. },
+    )
+    | Error::InvalidSandbox { given: program, .. }
+    | Error::Denied {
+        reason: program, ..
+    } = &mut error
+    {
+        redact_text(program);
+    }
+    if let Error::Argument(
+        ArgumentError::Directory { path, .. } | ArgumentError::DirectoryPermission { path },
+    ) = &mut error
+    {
+        let redacted = redact(&ByteString::from(path.as_path()), secrets);
+        *path = redacted.as_path().to_owned();
+    }
+    error
 }

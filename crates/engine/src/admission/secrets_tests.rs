@@ -4,7 +4,7 @@ use ostler_model::{ByteString, Command, Owner, Principal, RequestChannel};
 use proptest::prelude::*;
 
 use super::environment;
-use super::secrets::{ResolvedSecret, is_secret_variable, map_command, redact, resolve, unredact};
+use super::secrets::{ResolvedSecret, is_secret_variable, redact, resolve, unredact};
 use crate::request::StartRequest;
 use crate::settings::{SecretSource, Settings};
 
@@ -35,7 +35,7 @@ fn asking(names: &[&str]) -> StartRequest {
         ("OSTLER_SECRET_TOKEN".into(), "hunter2hunter2".into()),
         ("PATH".into(), "/usr/bin".into()),
     ];
-    request.secrets = names.iter().map(|it| (*it).to_owned()).collect();
+    request.options.secrets = names.iter().map(|it| (*it).to_owned()).collect();
     request
 }
 
@@ -57,7 +57,7 @@ fn secret(name: &str, value: &str) -> ResolvedSecret {
 }
 
 #[test]
-fn the_front_the_daemon_and_the_store_provide_them() {
+fn the_proxy_the_daemon_and_the_store_provide_them() {
     let found = resolve(
         &settings(),
         &owner(),
@@ -91,7 +91,7 @@ fn one_that_cannot_be_kept_is_refused_by_name() {
 }
 
 #[test]
-fn one_that_is_withheld_is_told_the_same_whether_or_not_it_is_there() {
+fn a_refused_secret_gets_the_same_error_whether_or_not_it_exists() {
     let network = Owner {
         channel: RequestChannel::Network,
         ..owner()
@@ -130,7 +130,7 @@ proptest! {
         prop_assert!(!concealed.to_string_lossy().contains("VALUE"));
         prop_assert_eq!(unredact(&concealed, &secrets), text.clone());
         let command = Command::Argv { program: text.clone(), args: vec![text] };
-        let told = map_command(&command, |it| redact(it, &secrets)).display();
+        let told = command.map_words(|it| redact(it, &secrets)).display();
         prop_assert!(!told.contains("VALUE"), "{}", told);
     }
 }

@@ -9,47 +9,63 @@ use ostler_model::{
 };
 use regex::RegexBuilder;
 
-use crate::error::Error;
+use crate::error::{Error, ServiceError};
 use crate::probes::NotifySocket;
 use crate::service_names;
 
-/// Where notify sockets stand below the state directory, each in a directory of its own.
+/// The directory of the notify sockets below the state directory; each socket has its own
+/// subdirectory.
 pub(crate) const NOTIFY_DIRECTORY: &str = "notify";
-/// Bytes of the longest path a unix socket can have (unix(7)), without the final NUL.
+/// The longest path of a unix socket (unix(7)), in bytes without the final NUL.
 const SOCKET_PATH_BYTES: usize = 107;
-/// Expressions of one kind.
+/// The most regular expressions of one kind.
 const EXPRESSIONS: usize = 64;
-/// Bytes of one expression.
+/// The longest regular expression, in bytes.
 const EXPRESSION_BYTES: usize = 4 * 1024;
-/// Bytes of one compiled expression.
+/// The largest compiled regular expression, in bytes.
 const COMPILED_BYTES: usize = 1024 * 1024;
-/// Bytes of a path or URL.
+/// The longest path or URL, in bytes.
 const TARGET_BYTES: usize = 2 * 1024;
-/// Words of a command that probes.
+/// The most words of a probe command.
 const ARGV_WORDS: usize = 256;
-/// The longest time of a plan, in seconds: a day.
+/// The longest duration in a plan, in seconds: a day.
 const TIME_MAX_S: u64 = 24 * 60 * 60;
-/// Services one may depend on.
+/// The most dependencies of a service.
 const DEPENDENCIES: usize = 64;
-/// Looks that may fail in a row.
+/// The most consecutive failures before a service counts as unhealthy.
 pub(crate) const FAILURES_MAX: u32 = 1_000;
 
-/// A value of a service's plan that is not allowed; as an [`Error`] it is
+/// An invalid value in a service's plan; as an [`Error`] it is
 /// [`ServiceError::Value`](crate::ServiceError::Value).
 #[derive(Debug)]
 pub(crate) struct InvalidServicePlan {
     /// The part of the plan.
     pub(crate) what: &'static str,
-    /// The value as it was given.
+    /// The value as given.
     pub(crate) given: String,
-    /// What is wrong with it.
+    /// The problem.
     pub(crate) problem: String,
 }
 
-/// Checks the plan of a service; anything else passes.
+impl From<InvalidServicePlan> for Error {
+    fn from(invalid: InvalidServicePlan) -> Self {
+        let InvalidServicePlan {
+            what,
+            given,
+            problem,
+        } = invalid;
+        Self::Service(ServiceError::Value {
+            what,
+            given,
+            problem,
+        })
+    }
+}
+
+/// Checks the plan of a service; other lifetimes pass.
 ///
 /// # Errors
-/// [`InvalidServicePlan`] for the first thing that cannot be.
+/// [`InvalidServicePlan`] for the first invalid value.
 pub(crate) fn check_plan(
     lifetime: Option<&Lifetime>,
     level: IsolationLevel,
@@ -78,7 +94,7 @@ pub(crate) fn check_plan(
     Ok(())
 }
 
-/// Commands that look at a service, which run beside it: they are held to the same rules.
+/// The probe commands of a service, which must satisfy the same rules as its command.
 pub(crate) fn probe_commands(lifetime: Option<&Lifetime>) -> Vec<Command> {
     let Some(plan) = lifetime.and_then(Lifetime::plan) else {
         return Vec::new();
@@ -105,7 +121,7 @@ pub(crate) fn probe_commands(lifetime: Option<&Lifetime>) -> Vec<Command> {
     .collect()
 }
 
-/// Whether commands of this level can say that they are ready, and where.
+/// Whether commands of this level can use a notify socket, and whether its path is short enough.
 fn check_notify(level: IsolationLevel, state_dir: &Path) -> Result<(), InvalidServicePlan> {
     if level >= IsolationLevel::High {
         let problem = "level high shows no notify socket; ask for 'listening', 'responding' or \
@@ -224,10 +240,10 @@ fn check_dependencies(plan: &ServicePlan) -> Result<(), InvalidServicePlan> {
     Ok(())
 }
 
-/// Whether an expression can be used.
+/// Whether a regular expression is valid.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem with it.
 pub(crate) fn check_pattern(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Err("it is empty and would match every line".to_owned());
@@ -246,10 +262,10 @@ pub(crate) fn check_pattern(text: &str) -> Result<(), String> {
     })
 }
 
-/// Whether something can be asked for by HTTP: a path, or a URL of this machine.
+/// Whether a target of an HTTP probe is valid: a path, or a URL of this machine.
 ///
 /// # Errors
-/// What is allowed.
+/// The allowed forms.
 pub(crate) fn check_target(given: &str) -> Result<(), String> {
     const ALLOWED: &str = "a path (\"/health\") on its main port, or a URL of this machine \
                            (\"http://127.0.0.1:3000/health\")";
@@ -299,7 +315,7 @@ fn is_loopback_authority(authority: &str) -> bool {
     port_fits && here
 }
 
-/// Whether a plan may hold this time.
+/// Whether a plan may contain this duration.
 pub(crate) fn is_valid_duration(time: Duration) -> bool {
     !time.is_zero() && time <= Duration::from_secs(TIME_MAX_S)
 }
@@ -370,9 +386,9 @@ mod tests {
             "",
             "health",
             "http://example.org/",
-            "http://localhost.evil.org/",
+            "http://localhost.evil.example/",
             "ftp://localhost/",
-            "http://127.0.0.1@evil.org/",
+            "http://127.0.0.1@evil.example/",
             "http://localhost:99999/",
             "/a b",
             "http://[::1/",
@@ -437,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn no_probe_runs_outside_the_walls() {
+    fn no_probe_runs_outside_the_sandbox() {
         let argv = vec![ByteString::from("true")];
         let plan = ServicePlan {
             ready: ReadyRule {

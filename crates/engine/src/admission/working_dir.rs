@@ -7,10 +7,10 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::arguments::ArgumentError;
 
-/// Whether a command can start there: absolute, there, a directory, searchable.
+/// Whether a command can start in it: an absolute path of an existing, searchable directory.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem with it.
 pub fn check(cwd: &ByteString) -> Result<(), ArgumentError> {
     let path = cwd.as_path();
     let invalid = |problem| {

@@ -5,8 +5,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Trees of the operating system (hier(7), file-hierarchy(7)): whoever writes there changes what
-/// others run. What people keep below them is named in the settings' workspaces.
+/// Trees of the operating system (hier(7), file-hierarchy(7)): writing there changes what other
+/// users run. Workspaces below them must be listed in the settings.
 const SYSTEM_TREES: [&str; 20] = [
     "/bin",
     "/boot",
@@ -29,19 +29,19 @@ const SYSTEM_TREES: [&str; 20] = [
     "/var",
     "/lost+found",
 ];
-/// Below a system tree, and nevertheless everybody's.
+/// Below a system tree, but shared by all users.
 const TEMPORARY: &str = "/var/tmp";
-/// Directories that hold what belongs to many; what is below them may be a workspace.
+/// Directories that contain those of several users; a directory below them may be a workspace.
 const SHARED: [&str; 8] = [
     "/", "/home", "/media", "/mnt", "/root", "/tmp", "/var/tmp", "/Users",
 ];
 
-/// What is known of one directory.
+/// The facts about one directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathFacts {
-    /// Its path without links.
+    /// Its path without symbolic links.
     pub(super) path: PathBuf,
-    /// Paths of the same directory by other mounts, itself not among them.
+    /// Other paths of the same directory, by other mounts.
     pub(super) aliases: Vec<PathBuf>,
     /// The owner's user id.
     pub(super) owner: u32,
@@ -49,26 +49,26 @@ pub(super) struct PathFacts {
     pub(super) ancestor_owners: Vec<u32>,
     /// The type of its file system, as in /proc/self/mountinfo.
     pub(super) filesystem: String,
-    /// Whether a whole block device is mounted right here.
+    /// Whether it is the mount point of a whole block device.
     pub(super) is_device_root: bool,
 }
 
-/// What it is held against.
+/// The rules for writable directories.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WritableRules<'a> {
-    /// Our own user id.
+    /// The engine's user id.
     pub(super) uid: u32,
-    /// The home directory of the engine's user, without links: the only one that may lie in a
-    /// system tree, since a request cannot name it.
+    /// The home directory of the engine's user, without symbolic links: the only one that may lie
+    /// in a system tree, since a request cannot name it.
     pub(super) own_home: Option<&'a Path>,
-    /// Further home directories: the one a request names.
+    /// Other home directories: that of the request.
     pub(super) other_homes: Vec<&'a Path>,
-    /// Paths below a home from which people run programs.
+    /// Directories below a home directory from which programs are run.
     pub(super) toolchains: Vec<&'a Path>,
-    /// The engine's own directories, and what the settings hide.
+    /// The engine's own directories, and those that the settings hide.
     pub(super) hidden: Vec<&'a Path>,
-    /// The settings' permitted workspaces, without links; none permits the caller's own
-    /// directories.
+    /// The permitted workspaces of the settings, without symbolic links; none permits the caller's
+    /// own directories.
     pub(super) workspaces: Option<Vec<&'a Path>>,
 }
 
@@ -81,11 +81,11 @@ impl WritableRules<'_> {
 /// Why a directory may not be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum UnwritableReason {
-    /// It is, or lies in, a tree of the operating system; by this name.
+    /// It is in this tree of the operating system.
     System(PathBuf),
-    /// Everybody's directories lie in it.
+    /// Directories of several users lie in it.
     Shared,
-    /// The home directory lies in it, or it is the home directory.
+    /// It is the home directory, or contains it.
     HoldsHome,
     /// A directory of the home that holds settings and credentials.
     HomeSettings(PathBuf),
@@ -93,13 +93,13 @@ pub(super) enum UnwritableReason {
     Toolchain(PathBuf),
     /// It belongs to the engine, or the settings hide it.
     Hidden,
-    /// Another user owns it, or a directory that leads to it.
+    /// It, or one of its parents, belongs to another user.
     OtherOwner { owner: u32, ancestor: bool },
-    /// The kernel's own file system, no storage.
+    /// A pseudo file system of the kernel.
     PseudoFilesystem(String),
     /// The root of a mounted device.
     DeviceRoot,
-    /// The settings list workspaces, and this is in none of them.
+    /// It is in none of the workspaces that the settings list.
     NotListed,
 }
 
@@ -179,8 +179,8 @@ const PSEUDO_FILESYSTEMS: [&str; 21] = [
 /// Whether level high may show this directory writable.
 ///
 /// # Errors
-/// The first reason against it. What the settings permit overrides what follows from place and
-/// owner, never what the engine hides or what is no storage.
+/// The first reason against it. Permission by the settings overrides reasons of location and owner,
+/// but not what the engine hides and not pseudo file systems.
 pub(super) fn check(facts: &PathFacts, rules: &WritableRules<'_>) -> Result<(), UnwritableReason> {
     let names = || std::iter::once(&facts.path).chain(&facts.aliases);
     let within = |dirs: &[&Path]| names().any(|name| dirs.iter().any(|dir| name.starts_with(dir)));
@@ -197,7 +197,7 @@ pub(super) fn check(facts: &PathFacts, rules: &WritableRules<'_>) -> Result<(), 
         return Err(UnwritableReason::Shared);
     }
     if let Some(permitted) = &rules.workspaces {
-        // By its own path only: an alias may be permitted for what is beside it.
+        // By its own path only: an alias may be permitted because of a neighbouring directory.
         let listed = permitted.iter().any(|root| facts.path.starts_with(root));
         return if listed {
             Ok(())
@@ -247,15 +247,15 @@ fn check_home(name: &Path, rules: &WritableRules<'_>) -> Result<(), UnwritableRe
     Ok(())
 }
 
-/// The rule git applies to repositories (`safe.directory` in git-config(1)), for all that leads
-/// there too: root's directories are nobody's to exchange.
+/// The rule that git applies to repositories (`safe.directory` in git-config(1)), also for all
+/// parent directories: those of root cannot be replaced by others.
 fn check_owner(facts: &PathFacts, uid: u32) -> Result<(), UnwritableReason> {
     if facts.owner != uid {
         let (owner, ancestor) = (facts.owner, false);
         return Err(UnwritableReason::OtherOwner { owner, ancestor });
     }
-    // In a user namespace that does not map it, root shows as the overflow id: it is whoever owns
-    // the root directory (user_namespaces(7)).
+    // In a user namespace that does not map it, root appears as the overflow id: the owner of the
+    // root directory (user_namespaces(7)).
     let system = facts.ancestor_owners.last().copied().unwrap_or(0);
     let is_foreign = |owner: &&u32| ![uid, 0, system].contains(*owner);
     match facts.ancestor_owners.iter().find(is_foreign) {
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_directories_are_theirs() {
+    fn directories_of_other_users_are_refused() {
         let mut theirs = facts("/home/alice/project");
         theirs.ancestor_owners = vec![1000, 0, 0];
         let ancestor = UnwritableReason::OtherOwner {

@@ -7,7 +7,7 @@ use std::path::Path;
 use ostler_detect::WorkspaceFiles;
 use rustix::fs::{FileType, Mode, OFlags};
 
-/// Bytes of the longest file that is looked into.
+/// The size of the largest file that is read, in bytes.
 pub const FILE_BYTES: u64 = 256 * 1024;
 
 /// Reads ordinary files of at most [`FILE_BYTES`]; never waits for a pipe or a device.

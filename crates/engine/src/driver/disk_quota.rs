@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_model::duration::as_millis;
 use ostler_model::{LimitKind, SnapshotRequest, StopReason};
 use tokio::time::Instant;
 
-use super::event_loop::DriverCommand;
 use crate::engine_inner::EngineInner;
-use crate::execution::ExecutionHandle;
+use crate::execution::{DriverCommand, ExecutionHandle};
 
 /// The longest pause between two measurements: while nothing grows.
 const SAMPLE_INTERVAL_MAX: Duration = Duration::from_millis(2_000);
@@ -41,7 +41,7 @@ pub(super) async fn enforce_disk_limit(
             let limit = LimitKind::Disk;
             let order = StopReason::LimitHit { limit };
             let grace = core.settings.grace;
-            // A driver that accepts no more commands has just seen the end.
+            // The driver accepts no more commands: the execution has ended.
             let _over = entry
                 .send_command(DriverCommand::LimitHit(limit))
                 .await
@@ -76,7 +76,7 @@ fn next_interval(last_bytes: u64, sample: DiskSample, limit: u64) -> Duration {
     if grown == 0 {
         return (sample.pause * 2).clamp(SAMPLE_INTERVAL_MIN, SAMPLE_INTERVAL_MAX);
     }
-    let pause_ms = u64::try_from(sample.pause.as_millis()).unwrap_or(u64::MAX);
+    let pause_ms = as_millis(sample.pause);
     let reached_ms = u128::from(remaining) * u128::from(pause_ms) / u128::from(grown);
     let half = u64::try_from(reached_ms / 2).unwrap_or(u64::MAX);
     Duration::from_millis(half).clamp(SAMPLE_INTERVAL_MIN, SAMPLE_INTERVAL_MAX)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ostler_backend::{
-    ControlCommand, ControlError, ExitRecord, LeaderOutcome, STEP_OPEN_FILES, STEP_STORAGE,
-    SpawnError,
+    ControlCommand, ControlError, ExitRecord, LeaderOutcome, ProcessEvent, STEP_OPEN_FILES,
+    STEP_STORAGE, SpawnError,
 };
 use ostler_model::{Event, EventRecord, Timestamp};
 use tokio::time::Instant;
@@ -12,11 +12,12 @@ use tokio::time::Instant;
 use crate::disk_space;
 use crate::error::PLAN_STEP;
 use crate::info::LifecycleEvent;
+use crate::retention;
 use crate::supervisor::{SupervisorEffect, SupervisorInput};
 
 use super::event_loop::{Driver, launch_plan};
 
-/// How often a stop is handed over before it counts as lost; each try may take
+/// How often a stop is sent before it counts as lost; each try may take
 /// [`COMMAND_TIMEOUT_MS`](ostler_backend::COMMAND_TIMEOUT_MS).
 const STOP_TRIES: u32 = 3;
 
@@ -107,15 +108,16 @@ impl Driver {
         format!("{message}; {space}")
     }
 
-    /// The exit record as the shim reported it; where the state directory could not be written,
+    /// The event as the shim reported it; an end because the state directory could not be written
     /// with its free space.
-    pub(super) fn with_storage_hint(&self, mut record: ExitRecord) -> ExitRecord {
-        if let LeaderOutcome::SpawnFailed { step, message, .. } = &mut record.outcome
+    pub(super) fn with_storage_hint(&self, mut event: ProcessEvent) -> ProcessEvent {
+        if let ProcessEvent::Exited { record, .. } = &mut event
+            && let LeaderOutcome::SpawnFailed { step, message, .. } = &mut record.outcome
             && step == STEP_STORAGE
         {
             *message = self.with_disk_space(message);
         }
-        record
+        event
     }
 
     /// Plans from the spec alone, after an earlier engine admitted it.
@@ -176,7 +178,7 @@ impl Driver {
         }
         let is_trim = |record: &EventRecord| matches!(record.event, Event::Trimmed { .. });
         if finished || records.iter().any(is_trim) {
-            // Deleted files release their space only when nobody has them open.
+            // A deleted file releases its space when its last descriptor is closed.
             self.execution.close_reader();
         }
         let sent_at = self.writes.sent_offset();
@@ -190,7 +192,8 @@ impl Driver {
             }
         });
         if finished {
-            self.core.interactions.execution_ended(self.execution.id);
+            let id = self.execution.id;
+            self.core.notify(|observer| observer.ended(id));
             self.execution
                 .journal_end
                 .send_modify(|mark| mark.finished = true);
@@ -214,7 +217,7 @@ impl Driver {
         self.recorder.flush(&self.core, &self.execution);
     }
 
-    /// Applies what an exit record says about the journal and the survivors.
+    /// Applies the journal state and the survivors in an exit record.
     pub(super) fn apply_exit_record(&mut self, record: &ExitRecord) {
         self.detach_process();
         self.execution.journal_end.send_modify(|mark| {
@@ -234,7 +237,7 @@ impl Driver {
             mark.end = mark.end.max(end);
             grown
         });
-        self.step(SupervisorInput::Output { end }).await;
+        self.step(ProcessEvent::Output { end }.into()).await;
         self.monitor_output(end).await;
         self.update_mirror();
         self.trim(end).await;
@@ -249,7 +252,7 @@ impl Driver {
         self.close_idle_journal();
     }
 
-    /// Closes the journal files when nobody reads the output.
+    /// Closes the journal files when nothing reads the output.
     pub(super) fn close_idle_journal(&mut self) {
         if !self.watches_output {
             self.journal = None;
@@ -266,7 +269,7 @@ impl Driver {
         self.update_mirror();
         self.recorder.close();
         if self.supervisor.is_over() {
-            self.core.retire(&self.execution);
+            retention::retire(&self.core, &self.execution);
         }
         self.execution.mark_driver_done();
         if !self.execution.unwritten.lock().is_empty() {

@@ -1,88 +1,29 @@
 //! The driver's event loop: control messages first, output last.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ostler_backend::{
-    ControlCommand, ControlError, LaunchIo, LaunchPlan, ProcessControl, ProcessEvent,
-    RecoveryOutcome, SpawnHandle,
+    ControlCommand, LaunchIo, LaunchPlan, ProcessControl, ProcessEvent, ReceivedEvent,
+    RecoveryOutcome, SpawnHandle, TerminalQuery,
 };
 use ostler_journal::Journal;
 use ostler_model::event::TrimReason;
-use ostler_model::{Capability, EventRecord, LimitKind, Principal, StopReason, Timestamp};
-use tokio::sync::{mpsc, oneshot, watch};
+use ostler_model::{Capability, EventRecord, StopReason, Timestamp};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::admission::LaunchTemplate;
 use crate::engine_inner::EngineInner;
-use crate::execution::{DriverFlags, ExecutionHandle};
+use crate::execution::{DriverCommand, DriverFlags, ExecutionHandle, FreezeRequest, PromptRecord};
 use crate::supervisor::{Supervisor, SupervisorInput, Timer};
-use crate::terminal::device_reports;
 
-use super::freeze::FreezeRequest;
 use super::input_queue::InputQueue;
 use super::output_readers::RetainState;
 use super::recorder::EventRecorder;
 use super::service_monitor::{MonitorEvent, ServiceMonitor};
 use super::trim::TrimSchedule;
-
-/// A command to a driver.
-#[derive(Debug)]
-pub(crate) enum DriverCommand {
-    Stop {
-        /// Who requested the stop, and why.
-        order: StopReason,
-        /// Between the termination signal and the kill.
-        grace: Duration,
-    },
-    /// Forward a command that needs no decision.
-    Forward {
-        /// A signal or a size.
-        command: ControlCommand,
-        /// Receives whether it arrived.
-        reply: oneshot::Sender<Result<(), ControlError>>,
-    },
-    /// Write to its input.
-    Write(super::input_queue::InputWrite),
-    /// Freeze or thaw the tree.
-    Freeze(FreezeRequest),
-    /// End a service's attempt and begin the next one.
-    Restart {
-        by: Principal,
-        /// The reason, as text.
-        reason: String,
-    },
-    /// A wait has detected a prompt.
-    PromptDetected {
-        prompt: PromptRecord,
-        /// Resolves when it is recorded.
-        reply: oneshot::Sender<()>,
-    },
-    /// A limit that is enforced by accounting was exceeded.
-    LimitHit(LimitKind),
-    /// Output was cleared.
-    OutputCleared {
-        /// Offset of the first byte dropped.
-        from: u64,
-        /// Offset of the first byte kept.
-        to: u64,
-        /// Who requested it.
-        by: Principal,
-        /// Resolves when it is recorded; a driver that is done drops it.
-        reply: oneshot::Sender<()>,
-    },
-}
-
-/// A prompt to record.
-#[derive(Debug)]
-pub(crate) struct PromptRecord {
-    pub(crate) text: String,
-    /// Whether the answer must not be displayed.
-    pub(crate) secret: bool,
-    /// The journal's end at that moment.
-    pub(crate) end: u64,
-}
 
 /// The parameters of a driver.
 #[derive(Debug)]
@@ -106,7 +47,7 @@ pub(crate) struct Driver {
     pub(super) template: Option<LaunchTemplate>,
     pub(super) report_start: bool,
     pub(super) control: Option<Arc<dyn ProcessControl>>,
-    pub(super) process_events: Option<mpsc::Receiver<ProcessEvent>>,
+    pub(super) process_events: Option<mpsc::Receiver<ReceivedEvent>>,
     pub(super) writes: InputQueue,
     pub(super) timer: Option<(Instant, Timer)>,
     /// Inputs that follow from effects, handled before anything else.
@@ -117,7 +58,7 @@ pub(crate) struct Driver {
     /// watcher has gone, and when the shim was too busy for the command.
     pub(super) watch_check_at: Option<Instant>,
     pub(super) journal: Option<Journal>,
-    pub(super) mirror: Option<ostler_journal::Mirror>,
+    pub(super) mirror: Option<ostler_export::Mirror>,
     pub(super) trim_schedule: TrimSchedule,
     /// Observes a service.
     pub(super) monitor: ServiceMonitor,
@@ -141,7 +82,7 @@ enum DriverEvent {
     TrimDue,
     ReadersDue,
     WriteDue,
-    Process(Option<ProcessEvent>),
+    Process(Option<ReceivedEvent>),
     Monitor(MonitorEvent),
 }
 
@@ -202,7 +143,8 @@ impl Driver {
         let missing = self.execution.spec.policy.missing.clone();
         self.step_at(now, SupervisorInput::Admitted { missing })
             .await;
-        self.run_loop().await;
+        // Apart: this future and the loop's would each hold the driver.
+        Box::pin(self.run_loop()).await;
     }
 
     /// Handles the result of recovery; returns whether the driver must run.
@@ -224,7 +166,10 @@ impl Driver {
             }
             RecoveryOutcome::Exited(record) => {
                 self.apply_exit_record(&record);
-                SupervisorInput::Exited(Box::new(record))
+                SupervisorInput::Process(ProcessEvent::Exited {
+                    record: Box::new(record),
+                    idle: false,
+                })
             }
             // Reported by recovery, which does not continue.
             RecoveryOutcome::Unreachable(_) => return false,
@@ -309,7 +254,7 @@ impl Driver {
             DriverEvent::Process(Some(report)) => self.on_process_event(report).await,
             DriverEvent::Process(None) => {
                 self.process_events = None;
-                self.step(SupervisorInput::ShimGone).await;
+                self.step(ProcessEvent::Lost.into()).await;
             }
         }
     }
@@ -335,7 +280,7 @@ impl Driver {
             let grace = self.core.settings.grace;
             self.step(SupervisorInput::Stop { order, grace }).await;
         }
-        while let Some(by) = self.execution.leases.next_change() {
+        while let Some(by) = self.execution.next_writer_change() {
             self.step(SupervisorInput::LeaseTaken { by }).await;
         }
         self.sync_output_watch().await;
@@ -356,7 +301,7 @@ impl Driver {
                 } else {
                     self.forward(order).await
                 };
-                // The caller may have gone; the command was performed all the same.
+                // The caller may be gone; the command was performed.
                 let _gone = answer.send(sent).is_err();
             }
             DriverCommand::Write(write) => self.enqueue_write(write).await,
@@ -365,7 +310,9 @@ impl Driver {
                 self.refresh_journal_end().await;
                 self.step(SupervisorInput::Restart { by, reason }).await;
             }
-            DriverCommand::LimitHit(limit) => self.step(SupervisorInput::LimitHit { limit }).await,
+            DriverCommand::LimitHit(limit) => {
+                self.step(ProcessEvent::LimitHit { limit }.into()).await;
+            }
             DriverCommand::PromptDetected {
                 prompt,
                 reply: answer,
@@ -373,7 +320,7 @@ impl Driver {
                 let PromptRecord { text, secret, end } = prompt;
                 self.step(SupervisorInput::PromptDetected { text, secret, end })
                     .await;
-                // The caller may have gone; the prompt is recorded all the same.
+                // The caller may be gone; the prompt is recorded.
                 let _gone = answer.send(()).is_err();
             }
             DriverCommand::OutputCleared {
@@ -386,63 +333,45 @@ impl Driver {
                 let reason = TrimReason::Cleared;
                 self.step(SupervisorInput::Trimmed { from, to, reason })
                     .await;
-                // The caller may have gone; the event is recorded all the same.
+                // The caller may be gone; the event is recorded.
                 let _gone = answer.send(()).is_err();
             }
         }
     }
 
-    async fn on_process_event(&mut self, report: ProcessEvent) {
-        match report {
-            ProcessEvent::Started { pid, at } => {
-                self.start_monitor();
-                self.step(SupervisorInput::Started { at, pid }).await;
-            }
-            ProcessEvent::Output { end } => self.on_output(end).await,
-            ProcessEvent::InputAccepted { len } => self.on_input_taken(len).await,
-            ProcessEvent::InputProgress(input) => self.on_input_progress(input),
-            ProcessEvent::TerminalQuery {
-                query: question,
-                end,
-            } => {
-                let (core, entry) = (Arc::clone(&self.core), Arc::clone(&self.execution));
-                self.core
-                    .tracker
-                    .spawn(device_reports::send_report(core, entry, (question, end)));
-            }
-            ProcessEvent::Frozen { frozen } => self.on_frozen(frozen).await,
-            ProcessEvent::LimitHit { limit } => {
-                self.step(SupervisorInput::LimitHit { limit }).await;
-            }
-            ProcessEvent::Detached { status } => {
-                self.step(SupervisorInput::Detached { status }).await;
-            }
-            ProcessEvent::TimedOut { kind: clock } => {
-                self.refresh_journal_end().await;
-                self.step(SupervisorInput::TimeoutFired { clock }).await;
-            }
-            ProcessEvent::JournalFailed { detail, memory } => {
-                if let Some((_, memory)) = memory {
-                    self.execution.set_memory(memory);
-                    self.on_output_in_memory();
-                    self.execution.close_reader();
-                }
-                self.step(SupervisorInput::JournalFailed { detail }).await;
-            }
-            ProcessEvent::JournalRecovered { missing } => {
-                self.on_output_on_disk();
-                self.step(SupervisorInput::JournalRecovered { missing })
-                    .await;
-            }
-            ProcessEvent::Exited(record) => {
-                self.apply_exit_record(&record);
-                let record = self.with_storage_hint(record);
-                self.step(SupervisorInput::Exited(Box::new(record))).await;
-            }
-            ProcessEvent::Lost => {
-                self.detach_process();
-                self.step(SupervisorInput::ShimGone).await;
-            }
+    async fn on_process_event(&mut self, received: ReceivedEvent) {
+        let ReceivedEvent { event, memory } = received;
+        match event {
+            ProcessEvent::Started { .. } => self.start_monitor(),
+            ProcessEvent::Output { end } => return self.on_output(end).await,
+            ProcessEvent::InputAccepted { len } => return self.on_input_taken(len).await,
+            ProcessEvent::InputProgress { input } => return self.on_input_progress(input),
+            ProcessEvent::TerminalQuery { query, end } => return self.reply_to_query(query, end),
+            ProcessEvent::Frozen { frozen } => return self.on_frozen(frozen).await,
+            ProcessEvent::TimedOut { .. } => self.refresh_journal_end().await,
+            ProcessEvent::JournalFailed { .. } => self.on_journal_failed(memory),
+            ProcessEvent::JournalRecovered { .. } => self.on_output_on_disk(),
+            ProcessEvent::Exited { ref record, .. } => self.apply_exit_record(record),
+            ProcessEvent::Lost => self.detach_process(),
+            ProcessEvent::LimitHit { .. }
+            | ProcessEvent::Detached { .. }
+            | ProcessEvent::Hello { .. } => {}
+        }
+        let event = self.with_storage_hint(event);
+        self.step(SupervisorInput::Process(event)).await;
+    }
+
+    fn reply_to_query(&self, query: TerminalQuery, end: u64) {
+        let (screens, entry) = (Arc::clone(&self.core.screens), Arc::clone(&self.execution));
+        let reply = screens.reply_to_query(entry, query, end);
+        self.core.tracker.spawn(reply);
+    }
+
+    fn on_journal_failed(&mut self, memory: Option<OwnedFd>) {
+        if let Some(memory) = memory {
+            self.execution.set_memory(memory);
+            self.on_output_in_memory();
+            self.execution.close_reader();
         }
     }
 
@@ -477,8 +406,8 @@ async fn timer_fired(timer: Option<(Instant, Timer)>) -> Timer {
 }
 
 async fn next_process_event(
-    process_events: &mut Option<mpsc::Receiver<ProcessEvent>>,
-) -> Option<ProcessEvent> {
+    process_events: &mut Option<mpsc::Receiver<ReceivedEvent>>,
+) -> Option<ReceivedEvent> {
     match process_events {
         Some(reports) => reports.recv().await,
         None => std::future::pending().await,

@@ -1,22 +1,12 @@
 //! Pausing and resuming: the request to the backend, its result, and the recorded events.
 
 use ostler_backend::ControlError;
-use ostler_model::{Principal, Timestamp};
-use tokio::sync::oneshot;
+use ostler_model::Timestamp;
 
+use crate::execution::FreezeRequest;
 use crate::supervisor::{SupervisorEffect, SupervisorInput};
 
 use super::event_loop::Driver;
-
-/// A request to freeze or thaw a tree.
-#[derive(Debug)]
-pub(crate) struct FreezeRequest {
-    /// True to freeze, false to thaw.
-    pub(crate) frozen: bool,
-    pub(crate) by: Principal,
-    /// Receives whether it is so, once recorded; dropped when the tree ends before.
-    pub(crate) reply: oneshot::Sender<Result<bool, ControlError>>,
-}
 
 impl Driver {
     /// Sends the command; its result arrives as a report.

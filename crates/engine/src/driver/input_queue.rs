@@ -6,10 +6,10 @@ use std::time::Duration;
 use ostler_backend::{
     ControlCommand, ControlError, INPUT_CHUNK_BYTES, IdempotentInput, InputProgress,
 };
-use ostler_model::{InputId, Principal, Timestamp};
-use tokio::sync::oneshot;
+use ostler_model::{InputId, Timestamp};
 use tokio::time::Instant;
 
+use crate::execution::{InputWrite, ProgressReply, WriteKind, WriteResult};
 use crate::supervisor::SupervisorInput;
 
 use super::event_loop::Driver;
@@ -23,56 +23,6 @@ const INPUT_STALL_TIMEOUT_MS: u64 = 1_000;
 const FIRST_RETRY_MS: u64 = 2;
 /// The longest time between two tries, in milliseconds.
 const LONGEST_RETRY_MS: u64 = 100;
-
-/// Bytes for a command, or the end of its input, or both.
-#[derive(Debug)]
-pub(crate) struct InputWrite {
-    pub(crate) by: Principal,
-    pub(crate) bytes: Vec<u8>,
-    /// Whether the input is closed after them.
-    pub(crate) close: bool,
-    /// The purpose of the bytes.
-    pub(crate) kind: WriteKind,
-    /// Receives how many were accepted.
-    pub(crate) reply: oneshot::Sender<Result<WriteResult, ControlError>>,
-}
-
-/// The result of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WriteResult {
-    /// Bytes that the command's input accepted.
-    pub(crate) accepted: u64,
-    /// The journal's end when the first of them was sent: output before it cannot be the reply.
-    pub(crate) sent_offset: u64,
-    /// The answer to [`WriteKind::QueryProgress`].
-    pub(crate) progress: ProgressReply,
-}
-
-/// The shim's record of an input that is written at most once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum ProgressReply {
-    /// None: it was not asked, or is of an earlier version without that record.
-    #[default]
-    Unsupported,
-    /// None of it was accepted.
-    Nothing,
-    /// Some or all of it was accepted.
-    Some(InputProgress),
-}
-
-/// The purpose of the bytes of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WriteKind {
-    Input,
-    /// Input that is written at most once, however often it is requested.
-    Idempotent(IdempotentInput),
-    /// No bytes: queries how much of such an input was accepted.
-    QueryProgress(InputId),
-    /// The answer to a prompt: one line and its line end.
-    PromptReply,
-    /// A terminal's automatic reply; nobody typed it, so it is no event.
-    TerminalReply,
-}
 
 /// The queued writes; the first one has a command in flight.
 #[derive(Debug, Default)]
@@ -89,7 +39,7 @@ pub(crate) struct InputQueue {
     progress: ProgressReply,
 }
 
-/// A full input. No notification says when it accepts bytes again.
+/// The backoff while the input is full: no notification reports when it accepts bytes again.
 #[derive(Debug, Clone, Copy)]
 struct InputBackoff {
     retry_at: Instant,
@@ -271,7 +221,8 @@ impl Driver {
             self.step_without_flush(Timestamp::now(), SupervisorInput::PromptAnswered { by })
                 .await;
         } else if ends_a_line(&write, len) {
-            self.core.interactions.input_arrived(self.execution.id);
+            let id = self.execution.id;
+            self.core.notify(|observer| observer.input_arrived(id));
         }
         // Already published; the writer does not wait for the disk.
         let sent_offset = self.writes.sent_offset;
@@ -314,6 +265,6 @@ fn ends_a_line(write: &InputWrite, accepted: u64) -> bool {
 }
 
 fn send_reply(write: InputWrite, outcome: Result<WriteResult, ControlError>) {
-    // The caller may have gone; the bytes were written all the same.
+    // The caller may be gone; the bytes were written.
     let _gone = write.reply.send(outcome).is_err();
 }

@@ -1,7 +1,7 @@
 //! The live copy (mirror) of a journal in another format.
 
-use ostler_journal::export::ExportError;
-use ostler_journal::{ExportSubject, Mirror, read_events};
+use ostler_export::{ExportError, ExportSubject, Format, Mirror};
+use ostler_journal::read_events;
 
 use super::event_loop::Driver;
 
@@ -16,7 +16,7 @@ impl Driver {
         }
     }
 
-    fn advance_mirror(&mut self, format: ostler_journal::Format) -> Result<(), ExportError> {
+    fn advance_mirror(&mut self, format: Format) -> Result<(), ExportError> {
         let mirror = match &mut self.mirror {
             Some(mirror) => mirror,
             None => {

@@ -84,7 +84,7 @@ impl Driver {
         self.retain_state.sent_offset = None;
     }
 
-    /// The disk accepts output again, and holds what was in memory.
+    /// The disk accepts output again, and contains what was in memory.
     pub(super) fn on_output_on_disk(&mut self) {
         self.retain_state.in_memory = false;
         self.execution.clear_memory();
@@ -111,7 +111,7 @@ impl Driver {
         }
     }
 
-    /// Turns output notifications on while somebody watches, and off otherwise.
+    /// Enables output notifications while there is a watcher, and disables them otherwise.
     pub(super) async fn sync_output_watch(&mut self) {
         let mirrored = self.core.settings.mirror.is_some();
         let watched = self.flags.borrow().watchers > 0;

@@ -6,9 +6,9 @@
 
 use std::path::PathBuf;
 
-use ostler_backend_local::open_files;
 use ostler_journal::{EventWriter, LedgerEntry, WriteError};
 use ostler_model::{Event, EventRecord};
+use ostler_sys::open_files;
 
 use crate::engine_inner::EngineInner;
 use crate::execution::ExecutionHandle;

@@ -9,8 +9,8 @@ use crate::supervisor::SupervisorInput;
 use super::event_loop::Driver;
 
 impl Driver {
-    /// Hands a size over. What is printed from now on counts as printed on a terminal of this
-    /// size, so the journal's end is looked at first; a size that is the same is no event.
+    /// Sends a size to the shim. Output from now on counts as printed on a terminal of this size,
+    /// so the journal's end is read first; an unchanged size is not an event.
     pub(super) async fn resize(&mut self, size: TermSize) -> Result<(), ControlError> {
         let previous = self.size();
         let changes = previous.is_some_and(|former| former != size);

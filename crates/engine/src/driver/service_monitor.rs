@@ -25,8 +25,8 @@ use crate::supervisor::SupervisorInput;
 
 /// The largest chunk of output passed on at once, in bytes.
 const PIECE_BYTES: u64 = 256 * 1024;
-/// The largest backlog of output that is read, in bytes: a service that prints faster than it can
-/// be read is not slowed, nor is anybody else.
+/// The largest backlog of output that is read, in bytes: a service that prints faster is not
+/// slowed, and neither are other executions.
 const BACKLOG_BYTES: u64 = 4 * 1024 * 1024;
 /// Until a scan that failed is tried again, in milliseconds.
 const SCAN_RETRY_MS: u64 = 100;
@@ -203,7 +203,7 @@ impl Driver {
         let waits_for = self.supervisor.waiting_for();
         self.execution.live.send_if_modified(|live| {
             live.waiting_for = waits_for;
-            // Told with the next thing that happens.
+            // Published with the next event.
             false
         });
     }
@@ -332,7 +332,7 @@ impl Driver {
         query.max_bytes = PIECE_BYTES;
         let page = self.journal.as_ref()?.read(&query).ok()?;
         let next = page.next.offset;
-        // What was trimmed meanwhile is passed over.
+        // Output that was trimmed meanwhile is skipped.
         self.monitor.output_read_to = if next > self.monitor.output_read_to {
             next
         } else {

@@ -1,7 +1,7 @@
 //! Trims the output of a running command to head and tail.
 //!
-//! The shim only appends. While somebody watches, its output marks say how much there is; while
-//! nobody does, the driver checks by itself, ever more rarely when little was printed: seven times
+//! The shim only appends. While there is a watcher, its output notifications report the amount;
+//! otherwise the driver checks by itself, at growing intervals while little is printed: seven times
 //! in the first two hours of a silent command, then once an hour.
 
 use std::time::Duration;
@@ -10,14 +10,15 @@ use ostler_journal::retention::trim;
 use ostler_model::event::TrimReason;
 use tokio::time::Instant;
 
+use crate::hooks::CheckpointEffort;
 use crate::supervisor::SupervisorInput;
-use crate::terminal::SCREEN_UPKEEP_BYTES;
 
 use super::event_loop::Driver;
 
-/// Until the first look at an unwatched journal, in seconds; doubled while little comes.
+/// The time until the first check of an unwatched journal, in seconds; doubled while little is
+/// printed.
 const FIRST_CHECK_S: u64 = 60;
-/// The longest time between two looks, in seconds.
+/// The longest time between two checks, in seconds.
 const CHECK_INTERVAL_MAX_S: u64 = 3_600;
 /// Growth that is worth a trim, at least.
 const STEP_BYTES: u64 = 8 * 1024 * 1024;
@@ -26,12 +27,12 @@ const STEP_PART: u64 = 8;
 /// How long output waits to be dropped for its screen, in milliseconds.
 const CHECKPOINT_TIMEOUT_MS: u64 = 2_000;
 
-/// When to look, and what was seen.
+/// When to check, and the state at the last check.
 #[derive(Debug)]
 pub(super) struct TrimSchedule {
     next_check: Instant,
     interval_s: u64,
-    /// The journal's end at the last look that found it worth one.
+    /// The journal's end at the last check that found enough new output.
     last_end: u64,
 }
 
@@ -44,14 +45,14 @@ impl TrimSchedule {
         }
     }
 
-    /// When to look, if nobody watches.
+    /// When to check, if there is no watcher.
     pub(super) const fn due(&self) -> Instant {
         self.next_check
     }
 }
 
 impl Driver {
-    /// Looks at a journal nobody watches.
+    /// Checks a journal without watchers.
     pub(super) async fn check_trim(&mut self) {
         let before = self.trim_schedule.last_end;
         self.refresh_journal_end().await;
@@ -91,12 +92,13 @@ impl Driver {
             Err(error) => tracing::error!(id = %self.execution.id, %error, "trimming failed"),
         }
     }
-    /// Leaves a checkpoint of the screen behind what is about to go. Nothing else is done
-    /// meanwhile, so that takes little time or is given up.
+    /// Stores a checkpoint of the screen before the output that it was parsed from is dropped. The
+    /// driver does nothing else meanwhile, so this has a short timeout.
     async fn checkpoint_screen(&self) {
         let checkpoint = self
             .core
-            .checkpoint_before_trim(&self.execution, SCREEN_UPKEEP_BYTES);
+            .screens
+            .checkpoint_before_trim(&self.execution, CheckpointEffort::Brief);
         let timeout = Duration::from_millis(CHECKPOINT_TIMEOUT_MS);
         if tokio::time::timeout(timeout, checkpoint).await.is_err() {
             tracing::warn!(id = %self.execution.id, "output goes faster than its screen is kept");

@@ -56,7 +56,7 @@ fn request(words: &[&str]) -> StartRequest {
     request
 }
 
-async fn asked(engine: &Engine, who: &Caller, request: StartRequest) -> String {
+async fn start_needing_approval(engine: &Engine, who: &Caller, request: StartRequest) -> String {
     match engine.start(who, request).await {
         Err(Error::ApprovalRequired {
             interaction, rule, ..
@@ -74,9 +74,9 @@ async fn a_yes_of_a_person_holds_once_for_the_same_start() {
     let engine = engine(&state).await;
     let agent = caller("a", Scope::Session);
     let person = caller("cli", Scope::Principal);
-    let id = asked(&engine, &agent, request(&["true", "x"])).await;
+    let id = start_needing_approval(&engine, &agent, request(&["true", "x"])).await;
     assert_eq!(
-        asked(&engine, &agent, request(&["true", "x"])).await,
+        start_needing_approval(&engine, &agent, request(&["true", "x"])).await,
         id,
         "asked once"
     );
@@ -95,17 +95,24 @@ async fn a_yes_of_a_person_holds_once_for_the_same_start() {
         .await
         .expect("answered");
     let mut other = request(&["true", "y"]);
-    other.approval = Some(id.clone());
-    assert_ne!(asked(&engine, &agent, other).await, id);
+    other.options.approval = Some(id.clone());
+    assert_ne!(start_needing_approval(&engine, &agent, other).await, id);
     let mut elsewhere = request(&["true", "x"]);
     elsewhere.cwd = "/tmp".into();
-    assert_ne!(asked(&engine, &agent, elsewhere).await, id);
+    assert_ne!(start_needing_approval(&engine, &agent, elsewhere).await, id);
     let stranger = caller("b", Scope::Session);
-    assert_ne!(asked(&engine, &stranger, request(&["true", "x"])).await, id);
+    assert_ne!(
+        start_needing_approval(&engine, &stranger, request(&["true", "x"])).await,
+        id
+    );
     let mut again = request(&["true", "x"]);
-    again.approval = Some(id.clone());
+    again.options.approval = Some(id.clone());
     engine.start(&agent, again.clone()).await.expect("approved");
-    assert_ne!(asked(&engine, &agent, again).await, id, "once");
+    assert_ne!(
+        start_needing_approval(&engine, &agent, again).await,
+        id,
+        "once"
+    );
     engine.shutdown().await;
 }
 
@@ -115,13 +122,13 @@ async fn a_no_and_a_deny_name_the_rule() {
     let engine = engine(&state).await;
     let agent = caller("a", Scope::Session);
     let person = caller("cli", Scope::Principal);
-    let id = asked(&engine, &agent, request(&["true"])).await;
+    let id = start_needing_approval(&engine, &agent, request(&["true"])).await;
     engine
         .answer_interaction(&person, &id, "no".to_owned())
         .await
         .expect("answered");
     let mut named = request(&["true"]);
-    named.approval = Some(id);
+    named.options.approval = Some(id);
     let refused = engine.start(&agent, named).await;
     assert!(
         matches!(&refused, Err(Error::Denied { rule, .. }) if rule == "ask-true"),

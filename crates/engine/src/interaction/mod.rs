@@ -5,10 +5,10 @@
 //! cancelled or times out. [`table`] decides, purely; the service performs the effects: one timer
 //! for the earliest deadline, one task per answer that is written to a command.
 
-mod api;
 #[cfg(test)]
 mod approval_tests;
-mod error;
+#[cfg(test)]
+mod end_tests;
 mod question;
 mod service;
 mod state;
@@ -20,10 +20,11 @@ mod validate;
 mod walk_tests;
 
 pub use crate::admission::approval::{Approval, CONSENT_S};
+pub use crate::error::InteractionError;
+pub use crate::interaction_id::InteractionId;
 pub use crate::prompt::{OPTIONS, QuestionKind};
-pub use error::InteractionError;
 pub use question::{
     ANSWER_BYTES, INTERACTION_TIMEOUT_MS, LONGEST_TIMEOUT_MS, MESSAGE_BYTES, OPTION_BYTES, Question,
 };
 pub(crate) use service::InteractionService;
-pub use state::{CancelReason, Interaction, InteractionId, InteractionOutcome, InteractionState};
+pub use state::{CancelReason, Interaction, InteractionOutcome, InteractionState};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ostler_model::ExecutionId;
 use serde::Serialize;
 
-use super::error::InteractionError;
 use crate::admission::approval::Approval;
+use crate::error::InteractionError;
 use crate::info::Prompt;
 use crate::prompt::{OPTIONS, QuestionKind};
 
@@ -23,10 +23,10 @@ pub const OPTION_BYTES: usize = 1_024;
 /// The longest answer, in bytes: with its newline, one line of a terminal in canonical mode.
 pub const ANSWER_BYTES: usize = 4_095;
 
-/// One question.
+/// A question to a person or an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Question {
-    /// The kind of answer that is wanted.
+    /// The expected kind of answer.
     pub kind: QuestionKind,
     /// The message to display, at most [`MESSAGE_BYTES`].
     pub message: String,
@@ -73,6 +73,15 @@ impl Question {
             execution: Some(execution),
             secret: prompt.secret,
             ..Self::new(prompt.kind, prompt.text)
+        }
+    }
+
+    /// The question whether a person approves a start.
+    pub(crate) fn for_approval(message: String, approval: Box<Approval>) -> Self {
+        Self {
+            options: vec!["yes".to_owned(), "no".to_owned()],
+            approval: Some(approval),
+            ..Self::new(QuestionKind::Confirmation, message)
         }
     }
 

@@ -1,26 +1,32 @@
 //! Performs what the interaction table decides: timers, notifications, delivery of answers.
 
 use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ostler_model::{Caller, ExecutionId, Io, Owner, Principal, Timestamp};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::error::InteractionError;
 use super::question::Question;
-use super::state::{CancelReason, Interaction, InteractionId, InteractionOutcome};
+use super::state::{CancelReason, Interaction, InteractionOutcome};
 use super::table::{AnswerDelivery, ClockSnapshot, InteractionTable};
 use super::validate;
 use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
-use crate::driver::{DriverCommand, InputWrite, WriteKind};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
+use crate::error::InteractionError;
+use crate::execution::{DriverCommand, InputWrite, WriteKind};
+use crate::hooks::ExecutionObserver;
+use crate::interaction_id::InteractionId;
+use crate::lease::WriterLeases;
 
 /// The interactions of one engine.
 #[derive(Debug)]
 pub(crate) struct InteractionService {
     table: Mutex<InteractionTable>,
+    /// Who alone may type an answer.
+    leases: Arc<WriterLeases>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
     /// The next timeout of an interaction.
@@ -28,37 +34,13 @@ pub(crate) struct InteractionService {
 }
 
 impl InteractionService {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(leases: Arc<WriterLeases>) -> Self {
         Self {
             table: Mutex::default(),
+            leases,
             changes: watch::Sender::new(0),
             next_deadline: watch::Sender::new(None),
         }
-    }
-
-    /// Cancels the interactions of an execution that has ended.
-    pub(crate) fn execution_ended(&self, id: ExecutionId) {
-        let of_it = |it: &Interaction| it.question.execution == Some(id);
-        self.cancel_where(of_it, &CancelReason::ExecutionEnded);
-    }
-
-    /// Ends the interactions of an execution that received a line of input by another way.
-    pub(crate) fn input_arrived(&self, id: ExecutionId) {
-        let of_it = |it: &Interaction| it.question.execution == Some(id);
-        self.cancel_where(of_it, &CancelReason::AnsweredElsewhere);
-    }
-
-    /// Moves the interactions of an execution that was passed to its project.
-    pub(crate) fn transfer_to(&self, id: ExecutionId, owner: &Owner) {
-        self.update(|book| book.transfer_to(id, owner));
-    }
-
-    /// Cancels the interactions of a session that has ended.
-    pub(crate) fn session_ended(&self, owner: &Owner) {
-        let theirs = |it: &Interaction| {
-            it.owner.principal == owner.principal && it.owner.session == owner.session
-        };
-        self.cancel_where(theirs, &CancelReason::SessionEnded);
     }
 
     /// The status of a person's approval of this start; an approval is consumed by it.
@@ -66,20 +48,22 @@ impl InteractionService {
         &self,
         owner: &Owner,
         subject: &ApprovalSubject,
-        (approval_id, usage): (Option<&str>, ApprovalUse),
+        approval_id: Option<&str>,
+        usage: ApprovalUse,
     ) -> ApprovalStatus {
         let approval_id = approval_id.and_then(InteractionId::parse);
-        self.lock()
-            .approval_status(Timestamp::now(), owner, subject, (approval_id, usage))
+        self.table
+            .lock()
+            .approval_status(Timestamp::now(), owner, subject, approval_id, usage)
     }
 
-    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
     /// The interactions that the caller sees, newest first.
-    pub(super) fn list(&self, caller: &Caller, open_only: bool) -> Vec<Interaction> {
-        let table = self.lock();
+    pub(crate) fn list(&self, caller: &Caller, open_only: bool) -> Vec<Interaction> {
+        let table = self.table.lock();
         let visible = table.iter().filter(|it| caller.can_access(&it.owner));
         visible
             .filter(|it| it.is_open() || !open_only)
@@ -89,24 +73,24 @@ impl InteractionService {
 
     /// The interaction with this id, if the caller may see it; unknown and foreign ids give the
     /// same error.
-    pub(super) fn find(&self, caller: &Caller, id: &str) -> Result<Interaction, InteractionError> {
+    pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<Interaction, InteractionError> {
         let id = InteractionId::parse(id).ok_or(InteractionError::NotFound)?;
-        let table = self.lock();
+        let table = self.table.lock();
         let found = table.get(id).filter(|it| caller.can_access(&it.owner));
         found.cloned().ok_or(InteractionError::NotFound)
     }
 
-    pub(super) fn outcome(
+    pub(crate) fn outcome(
         &self,
         id: InteractionId,
     ) -> Result<Option<InteractionOutcome>, InteractionError> {
-        let table = self.lock();
+        let table = self.table.lock();
         let interaction = table.get(id).ok_or(InteractionError::NotFound)?;
         debug_assert_eq!(interaction.is_open(), table.outcome(id).is_none());
         Ok(table.outcome(id).cloned())
     }
 
-    pub(super) fn cancel(
+    pub(crate) fn cancel(
         &self,
         id: InteractionId,
         reason: CancelReason,
@@ -115,20 +99,21 @@ impl InteractionService {
     }
 
     fn cancel_where(&self, matches: impl Fn(&Interaction) -> bool, reason: &CancelReason) {
-        // Most executions have no interactions: nobody is woken for them.
-        if self.lock().iter().any(|it| it.is_open() && matches(it)) {
+        // Most executions have no interactions: no task is woken for them.
+        if self
+            .table
+            .lock()
+            .iter()
+            .any(|it| it.is_open() && matches(it))
+        {
             self.update(|book| book.cancel_where(matches, reason));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, InteractionTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Updates the table, and notifies all waiters.
     fn update<T>(&self, decide: impl FnOnce(&mut InteractionTable) -> T) -> T {
         let (result, next) = {
-            let mut table = self.lock();
+            let mut table = self.table.lock();
             let result = decide(&mut table);
             (result, table.next_deadline())
         };
@@ -142,6 +127,29 @@ impl InteractionService {
     }
 }
 
+impl ExecutionObserver for InteractionService {
+    fn ended(&self, id: ExecutionId) {
+        let of_it = |it: &Interaction| it.question.execution == Some(id);
+        self.cancel_where(of_it, &CancelReason::ExecutionEnded);
+    }
+
+    fn input_arrived(&self, id: ExecutionId) {
+        let of_it = |it: &Interaction| it.question.execution == Some(id);
+        self.cancel_where(of_it, &CancelReason::AnsweredElsewhere);
+    }
+
+    fn owner_changed(&self, id: ExecutionId, owner: &Owner) {
+        self.update(|book| book.transfer_to(id, owner));
+    }
+
+    fn session_ended(&self, owner: &Owner) {
+        let theirs = |it: &Interaction| {
+            it.owner.principal == owner.principal && it.owner.session == owner.session
+        };
+        self.cancel_where(theirs, &CancelReason::SessionEnded);
+    }
+}
+
 fn now() -> ClockSnapshot {
     ClockSnapshot {
         at: Timestamp::now(),
@@ -149,60 +157,57 @@ fn now() -> ClockSnapshot {
     }
 }
 
-impl EngineInner {
+impl InteractionService {
     /// Applies defaults and times interactions out at their deadlines, for as long as the engine
     /// lives.
-    pub(crate) async fn run_interaction_timer(self: Arc<Self>) {
-        let mut next_deadline = self.interactions.next_deadline.subscribe();
+    pub(crate) async fn run_timer(self: Arc<Self>, core: Arc<EngineInner>) {
+        let mut next_deadline = self.next_deadline.subscribe();
         loop {
             let due = *next_deadline.borrow_and_update();
             tokio::select! {
                 biased;
-                () = self.closing.cancelled() => break,
+                () = core.closing.cancelled() => break,
                 // The sender lives as long as the engine.
                 Ok(()) = next_deadline.changed() => {}
                 () = sleep_until_due(due) => {
-                    for delivery in self.interactions.update(|book| book.expire(now())) {
-                        self.spawn_delivery(delivery);
+                    for delivery in self.update(|book| book.expire(now())) {
+                        self.spawn_delivery(&core, delivery);
                     }
                 }
             }
         }
-        self.interactions
-            .cancel_where(|_| true, &CancelReason::Shutdown);
+        self.cancel_where(|_| true, &CancelReason::Shutdown);
     }
 
     /// Opens an interaction for a caller.
-    pub(crate) fn open_interaction(
+    pub(crate) fn open(
         &self,
+        core: &EngineInner,
         caller: &Caller,
         question: Question,
     ) -> Result<Interaction, Error> {
-        if self.closing.is_cancelled() {
+        if core.closing.is_cancelled() {
             return Err(Error::Closing);
         }
         let Some(id) = question.execution else {
             let owner = caller.owner.clone();
-            return Ok(self
-                .interactions
-                .update(|book| book.open(now(), owner, question))?);
+            return Ok(self.update(|book| book.open(now(), owner, question))?);
         };
-        let entry = self.registry.find(caller, &id.to_string())?;
+        let entry = core.registry.find(caller, &id.to_string())?;
         let owner = Owner::clone(&entry.owner());
-        let interaction = self
-            .interactions
-            .update(|book| book.open(now(), owner, question))?;
+        let interaction = self.update(|book| book.open(now(), owner, question))?;
         if entry.is_finished() {
             // The execution's end may have been handled before this existed to be cancelled.
-            self.interactions.execution_ended(id);
+            self.ended(id);
             return Err(InteractionError::Ended { id }.into());
         }
         Ok(interaction)
     }
 
     /// Answers for a principal; for an execution, returns once the line was accepted.
-    pub(super) async fn answer_interaction(
+    pub(crate) async fn answer(
         self: &Arc<Self>,
+        core: &Arc<EngineInner>,
         interaction: &Interaction,
         by: Principal,
         value: String,
@@ -210,9 +215,9 @@ impl EngineInner {
         let entry = interaction
             .question
             .execution
-            .and_then(|id| self.registry.get(id));
+            .and_then(|id| core.registry.get(id));
         if let Some(entry) = &entry {
-            entry.leases.check(entry.id, None)?;
+            self.leases.check(entry.id, None)?;
         }
         let question = interaction.question.clone();
         let cwd = entry.map(|entry| entry.spec.cwd.as_path().to_owned());
@@ -220,13 +225,11 @@ impl EngineInner {
         // A path may be on a disk that does not respond.
         let checked = tokio::task::spawn_blocking(check).await;
         let value = checked.map_err(|_| Error::Closing)??;
-        let delivery = self
-            .interactions
-            .update(|book| book.answer(now(), interaction.id, by, value))?;
+        let delivery = self.update(|book| book.answer(now(), interaction.id, by, value))?;
         match delivery {
             None => Ok(()),
             Some(delivery) => self
-                .spawn_delivery(delivery)
+                .spawn_delivery(core, delivery)
                 .await
                 .unwrap_or(Err(Error::Closing)),
         }
@@ -235,76 +238,78 @@ impl EngineInner {
     /// Delivers an answer, whether or not a caller waits for the result.
     fn spawn_delivery(
         self: &Arc<Self>,
+        core: &Arc<EngineInner>,
         delivery: AnswerDelivery,
     ) -> oneshot::Receiver<Result<(), Error>> {
         let (sender, receiver) = oneshot::channel();
-        let core = Arc::clone(self);
-        self.tracker.spawn(async move {
-            let result = core.deliver_all(delivery).await;
-            // The caller may have gone; the answer was delivered all the same.
+        let (service, inner) = (Arc::clone(self), Arc::clone(core));
+        core.tracker.spawn(async move {
+            let result = service.deliver_all(&inner, delivery).await;
+            // The caller may be gone; the answer was delivered.
             let _dropped = sender.send(result).is_err();
         });
         receiver
     }
 
-    /// Returns the first delivery's result; nobody waits for the default that may follow it.
-    async fn deliver_all(&self, first: AnswerDelivery) -> Result<(), Error> {
+    /// Returns the first delivery's result; that of the default that may follow it is dropped.
+    async fn deliver_all(&self, core: &EngineInner, first: AnswerDelivery) -> Result<(), Error> {
         let id = first.id;
-        let result = self.write_answer(first).await;
+        let result = write_answer(core, &self.leases, first).await;
         let is_delivered = result.is_ok();
-        let mut next = self
-            .interactions
-            .update(|book| book.finish_delivery(now(), id, is_delivered));
+        let mut next = self.update(|book| book.finish_delivery(now(), id, is_delivered));
         while let Some(delivery) = next {
-            let is_delivered = self.write_answer(delivery).await.is_ok();
-            next = self
-                .interactions
-                .update(|book| book.finish_delivery(now(), id, is_delivered));
+            let is_delivered = write_answer(core, &self.leases, delivery).await.is_ok();
+            next = self.update(|book| book.finish_delivery(now(), id, is_delivered));
         }
         Ok(result?)
     }
+}
 
-    async fn write_answer(&self, delivery: AnswerDelivery) -> Result<(), InteractionError> {
-        let id = delivery.execution;
-        let entry = self
-            .registry
-            .get(id)
-            .ok_or(InteractionError::Ended { id })?;
-        if let Err(error) = entry.leases.check(id, None) {
-            return Err(InteractionError::NotDelivered {
-                message: error.to_string(),
-            });
-        }
-        let mut bytes = delivery.line.into_bytes();
-        bytes.push(line_end(&entry.spec.io));
-        let total = bytes.len() as u64;
-        let (reply, written) = oneshot::channel();
-        let write = InputWrite {
-            by: delivery.by,
-            bytes,
-            close: false,
-            kind: WriteKind::PromptReply,
-            reply,
-        };
-        let sent = match entry.send_command(DriverCommand::Write(write)).await {
-            // A driver that is done returns nothing more.
-            Ok(()) => written
-                .await
-                .unwrap_or(Err(ostler_backend::ControlError::Ended))
-                .map(|taken| taken.accepted),
-            Err(error) => Err(error),
-        };
-        match sent {
-            Ok(written) if written == total => Ok(()),
-            Ok(written) => Err(InteractionError::PartiallyWritten {
-                taken: written,
-                given: total,
-            }),
-            Err(ostler_backend::ControlError::Ended) => Err(InteractionError::Ended { id }),
-            Err(error) => Err(InteractionError::NotDelivered {
-                message: error.to_string(),
-            }),
-        }
+/// Writes an answer to the input of its execution.
+async fn write_answer(
+    core: &EngineInner,
+    leases: &WriterLeases,
+    delivery: AnswerDelivery,
+) -> Result<(), InteractionError> {
+    let id = delivery.execution;
+    let entry = core
+        .registry
+        .get(id)
+        .ok_or(InteractionError::Ended { id })?;
+    if let Err(error) = leases.check(id, None) {
+        return Err(InteractionError::NotDelivered {
+            message: error.to_string(),
+        });
+    }
+    let mut bytes = delivery.line.into_bytes();
+    bytes.push(line_end(&entry.spec.io));
+    let total = bytes.len() as u64;
+    let (reply, written) = oneshot::channel();
+    let write = InputWrite {
+        by: delivery.by,
+        bytes,
+        close: false,
+        kind: WriteKind::PromptReply,
+        reply,
+    };
+    let sent = match entry.send_command(DriverCommand::Write(write)).await {
+        // A driver that is done returns nothing more.
+        Ok(()) => written
+            .await
+            .unwrap_or(Err(ostler_backend::ControlError::Ended))
+            .map(|taken| taken.accepted),
+        Err(error) => Err(error),
+    };
+    match sent {
+        Ok(written) if written == total => Ok(()),
+        Ok(written) => Err(InteractionError::PartiallyWritten {
+            taken: written,
+            given: total,
+        }),
+        Err(ostler_backend::ControlError::Ended) => Err(InteractionError::Ended { id }),
+        Err(error) => Err(InteractionError::NotDelivered {
+            message: error.to_string(),
+        }),
     }
 }
 

@@ -6,32 +6,7 @@ use ostler_model::{Owner, Principal, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::question::Question;
-
-/// The id of one interaction: `i` and its number since the engine was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct InteractionId(pub(super) u64);
-
-impl InteractionId {
-    /// Parses an id; none where the text is no id.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.trim().strip_prefix(['i', 'I'])?;
-        let is_canonical = !digits.starts_with(['0', '+']);
-        digits.parse().ok().filter(|_| is_canonical).map(Self)
-    }
-}
-
-impl fmt::Display for InteractionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "i{}", self.0)
-    }
-}
-
-impl Serialize for InteractionId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+use crate::interaction_id::InteractionId;
 
 /// An interaction: one question and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -66,7 +41,7 @@ pub enum InteractionState {
     Open,
     /// It was answered; the answer itself is not kept here.
     Answered {
-        /// Who answered.
+        /// The principal that answered.
         by: Principal,
         /// When it was answered.
         at: Timestamp,

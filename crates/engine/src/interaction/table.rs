@@ -10,13 +10,12 @@ use std::collections::BTreeMap;
 use ostler_model::{ExecutionId, Owner, Principal, Timestamp};
 use tokio::time::Instant;
 
-use super::error::InteractionError;
 use super::question::Question;
-use super::state::{
-    CancelReason, Interaction, InteractionId, InteractionOutcome, InteractionState,
-};
+use super::state::{CancelReason, Interaction, InteractionOutcome, InteractionState};
 use super::validate::parse_yes_no;
 use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse, CONSENT_S};
+use crate::error::InteractionError;
+use crate::interaction_id::InteractionId;
 
 /// The most open interactions of one session.
 pub const MAX_OPEN: usize = 32;
@@ -44,7 +43,7 @@ pub struct AnswerDelivery {
     pub id: InteractionId,
     /// The execution whose input receives it.
     pub execution: ExecutionId,
-    /// Who answered.
+    /// The principal that answered.
     pub by: Principal,
     /// The line, without its newline.
     pub line: String,
@@ -120,7 +119,8 @@ impl InteractionTable {
         now: Timestamp,
         owner: &Owner,
         subject: &ApprovalSubject,
-        (approval_id, usage): (Option<InteractionId>, ApprovalUse),
+        approval_id: Option<InteractionId>,
+        usage: ApprovalUse,
     ) -> ApprovalStatus {
         let theirs = |record: &&mut InteractionRecord| {
             let question = &record.interaction.question;

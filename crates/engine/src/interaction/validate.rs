@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::error::InteractionError;
 use super::question::{ANSWER_BYTES, Question};
+use crate::error::InteractionError;
 use crate::prompt::QuestionKind;
 
 /// Longest marker of an option, for example the `12` of `12) the blue one`.

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use fastrand::Rng;
 use ostler_model::{ExecutionId, Owner, Principal, SessionName, Timestamp};
 use tokio::time::Instant;
 
@@ -19,33 +20,6 @@ const STEPS_PER_WALK: u64 = 400;
 const SESSIONS: u64 = 3;
 const EXECUTIONS: u64 = 4;
 
-/// SplitMix64: enough for walks, and the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, sides: u64) -> u64 {
-        self.roll() % sides
-    }
-
-    fn coin(&mut self) -> bool {
-        self.below(2) == 0
-    }
-
-    fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
-        let sides = u64::try_from(from.len()).expect("a length");
-        let at = self.below(sides.max(1));
-        from.get(usize::try_from(at).expect("an index")).cloned()
-    }
-}
-
 /// What one walk has shown so far.
 struct Walk {
     book: InteractionTable,
@@ -55,7 +29,7 @@ struct Walk {
     under_way: BTreeMap<InteractionId, AnswerDelivery>,
     /// How each one ended, once it had.
     ended: BTreeMap<InteractionId, (InteractionState, InteractionOutcome)>,
-    /// Those whose line was taken by a command.
+    /// The interactions whose line a command accepted.
     arrived: BTreeSet<InteractionId>,
     ids: Vec<InteractionId>,
     log: Vec<String>,
@@ -78,12 +52,12 @@ impl Walk {
         }
     }
 
-    fn step(&mut self, dice: &mut Dice) -> Result<(), String> {
+    fn step(&mut self, rng: &mut Rng) -> Result<(), String> {
         let by = Principal::unix(1_000);
-        match dice.below(16) {
-            0..=4 => self.ask(dice)?,
+        match rng.u64(..16) {
+            0..=4 => self.ask(rng)?,
             5..=7 => {
-                let id = self.any(dice);
+                let id = self.any(rng);
                 let was = self.open_unclaimed(id);
                 let answered = self.book.answer(self.now, id, by, "yes".to_owned());
                 self.log.push(format!("answer {id}: {answered:?}"));
@@ -92,9 +66,9 @@ impl Walk {
                 }
                 self.send(answered.ok().flatten())?;
             }
-            8..=10 => self.deliver(dice)?,
+            8..=10 => self.deliver(rng)?,
             11 => {
-                let id = self.any(dice);
+                let id = self.any(rng);
                 let was = self.open_unclaimed(id);
                 let reason = CancelReason::Requested { by, reason: None };
                 let cancelled = self.book.cancel(id, reason);
@@ -104,7 +78,7 @@ impl Walk {
                 }
             }
             12 => {
-                let id = dice.pick(&self.executions).expect("some");
+                let id = rng.choice(&self.executions).cloned().expect("some");
                 self.log.push(format!("{id} ends"));
                 let of_it = |it: &Interaction| it.question.execution == Some(id);
                 self.book.cancel_where(of_it, &CancelReason::ExecutionEnded);
@@ -117,13 +91,13 @@ impl Walk {
                 }
             }
             13 => {
-                let session = owner(dice).session;
+                let session = owner(rng).session;
                 self.log.push(format!("{session:?} ends"));
                 let theirs = |it: &Interaction| it.owner.session == session;
                 self.book.cancel_where(theirs, &CancelReason::SessionEnded);
             }
             _ => {
-                let gone = Duration::from_millis(dice.below(400));
+                let gone = Duration::from_millis(rng.u64(..400));
                 self.now.instant += gone;
                 self.now.at += gone;
                 self.expire()?;
@@ -132,14 +106,14 @@ impl Walk {
         self.check()
     }
 
-    fn ask(&mut self, dice: &mut Dice) -> Result<(), String> {
+    fn ask(&mut self, rng: &mut Rng) -> Result<(), String> {
         let mut question = Question::new(QuestionKind::Confirmation, "well?");
-        question.timeout = Duration::from_millis(1 + dice.below(2_000));
-        question.default = dice.coin().then(|| "no".to_owned());
-        if dice.coin() {
-            question.execution = dice.pick(&self.executions);
+        question.timeout = Duration::from_millis(1 + rng.u64(..2_000));
+        question.default = rng.bool().then(|| "no".to_owned());
+        if rng.bool() {
+            question.execution = rng.choice(&self.executions).cloned();
         }
-        let owner = owner(dice);
+        let owner = owner(rng);
         let open = |it: &&Interaction| it.is_open() && it.owner.session == owner.session;
         let full = self.book.iter().filter(open).count() >= MAX_OPEN;
         let asked = self.book.open(self.now, owner.clone(), question);
@@ -157,13 +131,13 @@ impl Walk {
         }
     }
 
-    fn deliver(&mut self, dice: &mut Dice) -> Result<(), String> {
+    fn deliver(&mut self, rng: &mut Rng) -> Result<(), String> {
         let under_way: Vec<InteractionId> = self.under_way.keys().copied().collect();
-        let Some(id) = dice.pick(&under_way) else {
+        let Some(id) = rng.choice(&under_way).cloned() else {
             return Ok(());
         };
         self.under_way.remove(&id);
-        let arrived = dice.coin();
+        let arrived = rng.bool();
         if arrived {
             self.arrived.insert(id);
         }
@@ -206,9 +180,9 @@ impl Walk {
         }
     }
 
-    fn any(&self, dice: &mut Dice) -> InteractionId {
+    fn any(&self, rng: &mut Rng) -> InteractionId {
         let recent = self.ids.len().saturating_sub(24);
-        let id = dice.pick(&self.ids[recent..]);
+        let id = rng.choice(&self.ids[recent..]).cloned();
         id.unwrap_or_else(|| InteractionId::parse("i999999").expect("an id"))
     }
 
@@ -260,11 +234,11 @@ impl Walk {
     }
 
     /// Whatever happened so far: with time, everything ends.
-    fn end(&mut self, dice: &mut Dice) -> Result<(), String> {
+    fn end(&mut self, rng: &mut Rng) -> Result<(), String> {
         self.now.instant += Duration::from_secs(10);
         self.expire()?;
         while !self.under_way.is_empty() {
-            self.deliver(dice)?;
+            self.deliver(rng)?;
             self.check()?;
         }
         match self.book.iter().find(|it| it.is_open()) {
@@ -275,7 +249,7 @@ impl Walk {
     }
 }
 
-/// State and outcome tell the same.
+/// Whether state and outcome agree.
 fn agree((state, outcome): &(InteractionState, InteractionOutcome)) -> bool {
     match (state, outcome) {
         (InteractionState::Answered { .. }, InteractionOutcome::Answered(_)) => true,
@@ -301,11 +275,11 @@ fn agree((state, outcome): &(InteractionState, InteractionOutcome)) -> bool {
     }
 }
 
-fn owner(dice: &mut Dice) -> Owner {
+fn owner(rng: &mut Rng) -> Owner {
     Owner {
         principal: Principal::unix(1_000),
         project: None,
-        session: Some(SessionName(format!("s{}", dice.below(SESSIONS)))),
+        session: Some(SessionName(format!("s{}", rng.u64(..SESSIONS)))),
         task: None,
         channel: ostler_model::RequestChannel::Local,
     }
@@ -319,11 +293,11 @@ fn random_walks_hold_every_property() {
         u64::try_from(now & i128::from(u64::MAX)).expect("masked to 64 bits")
     });
     println!("OSTLER_WALK_SEED={seed}");
-    let mut dice = Dice(seed);
+    let mut rng = Rng::with_seed(seed);
     for walk_number in 0..STEPS / STEPS_PER_WALK {
         let mut walk = Walk::new();
-        let steps = (0..STEPS_PER_WALK).try_for_each(|_| walk.step(&mut dice));
-        if let Err(why) = steps.and_then(|()| walk.end(&mut dice)) {
+        let steps = (0..STEPS_PER_WALK).try_for_each(|_| walk.step(&mut rng));
+        if let Err(why) = steps.and_then(|()| walk.end(&mut rng)) {
             let from = walk.log.len().saturating_sub(40);
             panic!(
                 "OSTLER_WALK_SEED={seed}, walk {walk_number}: {why}\n{:#?}",

@@ -2,15 +2,14 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use ostler_backend_local::wait_exit;
 use ostler_model::ByteString;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use ostler_sys::pidfd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -27,7 +26,7 @@ const READ_BYTES: usize = 4 * 1024;
 /// The bytes that are read after the command's end: the capacity of a pipe.
 const REST_BYTES: usize = 64 * 1024;
 /// How long the end of a killed command is awaited.
-const REAP_MS: i64 = 200;
+const REAP_MS: u64 = 200;
 
 /// The context of a probe command.
 #[derive(Debug, Clone)]
@@ -78,7 +77,7 @@ fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(by_signal)
 }
 
-/// A process group and its leader, not yet waited for: until then the pid names nobody else.
+/// A process group and its leader, not yet reaped: until then the pid cannot be reused.
 #[derive(Debug)]
 struct ProbeGroup {
     leader: Child,
@@ -106,7 +105,7 @@ impl ProbeGroup {
             .process_group(0)
             .spawn()?;
         let pid = Pid::from_child(&leader);
-        ostler_backend_local::open_files::restore_limit(pid);
+        ostler_sys::open_files::restore_limit(pid);
         match pidfd_open(pid, PidfdFlags::NONBLOCK) {
             Ok(pidfd) => Ok(Self {
                 leader,
@@ -128,8 +127,8 @@ impl ProbeGroup {
         let mut tail = ProbeOutput::default();
         let mut output = Receiver::from_owned_fd(self.output.try_clone()?)?;
         tokio::select! {
-            end = wait_exit(self.pidfd.try_clone()?) => end?,
-            () = tail.follow(&mut output) => wait_exit(self.pidfd.try_clone()?).await?,
+            end = pidfd::wait(self.pidfd.try_clone()?) => end?,
+            () = tail.follow(&mut output) => pidfd::wait(self.pidfd.try_clone()?).await?,
         }
         let _others = kill_process_group(self.pid, Signal::KILL);
         tail.read_rest(&output);
@@ -144,22 +143,18 @@ impl Drop for ProbeGroup {
             return;
         }
         let _gone = kill_process_group(self.pid, Signal::KILL);
-        let mut leader = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        let limit = Timespec {
-            tv_sec: 0,
-            tv_nsec: REAP_MS * 1_000_000,
-        };
-        let _in_time = poll(&mut leader, Some(&limit));
+        let limit = Duration::from_millis(REAP_MS);
+        let _in_time = pidfd::has_ended_within(self.pidfd.as_fd(), limit);
         let _reaped = self.leader.try_wait();
     }
 }
 
-/// The end of what was printed.
+/// The end of the output.
 #[derive(Debug, Default)]
 struct ProbeOutput(Vec<u8>);
 
 impl ProbeOutput {
-    /// Takes in all output to its end.
+    /// Reads all output to its end.
     async fn follow(&mut self, output: &mut Receiver) {
         let mut piece = [0; READ_BYTES];
         while let Ok(read @ 1..) = output.read(&mut piece).await {
@@ -167,7 +162,7 @@ impl ProbeOutput {
         }
     }
 
-    /// Takes in what is there.
+    /// Reads the available output.
     fn read_rest(&mut self, output: &Receiver) {
         let mut piece = [0; READ_BYTES];
         for _ in 0..REST_BYTES / READ_BYTES {

@@ -1,7 +1,7 @@
 //! An HTTP/1.1 probe, which evaluates only the status of the response.
 //!
-//! A client library refuses what it cannot use (a huge header, a banner, an alert) and hides the
-//! bytes; here these bytes identify the kind of server.
+//! A client library rejects responses that it cannot use (a huge header, a banner, a TLS alert) and
+//! hides their bytes; here these bytes identify the kind of server.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let started_at = Instant::now();
-    // One that talks first and hangs up may refuse the request and still have said something.
+    // A server that sends a banner and closes may reject the request; its banner still counts.
     let _sent = stream.write_all(&request.bytes()).await;
     let _flushed = stream.flush().await;
     let answer = read_status(&mut stream, started_at).await;

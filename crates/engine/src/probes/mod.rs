@@ -5,12 +5,17 @@
 //! sockets.
 
 mod exec;
+#[cfg(test)]
+mod exec_tests;
+mod greeting;
 mod http;
 mod notify;
 mod probe;
 #[cfg(test)]
 mod probe_tests;
 mod tls;
+#[cfg(test)]
+mod tls_tests;
 
 pub(crate) use exec::ExecContext;
 pub(crate) use notify::NotifySocket;

@@ -19,10 +19,10 @@ const STATUS_CHARS: usize = 200;
 /// Its file's name.
 const NAME: &str = "notify";
 
-/// A bound notify socket; its file goes with it.
+/// A bound notify socket; its file is removed on drop.
 ///
-/// Descriptors that come along are closed by the kernel, as none are asked for; one sent as a
-/// barrier tells its sender thereby that the word was taken.
+/// The kernel closes file descriptors in messages, since none are requested; for a sender that uses
+/// one as a barrier, this confirms that the message was received.
 #[derive(Debug)]
 pub(crate) struct NotifySocket {
     socket: UnixDatagram,
@@ -62,7 +62,7 @@ impl NotifySocket {
 
     /// The next message with a known key. Cancel safe.
     ///
-    /// A socket that fails says nothing any more.
+    /// Pending forever once the socket has failed.
     pub(crate) async fn next(&self) -> NotifyState {
         let mut datagram = [0; DATAGRAM_BYTES];
         while let Ok(read) = self.socket.recv(&mut datagram).await {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_later_one_takes_the_place_of_an_older() {
+    async fn a_later_one_replaces_an_older() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = NotifySocket::path(dir.path());
         let first = NotifySocket::bind(dir.path()).expect("it binds");

@@ -6,21 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_backend::Backend;
-use ostler_model::ExecutionId;
 use ostler_model::service::PROBE_TIMEOUT_MS;
+use ostler_model::{ExecutionId, SnapshotRequest};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::exec::{self, ExecContext};
+use super::greeting;
 use super::http::{Exchange, HttpRequest, exchange};
 use super::tls::TlsClient;
 use crate::readiness::{ProbeOutcome, ProbeRequest};
 
-/// Servers answer 400 to plain HTTP on a port that wants TLS; such an answer is checked.
+/// Servers respond 400 to plain HTTP on a TLS port; such a response is checked.
 const BAD_REQUEST: u16 = 400;
-/// How long one that may speak something else is listened to before it is spoken to, in
-/// milliseconds.
-const BANNER_WAIT_MS: u64 = 100;
 /// How long such a one may think about a request, in milliseconds.
 const RESPONSE_TIMEOUT_MS: u64 = 5_000;
 /// Which part of the limit a server that hung up on plain HTTP may take to shake hands: it was
@@ -57,7 +55,7 @@ enum HttpAttempt {
     Reached(Exchange),
     /// It talked first.
     BannerSent,
-    /// It said nothing for so many milliseconds.
+    /// No reply within this many milliseconds.
     Silent(u64),
 }
 
@@ -98,7 +96,7 @@ impl Prober {
                 tls,
                 unsure,
             } => {
-                let probe = HttpProbe::new((id, address), host, path, unsure);
+                let probe = HttpProbe::new(id, address, host, path, unsure);
                 Box::pin(self.with_timeout(self.http(&probe, tls))).await
             }
         }
@@ -136,9 +134,9 @@ impl Prober {
         match (&first, &second) {
             (_, HttpAttempt::Reached(Exchange::Status { .. })) => second.into_result(!tls),
             (HttpAttempt::Reached(Exchange::Status { .. }), _) => first.into_result(tls),
-            // Gone between the two: what is so now counts.
+            // The listener closed between the two attempts: the second result counts.
             (_, HttpAttempt::ConnectFailed(_)) => second.into_result(!tls),
-            // What was said without TLS is the server's own.
+            // The response without TLS is the server's own.
             (HttpAttempt::NoTls, _) => second.into_result(!tls),
             (_, HttpAttempt::NoTls) => first.into_result(tls),
             (_, HttpAttempt::Reached(_) | HttpAttempt::BannerSent | HttpAttempt::Silent(_)) => {
@@ -154,7 +152,7 @@ impl Prober {
             Err(error) => return HttpAttempt::ConnectFailed(error),
         };
         if !tls && probe.is_protocol_unknown {
-            return probe_unknown_protocol(stream, &probe.request, self.limit).await;
+            return self.probe_unknown_protocol(stream, probe).await;
         }
         if !tls {
             return HttpAttempt::Reached(exchange(stream, &probe.request).await);
@@ -164,6 +162,44 @@ impl Prober {
             Ok(Ok(stream)) => HttpAttempt::Reached(exchange(stream, &probe.request).await),
             Ok(Err(_)) | Err(_) => HttpAttempt::NoTls,
         }
+    }
+
+    /// Asks one of which it is not known that it speaks HTTP: only where it does not send a
+    /// greeting, and not for long.
+    async fn probe_unknown_protocol(
+        &self,
+        mut stream: TcpStream,
+        probe: &HttpProbe,
+    ) -> HttpAttempt {
+        if greeting::is_sent(&stream, self.is_accepted(probe)).await {
+            return HttpAttempt::BannerSent;
+        }
+        let silence = Duration::from_millis(RESPONSE_TIMEOUT_MS);
+        if silence >= self.limit {
+            return HttpAttempt::Reached(exchange(&mut stream, &probe.request).await);
+        }
+        match timeout(silence, exchange(&mut stream, &probe.request)).await {
+            Ok(answer) => HttpAttempt::Reached(answer),
+            Err(_) => HttpAttempt::Silent(RESPONSE_TIMEOUT_MS),
+        }
+    }
+
+    /// Whether no connection waits in the accept queue of this port.
+    async fn is_accepted(&self, probe: &HttpProbe) -> bool {
+        let request = SnapshotRequest {
+            listeners: true,
+            ..SnapshotRequest::default()
+        };
+        let Ok(tree) = self.backend.snapshot(probe.id, request).await else {
+            return false;
+        };
+        let port = probe.address.port();
+        let sockets = tree.listeners.iter();
+        let queues: Vec<u32> = sockets
+            .filter(|socket| socket.address.port() == port)
+            .map(|socket| socket.waiting)
+            .collect();
+        !queues.is_empty() && queues.iter().all(|waiting| *waiting == 0)
     }
 
     async fn dial(&self, id: ExecutionId, address: SocketAddr) -> io::Result<TcpStream> {
@@ -180,7 +216,8 @@ impl Prober {
 
 impl HttpProbe {
     fn new(
-        (id, address): (ExecutionId, SocketAddr),
+        id: ExecutionId,
+        address: SocketAddr,
         host: String,
         path: String,
         is_protocol_unknown: bool,
@@ -227,28 +264,6 @@ impl HttpAttempt {
         ProbeOutcome::Accepted {
             detail: detail.to_owned(),
         }
-    }
-}
-
-/// Asks one of which it is not known that it speaks HTTP: only where it does not talk first, as
-/// mail, files, shells and databases do, and not for long.
-async fn probe_unknown_protocol(
-    mut stream: TcpStream,
-    request: &HttpRequest,
-    limit: Duration,
-) -> HttpAttempt {
-    let greeting = Duration::from_millis(BANNER_WAIT_MS);
-    let mut byte = [0];
-    if let Ok(Ok(1..)) = timeout(greeting, stream.peek(&mut byte)).await {
-        return HttpAttempt::BannerSent;
-    }
-    let silence = Duration::from_millis(RESPONSE_TIMEOUT_MS);
-    if silence >= limit {
-        return HttpAttempt::Reached(exchange(&mut stream, request).await);
-    }
-    match timeout(silence, exchange(&mut stream, request)).await {
-        Ok(answer) => HttpAttempt::Reached(answer),
-        Err(_) => HttpAttempt::Silent(RESPONSE_TIMEOUT_MS),
     }
 }
 

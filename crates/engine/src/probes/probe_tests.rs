@@ -12,9 +12,6 @@ use ostler_model::{BackendName, ByteString, ExecutionId, SnapshotRequest};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
-use tokio_rustls::rustls::{ServerConfig, crypto::ring, version};
 
 use super::{ExecContext, Prober};
 use crate::readiness::{ProbeOutcome, ProbeRequest};
@@ -42,10 +39,10 @@ impl Backend for Host {
 
     fn snapshot(
         &self,
-        _id: ExecutionId,
-        _what: SnapshotRequest,
+        id: ExecutionId,
+        _request: SnapshotRequest,
     ) -> BoxFuture<'_, Result<ostler_model::TreeSnapshot, SnapshotError>> {
-        unreachable!("probes look at none")
+        Box::pin(std::future::ready(Err(SnapshotError::Unknown(id))))
     }
 
     fn connect(
@@ -61,24 +58,24 @@ impl Backend for Host {
     }
 }
 
-fn prober() -> Prober {
+pub(super) fn prober() -> Prober {
     Prober::new(Arc::new(Host))
 }
 
-fn impatient() -> Prober {
+pub(super) fn impatient() -> Prober {
     let mut prober = prober();
     prober.limit = Duration::from_secs(1);
     prober
 }
 
-fn bare() -> ExecContext {
+pub(super) fn bare() -> ExecContext {
     ExecContext {
         cwd: ByteString::from("/"),
         env: vec![(ByteString::from("PATH"), ByteString::from("/usr/bin:/bin"))],
     }
 }
 
-fn get(address: SocketAddr) -> ProbeRequest {
+pub(super) fn get(address: SocketAddr) -> ProbeRequest {
     ProbeRequest::Http {
         address,
         host: "localhost".to_owned(),
@@ -88,8 +85,8 @@ fn get(address: SocketAddr) -> ProbeRequest {
     }
 }
 
-/// Probes a server that treats every connection alike, and gives up with a clear failure.
-async fn answer_of(serve: impl AsyncFn(TcpStream)) -> ProbeOutcome {
+/// Probes a server that handles every connection in the same way; panics on a timeout.
+pub(super) async fn answer_of(serve: impl AsyncFn(TcpStream)) -> ProbeOutcome {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .expect("a port");
@@ -97,7 +94,7 @@ async fn answer_of(serve: impl AsyncFn(TcpStream)) -> ProbeOutcome {
     probe_served(&prober(), listener, order, serve).await
 }
 
-async fn probe_served(
+pub(super) async fn probe_served(
     prober: &Prober,
     listener: TcpListener,
     order: ProbeRequest,
@@ -120,7 +117,7 @@ async fn probe_served(
 }
 
 /// Reads a request to its empty line.
-async fn request(stream: &mut (impl AsyncRead + Unpin)) -> String {
+pub(super) async fn request(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {
@@ -132,23 +129,23 @@ async fn request(stream: &mut (impl AsyncRead + Unpin)) -> String {
 }
 
 /// Answers one request with these bytes.
-async fn say(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u8]) {
+pub(super) async fn say(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u8]) {
     let _request = request(&mut stream).await;
     let _sent = stream.write_all(answer).await;
     let _ended = stream.shutdown().await;
 }
 
-fn is_plain(answered: &ProbeOutcome, wanted: u16) -> bool {
+pub(super) fn is_plain(answered: &ProbeOutcome, wanted: u16) -> bool {
     matches!(answered, ProbeOutcome::Http { status, tls: false, .. } if *status == wanted)
 }
 
-fn accepted(detail: &str) -> ProbeOutcome {
+pub(super) fn accepted(detail: &str) -> ProbeOutcome {
     ProbeOutcome::Accepted {
         detail: detail.to_owned(),
     }
 }
 
-fn failed(detail: &str) -> ProbeOutcome {
+pub(super) fn failed(detail: &str) -> ProbeOutcome {
     ProbeOutcome::Failed {
         detail: detail.to_owned(),
     }
@@ -187,8 +184,8 @@ async fn a_huge_header_is_an_answer() {
 }
 
 #[tokio::test]
-async fn what_is_asked_is_one_plain_request() {
-    let asked = std::sync::Mutex::new(String::new());
+async fn a_probe_is_one_plain_request() {
+    let asked = parking_lot::Mutex::new(String::new());
     let listener = TcpListener::bind("[::1]:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let order = ProbeRequest::Http {
@@ -200,11 +197,11 @@ async fn what_is_asked_is_one_plain_request() {
     };
     let answered = probe_served(&prober(), listener, order, async |mut stream| {
         let head = request(&mut stream).await;
-        *asked.lock().expect("no test panicked") = head;
+        *asked.lock() = head;
         stream
             .write_all(b"HTTP/1.1 200 OK\r\n\r\n")
             .await
-            .expect("taken");
+            .expect("accepted");
     })
     .await;
     assert!(is_plain(&answered, 200), "{answered:?}");
@@ -213,7 +210,7 @@ async fn what_is_asked_is_one_plain_request() {
          Connection: close\r\n\r\n",
         address.port()
     );
-    assert_eq!(*asked.lock().expect("no test panicked"), wanted);
+    assert_eq!(*asked.lock(), wanted);
 }
 
 #[tokio::test]
@@ -240,7 +237,7 @@ async fn a_slow_first_byte_is_waited_for() {
         stream
             .write_all(b"HTTP/1.1 200 OK\r\n\r\n")
             .await
-            .expect("taken");
+            .expect("accepted");
     })
     .await;
     let ProbeOutcome::Http {
@@ -261,7 +258,7 @@ async fn a_stream_that_never_ends_is_an_answer() {
     let answered = probe_served(&prober(), listener, order, async |mut stream| {
         let _request = request(&mut stream).await;
         let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
-        stream.write_all(head).await.expect("taken");
+        stream.write_all(head).await.expect("accepted");
         while stream.write_all(&[b'x'; 4096]).await.is_ok() {}
     })
     .await;
@@ -269,7 +266,7 @@ async fn a_stream_that_never_ends_is_an_answer() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_refused() {
+async fn a_port_without_a_listener_is_refused() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .await
         .expect("a port");
@@ -287,7 +284,7 @@ async fn silence_is_no_answer() {
         .await
         .expect("a port");
     let order = get(listener.local_addr().expect("an address"));
-    // Never accepted: the kernel takes the connection all the same.
+    // Never accepted: the kernel completes the connection.
     let probing = impatient();
     let answered = probing.probe(ExecutionId::mint(), order, bare()).await;
     assert_eq!(answered, failed("no answer within 1 s"));
@@ -295,7 +292,7 @@ async fn silence_is_no_answer() {
 }
 
 #[tokio::test]
-async fn those_that_speak_something_else_are_told_at_once() {
+async fn servers_of_other_protocols_are_recognized_at_once() {
     for banner in [
         &b"SSH-2.0-OpenSSH_9.2p1\r\n"[..],
         b"220 mail.example ESMTP\r\n",
@@ -305,7 +302,7 @@ async fn those_that_speak_something_else_are_told_at_once() {
         b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\x01",
     ] {
         let answered = answer_of(async |mut stream| {
-            stream.write_all(banner).await.expect("taken");
+            stream.write_all(banner).await.expect("accepted");
             // Kept open: the probe is not to wait for its end.
             let _closed_by_the_probe = stream.read_to_end(&mut Vec::new()).await;
         })
@@ -357,279 +354,6 @@ async fn a_path_that_would_be_two_requests_is_not_sent() {
     assert_eq!(answered, failed("the path cannot be sent"));
 }
 
-// ---- TLS
-
-fn acceptor(
-    versions: &[&'static tokio_rustls::rustls::SupportedProtocolVersion],
-    alpn: &[&[u8]],
-) -> TlsAcceptor {
-    let signed = rcgen::generate_simple_self_signed(vec!["nobody.example".to_owned()]);
-    let signed = signed.expect("a certificate");
-    let key = PrivateKeyDer::try_from(signed.signing_key.serialize_der()).expect("a key");
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(versions)
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![signed.cert.der().clone()], key)
-        .expect("a pair");
-    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-    TlsAcceptor::from(Arc::new(config))
-}
-
-async fn serve_tls(acceptor: &TlsAcceptor, stream: TcpStream, answer: &[u8]) {
-    // A plain request is refused with an alert.
-    if let Ok(stream) = acceptor.accept(stream).await {
-        say(stream, answer).await;
-    }
-}
-
-#[tokio::test]
-async fn a_port_of_tls_is_asked_again_over_tls() {
-    for versions in [&[&version::TLS12], &[&version::TLS13]] {
-        let acceptor = acceptor(versions, &[]);
-        let answered =
-            answer_of(|stream| serve_tls(&acceptor, stream, b"HTTP/1.1 200 OK\r\n\r\n")).await;
-        let ProbeOutcome::Http {
-            status: 200,
-            tls: true,
-            ..
-        } = answered
-        else {
-            panic!("{answered:?}");
-        };
-    }
-}
-
-#[tokio::test]
-async fn one_that_closes_on_plain_requests_is_asked_again_over_tls() {
-    let acceptor = acceptor(&[&version::TLS13], &[b"h2", b"http/1.1"]);
-    let answered = answer_of(async |stream| {
-        let mut first = [0];
-        stream.peek(&mut first).await.expect("a byte");
-        if first[0] != b'G' {
-            serve_tls(&acceptor, stream, b"HTTP/1.1 503 Not Yet\r\n\r\n").await;
-        }
-    })
-    .await;
-    let ProbeOutcome::Http {
-        status: 503,
-        tls: true,
-        ..
-    } = answered
-    else {
-        panic!("{answered:?}");
-    };
-}
-
-#[tokio::test]
-async fn one_that_explains_in_plain_http_is_asked_again_over_tls() {
-    let acceptor = acceptor(&[&version::TLS13], &[]);
-    let bad = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
-    let answered = answer_of(async |stream| {
-        let mut first = [0];
-        stream.peek(&mut first).await.expect("a byte");
-        match first[0] {
-            b'G' => say(stream, bad).await,
-            _ => serve_tls(&acceptor, stream, b"HTTP/1.1 200 OK\r\n\r\n").await,
-        }
-    })
-    .await;
-    let ProbeOutcome::Http {
-        status: 200,
-        tls: true,
-        ..
-    } = answered
-    else {
-        panic!("{answered:?}");
-    };
-    // And one that means it is believed.
-    let answered = answer_of(async |mut stream| {
-        let _request = stream.read(&mut [0; 64]).await;
-        let _sent = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-    })
-    .await;
-    assert!(is_plain(&answered, 400), "{answered:?}");
-}
-
-#[tokio::test]
-async fn tls_first_falls_back_to_plain() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .expect("a port");
-    let order = ProbeRequest::Http {
-        address: listener.local_addr().expect("an address"),
-        host: "127.0.0.1".to_owned(),
-        path: "/".to_owned(),
-        tls: true,
-        unsure: false,
-    };
-    let answered = probe_served(&prober(), listener, order, async |mut stream| {
-        let mut first = [0; 3];
-        stream.read_exact(&mut first).await.expect("bytes");
-        if &first == b"GET" {
-            say(stream, b"HTTP/1.1 200 OK\r\n\r\n").await;
-        }
-    })
-    .await;
-    assert!(is_plain(&answered, 200), "{answered:?}");
-}
-
-#[tokio::test]
-async fn one_that_speaks_http2_only_is_accepted() {
-    let acceptor = acceptor(&[&version::TLS13], &[b"h2"]);
-    let answered = answer_of(|stream| serve_tls(&acceptor, stream, b"")).await;
-    assert_eq!(answered, accepted("speaks no HTTP"));
-}
-
-// ---- commands
-
-async fn run(prober: &Prober, argv: &[&str]) -> ProbeOutcome {
-    let argv = argv.iter().copied().map(ByteString::from).collect();
-    let order = ProbeRequest::Exec { argv };
-    let probing = prober.probe(ExecutionId::mint(), order, bare());
-    let answered = timeout(Duration::from_secs(20), probing).await;
-    answered.expect("the probe ends")
-}
-
-fn exited(code: i32, output: &str) -> ProbeOutcome {
-    ProbeOutcome::Exec {
-        code,
-        output: output.to_owned(),
-    }
-}
-
-#[tokio::test]
-async fn commands_answer_with_code_and_output() {
-    for (script, answer) in [
-        ("exit 0", exited(0, "")),
-        ("echo no; echo really >&2; exit 3", exited(3, "no\nreally")),
-        ("kill -9 $$", exited(137, "")),
-        ("pwd; echo $HOME", exited(0, "/")),
-        ("exec >&- 2>&-; exit 4", exited(4, "")),
-        ("cat; echo end of input", exited(0, "end of input")),
-    ] {
-        assert_eq!(
-            run(&prober(), &["sh", "-c", script]).await,
-            answer,
-            "{script}"
-        );
-    }
-    let answered = run(&prober(), &["no-such-program"]).await;
-    assert_eq!(
-        answered,
-        failed("cannot run `no-such-program`: entity not found")
-    );
-    let answered = run(&prober(), &[]).await;
-    assert_eq!(answered, failed("cannot run ``: invalid input parameter"));
-}
-
-#[tokio::test]
-async fn of_much_output_the_end_is_told() {
-    let script = "yes äöü | head -n 400000; printf 'the end'";
-    let ProbeOutcome::Exec { code: 0, output } = run(&prober(), &["sh", "-c", script]).await else {
-        panic!("it exits with 0");
-    };
-    assert_eq!(output.chars().count(), 200);
-    assert!(output.ends_with("the end"), "{output}");
-    assert!(!output.contains('\u{fffd}'), "{output}");
-}
-
-/// A file that processes hold open, and what tells that the last of them has gone.
-struct HeldPort {
-    dir: tempfile::TempDir,
-    reader: tokio::net::unix::pipe::Receiver,
-}
-
-impl HeldPort {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("held");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &path,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-            0,
-        )
-        .expect("a fifo");
-        let reader = tokio::net::unix::pipe::OpenOptions::new().open_receiver(&path);
-        let reader = reader.expect("it opens");
-        Self { dir, reader }
-    }
-
-    /// A script that opens the file, says so through it, then goes on with `rest`.
-    fn script(&self, rest: &str) -> String {
-        let path = self.dir.path().join("held");
-        format!("exec 9>{}; echo here >&9; {rest}", path.display())
-    }
-
-    async fn taken(&mut self) {
-        let mut said = [0; 5];
-        let read = timeout(Duration::from_secs(10), self.reader.read_exact(&mut said)).await;
-        read.expect("in time").expect("it says so");
-    }
-
-    async fn let_go(&mut self) {
-        let mut rest = Vec::new();
-        let end = timeout(Duration::from_secs(10), self.reader.read_to_end(&mut rest)).await;
-        end.expect("every process has gone").expect("the end");
-    }
-}
-
-#[tokio::test]
-async fn one_that_hangs_is_ended_with_its_children() {
-    let mut held = HeldPort::new();
-    let script = held.script("trap '' TERM; (trap '' TERM; sleep 1000; sleep 1000) & sleep 1000");
-    let began = Instant::now();
-    let answered = run(&impatient(), &["sh", "-c", &script]).await;
-    assert_eq!(answered, failed("no exit within 1 s"));
-    assert!(began.elapsed() < Duration::from_secs(5));
-    held.taken().await;
-    held.let_go().await;
-}
-
-#[tokio::test]
-async fn what_a_command_leaves_behind_is_ended() {
-    let mut held = HeldPort::new();
-    let script = held.script("sleep 1000 & echo started; exit 0");
-    let answered = run(&prober(), &["sh", "-c", &script]).await;
-    assert_eq!(answered, exited(0, "started"));
-    held.taken().await;
-    held.let_go().await;
-}
-
-#[tokio::test]
-async fn a_dropped_probe_ends_its_command() {
-    let mut held = HeldPort::new();
-    let script = held.script("sleep 1000 & sleep 1000");
-    let prober = prober();
-    {
-        let argv = ["sh", "-c", &script];
-        let probing = run(&prober, &argv);
-        tokio::select! {
-            answered = probing => panic!("{answered:?}"),
-            () = held.taken() => {}
-        }
-    }
-    held.let_go().await;
-}
-
-#[tokio::test]
-async fn no_zombie_is_left() {
-    for _ in 0..3 {
-        assert_eq!(run(&prober(), &["true"]).await, exited(0, ""));
-    }
-    let answered = run(&impatient(), &["sleep", "1000"]).await;
-    assert_eq!(answered, failed("no exit within 1 s"));
-    let threads = std::fs::read_dir("/proc/self/task").expect("threads");
-    for thread in threads {
-        let children = thread.expect("a thread").path().join("children");
-        assert_eq!(std::fs::read_to_string(children).unwrap_or_default(), "");
-    }
-}
-
-// ---- those that may speak something else
-
 fn carefully(address: SocketAddr) -> ProbeRequest {
     ProbeRequest::Http {
         address,
@@ -642,24 +366,24 @@ fn carefully(address: SocketAddr) -> ProbeRequest {
 
 #[tokio::test]
 async fn who_talks_first_is_not_spoken_to() {
-    let said = std::sync::Mutex::new(Vec::new());
+    let said = parking_lot::Mutex::new(Vec::new());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
     let listener = listener.expect("a port");
     let order = carefully(listener.local_addr().expect("an address"));
     let answered = probe_served(&prober(), listener, order, async |mut stream| {
         let greeted = stream.write_all(b"220 mail.example ESMTP\r\n").await;
-        greeted.expect("taken");
+        greeted.expect("accepted");
         let mut rest = Vec::new();
         let _ended = stream.read_to_end(&mut rest).await;
-        said.lock().expect("no test panicked").extend(rest);
+        said.lock().extend(rest);
     })
     .await;
     assert_eq!(answered, accepted("it talks first"));
-    assert_eq!(*said.lock().expect("no test panicked"), b"");
+    assert_eq!(*said.lock(), b"");
 }
 
 #[tokio::test]
-async fn who_says_nothing_is_told_as_silent() {
+async fn a_server_without_a_reply_is_silent() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
     let listener = listener.expect("a port");
     let order = carefully(listener.local_addr().expect("an address"));

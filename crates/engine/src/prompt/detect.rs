@@ -1,4 +1,4 @@
-//! Classifies the answer that a prompt wants: a pure function over its text.
+//! Classifies prompts: a pure function of the text and of what the kernel and the terminal report.
 
 use super::question_kind::QuestionKind;
 use super::visible_line::visible_line;
@@ -7,12 +7,12 @@ use super::{menu, patterns};
 /// The context of a prompt's line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PromptContext<'a> {
-    /// The lines before it, the last ones at least.
+    /// The lines before it; only the last ones are needed.
     pub before: &'a str,
-    /// Whether the line is finished: a command that asks with a whole line.
+    /// Whether the line ends with a line feed.
     pub finished: bool,
-    /// Whether a process is blocked reading the execution's input; otherwise it waits for several
-    /// things of which input may be one, and only the text makes it a prompt.
+    /// Whether a process is blocked reading the execution's input. Otherwise it polls several
+    /// descriptors, and only the text can show that this is a prompt.
     pub reading: bool,
     /// Whether the terminal echoes input; none without a terminal.
     pub echo: Option<bool>,
@@ -27,7 +27,7 @@ pub struct PromptContext<'a> {
 /// A classified prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectedPrompt {
-    /// The kind of answer that is wanted.
+    /// The expected kind of answer.
     pub kind: QuestionKind,
     /// The choices, as they are displayed.
     pub options: Vec<String>,
@@ -37,12 +37,12 @@ pub struct DetectedPrompt {
     pub secret: bool,
 }
 
-/// Classifies `text`, the last line of a command; none where it is no prompt.
+/// Classifies `text`, the last line of a command; none where it is not a prompt.
 ///
-/// From the particular to the general: yes or no, a secret, any key, a menu, choices in the
-/// line, a path, anything that looks like a prompt. A line that looks like none is one all the
-/// same where a process is blocked reading, and where a program with the whole screen waits for
-/// keys (vim, less, top): whoever waits for its prompt is answered, with an empty text.
+/// The checks go from specific to general: yes or no, a secret, any key, a menu, choices in the
+/// line, a path, and the general form of a prompt. A line without that form is a prompt as well
+/// where a process is blocked reading, or where a full-screen program waits for keys (vim, less,
+/// top).
 #[must_use]
 pub fn detect(text: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> {
     let line = visible_line(text);
@@ -52,7 +52,7 @@ pub fn detect(text: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> 
     }
     let explicit = yes_no(&line).or_else(|| is_secret(&line).then(secret));
     if context.finished && !context.reading {
-        // A log line, unless it could not be clearer.
+        // A line with the form of a log message is a prompt only if it is explicit.
         return explicit;
     }
     explicit
@@ -85,7 +85,7 @@ fn secret() -> DetectedPrompt {
     }
 }
 
-/// `(gdb)`, `In [1]:`: something to be typed, nothing to be chosen.
+/// The prompt of an interpreter, `(gdb)` or `In [1]:`: free text, without choices.
 fn interpreter(line: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> {
     let is_prompt = !context.finished && patterns::INTERPRETER.is_match(line);
     is_prompt.then(|| input(None))
@@ -95,7 +95,8 @@ fn is_secret(line: &str) -> bool {
     patterns::SECRET.is_match(line) || patterns::BARE_SECRET.is_match(line)
 }
 
-/// `[Y/n]`, `([y]/n)`: the capital or bracketed word is the default, where just one is.
+/// Parses `[Y/n]` or `([y]/n)`: the capital or bracketed word is the default, if there is exactly
+/// one.
 fn yes_no(line: &str) -> Option<DetectedPrompt> {
     let found = patterns::YES_NO.captures_iter(line).last()?;
     let word = |a, b| found.get(a).or_else(|| found.get(b)).map(|it| it.as_str());
@@ -115,7 +116,7 @@ fn yes_no(line: &str) -> Option<DetectedPrompt> {
     })
 }
 
-/// `Do you want to continue?`, `Is this OK? (yes)`.
+/// Recognizes questions such as `Do you want to continue?` and `Is this OK? (yes)`.
 fn confirmation(line: &str) -> Option<DetectedPrompt> {
     let found = patterns::CONFIRMATION.captures(line)?;
     if patterns::EITHER_OR.is_match(line) || menu::inline_choices(line).is_some() {
@@ -168,7 +169,7 @@ fn path(line: &str) -> Option<DetectedPrompt> {
     })
 }
 
-/// What merely ends or begins like a prompt.
+/// Recognizes the general form of a prompt, by its beginning or end.
 fn generic_prompt(line: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> {
     let ends = if context.finished {
         line.ends_with(['?', '？', ':', '：'])
@@ -181,7 +182,7 @@ fn generic_prompt(line: &str, context: PromptContext<'_>) -> Option<DetectedProm
     (is_prompt || has_default).then(|| input(default))
 }
 
-/// The default a prompt names: `[bob]:`, `(default: bob)`.
+/// The default value that a prompt contains: `[bob]:`, `(default: bob)`.
 fn named_default(line: &str) -> Option<String> {
     let found = patterns::DEFAULT.captures(line)?;
     let value = (1..found.len()).find_map(|group| found.get(group))?;

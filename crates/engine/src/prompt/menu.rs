@@ -6,21 +6,21 @@ use regex::Regex;
 
 use super::question_kind::OPTIONS;
 
-/// Lines before a prompt that are searched for a menu.
+/// The number of lines before a prompt that are searched for a menu.
 const MENU_LINES: usize = 200;
-/// The longest item of a menu.
+/// The longest item of a menu, in bytes.
 const ITEM_BYTES: usize = 256;
-/// Lines that may stand between a menu and its prompt.
+/// The most lines between a menu and its prompt.
 const LINES_BETWEEN: usize = 2;
 
-/// `1) red`, `[2] green`, `> 3. blue`: the marker and the text up to the next one. A menu in
-/// columns has several in a line.
+/// Matches `1) red`, `[2] green`, `> 3. blue`: the marker and the text up to the next marker. A
+/// menu in columns has several items in a line.
 static ITEM: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?:^|\s{2,}|\t)\s*(?:[>*❯]\s*)?[\[(]?(\d{1,3})[\])\.:]\s+(\S(?:[^\t]*?\S)?)(?:\s{2,}|\t|$)")
         .expect("a constant")
 });
 
-/// `(a/b/c)`, `[y,n,q,?]`: three at least; two are a confirmation or nothing.
+/// Matches `(a/b/c)`, `[y,n,q,?]` with at least three choices; two are a confirmation or no choice.
 static INLINE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"[\[(<]\s*([\w?!+-]{1,20}(?:\s*[/|,]\s*[\w?!+-]{1,20}){2,})\s*[\])>]")
         .expect("a constant")
@@ -29,7 +29,7 @@ static INLINE: LazyLock<Regex> = LazyLock::new(|| {
 static RANGE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[\[(]\s*(\d{1,3})\s*-\s*(\d{1,3})\s*[\])]").expect("a constant"));
 
-/// The menu right above a prompt: numbers that follow each other from 0 or 1 on.
+/// The items of the menu directly above a prompt, whose numbers are consecutive from 0 or 1.
 pub(super) fn menu_above(before: &[String]) -> Option<Vec<String>> {
     let (mut found, mut between) = (Vec::new(), 0);
     for line in before.iter().rev().take(MENU_LINES) {
@@ -67,7 +67,7 @@ fn items(line: &str) -> Vec<(u32, String)> {
     found
 }
 
-/// The choices a prompt itself names.
+/// The choices in the prompt itself.
 pub(super) fn inline_choices(text: &str) -> Option<Vec<String>> {
     if let Some(found) = INLINE.captures_iter(text).last() {
         let words = found[1]

@@ -1,5 +1,5 @@
-//! Whether a command waits for an answer, and for what kind: kernel evidence first, the
-//! words of the prompt second. Pure; the waiting itself is the driver's.
+//! Detects whether a command waits for an answer, and of which kind: by evidence from the kernel
+//! first, by the text of the prompt second. Pure; the driver does the waiting.
 
 mod detect;
 mod menu;

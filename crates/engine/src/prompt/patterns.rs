@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A pattern of this file.
+/// Defines a compiled regular expression.
 macro_rules! pattern {
     ($(#[$about:meta])* $name:ident = $text:literal) => {
         $(#[$about])*
@@ -20,7 +20,7 @@ pattern! {
         | \b ([Yy](?:[Ee][Ss])?) / ([Nn][Oo]?) \b"
 }
 pattern! {
-    /// Questions that want a yes or a no without saying so.
+    /// Yes-or-no questions that do not list the answers.
     CONFIRMATION = r"(?ix)
         \b(?: do\ you\ (?:really\ )?(?:want|wish)\b | would\ you\ like\ to\b | are\ you\ sure\b
         | is\ (?:this|that|it)\ (?:ok|okay|correct|right)\b | proceed\b | continue\b
@@ -30,11 +30,11 @@ pattern! {
         | (?:是否|确定|确认|继续)[^?？]*[?？:：]\s*$"
 }
 pattern! {
-    /// More than two ways to go on: not a confirmation.
+    /// More than two alternatives: not a confirmation.
     EITHER_OR = r"(?i)\bor\b|还是"
 }
 pattern! {
-    /// What must not be shown.
+    /// Prompts for values that must not be displayed.
     SECRET = r"(?ix)
         (?: \b(?: pass(?:word|phrase|wd|code) | pin(?:\ code)? | otp | one[-\ ]time\ (?:code|password)
         | verification\ code | (?:api|access|secret)[-_\ ]?(?:key|token) | token | secret )\b
@@ -42,26 +42,26 @@ pattern! {
         [^?？]* [:：>] \s* $"
 }
 pattern! {
-    /// A bare word that names a secret, as some programs ask for it.
+    /// A word for a secret and nothing else, as some programs prompt.
     BARE_SECRET = r"(?i)^\W*(?:enter |your |new |current )*(?:password|passphrase|pin)\W*$"
 }
 pattern! {
-    /// Any key will do.
+    /// Prompts that accept any key.
     ANY_KEY = r"(?i)\b(?:press|hit)\b.*\b(?:key|enter|return)\b|^--\s?more\s?--|按.*键"
 }
 pattern! {
-    /// A path is wanted.
+    /// Prompts for a path.
     PATH = r"(?ix)
         (?: \b(?: file | file\ ?name | path | pathname | directory | folder | dir )\b
         | 文件 | 路径 | 目录 ) [^?？:：]*? (?:[\[(][^\])]*[\])])? \s* [:：?？>] \s* $"
 }
 pattern! {
-    /// What prompts end in.
+    /// Ends of prompts.
     ENDING = r"(?:[:?>$%#»❯›：？]|>>>|\.\.\.)\s*$"
 }
 pattern! {
-    /// Prompts of interpreters, debuggers and database shells that end unlike a question or
-    /// hold something in brackets that is no default.
+    /// Prompts of interpreters, debuggers and database shells that have another ending, or text in
+    /// brackets that is not a default.
     INTERPRETER = r#"(?x)
         ^\s* (?:
           # gdb, lldb, pdb, ruby's debuggers, delve, rr, jdb, cmd.Cmd, maxima
@@ -83,11 +83,11 @@ pattern! {
         ) \s* $"#
 }
 pattern! {
-    /// What prompts begin with.
+    /// Beginnings of prompts.
     BEGINNING = r"(?i)^\W*(?:please\s+)?(?:enter|input|type|choose|select|pick|specify|provide|请输入|请选择)\b"
 }
 pattern! {
-    /// What a menu's prompt says.
+    /// Words in the prompt of a menu.
     CHOICE = r"(?i)\b(?:choose|choice|select|selection|option|pick|number|which)\b|[\[(]\d+\s*-\s*\d+[\])]|选择"
 }
 pattern! {
@@ -100,6 +100,6 @@ pattern! {
         \s* [:?>：？]? \s* $"
 }
 pattern! {
-    /// Remarks in brackets that are no defaults.
+    /// Text in brackets that is not a default.
     REMARK = r"(?i)^(?:optional|required|hidden|empty|none|\W*|.*(?:/|,|\|).*[?]|\d+\s*-\s*\d+)$"
 }

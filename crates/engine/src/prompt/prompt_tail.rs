@@ -2,32 +2,32 @@
 
 use ostler_model::StreamName;
 
-/// The longest prompt told; of a longer one its end.
+/// The longest reported prompt, in bytes; a longer one is cut at its beginning.
 pub const PROMPT_TEXT_BYTES: usize = 4_096;
 
-/// One thing that happened, in order.
+/// One event of a command's input or output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptTailEvent<'a> {
     /// The command printed.
     Output(StreamName, &'a [u8]),
-    /// It was given input: what stood there was answered.
+    /// Input was sent: prompts before it are answered.
     Input,
 }
 
-/// What a command printed last, stream by stream.
+/// The end of a command's output, assembled per stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PromptTail {
-    /// Everything before the last input, and since then every finished line, in arrival order.
+    /// Everything before the last input, and every line finished since then, in arrival order.
     pub before: String,
-    /// Where in `before` the output since the last input begins.
+    /// The index in `before` at which the output since the last input begins.
     pub recent_start: usize,
     /// The last unfinished line; empty where every line is finished.
     pub text: String,
 }
 
 impl PromptTail {
-    /// From the last pieces. `decode` makes text of bytes. Of several unfinished lines the one
-    /// written to last counts.
+    /// Assembles the tail from events in order. `decode` converts bytes to text. If several streams
+    /// have an unfinished line, the most recently written one counts.
     #[must_use]
     pub fn from_events<'a>(
         events: impl IntoIterator<Item = PromptTailEvent<'a>>,
@@ -53,14 +53,13 @@ impl PromptTail {
         }
     }
 
-    /// Whether nothing was printed since the last input: what stands there was answered.
+    /// Whether nothing was printed since the last input: a prompt there is answered.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         self.text.is_empty() && self.before[self.recent_start..].is_empty()
     }
 
-    /// The last line finished since the last input, empty ones aside, and what stands before
-    /// it.
+    /// The last non-empty line finished since the last input, and the text before it.
     #[must_use]
     pub fn last_line(&self) -> (&str, &str) {
         let recent = &self.before[self.recent_start..];
@@ -73,11 +72,11 @@ impl PromptTail {
     }
 }
 
-/// Lines while they are put together.
+/// Assembles lines per stream.
 #[derive(Debug, Default)]
 struct LineAssembler {
     finished: Vec<u8>,
-    /// Unfinished ones, the one written to last at the end.
+    /// The unfinished lines, the most recently written one last.
     open: Vec<(StreamName, Vec<u8>)>,
 }
 
@@ -102,7 +101,7 @@ impl LineAssembler {
     }
 }
 
-/// The end of a text, beginning with a whole character.
+/// The last `limit` bytes of a text at most, from a character boundary.
 fn last_bytes(text: &str, limit: usize) -> &str {
     let mut from = text.len().saturating_sub(limit);
     while !text.is_char_boundary(from) {

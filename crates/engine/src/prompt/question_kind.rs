@@ -1,6 +1,6 @@
-//! The kinds of answers that a prompt or a question wants, and how many options it has.
+//! The kinds of answers to prompts and questions, and the limit on their options.
 
 pub use ostler_model::QuestionKind;
 
-/// Number of options that a prompt or a question has at most.
+/// The most options of a prompt or a question.
 pub const OPTIONS: usize = 100;

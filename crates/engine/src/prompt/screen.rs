@@ -3,25 +3,25 @@
 use ostler_terminal::{ScreenSnapshot, ShellState};
 use unicode_width::UnicodeWidthChar;
 
-/// What is seen of a prompt on a screen.
+/// The part of a screen that can hold a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScreenPrompt {
-    /// The cursor's row up to the cursor, blanks included: suggestions and prompts to the
-    /// right of it are nobody's question.
+    /// The cursor's row up to the cursor, blanks included: suggestions and right-hand prompts are
+    /// after the cursor.
     pub line: String,
     /// The rows above it.
     pub before: String,
-    /// Whether nothing stands below the cursor's row.
+    /// Whether all rows below the cursor's are empty.
     pub lowest: bool,
-    /// Whether a program has the whole screen to itself: it shows the alternate one, or asked
-    /// for a keypad's or a mouse's own sequences.
+    /// Whether a full-screen program is running: it shows the alternate screen, or has enabled the
+    /// keypad or mouse modes.
     pub full_screen: bool,
-    /// Whether an integrated shell says that it takes a command.
+    /// Whether an integrated shell reports that it accepts a command.
     pub at_shell_prompt: bool,
 }
 
 impl ScreenPrompt {
-    /// From a screen, and where its shell stands.
+    /// Extracts it from a screen and the state of the shell.
     #[must_use]
     pub fn from_view(view: &ScreenSnapshot, shell: &ShellState) -> Self {
         let row = usize::from(view.cursor.row).min(view.rows.len());
@@ -45,16 +45,15 @@ impl ScreenPrompt {
         }
     }
 
-    /// The line that a program with the whole screen asks with: the lowest one, where its
-    /// cursor stands in it (`:` of less, `E325 ... (Q)uit:` of vim). Elsewhere the cursor
-    /// stands in what is edited or looked at.
+    /// The prompt of a full-screen program: the lowest row, if the cursor is in it (`:` of less,
+    /// `E325 ... (Q)uit:` of vim). Elsewhere the cursor is in the edited or displayed text.
     #[must_use]
     pub fn bottom_line(&self) -> &str {
         if self.lowest { self.line.trim() } else { "" }
     }
 }
 
-/// So many cells of a row, filled up with blanks.
+/// The first `cells` cells of a row, padded with blanks.
 fn row_prefix(row: &str, cells: usize) -> String {
     let (mut text, mut used) = (String::with_capacity(row.len()), 0);
     for it in row.chars() {

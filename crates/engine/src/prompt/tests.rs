@@ -1,4 +1,4 @@
-//! Tables of prompts, most of them as real programs write them.
+//! Tables of prompts, most of them as printed by real programs.
 
 use crate::interaction::QuestionKind::{
     self, ChoiceSelection, Confirmation, FileSelection, InputRequest,
@@ -58,7 +58,7 @@ fn seen_as(text: &str, seen: PromptContext<'_>) -> Option<Row> {
     })
 }
 
-/// Rows whose words alone are enough: evidence of any kind makes them prompts.
+/// Rows that are prompts by their text alone, with any evidence.
 #[track_caller]
 fn table(rows: &[(&str, Row)]) {
     for (text, expected) in rows {
@@ -374,7 +374,7 @@ fn prompts_of_interpreters_have_no_defaults_and_no_choices() {
             }
         }
     }
-    // A default stays one.
+    // A default remains one.
     let named = Some(row(InputRequest, &[], Some("demo")));
     assert_eq!(seen_as("Project name [demo]> ", POLLING), named);
 }

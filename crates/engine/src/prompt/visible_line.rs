@@ -1,24 +1,27 @@
-//! A line without escape sequences and overwritten text, as a person sees it.
+//! A line without escape sequences and overwritten text, as displayed.
 
-use std::sync::LazyLock;
+use ostler_escape::{EscapeEvent, EscapeParser};
 
-use regex::Regex;
-
-/// CSI, OSC, and two-character escape sequences.
-static ESCAPES: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
-        .expect("a constant")
-});
-
-/// Without escape sequences, redrawn parts and space at its end.
+/// Removes escape sequences, overwritten text and trailing white space.
 pub(crate) fn visible_line(line: &str) -> String {
-    let plain = ESCAPES.replace_all(line, "");
+    let plain = without_sequences(line);
     let drawn = plain.split('\r').rfind(|part| !part.trim().is_empty());
     let visible = drawn.unwrap_or_default().chars();
     let visible: String = visible
         .filter(|it| !it.is_control() || *it == '\t')
         .collect();
     visible.trim_end().to_owned()
+}
+
+fn without_sequences(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    EscapeParser::default().advance(line.as_bytes(), |event, _| match event {
+        // Sequences begin and end with ASCII: they cut no character in two.
+        EscapeEvent::Text(text) => plain.push_str(str::from_utf8(text).unwrap_or_default()),
+        EscapeEvent::Control(byte) => plain.push(char::from(byte)),
+        EscapeEvent::ControlSequence(_) | EscapeEvent::Escape { .. } | EscapeEvent::Osc { .. } => {}
+    });
+    plain
 }
 
 #[cfg(test)]

@@ -1,24 +1,24 @@
 //! Distinguishes the echo of an input from the reply to it.
 //!
-//! Behind an input come, in this order: the rest of the line it was typed in, which the
-//! terminal (termios(3), ECHO) or a line editor shows, the latter often with its prompt
-//! painted again; and then, on lines of their own, the reply.
+//! After an input the output holds, in this order: the rest of the line in which it was typed,
+//! echoed by the terminal (termios(3), ECHO) or by a line editor, which often redraws its prompt;
+//! then the reply, on lines of its own.
 
 use std::collections::VecDeque;
 
-/// What of the lines behind an input is echo.
+/// Removes the echo of one input from the lines after it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EchoFilter {
-    /// What stood in the line when the input was sent: a prompt.
+    /// The content of the line when the input was sent: a prompt.
     prompt: Vec<u8>,
-    /// Lines that were typed and whose echo is to come.
+    /// Typed lines whose echo has not appeared yet.
     typed_lines: VecDeque<Vec<u8>>,
-    /// Whether the line the input was typed in goes on.
+    /// Whether the line in which the input was typed has not ended.
     is_first: bool,
 }
 
 impl EchoFilter {
-    /// Behind an input: what stood in its line, and the lines typed.
+    /// A filter for the output after an input, from the content of its line and the typed lines.
     pub(crate) fn new(prompt: Vec<u8>, typed_lines: &[Vec<u8>]) -> Self {
         Self {
             prompt,
@@ -27,13 +27,13 @@ impl EchoFilter {
         }
     }
 
-    /// What stood in the line when the input was sent.
+    /// The content of the line when the input was sent.
     pub(super) fn prompt(&self) -> &[u8] {
         &self.prompt
     }
 
-    /// What of a line is to be searched: behind the prompt that was answered, and nothing of
-    /// an echo. `ended` where nothing more is written to this part of the line.
+    /// The part of a line that is searched: without the answered prompt and without echo. `ended`
+    /// if nothing more will be written to this part.
     pub(super) fn reply<'t>(&self, text: &'t [u8], ended: bool) -> &'t [u8] {
         let mut text = text;
         if self.is_first && !self.prompt.is_empty() {
@@ -42,7 +42,7 @@ impl EchoFilter {
         if self.is_echo(text, ended) { b"" } else { text }
     }
 
-    /// The line ended, reading so.
+    /// Records the end of a line with this text.
     pub(super) fn end_line(&mut self, text: &[u8]) {
         let mut line = text;
         if self.is_first && !self.prompt.is_empty() {
@@ -51,13 +51,13 @@ impl EchoFilter {
         if self.is_echo(line, true) {
             self.typed_lines.pop_front();
         } else if self.is_first {
-            // Nothing echoes here.
+            // The program does not echo.
             self.typed_lines.clear();
         }
         self.is_first = false;
     }
 
-    /// Whether everything is told apart: what follows is all reply.
+    /// Whether the echo is over: everything that follows is reply.
     pub(super) fn is_done(&self) -> bool {
         !self.is_first && self.typed_lines.is_empty()
     }
@@ -73,7 +73,7 @@ impl EchoFilter {
         if !ended {
             return typed.starts_with(text) && (self.is_first || !text.is_empty());
         }
-        // A prompt and, behind it, what was typed ahead.
+        // A prompt followed by text that was typed ahead.
         !self.is_first && !typed.is_empty() && text.ends_with(typed)
     }
 }

@@ -1,32 +1,32 @@
-//! Input that was sent, as needed by a later wait.
+//! Input that was sent, as needed by a later wait for a pattern.
 
 use std::fmt;
 
 use super::terminal_line::plain_text;
 
-/// Lines of one input whose echo is looked for; of a longer input the first ones.
+/// The most lines of one input whose echo is recognized; of a longer input, the first ones.
 const ECHO_LINES: usize = 256;
-/// Bytes of one input whose echo is looked for.
+/// The most bytes of one input whose echo is recognized.
 const ECHO_BYTES: usize = 64 * 1024;
 
-/// Where an input stands in the output, and what its echo looks like.
+/// The position of an input in the output, and its expected echo.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct SentInput {
-    /// The end of the output when the input was handed over.
+    /// The end of the output when the input was sent.
     pub offset: u64,
-    /// The lines that were ended by Enter, as an echo shows them. Never logged: it may be
-    /// a secret.
+    /// The lines that were ended by Enter, as an echo shows them. Never logged: they may be
+    /// secrets.
     lines: Vec<Vec<u8>>,
 }
 
 impl SentInput {
-    /// From its place and its lines.
+    /// From its position and its lines.
     pub(crate) const fn new(offset: u64, lines: Vec<Vec<u8>>) -> Self {
         Self { offset, lines }
     }
 
-    /// The lines of what is typed; none where it holds keys other than Enter and Tab, whose
-    /// echo is the program's own affair.
+    /// Splits typed bytes into lines; none where they contain keys other than Enter and Tab, whose
+    /// echo depends on the program.
     pub(crate) fn lines_of(bytes: &[u8]) -> Vec<Vec<u8>> {
         let bytes = &bytes[..bytes.len().min(ECHO_BYTES)];
         let plain: Vec<u8> = without_paste_marks(bytes);
@@ -53,7 +53,7 @@ impl fmt::Debug for SentInput {
     }
 }
 
-/// Without what brackets a paste.
+/// Removes the marks of a bracketed paste.
 fn without_paste_marks(bytes: &[u8]) -> Vec<u8> {
     const BEGIN: &[u8] = b"\x1b[200~";
     const END: &[u8] = b"\x1b[201~";

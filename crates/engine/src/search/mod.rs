@@ -1,4 +1,5 @@
-//! Waiting for a pattern: which text of a command's output is searched, and from where. Pure.
+//! Waiting for a pattern: which text of a command's output is searched, and from which position.
+//! Pure.
 
 mod echo;
 mod input;

@@ -9,45 +9,45 @@ use ostler_model::{StreamName, Timestamp};
 use super::echo::EchoFilter;
 use super::terminal_line::{LineBuffer, LineChange, LineParser};
 
-/// Bytes of one line's text that are searched together; more are searched piece by piece.
+/// The most bytes of one line that are searched at once; a longer line is searched in pieces.
 pub const WINDOW_BYTES: usize = 256 * 1024;
-/// Bytes that two such pieces have in common: what a match in a longer line may have.
+/// The overlap of two pieces, in bytes: the longest possible match in a longer line.
 pub const OVERLAP_BYTES: usize = 64 * 1024;
-/// Lines that come to fewer bytes are tried one by one: what finds candidates among many has to
-/// be compiled first.
+/// Below this number of bytes, lines are searched one by one: a filter for many lines has to be
+/// compiled first.
 const FILTER_BYTES: usize = 4 * 1024;
-/// Streams of a command's output.
+/// The streams of a command's output.
 const STREAMS: [StreamName; 3] = [StreamName::Stdout, StreamName::Stderr, StreamName::Pty];
-/// The place of a terminal's.
+/// The index of the terminal's stream.
 const TERMINAL: usize = 2;
 
-/// Where a search begins.
+/// Where and how a search begins.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SearchStart {
-    /// What ended before this offset is not searched.
+    /// Lines that ended before this offset are not searched.
     pub(crate) after: u64,
-    /// Whether the first chunk may begin within a line.
+    /// Whether the first chunk may begin inside a line.
     pub(crate) in_line: bool,
-    /// What of the output is the echo of an input.
+    /// Removes the echo of an input.
     pub(crate) echo: EchoFilter,
-    /// Whether text is in an encoding that is only read as a whole.
+    /// Whether the encoding can only be decoded as a whole.
     pub(crate) is_encoded: bool,
 }
 
-/// A line, or a part of one, that matches.
+/// A matching line, or part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SearchHit {
-    /// When its first byte came.
+    /// When its first byte arrived.
     pub(crate) at: Timestamp,
-    /// Which stream it came on.
+    /// The stream it arrived on.
     pub(crate) stream: StreamName,
-    /// The offset of the first byte that was searched in its line.
+    /// The offset of the first searched byte.
     pub(crate) offset: u64,
-    /// The text that was searched.
+    /// The searched text.
     pub(crate) text: Vec<u8>,
 }
 
-/// A search under way.
+/// An incremental search over chunks of output.
 #[derive(Debug)]
 pub(crate) struct Searcher {
     pattern: Pattern,
@@ -55,34 +55,34 @@ pub(crate) struct Searcher {
     echo: EchoFilter,
     is_encoded: bool,
     lines: [StreamLine; STREAMS.len()],
-    /// A match in what looks like an echo.
+    /// A match in text that may be an echo.
     echo_hit: Option<SearchHit>,
-    /// Time that searching took since the last look.
+    /// Time spent on searching since the budget was last reset.
     used: Duration,
 }
 
-/// What of a line is searched.
+/// The part of a line that is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinePart {
-    /// What stands there; more may follow.
+    /// The current text of a line that has not ended.
     Partial,
-    /// What something else is about to be written over.
+    /// Text that is about to be overwritten.
     Overwritten,
     /// The whole line, which has ended.
     Ended,
 }
 
-/// The line of one stream that is being written.
+/// The unfinished line of one stream.
 #[derive(Debug, Default)]
 struct StreamLine {
     parser: LineParser,
-    /// When and where it began, once it has.
+    /// The time and offset of its beginning.
     started: Option<(Timestamp, u64)>,
-    /// Its text, or the end of that.
+    /// Its text, or the end of a longer text.
     buffer: LineBuffer,
-    /// Whether `buffer` does not begin where the line does.
+    /// Whether the beginning of the line is no longer in `buffer`.
     is_cut: bool,
-    /// Whether the text is as it was when it was last searched.
+    /// Whether the text is unchanged since it was last searched.
     is_searched: bool,
     /// The offset after its last byte.
     end: u64,
@@ -107,7 +107,7 @@ impl Searcher {
         }
     }
 
-    /// Takes a chunk in; the first line that ended in it and matches.
+    /// Adds a chunk; returns the first line that ended in it and matches.
     pub(crate) fn feed(&mut self, chunk: &Chunk) -> Result<Option<SearchHit>, BudgetExceeded> {
         let Some(index) = STREAMS.iter().position(|it| *it == chunk.stream) else {
             return Ok(None);
@@ -118,7 +118,7 @@ impl Searcher {
         found
     }
 
-    /// Looks at lines that have no end yet, as they stand now.
+    /// Searches the current text of unfinished lines.
     pub(crate) fn search_open_lines(&mut self) -> Result<Option<SearchHit>, BudgetExceeded> {
         for (index, stream) in STREAMS.into_iter().enumerate() {
             let mut line = std::mem::take(&mut self.lines[index]);
@@ -132,7 +132,7 @@ impl Searcher {
         Ok(None)
     }
 
-    /// Bytes are gone: what follows is no part of the lines before.
+    /// Discards unfinished lines, because output after them is missing.
     pub(crate) fn skip(&mut self) {
         for line in &mut self.lines {
             *line = StreamLine {
@@ -142,14 +142,14 @@ impl Searcher {
         }
     }
 
-    /// Whether searching that many bytes more takes milliseconds at most.
+    /// Whether searching this many more bytes takes milliseconds at most.
     pub(crate) fn is_quick(&self, more: usize) -> bool {
         let open = self.lines.iter().map(|line| line.buffer.text().len());
         self.pattern.is_quick(open.max().unwrap_or(0) + more)
     }
 
-    /// A match in what looks like the echo of the input. It is one all the same where the
-    /// terminal echoes nothing.
+    /// A match in text that looks like the echo of the input. The caller uses it where the terminal
+    /// does not echo.
     pub(crate) fn echo_hit(&self) -> Option<&SearchHit> {
         self.echo_hit.as_ref()
     }
@@ -170,7 +170,7 @@ impl Searcher {
             if !piece.is_empty() {
                 line.started.get_or_insert((chunk.at, offset));
             }
-            if let Some(hit) = self.search_piece(line, chunk.stream, (piece, offset))? {
+            if let Some(hit) = self.search_piece(line, chunk.stream, piece, offset)? {
                 return Ok(Some(hit));
             }
             offset += piece.len() as u64;
@@ -179,7 +179,7 @@ impl Searcher {
         Ok(None)
     }
 
-    /// How many of these bytes are whole lines in which nothing can match.
+    /// The length of the whole lines at the beginning of these bytes that cannot match.
     fn skippable_len(&self, line: &StreamLine, bytes: &[u8], offset: u64) -> usize {
         let is_plain = line.started.is_none() && line.parser.is_in_text() && self.echo.is_done();
         if !is_plain {
@@ -199,12 +199,13 @@ impl Searcher {
         }
     }
 
-    /// Takes in bytes of one line, its end perhaps among them.
+    /// Adds bytes of one line, possibly with its end.
     fn search_piece(
         &mut self,
         line: &mut StreamLine,
         stream: StreamName,
-        (bytes, offset): (&[u8], u64),
+        bytes: &[u8],
+        offset: u64,
     ) -> Result<Option<SearchHit>, BudgetExceeded> {
         for (index, &byte) in bytes.iter().enumerate() {
             line.end = offset + index as u64 + 1;
@@ -223,7 +224,7 @@ impl Searcher {
                 }
                 self.echo.end_line(line.buffer.text());
                 *line = StreamLine {
-                    parser: line.parser,
+                    parser: std::mem::take(&mut line.parser),
                     ..StreamLine::default()
                 };
                 continue;
@@ -244,7 +245,7 @@ impl Searcher {
         Ok(None)
     }
 
-    /// Whether a line matches as it stands.
+    /// Searches the current text of a line.
     fn search(
         &mut self,
         line: &mut StreamLine,
@@ -273,26 +274,26 @@ impl Searcher {
             text: text.to_vec(),
         };
         let reply = self.echo.reply(text, ended);
-        // Whether the beginning is in sight: `^` means nothing else.
+        // Where the beginning of the line was cut off, `^` must not match.
         let first = usize::from(line.is_cut && !reply.is_empty());
         let is_echo = reply.is_empty() && !text.is_empty();
         if !is_echo {
-            let found = find(&self.pattern, (reply, first), &mut self.used)?;
+            let found = find(&self.pattern, reply, first, &mut self.used)?;
             return Ok(found.then(|| hit(reply)));
         }
         if self.echo_hit.is_none() {
-            let found = find(&self.pattern, (text, 0), &mut self.used)?;
+            let found = find(&self.pattern, text, 0, &mut self.used)?;
             self.echo_hit = found.then(|| hit(text));
         }
         Ok(None)
     }
 }
 
-/// Whether a text matches from a place on, within what is left of the budget that a pattern has
-/// between two looks.
+/// Whether a text matches from a position, within the remaining time budget of the pattern.
 fn find(
     pattern: &Pattern,
-    (text, from): (&[u8], usize),
+    text: &[u8],
+    from: usize,
     used: &mut Duration,
 ) -> Result<bool, BudgetExceeded> {
     let remaining = pattern.budget().saturating_sub(*used);
@@ -310,7 +311,7 @@ impl StreamLine {
         if is_lost || self.buffer.text().len() != length {
             self.is_searched = false;
         }
-        // Written from the first column on, the beginning is in sight.
+        // Overwriting from the first column restores the beginning of the line.
         self.is_cut &= !(is_lost && self.buffer.text().len() <= 1);
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{EchoFilter, OVERLAP_BYTES, SearchStart, Searcher, SentInput, WINDOW_BYTES};
 
-/// Output behind an input: what stood in the line, what was typed, and what came.
+/// The output after an input: the content of its line, the typed text, and the output itself.
 struct Case<'a> {
     standing: &'a str,
     typed: &'a str,
@@ -30,7 +30,7 @@ fn chunk(offset: u64, bytes: &[u8]) -> Chunk {
     }
 }
 
-/// Which of the pieces of output brings the match, and its text.
+/// The index of the piece of output that completes the match, and the matching text.
 fn found(searcher: &mut Searcher, output: &[&[u8]]) -> Option<(usize, String)> {
     let mut offset = 0;
     for (place, piece) in output.iter().enumerate() {
@@ -61,7 +61,7 @@ fn a_prompt_is_that_of_the_reply() {
     };
     assert_eq!(case(">>> ", &python), Some((1, ">>> ".into())));
     assert_eq!(case("^>>> $", &python), Some((1, ">>> ".into())));
-    // A line editor that paints its prompt anew for every key.
+    // A line editor that redraws its prompt for every key.
     let irb = Case {
         standing: "irb(main):001:0> ",
         typed: "sleep 2\r",
@@ -166,7 +166,7 @@ fn the_end_of_an_endless_line_is_found() {
     let (place, text) = found(&mut searcher, &output).expect("a match");
     assert_eq!(place, 64);
     assert!(text.len() <= WINDOW_BYTES + OVERLAP_BYTES && text.ends_with("xthe end"));
-    // What stands in the middle of a line is not its beginning.
+    // Text after a cut is not at the beginning of the line.
     let mut anchored = Searcher::new(Pattern::new("^x").unwrap(), SearchStart::default());
     assert!(anchored.feed(&chunk(0, b"a")).unwrap().is_none());
     for place in 0..8 {
@@ -177,7 +177,7 @@ fn the_end_of_an_endless_line_is_found() {
 }
 
 proptest! {
-    /// However output is cut into pieces, a line that ends is found.
+    /// A line that ends is found whichever pieces the output arrives in.
     #[test]
     fn pieces_change_nothing(
         lines in prop::collection::vec("[a-c\x1b\\[\\]m;1\r\u{8}]{0,12}", 1..8),

@@ -1,137 +1,94 @@
-//! Output as it reads: applies escape sequences within their line, byte by byte, so that chunks may
-//! have any size.
+//! Applies escape sequences within one line, byte by byte, so that chunks may have any size.
+
+use ostler_escape::{ControlSequence, EscapeEvent, EscapeParser};
 
 const ESC: u8 = 0x1b;
-const BEL: u8 = 0x07;
 const BACKSPACE: u8 = 0x08;
-/// Cells that one sequence moves, deletes or inserts at most.
-const CELLS_MAX: usize = 1_000;
+const DELETE: u8 = 0x7f;
+/// The most cells that one sequence can move, delete or insert.
+const CELLS_MAX: u16 = 1_000;
 
-/// Where in an escape sequence (ECMA-48) the output stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum LineParserState {
-    #[default]
-    Text,
-    Escape,
-    /// In a control sequence, with its first parameter; none where it has others, or a private
-    /// marker.
-    Control {
-        number: Option<usize>,
-    },
-    /// In a string (OSC, DCS, SOS, PM, APC) up to BEL or ST.
-    String,
-    /// Behind an ESC in a string.
-    StringEscape,
-}
-
-/// What a byte of output does to its line.
+/// The effect of a byte of output on its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineChange {
-    /// A byte of text is written.
+    /// Writes a byte of text.
     Write(u8),
-    /// The cursor goes to a column, counted from 0.
+    /// Moves the cursor to a column, counted from 0.
     Column(usize),
-    /// The cursor goes right.
+    /// Moves the cursor right.
     Right(usize),
-    /// The cursor goes left.
+    /// Moves the cursor left.
     Left(usize),
-    /// What is behind the cursor is erased.
+    /// Erases the text after the cursor.
     EraseAfter,
-    /// The line is erased, or the cursor goes to another one of the screen.
+    /// Erases the line, or moves the cursor to another row.
     Clear,
-    /// Characters at the cursor are deleted.
+    /// Deletes characters at the cursor.
     Delete(usize),
-    /// Blanks are inserted at the cursor.
+    /// Inserts blanks at the cursor.
     Insert(usize),
-    /// The line ends.
+    /// Ends the line.
     End,
     Nothing,
 }
 
-/// Tells text from escape sequences.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct LineParser {
-    state: LineParserState,
-}
+/// Separates text from escape sequences.
+#[derive(Debug, Default)]
+pub(super) struct LineParser(EscapeParser);
 
 impl LineParser {
-    /// Whether the next byte begins no sequence's rest.
-    pub(super) fn is_in_text(self) -> bool {
-        self.state == LineParserState::Text
+    /// Whether the next byte is not inside an escape sequence.
+    pub(super) const fn is_in_text(&self) -> bool {
+        self.0.is_in_text()
     }
 
-    /// Takes the next byte in.
+    /// Parses the next byte.
     pub(super) fn feed(&mut self, byte: u8) -> LineChange {
-        match (self.state, byte) {
-            (LineParserState::Text, ESC) => self.transition(LineParserState::Escape),
-            (
-                LineParserState::Text | LineParserState::Escape | LineParserState::Control { .. },
-                b'\n',
-            ) => {
-                // A sequence that was under way was broken off.
-                self.state = LineParserState::Text;
-                LineChange::End
-            }
-            (LineParserState::Text, b'\r') => LineChange::Column(0),
-            (LineParserState::Text, BACKSPACE) => LineChange::Left(1),
-            (LineParserState::Text, b'\t') => LineChange::Write(byte),
-            (LineParserState::Text, 0..=0x1f | 0x7f) => LineChange::Nothing,
-            (LineParserState::Text, _) => LineChange::Write(byte),
-            (LineParserState::Escape, b'[') => {
-                self.transition(LineParserState::Control { number: Some(0) })
-            }
-            (LineParserState::Escape, b']' | b'P' | b'X' | b'^' | b'_') => {
-                self.transition(LineParserState::String)
-            }
-            (LineParserState::Escape, ESC | 0x20..=0x2f) => LineChange::Nothing,
-            (LineParserState::Escape, _) => self.transition(LineParserState::Text),
-            (LineParserState::Control { number }, _) => self.control(number, byte),
-            (LineParserState::String, BEL) => self.transition(LineParserState::Text),
-            (LineParserState::String, ESC) => self.transition(LineParserState::StringEscape),
-            (LineParserState::String, _) => LineChange::Nothing,
-            (LineParserState::StringEscape, b'\\') => self.transition(LineParserState::Text),
-            // No ST: another sequence has begun.
-            (LineParserState::StringEscape, _) => {
-                self.state = LineParserState::Escape;
-                self.feed(byte)
-            }
+        if self.is_in_text() && byte != ESC {
+            return text_change(byte);
         }
-    }
-
-    fn control(&mut self, number: Option<usize>, byte: u8) -> LineChange {
-        match byte {
-            0x40..=0x7e => {
-                self.state = LineParserState::Text;
-                control_change(number, byte)
-            }
-            ESC => self.transition(LineParserState::Escape),
-            b'0'..=b'9' => {
-                let digit = usize::from(byte - b'0');
-                let number = number.map(|it| (it * 10 + digit).min(CELLS_MAX));
-                self.transition(LineParserState::Control { number })
-            }
-            _ => self.transition(LineParserState::Control { number: None }),
+        let mut change = LineChange::Nothing;
+        self.0.advance(&[byte], |event, _| {
+            change = match event {
+                EscapeEvent::Control(control) => text_change(control),
+                EscapeEvent::ControlSequence(sequence) => sequence_change(sequence),
+                EscapeEvent::Text(_) | EscapeEvent::Escape { .. } | EscapeEvent::Osc { .. } => {
+                    LineChange::Nothing
+                }
+            };
+        });
+        if change == LineChange::End {
+            // Cancels an unfinished sequence.
+            self.0.reset();
         }
-    }
-
-    fn transition(&mut self, state: LineParserState) -> LineChange {
-        self.state = state;
-        LineChange::Nothing
+        change
     }
 }
 
-/// What a control sequence does; none of a number are several parameters, or a private one.
-const fn control_change(number: Option<usize>, last: u8) -> LineChange {
-    let (Some(number), count) = (number, number) else {
-        return match last {
-            b'H' | b'f' => LineChange::Clear,
-            _ => LineChange::Nothing,
-        };
-    };
-    let count = match count {
-        None | Some(0) => 1,
-        Some(count) => count,
-    };
+/// The effect of a byte outside of sequences, or of a control within one.
+const fn text_change(byte: u8) -> LineChange {
+    match byte {
+        b'\n' => LineChange::End,
+        b'\r' => LineChange::Column(0),
+        BACKSPACE => LineChange::Left(1),
+        b'\t' => LineChange::Write(byte),
+        0..=0x1f | DELETE => LineChange::Nothing,
+        _ => LineChange::Write(byte),
+    }
+}
+
+/// The effect of a control sequence on its line. Those with several parameters or a private marker
+/// have none, except that they may lead to another row.
+fn sequence_change(sequence: ControlSequence<'_>) -> LineChange {
+    let last = sequence.last();
+    if matches!(last, b'H' | b'f') {
+        return LineChange::Clear;
+    }
+    if sequence.params().count() > 1 || !sequence.intermediates().is_empty() {
+        return LineChange::Nothing;
+    }
+    let number = sequence.first_param().min(CELLS_MAX);
+    let count = usize::from(number.max(1));
     match (last, number) {
         (b'G' | b'`', _) => LineChange::Column(count - 1),
         (b'C' | b'a', _) => LineChange::Right(count),
@@ -139,24 +96,24 @@ const fn control_change(number: Option<usize>, last: u8) -> LineChange {
         (b'P', _) => LineChange::Delete(count),
         (b'@', _) => LineChange::Insert(count),
         (b'K' | b'J', 0) => LineChange::EraseAfter,
-        (b'K' | b'J', 2) | (b'H' | b'f', _) => LineChange::Clear,
+        (b'K' | b'J', 2) => LineChange::Clear,
         _ => LineChange::Nothing,
     }
 }
 
-/// One line with its cursor. Every character counts as one cell.
+/// One line with a cursor. Every character counts as one cell.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LineBuffer {
     text: Vec<u8>,
-    /// Where in `text` the next byte is written.
+    /// The index in `text` at which the next byte is written.
     cursor: usize,
-    /// Whether the cursor was put to the first column and has not moved: what is written now
-    /// takes the place of all that stands there.
+    /// Whether the cursor was moved to the first column and has not moved since: the next text
+    /// overwrites the whole line.
     is_home: bool,
 }
 
 impl LineBuffer {
-    /// A line that reads so, its cursor at its end.
+    /// A line with this text, its cursor at the end.
     pub(super) const fn from_text(text: Vec<u8>) -> Self {
         Self {
             cursor: text.len(),
@@ -165,12 +122,12 @@ impl LineBuffer {
         }
     }
 
-    /// As it reads.
+    /// The current text.
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Whether a change takes away some of what stands there.
+    /// Whether a change removes existing text.
     pub(super) fn would_erase(&self, change: LineChange) -> bool {
         let at_end = self.cursor >= self.text.len();
         match change {
@@ -185,7 +142,7 @@ impl LineBuffer {
         }
     }
 
-    /// Carries a change out.
+    /// Applies a change.
     pub(super) fn apply(&mut self, change: LineChange) {
         match change {
             LineChange::Write(byte) => self.write(byte),
@@ -217,7 +174,7 @@ impl LineBuffer {
         }
     }
 
-    /// Forgets all but so many bytes at the end.
+    /// Discards all but the last `bytes` bytes.
     pub(super) fn keep_last(&mut self, bytes: usize) {
         let gone = self.text.len().saturating_sub(bytes);
         self.text.drain(..gone);
@@ -252,14 +209,14 @@ impl LineBuffer {
     }
 }
 
-/// Where the character at a place ends.
+/// The end of the character at an index.
 fn char_end(text: &[u8], index: usize) -> usize {
     let rest = text.get(index + 1..).unwrap_or_default();
     let more = rest.iter().take_while(|byte| **byte & 0xc0 == 0x80);
     (index + 1 + more.count()).min(text.len())
 }
 
-/// Where the character before a place begins.
+/// The beginning of the character before an index.
 fn char_start(text: &[u8], index: usize) -> usize {
     let head = text.get(..index).unwrap_or(text);
     head.iter()
@@ -267,7 +224,7 @@ fn char_start(text: &[u8], index: usize) -> usize {
         .unwrap_or(0)
 }
 
-/// A line's bytes as it reads at its end.
+/// The text of a line after all its escape sequences were applied.
 pub(crate) fn plain_text(line: &[u8]) -> Vec<u8> {
     let (mut parser, mut row) = (LineParser::default(), LineBuffer::default());
     for &byte in line {
@@ -306,6 +263,9 @@ mod tests {
             (b"abc\x1b[2Kd", b"d"),
             (b"\x1b]8;;http://x\x1b[31mred", b"red"),
             (b"a\x07b\x00c\td", b"abc\td"),
+            (b"ab\x1b[\r1Cc", b"ac"),
+            (b"ab\x1b[1;2Cc\x1b[?2Dd", b"abcd"),
+            (b"a\x1bPx\x07y\x1b\\b", b"ab"),
         ] {
             let shown = String::from_utf8_lossy(raw);
             let read = plain_text(raw);
@@ -321,7 +281,7 @@ mod tests {
         #[test]
         fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let text = plain_text(&bytes);
-            prop_assert!(text.len() <= (bytes.len() + 1) * CELLS_MAX);
+            prop_assert!(text.len() <= (bytes.len() + 1) * usize::from(CELLS_MAX));
         }
 
         #[test]

@@ -18,7 +18,7 @@ pub(crate) fn detection_subject(request: &StartRequest) -> DetectionQuery<'_> {
     DetectionQuery {
         command: &request.command,
         cwd: request.cwd.as_path(),
-        env: &request.set_env,
+        env: &request.options.set_env,
     }
 }
 
@@ -73,20 +73,21 @@ pub(crate) fn build_request(request: &ServiceRequest, inputs: RequestInputs<'_>)
     } = inputs;
     let mut start = request.start.clone();
     for (name, value) in detected.iter().flat_map(|it| &it.env) {
-        if !start.set_env.iter().any(|(known, _)| known == name) {
-            start.set_env.push((name.clone(), value.clone()));
+        if !start.options.set_env.iter().any(|(known, _)| known == name) {
+            start.options.set_env.push((name.clone(), value.clone()));
         }
     }
     if let Some(number) = port.number() {
         start
+            .options
             .set_env
             .retain(|(known, _)| known.as_bytes() != PORT.as_bytes());
         let value = ByteString::from(number.to_string());
-        start.set_env.push((ByteString::from(PORT), value));
+        start.options.set_env.push((ByteString::from(PORT), value));
         start.command = with_port(&start.command, detected, number);
     }
     if detected.is_some_and(|it| it.terminal) {
-        start.pty.get_or_insert(TERMINAL_SIZE);
+        start.options.pty.get_or_insert(TERMINAL_SIZE);
     }
     let plan = ServicePlan {
         name,
@@ -130,7 +131,7 @@ fn ready_rule(
     }
     rule.fail.extend(request.fail_pattern.clone());
     rule.timeout = request.ready_timeout.or(rule.timeout);
-    // The table says which programs heed the variable; a program unknown to it might.
+    // The table lists programs that read the variable; an unlisted program might.
     let unknown = detected.is_none();
     let env_port = unknown.then(|| port_from_env(&request.start)).flatten();
     rule.port = port.number().or(rule.port).or(env_port);
@@ -139,7 +140,7 @@ fn ready_rule(
 
 /// The port that a request's environment sets.
 fn port_from_env(start: &StartRequest) -> Option<u16> {
-    let value = environment::value(&start.set_env, PORT.as_bytes())?;
+    let value = environment::value(&start.options.set_env, PORT.as_bytes())?;
     value.to_string().parse().ok().filter(|port| *port > 0)
 }
 
@@ -169,7 +170,7 @@ pub(crate) fn with_port(
             let mut bytes = script.as_bytes().trim_ascii_end().to_vec();
             for word in &words {
                 bytes.push(b' ');
-                bytes.extend_from_slice(shell_quote(word).as_bytes());
+                bytes.extend_from_slice(quote_for_execution(word).as_bytes());
             }
             Command::Shell {
                 shell: shell.clone(),
@@ -212,8 +213,9 @@ pub(crate) fn without_port(
     }
 }
 
-/// Quotes a word for a POSIX shell.
-fn shell_quote(word: &str) -> String {
+/// Quotes a word for a POSIX shell that will execute it: unlike the model's quoting for display, a
+/// tilde and letters beyond ASCII are quoted too.
+fn quote_for_execution(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "%+,-./:=@_^".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
@@ -262,7 +264,7 @@ mod tests {
     #[test]
     fn the_table_fills_in_what_the_request_leaves_open() {
         let mut start = StartRequest::argv(["npx", "vite"], "/w");
-        start.set_env = vec![(ByteString::from("A"), ByteString::from("mine"))];
+        start.options.set_env = vec![(ByteString::from("A"), ByteString::from("mine"))];
         let request = ServiceRequest::new(start);
         let made = composed(
             &request,
@@ -270,12 +272,13 @@ mod tests {
             AssignedPort::None,
         );
         let env: Vec<_> = made
+            .options
             .set_env
             .iter()
             .map(|(_, value)| value.to_string())
             .collect();
         assert_eq!(env, ["mine", "table"]);
-        assert_eq!(made.pty, Some(TERMINAL_SIZE));
+        assert_eq!(made.options.pty, Some(TERMINAL_SIZE));
         assert_eq!(made.command.display(), "npx vite");
         let plan = made
             .lifetime
@@ -299,7 +302,8 @@ mod tests {
             [ByteString::from("--port"), ByteString::from("20001")]
         );
         assert!(
-            made.set_env
+            made.options
+                .set_env
                 .contains(&(ByteString::from("PORT"), ByteString::from("20001")))
         );
         let plan = made
@@ -329,9 +333,9 @@ mod tests {
     }
 
     #[test]
-    fn of_what_nobody_knows_the_variable_counts() {
+    fn the_variable_counts_for_unknown_programs() {
         let mut start = StartRequest::argv(["./server"], "/w");
-        start.set_env = vec![(ByteString::from(PORT), ByteString::from("8080"))];
+        start.options.set_env = vec![(ByteString::from(PORT), ByteString::from("8080"))];
         let request = ServiceRequest::new(start);
         assert_eq!(
             ready_rule(&request, None, AssignedPort::None).port,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ostler_model::duration;
 use ostler_model::{DependencyCondition, ServiceStage, State};
 
 use super::diagnosis::describe_output;
@@ -106,7 +107,7 @@ pub(crate) async fn wait(
             Err(format!(
                 "was not {} within {} and still runs as {}{}",
                 format::condition_name(condition),
-                format::format_duration(timeout),
+                duration::rounded(timeout),
                 entry.id.short(),
                 waits_for.unwrap_or_default()
             ))

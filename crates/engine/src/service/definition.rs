@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use ostler_model::duration::as_millis;
 use ostler_model::{
-    ByteString, Command, Dependency, HealthRule, IsolationLevel, Limits, ReadyCondition,
-    RestartPolicy, TermSize,
+    ByteString, Command, Dependency, HealthRule, PortRequest, ReadyCondition, RestartPolicy,
+    StartOptions, TermSize,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{PortRequest, ServiceRequest};
-use crate::request::{SandboxOptions, StartRequest, StdinRequest};
+use super::ServiceRequest;
+use super::definition_form::DefinitionForm;
+use crate::request::{StartRequest, StdinRequest};
 
 /// The terminal of services that need one.
 pub(crate) const TERMINAL_SIZE: TermSize = TermSize {
@@ -20,6 +22,7 @@ pub(crate) const TERMINAL_SIZE: TermSize = TermSize {
 
 /// A service definition, without the environment of the client that starts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "DefinitionForm", into = "DefinitionForm")]
 pub struct ServiceDefinition {
     /// The service's name.
     pub name: String,
@@ -27,52 +30,24 @@ pub struct ServiceDefinition {
     pub command: Command,
     /// Its absolute working directory.
     pub cwd: ByteString,
-    /// Variables added or replaced.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<(ByteString, ByteString)>,
-    /// Whether the client's whole environment is passed on; none takes the request's value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inherit_env: Option<bool>,
-    /// The names of its secrets.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub secrets: Vec<String>,
-    /// The minimum isolation level; a request may raise it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub level: Option<IsolationLevel>,
-    /// Resource limits of its process tree.
-    #[serde(default)]
-    pub limits: Limits,
-    /// What isolation level high exposes and reaches beyond its defaults.
-    #[serde(default)]
-    pub confine: SandboxOptions,
-    /// The size of its terminal; none uses pipes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terminal: Option<TermSize>,
-    /// A description for people; a change of it does not restart the service.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub description: String,
+    /// Its options; the isolation level is the minimum, which a request may raise, and a change of
+    /// the description does not restart the service.
+    pub options: StartOptions,
     /// When it counts as ready; none takes the detection table's rule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_when: Option<ReadyCondition>,
     /// A further pattern of lines that report it ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_pattern: Option<String>,
     /// A further pattern of lines that report a failure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fail_pattern: Option<String>,
     /// The timeout of a wait for ready, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_timeout_ms: Option<u64>,
     /// When it is started again after its end.
     pub restart: RestartPolicy,
     /// The health rule after ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthRule>,
     /// The conditions on other services before it starts.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<Dependency>,
     /// The port it is assigned.
-    #[serde(default)]
     pub port: PortRequest,
 }
 
@@ -84,14 +59,7 @@ impl ServiceDefinition {
             name: name.into(),
             command,
             cwd: cwd.into(),
-            env: Vec::new(),
-            inherit_env: None,
-            secrets: Vec::new(),
-            level: None,
-            limits: Limits::default(),
-            confine: SandboxOptions::default(),
-            terminal: None,
-            description: String::new(),
+            options: StartOptions::default(),
             ready_when: None,
             ready_pattern: None,
             fail_pattern: None,
@@ -108,23 +76,15 @@ impl ServiceDefinition {
     #[must_use]
     pub fn from_request(name: String, request: &ServiceRequest) -> Self {
         let start = &request.start;
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self {
             name,
             command: start.command.clone(),
             cwd: start.cwd.clone(),
-            env: start.set_env.clone(),
-            inherit_env: start.inherit_env,
-            secrets: start.secrets.clone(),
-            level: start.level,
-            limits: start.limits,
-            confine: start.sandbox.clone(),
-            terminal: start.pty,
-            description: start.description.clone(),
+            options: start.options.clone().for_definition(),
             ready_when: request.ready_when.clone(),
             ready_pattern: request.ready_pattern.clone(),
             fail_pattern: request.fail_pattern.clone(),
-            ready_timeout_ms: request.ready_timeout.map(millis),
+            ready_timeout_ms: request.ready_timeout.map(as_millis),
             restart: request.restart,
             health: request.health.clone(),
             depends_on: request.depends_on.clone(),
@@ -141,27 +101,9 @@ impl ServiceDefinition {
         start.id = None;
         start.command.clone_from(&self.command);
         start.cwd.clone_from(&self.cwd);
-        for (name, value) in &self.env {
-            start.set_env.retain(|(known, _)| known != name);
-            start.set_env.push((name.clone(), value.clone()));
-        }
-        start.inherit_env = self.inherit_env.or(base.inherit_env);
-        for secret in &self.secrets {
-            if !start.secrets.contains(secret) {
-                start.secrets.push(secret.clone());
-            }
-        }
-        start.level = self.level.max(base.level);
-        start.limits = self.limits.or(base.limits);
-        if self.confine != SandboxOptions::default() {
-            start.sandbox = self.confine.clone();
-        }
-        start.pty = self.terminal.or(base.pty);
-        if !self.description.is_empty() {
-            start.description.clone_from(&self.description);
-        }
+        start.options = self.options.clone().over(start.options);
         start.stdin = StdinRequest::Default;
-        (start.timeout, start.idle, start.lifetime) = (None, None, None);
+        (start.options.timeout, start.options.idle, start.lifetime) = (None, None, None);
         ServiceRequest {
             name: Some(self.name.clone()),
             start,
@@ -182,10 +124,8 @@ impl ServiceDefinition {
     #[must_use]
     pub fn fingerprint(&self) -> String {
         const DIGITS: usize = 32;
-        let hashed = Self {
-            description: String::new(),
-            ..self.clone()
-        };
+        let mut hashed = self.clone();
+        hashed.options.description.clear();
         let json = serde_json::to_vec(&hashed).expect("definitions have string keys only");
         let mut digits = ostler_model::lower_hex(&Sha256::digest(json));
         digits.truncate(DIGITS);

@@ -1,12 +1,12 @@
 //! Stores definitions made through the API; they survive restarts of the engine.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
 use ostler_model::{Caller, Principal};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{ServiceDefinition, ServiceError};
@@ -63,7 +63,7 @@ impl DefinitionStore {
 
     /// The definitions of a caller's principal and project, by name.
     pub(crate) fn list(&self, caller: &Caller) -> Vec<ServiceDefinition> {
-        let stored = self.lock();
+        let stored = self.stored.lock();
         let mut found: Vec<ServiceDefinition> = stored
             .iter()
             .filter(|it| it.belongs_to(caller))
@@ -75,7 +75,7 @@ impl DefinitionStore {
 
     /// The definition of this name.
     pub(crate) fn get(&self, caller: &Caller, name: &str) -> Option<ServiceDefinition> {
-        let stored = self.lock();
+        let stored = self.stored.lock();
         let mut found = stored.iter().filter(|it| it.belongs_to(caller));
         found
             .find(|it| it.definition.name == name)
@@ -84,7 +84,7 @@ impl DefinitionStore {
 
     /// Stores a definition, replacing an older one of its name.
     pub(crate) fn put(&self, caller: &Caller, definition: ServiceDefinition) -> Result<(), Error> {
-        let mut stored = self.lock();
+        let mut stored = self.stored.lock();
         let mut next = stored.clone();
         let name = definition.name.clone();
         next.retain(|it| !(it.belongs_to(caller) && it.definition.name == name));
@@ -110,7 +110,7 @@ impl DefinitionStore {
 
     /// Deletes a definition; false where there was none.
     pub(crate) fn remove(&self, caller: &Caller, name: &str) -> Result<bool, Error> {
-        let mut stored = self.lock();
+        let mut stored = self.stored.lock();
         let mut next = stored.clone();
         next.retain(|it| !(it.belongs_to(caller) && it.definition.name == name));
         if next.len() == stored.len() {
@@ -121,30 +121,17 @@ impl DefinitionStore {
         Ok(true)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<StoredDefinition>> {
-        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Replaces the file atomically and durably. Only its owner can read it.
     fn write(&self, definitions: &[StoredDefinition]) -> Result<(), Error> {
-        const PRIVATE: u32 = 0o600;
         let failed = |source| storage_error("cannot write", &self.path, source);
         let file = DefinitionsFile {
             version: VERSION,
             definitions: definitions.to_vec(),
         };
         let bytes = serde_json::to_vec(&file).map_err(|error| failed(error.into()))?;
-        let temp_path = self.path.with_extension("json.new");
-        let mut new = File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(PRIVATE)
-            .open(&temp_path)
-            .map_err(failed)?;
+        let mut new = AtomicFile::create(&self.path, PRIVATE_MODE).map_err(failed)?;
         new.write_all(&bytes)
-            .and_then(|()| new.sync_all())
-            .and_then(|()| fs::rename(&temp_path, &self.path))
+            .and_then(|()| new.commit_durably())
             .map_err(failed)
     }
 }

@@ -1,15 +1,16 @@
-//! Explains why a service is in its state: pure, from what is known about it.
+//! Explains why a service is in its state: a pure function of the facts about it.
 
 use std::sync::LazyLock;
 
+use ostler_model::duration;
 use ostler_model::{
     Dependency, Lifetime, PortHolder, ReadyRule, RestartPolicy, ServiceStage, State, StopReason,
     Timestamp,
 };
 use regex::Regex;
 
-use super::error::describe;
 use super::{Diagnosis, ServiceInfo, format};
+use crate::error::describe_port_holder;
 use crate::readiness::{failure_line, is_port_conflict};
 
 /// The context of a port number in lines about a conflict, in the wording of many languages, the
@@ -147,7 +148,7 @@ fn describe_cause(input: &DiagnosisInput<'_>, state: &State) -> String {
         return describe_end(input, state, &ending.describe());
     }
     if let Some(until) = state.backoff_until {
-        let wait = format::format_duration(format::elapsed(input.now, until));
+        let wait = duration::rounded(duration::between(input.now, until));
         let end = state.last_end.as_deref().unwrap_or("its end");
         return format!(
             "attempt {} ended ({end}); the next begins in {wait}",
@@ -164,7 +165,7 @@ fn describe_cause(input: &DiagnosisInput<'_>, state: &State) -> String {
     let time = since.map_or_else(String::new, |since| {
         format!(
             " for {}",
-            format::format_duration(format::elapsed(since, input.now))
+            duration::rounded(duration::between(since, input.now))
         )
     });
     if state.healthy == Some(false) {
@@ -312,8 +313,8 @@ fn add_conflicts(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>) {
     for (holder, service) in &input.holders {
         let port = holder.address.port();
         let whose = match service {
-            Some(name) => format!("your service '{name}' ({})", describe(holder)),
-            None => describe(holder),
+            Some(name) => format!("your service '{name}' ({})", describe_port_holder(holder)),
+            None => describe_port_holder(holder),
         };
         if input.info.main_port() == Some(port) {
             let note = format!(

@@ -5,26 +5,22 @@ use std::path::Path;
 use ostler_model::Caller;
 
 use super::caller_services::name_of;
+use super::manager::ServiceManager;
 use super::starter::ServiceStarter;
 use super::{ServiceError, ServiceInfo};
 use crate::dismissal_file;
-use crate::engine::Engine;
 use crate::error::Error;
 
-impl Engine {
-    /// Leaves an ended service out of lists from now on, also under later engines; it is still
-    /// found by name and id. Dismissing it again changes nothing.
-    ///
-    /// # Errors
-    /// [`Error::Service`] for an unknown name and for a running service, [`Error::Storage`].
-    pub fn dismiss_service(
+impl ServiceManager {
+    /// See [`Engine::dismiss_service`](crate::Engine::dismiss_service).
+    pub(crate) fn dismiss_service(
         &self,
         caller: &Caller,
         name: &str,
         cwd: Option<&Path>,
     ) -> Result<ServiceInfo, Error> {
         let context = self.context_at(cwd);
-        let starter = ServiceStarter::new(&self.inner, caller, &context);
+        let starter = ServiceStarter::new(self, caller, &context);
         let entry = starter.services().get(name)?;
         if !entry.is_finished() {
             return Err(ServiceError::Living {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ostler_model::duration;
 use ostler_model::state::Phase;
 use ostler_model::{ServiceStage, State, StopReason, Timestamp};
 
@@ -9,7 +10,7 @@ use super::build_request::with_port;
 use super::caller_services::plan_of;
 use super::locks::ServiceLockKey;
 use super::starter::{ResolvedService, ServiceStarter};
-use super::{EnsureResult, ServiceRequest, format, stop_service};
+use super::{EnsureResult, ServiceRequest, stop_service};
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::stop;
@@ -41,13 +42,13 @@ pub(crate) fn decide_reuse(
         return ReuseDecision::Replace(format!("it lived and was not well: {detail}"));
     }
     let since = state.signs.last().map(|sign| sign.at).or(state.started_at);
-    let time = since.map(|since| format::format_duration(format::elapsed(since, now)));
+    let time = since.map(|since| duration::rounded(duration::between(since, now)));
     let time = time.map(|it| format!(" for {it}")).unwrap_or_default();
     let location = state.url.as_ref().map(|url| format!(" at {url}"));
     let location = location.unwrap_or_default();
     let frozen = if state.paused { ", but paused" } else { "" };
     if let Some(until) = state.backoff_until {
-        let wait = format::format_duration(format::elapsed(now, until));
+        let wait = duration::rounded(duration::between(now, until));
         let end = state.last_end.as_deref().unwrap_or("its end");
         return ReuseDecision::Reuse(format!("it starts anew in {wait}, after {end}"));
     }
@@ -71,7 +72,12 @@ impl ServiceStarter<'_> {
     /// Ensures one service, without its dependencies. Concurrent calls for the same one are served
     /// in turn: the first starts it, the others reuse it.
     pub(crate) async fn ensure_one(self, service: &ResolvedService) -> Result<EnsureResult, Error> {
-        let _lock = self.core.services.locks.lock(self.lock_key(service)).await;
+        let _lock = self
+            .manager
+            .services
+            .locks
+            .lock(self.lock_key(service))
+            .await;
         let Some(entry) = self.find_living(service) else {
             return self.start_new(service, false, "started").await;
         };
@@ -142,7 +148,7 @@ impl ServiceStarter<'_> {
             force: false,
         };
         stop::stop_and_wait(self.core, entry, order, self.core.settings.grace).await?;
-        // A holder that remains is reported when the next attempt wants the port.
+        // A holder that remains is reported by the next attempt that needs the port.
         let _holders =
             stop_service::wait_until_free(self.core, &ports, stop_service::PORTS_MS).await;
         Ok(())
@@ -164,7 +170,7 @@ impl ServiceStarter<'_> {
         let command = &request.start.command;
         let matches_with_port = || {
             let detected = self
-                .core
+                .manager
                 .services
                 .detect(&self.core.settings, &request.start);
             let port = plan_of(entry).ready.port;

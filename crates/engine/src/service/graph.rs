@@ -6,13 +6,13 @@ use ostler_model::Dependency;
 
 use super::ServiceError;
 
-/// Services in an order in which each comes after what it depends on.
+/// Services in dependency order: each after its dependencies.
 ///
-/// `needs` tells what one depends on; none where nobody is called so.
+/// `needs` returns the dependencies of a service; none for an unknown name.
 ///
 /// # Errors
-/// [`ServiceError::Dependency`] for a name nobody has and for a circle; [`ServiceError::Unknown`]
-/// where a root is not known.
+/// [`ServiceError::Dependency`] for an unknown dependency and for a cycle;
+/// [`ServiceError::Unknown`] for an unknown root.
 pub(crate) fn topological_order(
     roots: &[String],
     needs: impl Fn(&str) -> Option<Vec<Dependency>>,
@@ -45,7 +45,7 @@ struct TopologicalSort<F> {
 }
 
 impl<F: Fn(&str) -> Option<Vec<Dependency>>> TopologicalSort<F> {
-    /// False where nobody is called so. As deep as there are services.
+    /// False for an unknown name. The recursion is at most as deep as the number of services.
     fn visit(&mut self, name: &str) -> Result<bool, ServiceError> {
         match self.visited.get(name) {
             Some(true) => return Ok(true),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_and_unknown_names_are_told() {
+    fn cycles_and_unknown_names_are_reported() {
         let edges: &[(&str, &[&str])] = &[
             ("a", &["b"]),
             ("b", &["c"]),

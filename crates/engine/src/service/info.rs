@@ -22,8 +22,7 @@ pub struct ServiceInfo {
     pub command: String,
     /// Its service options: readiness, health, restart, dependencies.
     pub plan: ServicePlan,
-    /// What it waits for before its program starts: `'db' to be ready`; none where it waits for
-    /// nothing.
+    /// The condition it waits for before its program starts: `'db' to be ready`.
     pub pending: Option<String>,
     /// Whether it ended and was dismissed: lists leave it out.
     pub dismissed: bool,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ostler_model::Caller;
 
-/// Whose name it is. Sessions take turns too: some see each other's services.
+/// The key of a name: its owner. Sessions share it, since some see each other's services.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ServiceLockKey {
     principal: String,

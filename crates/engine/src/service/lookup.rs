@@ -6,19 +6,19 @@ use ostler_model::Caller;
 use ostler_policy::PolicyDecision;
 
 use super::caller_services::{CallerServices, manifest_path, plan_of};
+use super::manager::ServiceManager;
 use super::manifest::Manifest;
 use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{ServiceInfo, restart_request};
 use crate::admission::{self, arguments, environment, sandbox};
-use crate::engine::Engine;
 use crate::error::Error;
 use crate::request::StartRequest;
 
-impl Engine {
+impl ServiceManager {
     /// The client's home directory.
     pub(super) fn home(&self, request: Option<&StartRequest>) -> Option<PathBuf> {
-        let settings = &self.inner.settings.base_env;
+        let settings = &self.core.settings.base_env;
         let env = match request {
             Some(front) if !front.base_env.is_empty() => &front.base_env,
             Some(_) | None => settings,
@@ -32,7 +32,7 @@ impl Engine {
         WorkspaceContext::at(
             request.cwd.as_path(),
             home.as_deref(),
-            &self.inner.services.watches,
+            &self.services.watches,
         )
     }
 
@@ -49,7 +49,7 @@ impl Engine {
     /// The workspace of a caller that lists or stops services: every workspace where `cwd` is none.
     pub(super) fn context_at(&self, cwd: Option<&Path>) -> WorkspaceContext {
         let home = self.home(None);
-        cwd.map(|cwd| WorkspaceContext::at(cwd, home.as_deref(), &self.inner.services.watches))
+        cwd.map(|cwd| WorkspaceContext::at(cwd, home.as_deref(), &self.services.watches))
             .unwrap_or_default()
     }
 
@@ -67,7 +67,7 @@ impl Engine {
         match Manifest::find(cwd, self.home(None).as_deref()) {
             Ok(found) => Ok(context.with_manifest(found)),
             Err(error) => {
-                let mut living = CallerServices::new(&self.inner, caller).living();
+                let mut living = CallerServices::new(&self.core, caller).living();
                 let is_reported = living.any(|entry| {
                     let at = plan_of(&entry).defined_in.as_ref().and_then(manifest_path);
                     at.is_some() && at == context.file()
@@ -105,7 +105,7 @@ impl ServiceStarter<'_> {
         let found = self.services().find(name);
         let entry = found.filter(|it| !it.is_finished() || plan_of(it).defined_in.is_none());
         entry
-            .map(|it| restart_request::rebuild_service(self.core, &it))
+            .map(|it| restart_request::service_request(self.manager, &it))
             .transpose()
     }
 
@@ -120,8 +120,8 @@ impl ServiceStarter<'_> {
 }
 
 impl ServiceStarter<'_> {
-    /// Refuses what its start would refuse, and what would need an approval: there is no person to
-    /// ask.
+    /// Refuses a service whose start would be refused or would need an approval: there is no person
+    /// to approve it.
     pub(super) fn check_unattended(self, service: &ResolvedService) -> Result<(), Error> {
         self.check(service)?;
         let start = self.preview_request(service);

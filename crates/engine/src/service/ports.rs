@@ -5,14 +5,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use ostler_model::{Caller, IsolationLevel, NetworkAccess, PortHolder};
 
+use super::ServiceError;
 use super::build_request::AssignedPort;
 use super::caller_services::name_of;
 use super::stop_service::wait_until_free;
-use super::{PortRequest, ServiceError};
 use crate::admission::sandbox;
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::request::StartRequest;
+use ostler_model::PortRequest;
 
 /// The default range of leased ports, first and last.
 pub(crate) const LEASE_PORTS: (u16, u16) = (20_000, 29_999);
@@ -27,7 +28,8 @@ pub(crate) async fn assign(
     core: &EngineInner,
     caller: &Caller,
     requested: PortRequest,
-    (request, name): (&StartRequest, &str),
+    request: &StartRequest,
+    name: &str,
 ) -> Result<AssignedPort, Error> {
     let on_host = shares_host_ports(core, request)?;
     match requested {
@@ -44,10 +46,8 @@ pub(crate) async fn assign(
             }
         }
         PortRequest::Lease => {
-            let seed = (name, request.cwd.as_bytes());
-            lease_port(core, seed, on_host)
-                .await
-                .map(AssignedPort::Leased)
+            let port = lease_port(core, name, request.cwd.as_bytes(), on_host).await?;
+            Ok(AssignedPort::Leased(port))
         }
     }
 }
@@ -56,19 +56,24 @@ pub(crate) async fn assign(
 fn shares_host_ports(core: &EngineInner, request: &StartRequest) -> Result<bool, Error> {
     let settings = &core.settings.isolation;
     let level = sandbox::effective_level(settings, request)?;
-    let network = request.sandbox.network.as_ref();
+    let network = request.options.sandbox.network.as_ref();
     let network = network.unwrap_or(&settings.network);
     Ok(level < IsolationLevel::High || *network == NetworkAccess::Full)
 }
 
 /// A free port: the search begins at a number derived from the name and directory, so that a
 /// service tends to get the same one again.
-async fn lease_port(core: &EngineInner, seed: (&str, &[u8]), on_host: bool) -> Result<u16, Error> {
+async fn lease_port(
+    core: &EngineInner,
+    name: &str,
+    cwd: &[u8],
+    on_host: bool,
+) -> Result<u16, Error> {
     let (first, last) = core.settings.services.lease_ports.unwrap_or(LEASE_PORTS);
     let taken = leased_ports(core);
     let count = usize::from(last.saturating_sub(first)) + 1;
     let mut hasher = DefaultHasher::new();
-    seed.hash(&mut hasher);
+    (name, cwd).hash(&mut hasher);
     let offset = usize::try_from(hasher.finish() % count as u64).unwrap_or(0);
     let all: Vec<u16> = (first..=last).collect();
     let rotated = all.iter().cycle().skip(offset).take(all.len());

@@ -1,9 +1,10 @@
 //! Runtime state of services that the registry of executions does not hold.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use ostler_model::{ExecutionId, Owner, ServicePlan};
+use parking_lot::Mutex;
 
 use super::definition_store::DefinitionStore;
 use super::locks::ServiceLockKey;
@@ -13,12 +14,10 @@ use super::{ServiceInfo, build_request};
 use crate::detection::{DetectedService, DetectionTable, DiskFiles};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
+use crate::hooks::ExecutionObserver;
 use crate::keyed_mutex::KeyedMutex;
 use crate::request::StartRequest;
 use crate::settings::Settings;
-
-/// Stored requests before those of removed executions are pruned.
-const REQUESTS: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct ServiceRegistry {
@@ -32,15 +31,8 @@ pub(crate) struct ServiceRegistry {
     pub(crate) watches: ManifestWatches,
     table: OnceLock<DetectionTable>,
     /// The request that each was started with, its client's environment included.
-    requests: Mutex<StoredRequests>,
+    requests: Mutex<HashMap<ExecutionId, Arc<ResolvedService>>>,
     pending: Mutex<HashMap<u64, PendingService>>,
-}
-
-#[derive(Debug, Default)]
-struct StoredRequests {
-    by_execution: HashMap<ExecutionId, Arc<ResolvedService>>,
-    /// The number of requests at which to prune next.
-    prune_at: usize,
 }
 
 /// A service whose program does not run yet, because it waits for a dependency.
@@ -59,7 +51,7 @@ pub(crate) struct PendingGuard<'a> {
 
 impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
-        self.registry.lock_pending().remove(&self.number);
+        self.registry.pending.lock().remove(&self.number);
     }
 }
 
@@ -99,25 +91,21 @@ impl ServiceRegistry {
     ) {
         // A restart is another execution.
         service.request.start.id = None;
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        if requests.by_execution.len() >= requests.prune_at.max(REQUESTS) {
-            requests
-                .by_execution
-                .retain(|id, _| core.registry.contains(*id));
-            requests.prune_at = requests.by_execution.len() * 2;
+        self.requests.lock().insert(id, Arc::new(service));
+        if !core.registry.contains(id) {
+            // It was removed already: nobody tells of that again.
+            self.removed(id);
         }
-        requests.by_execution.insert(id, Arc::new(service));
     }
 
     /// The request that an execution was started with; none where an earlier engine started it.
     pub(crate) fn stored_request(&self, id: ExecutionId) -> Option<Arc<ResolvedService>> {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.by_execution.get(&id).cloned()
+        self.requests.lock().get(&id).cloned()
     }
 
     /// Lists a service as pending until the returned guard is dropped.
     pub(crate) fn register_pending(&self, owner: Owner, info: ServiceInfo) -> PendingGuard<'_> {
-        let mut pending = self.lock_pending();
+        let mut pending = self.pending.lock();
         let number = pending.keys().max().map_or(0, |last| last + 1);
         pending.insert(number, PendingService { owner, info });
         PendingGuard {
@@ -128,13 +116,15 @@ impl ServiceRegistry {
 
     /// The pending services, as one caller sees them.
     pub(crate) fn pending(&self, is_visible: impl Fn(&Owner) -> bool) -> Vec<ServiceInfo> {
-        let pending = self.lock_pending();
+        let pending = self.pending.lock();
         let visible = pending.values().filter(|it| is_visible(&it.owner));
         visible.map(|it| it.info.clone()).collect()
     }
+}
 
-    fn lock_pending(&self) -> std::sync::MutexGuard<'_, HashMap<u64, PendingService>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+impl ExecutionObserver for ServiceRegistry {
+    fn removed(&self, id: ExecutionId) {
+        self.requests.lock().remove(&id);
     }
 }
 

@@ -3,20 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::select_all;
 use ostler_model::{Caller, Scope};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::caller_services::{manifest_path, name_of, plan_of};
 use super::file_watch::FileWatch;
 use super::locks::ServiceLockKey;
+use super::manager::ServiceManager;
 use super::manifest::{Manifest, ManifestChanges, diff};
 use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::WorkspaceContext;
 use super::{ServiceError, graph, restart_request};
-use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 
@@ -49,17 +50,13 @@ struct FailedReload {
 }
 
 impl ManifestWatches {
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, WatchedManifest>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether services of this file run, whether or not it still exists.
     pub(crate) fn is_watched(&self, path: &Path) -> bool {
-        self.lock().contains_key(path)
+        self.files.lock().contains_key(path)
     }
 
     fn update(&self, path: &Path, change: impl FnOnce(&mut WatchedManifest)) {
-        if let Some(watched) = self.lock().get_mut(path) {
+        if let Some(watched) = self.files.lock().get_mut(path) {
             change(watched);
         }
     }
@@ -69,10 +66,11 @@ impl ManifestWatches {
     pub(crate) fn notes(
         &self,
         path: &Path,
-        (name, definition): (&str, Option<&str>),
+        name: &str,
+        definition: Option<&str>,
         is_alive: bool,
     ) -> Vec<String> {
-        let files = self.lock();
+        let files = self.files.lock();
         let Some(watched) = files.get(path) else {
             return Vec::new();
         };
@@ -102,8 +100,8 @@ impl ManifestWatches {
 }
 
 /// Watches this file until its last service ends.
-pub(crate) fn watch(core: &Arc<EngineInner>, path: &Path) {
-    let mut files = core.services.watches.lock();
+pub(crate) fn watch(manager: &ServiceManager, path: &Path) {
+    let mut files = manager.services.watches.files.lock();
     if let Some(watched) = files.get(path) {
         watched.service_added.notify_one();
         return;
@@ -111,19 +109,21 @@ pub(crate) fn watch(core: &Arc<EngineInner>, path: &Path) {
     let watched = WatchedManifest::default();
     let service_added = Arc::clone(&watched.service_added);
     files.insert(path.to_owned(), watched);
-    let (core, path) = (Arc::clone(core), path.to_owned());
-    core.tracker
+    let (manager, path) = (manager.clone(), path.to_owned());
+    manager
+        .core
+        .tracker
         .clone()
-        .spawn(async move { watch_loop(&core, &path, &service_added).await });
+        .spawn(async move { watch_loop(&manager, &path, &service_added).await });
 }
 
 /// Watches the files of services that an earlier engine left running. Changes made meanwhile are
 /// detected at once.
-pub(crate) fn resume(core: &Arc<EngineInner>) {
-    let living = core.registry.running();
+pub(crate) fn resume(manager: &ServiceManager) {
+    let living = manager.core.registry.running();
     let files = living.filter_map(|entry| file_of(&entry));
     for path in files.collect::<BTreeSet<PathBuf>>() {
-        watch(core, &path);
+        watch(manager, &path);
     }
 }
 
@@ -133,18 +133,18 @@ fn file_of(entry: &ExecutionHandle) -> Option<PathBuf> {
     manifest_path(defined_in).map(Path::to_owned)
 }
 
-fn living_services(core: &EngineInner, path: &Path) -> Vec<Arc<ExecutionHandle>> {
-    let living = core.registry.running();
+fn living_services(manager: &ServiceManager, path: &Path) -> Vec<Arc<ExecutionHandle>> {
+    let living = manager.core.registry.running();
     living
         .filter(|entry| file_of(entry).as_deref() == Some(path))
         .collect()
 }
 
-async fn watch_loop(core: &Arc<EngineInner>, path: &Path, service_added: &Notify) {
+async fn watch_loop(manager: &ServiceManager, path: &Path, service_added: &Notify) {
     let mut file_watch = match FileWatch::new(path) {
         Ok(watch) => Some(watch),
         Err(error) => {
-            record_watch_error(core, path, &error);
+            record_watch_error(manager, path, &error);
             None
         }
     };
@@ -153,13 +153,13 @@ async fn watch_loop(core: &Arc<EngineInner>, path: &Path, service_added: &Notify
     loop {
         if std::mem::take(&mut is_due) {
             tokio::select! {
-                () = core.closing.cancelled() => return,
-                () = Box::pin(reload_file(core, path)) => {}
+                () = manager.core.closing.cancelled() => return,
+                () = Box::pin(reload_file(manager, path)) => {}
             }
         }
         let running = {
-            let mut files = core.services.watches.lock();
-            let running = living_services(core, path);
+            let mut files = manager.services.watches.files.lock();
+            let running = living_services(manager, path);
             if running.is_empty() {
                 files.remove(path);
                 return;
@@ -167,13 +167,13 @@ async fn watch_loop(core: &Arc<EngineInner>, path: &Path, service_added: &Notify
             running
         };
         tokio::select! {
-            () = core.closing.cancelled() => return,
+            () = manager.core.closing.cancelled() => return,
             () = service_added.notified() => {}
             () = any_ended(&running) => {}
             changed = next_change(file_watch.as_mut()) => match changed {
                 Ok(()) => is_due = true,
                 Err(error) => {
-                    record_watch_error(core, path, &error);
+                    record_watch_error(manager, path, &error);
                     file_watch = None;
                 }
             },
@@ -181,10 +181,11 @@ async fn watch_loop(core: &Arc<EngineInner>, path: &Path, service_added: &Notify
     }
 }
 
-fn record_watch_error(core: &EngineInner, path: &Path, error: &std::io::Error) {
+fn record_watch_error(manager: &ServiceManager, path: &Path, error: &std::io::Error) {
     tracing::warn!(path = %path.display(), %error, "changes are not heard");
     let problem = error.to_string();
-    core.services
+    manager
+        .services
         .watches
         .update(path, |watched| watched.watch_error = Some(problem));
 }
@@ -208,7 +209,7 @@ async fn any_ended(running: &[Arc<ExecutionHandle>]) {
 }
 
 /// Parses the file and applies its changes.
-async fn reload_file(core: &Arc<EngineInner>, path: &Path) {
+async fn reload_file(manager: &ServiceManager, path: &Path) {
     // A removed file defines nothing.
     let found = if path.exists() {
         Manifest::load(path)
@@ -223,13 +224,13 @@ async fn reload_file(core: &Arc<EngineInner>, path: &Path) {
         Err(problem) => {
             tracing::warn!(path = %path.display(), problem, "cannot be used");
             let set_problem = |watched: &mut WatchedManifest| watched.problem = Some(problem);
-            return core.services.watches.update(path, set_problem);
+            return manager.services.watches.update(path, set_problem);
         }
     };
-    let running = living_services(core, path);
+    let running = living_services(manager, path);
     let changes = diff_running(&running, &manifest);
     tracing::info!(path = %path.display(), ?changes, "read");
-    core.services.watches.update(path, |watched| {
+    manager.services.watches.update(path, |watched| {
         watched.problem = None;
         watched.failed.clear();
         watched.removed = changes.removed.iter().cloned().collect();
@@ -239,7 +240,7 @@ async fn reload_file(core: &Arc<EngineInner>, path: &Path) {
             .iter()
             .filter(|it| is_outdated(it, &name, &manifest))
         {
-            if let Err(error) = restart_changed(core, entry, &manifest).await {
+            if let Err(error) = restart_changed(manager, entry, &manifest).await {
                 let problem = format!("its new definition is not in force: {error}");
                 tracing::warn!(id = %entry.id, %error, "a changed service is left as it is");
                 let definition = manifest.services.get(&name).map(|it| it.fingerprint());
@@ -247,7 +248,7 @@ async fn reload_file(core: &Arc<EngineInner>, path: &Path) {
                     definition,
                     problem,
                 };
-                core.services.watches.update(path, |watched| {
+                manager.services.watches.update(path, |watched| {
                     watched.failed.insert(name.clone(), failed);
                 });
             }
@@ -289,7 +290,7 @@ fn dependency_order(names: &[String], manifest: &Manifest) -> Vec<String> {
 /// Stops a service and starts its new definition under the same name, for the same owner. Its
 /// dependents are left alone. Where a dependency does not run, it is left as it is.
 async fn restart_changed(
-    core: &Arc<EngineInner>,
+    manager: &ServiceManager,
     entry: &Arc<ExecutionHandle>,
     manifest: &Manifest,
 ) -> Result<(), Error> {
@@ -299,8 +300,8 @@ async fn restart_changed(
         scope: Scope::Session,
     };
     let context = WorkspaceContext::from_manifest(manifest.clone());
-    let starter = ServiceStarter::new(core, &caller, &context);
-    let base = restart_request::base_request(core, entry)?;
+    let starter = ServiceStarter::new(manager, &caller, &context);
+    let base = restart_request::base_request(manager, entry)?;
     let Some(service) = starter.find_definition(&name, &base) else {
         return Ok(());
     };
@@ -327,7 +328,7 @@ async fn replace(
 ) -> Result<(), Error> {
     let path = starter.manifest.map(|manifest| manifest.path.clone());
     let key = ServiceLockKey::new(starter.caller, path, service.name());
-    let _lock = starter.core.services.locks.lock(key).await;
+    let _lock = starter.manager.services.locks.lock(key).await;
     if entry.is_finished() {
         return Ok(());
     }

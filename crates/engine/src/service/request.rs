@@ -1,7 +1,6 @@
 //! Service requests.
 
-use ostler_model::{Dependency, HealthRule, ReadyCondition, RestartPolicy};
-use serde::{Deserialize, Serialize};
+use ostler_model::{Dependency, HealthRule, PortRequest, ReadyCondition, RestartPolicy};
 use std::time::Duration;
 
 use crate::request::StartRequest;
@@ -31,19 +30,6 @@ pub struct ServiceRequest {
     pub port: PortRequest,
     /// Whether the engine, not the caller, decided that this is a service.
     pub automatic: bool,
-}
-
-/// The port that a service is assigned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PortRequest {
-    /// The one its command uses.
-    #[default]
-    Own,
-    /// This port: `PORT` is set and, where the table knows how, arguments are added.
-    Fixed(u16),
-    /// A free port, leased to it for its lifetime, unique across all sessions.
-    Lease,
 }
 
 impl ServiceRequest {

@@ -1,43 +1,47 @@
-//! Rebuilds the start request of a service that has ended, or that an earlier engine started, in
-//! order to restart it.
+//! The request that starts again what was started before: as this engine holds it, as it was
+//! stored, or, for state directories older than that, rebuilt.
 
-use ostler_model::{ByteString, IsolationLevel, Lifetime, Owner, RestartPolicy, ServicePlan};
+use std::sync::Arc;
 
-use super::build_request::{DefinitionOrigin, without_port};
+use ostler_model::{ByteString, Lifetime, Owner, RequestRecord, ServiceRecord, Spec, StartOptions};
+
+use super::build_request::DefinitionOrigin;
 use super::caller_services::plan_of;
+use super::manager::ServiceManager;
 use super::starter::ResolvedService;
-use super::{PortRequest, ServiceError, ServiceRequest};
-use crate::admission::secrets::ResolvedSecret;
-use crate::admission::{environment, sandbox, secrets};
+use super::{ServiceError, ServiceRequest, legacy};
+use crate::admission::secrets::{self, ResolvedSecret};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
-use crate::request::{ClientKind, RetentionRequest, SandboxOptions, StartRequest};
+use crate::request::{ClientKind, StartRequest};
 
 /// The client's environment and options of a service, for another version of its definition.
 pub(crate) fn base_request(
-    core: &EngineInner,
+    manager: &ServiceManager,
     entry: &ExecutionHandle,
 ) -> Result<StartRequest, Error> {
-    let stored = core.services.stored_request(entry.id);
-    if let Some(base) = stored.as_ref().and_then(|it| it.base.clone()) {
+    let held = manager.services.stored_request(entry.id);
+    if let Some(base) = held.as_ref().and_then(|it| it.base.clone()) {
         return Ok(base.as_ref().clone());
     }
-    let mut start = rebuild_start(core, entry)?;
-    // These are assumed to come from the definition.
-    start.set_env.clear();
-    start.secrets.clear();
-    Ok(start)
+    let secrets = secrets::resolve_for_relaunch(&manager.core.settings, &entry.spec)?;
+    let base = stored_service(&entry.spec).and_then(|(_, service)| service.base.as_deref());
+    match base {
+        Some(base) => Ok(start_with(entry, base.clone(), &secrets)),
+        None => legacy::rebuild_base(&manager.core, entry, &secrets),
+    }
 }
 
-/// Rebuilds the request of a command from its spec.
+/// The request of a command, for another caller and its environment.
 ///
 /// # Errors
 /// For services and shell sessions, which are more than their command.
-pub(crate) fn rebuild_command(
+pub(crate) fn command_request(
     core: &EngineInner,
     entry: &ExecutionHandle,
-    (owner, client_env): (&Owner, Vec<(ByteString, ByteString)>),
+    owner: &Owner,
+    client_env: Vec<(ByteString, ByteString)>,
 ) -> Result<StartRequest, Error> {
     let Lifetime::Finite { timeout, idle } = entry.spec.lifetime else {
         return Err(not_restartable(entry, "a service"));
@@ -45,11 +49,18 @@ pub(crate) fn rebuild_command(
     if entry.spec.shell.is_some() {
         return Err(not_restartable(entry, "a shell session"));
     }
-    let known = secrets::resolve_for_restart(&core.settings, &entry.spec, (owner, &client_env))?;
-    let mut start = rebuild_start_with(core, entry, &known)?;
+    let secrets = secrets::resolve_for_restart(&core.settings, &entry.spec, owner, &client_env)?;
+    let mut start = match &entry.spec.request {
+        Some(record) => {
+            let options = as_resolved(record.options.clone(), &entry.spec);
+            start_with(entry, options, &secrets)
+        }
+        None => legacy::rebuild_start(core, entry, &secrets)?,
+    };
     start.base_env = client_env;
-    start.timeout = timeout;
-    start.idle = idle;
+    (start.options.timeout, start.options.idle) = (timeout, idle);
+    // Its terminal may have been resized.
+    start.options.pty = entry.info().size();
     Ok(start)
 }
 
@@ -63,148 +74,85 @@ fn not_restartable(entry: &ExecutionHandle, kind: &str) -> Error {
     .into()
 }
 
-/// Rebuilds the request of a service from its spec.
-pub(crate) fn rebuild_service(
-    core: &EngineInner,
+/// The request of a service.
+pub(crate) fn service_request(
+    manager: &ServiceManager,
     entry: &ExecutionHandle,
 ) -> Result<ResolvedService, Error> {
-    if let Some(stored) = core.services.stored_request(entry.id) {
-        return Ok(ResolvedService::clone(&stored));
+    if let Some(held) = manager.services.stored_request(entry.id) {
+        return Ok(ResolvedService::clone(&held));
     }
+    let secrets = secrets::resolve_for_relaunch(&manager.core.settings, &entry.spec)?;
+    match stored_service(&entry.spec) {
+        Some((record, service)) => Ok(from_record(entry, record, service, &secrets)),
+        None => legacy::rebuild_service(manager, entry, &secrets),
+    }
+}
+
+fn stored_service(spec: &Spec) -> Option<(&RequestRecord, &ServiceRecord)> {
+    let record = spec.request.as_deref()?;
+    Some((record, record.service.as_deref()?))
+}
+
+fn from_record(
+    entry: &ExecutionHandle,
+    record: &RequestRecord,
+    service: &ServiceRecord,
+    secrets: &[ResolvedSecret],
+) -> ResolvedService {
     let plan = plan_of(entry);
-    let restart = match entry.spec.lifetime {
-        Lifetime::Service { restart, .. } => restart,
-        Lifetime::Finite { .. } => RestartPolicy::Never,
-    };
-    let origin = plan.defined_in.clone().zip(plan.defined_as.clone());
-    let mut start = rebuild_start(core, entry)?;
-    let port = requested_port(plan, &start);
-    if let Some(number) = plan.ready.port.filter(|_| port != PortRequest::Own) {
-        let detected = core.services.detect(&core.settings, &start);
-        start.command = without_port(&start.command, detected.as_ref(), number);
-    }
-    Ok(ResolvedService {
+    let options = as_resolved(record.options.clone(), &entry.spec);
+    let base = service.base.as_deref().cloned();
+    ResolvedService {
         request: ServiceRequest {
-            name: (!plan.name.is_empty()).then(|| plan.name.clone()),
-            start,
-            ready_when: Some(plan.ready.when.clone()),
-            // The requested patterns cannot be distinguished from the table's any more, and those
-            // the table adds again.
-            ready_pattern: plan.ready.ready.last().cloned(),
-            fail_pattern: plan.ready.fail.last().cloned(),
-            ready_timeout: plan.ready.timeout,
-            restart,
-            health: plan.health.clone(),
-            depends_on: plan.depends_on.clone(),
-            port,
-            automatic: plan.automatic,
+            name: service.name.clone(),
+            start: start_with(entry, options, secrets),
+            ready_when: service.ready_when.clone(),
+            ready_pattern: service.ready_pattern.clone(),
+            fail_pattern: service.fail_pattern.clone(),
+            ready_timeout: service.ready_timeout,
+            restart: service.restart,
+            health: service.health.clone(),
+            depends_on: service.depends_on.clone(),
+            port: service.port,
+            automatic: service.automatic,
         },
-        origin: origin.map(|(defined_in, defined_as)| DefinitionOrigin {
-            defined_in,
-            defined_as,
-        }),
-        base: None,
-    })
-}
-
-/// The requested port, as far as known: `PORT` is set where one was assigned.
-fn requested_port(plan: &ServicePlan, start: &StartRequest) -> PortRequest {
-    if plan.leased_port.is_some() {
-        return PortRequest::Lease;
-    }
-    let set = environment::value(&start.set_env, b"PORT").map(ToString::to_string);
-    match plan.ready.port {
-        Some(port) if set == Some(port.to_string()) => PortRequest::Fixed(port),
-        Some(_) | None => PortRequest::Own,
+        origin: plan.defined_in.clone().zip(plan.defined_as.clone()).map(
+            |(defined_in, defined_as)| DefinitionOrigin {
+                defined_in,
+                defined_as,
+            },
+        ),
+        base: base.map(|options| Arc::new(start_with(entry, options, secrets))),
     }
 }
 
-/// Rebuilds the start request of an execution from its spec: its client's environment is not
-/// recorded, so the settings' environment replaces it.
-fn rebuild_start(core: &EngineInner, entry: &ExecutionHandle) -> Result<StartRequest, Error> {
-    let known = secrets::resolve_for_relaunch(&core.settings, &entry.spec)?;
-    rebuild_start_with(core, entry, &known)
+/// The options with what the settings decided for the first start, so that the same is started
+/// under other settings, too.
+fn as_resolved(mut options: StartOptions, spec: &Spec) -> StartOptions {
+    options.level.get_or_insert(spec.policy.level);
+    options.inherit_env.get_or_insert(spec.env.inherit);
+    options.encoding = options.encoding.or_else(|| spec.encoding.clone());
+    options.retention = legacy::retention(spec);
+    options
 }
 
-fn rebuild_start_with(
-    core: &EngineInner,
+/// A request with these stored options, secrets in their places. The client's environment is not
+/// stored: that of the settings replaces it.
+fn start_with(
     entry: &ExecutionHandle,
-    known: &[ResolvedSecret],
-) -> Result<StartRequest, Error> {
+    options: StartOptions,
+    secrets: &[ResolvedSecret],
+) -> StartRequest {
     let spec = &entry.spec;
-    let reveal = |text: &ByteString| secrets::unredact(text, known);
-    let command = secrets::map_command(&spec.command, reveal);
+    let reveal = |text: &ByteString| secrets::unredact(text, secrets);
+    let command = spec.request.as_ref().and_then(|it| it.command.as_ref());
+    let command = command.unwrap_or(&spec.command).map_words(reveal);
     let mut start = StartRequest::new(command, spec.cwd.clone());
-    let variables = spec.env.set.iter();
-    start.set_env = variables
-        .map(|(name, value)| (name.clone(), reveal(value)))
-        .collect();
-    start.inherit_env = Some(spec.env.inherit);
-    start.secrets.clone_from(&spec.env.secrets);
-    start.level = Some(spec.policy.level);
-    start.limits = spec.policy.limits;
-    start.labels.clone_from(&spec.labels);
-    start.description.clone_from(&spec.description);
-    start.encoding.clone_from(&spec.encoding);
-    start.keep = spec.keep;
-    start.client_kind = client_kind(spec.face.as_deref());
-    start.retention = spec
-        .retention
-        .map_or(RetentionRequest::Forever, RetentionRequest::For);
-    start.pty = entry.info().size();
-    if spec.policy.level >= IsolationLevel::High {
-        start.sandbox = rebuild_sandbox_options(core, &start, entry)?;
-    } else {
-        // Capabilities that were allowed to be missing then may be missing again.
-        let missing = spec.policy.missing.iter();
-        start.sandbox.allow_degraded = missing.map(|it| it.ability).collect();
+    start.options = options;
+    for (_, value) in &mut start.options.set_env {
+        *value = reveal(value);
     }
-    Ok(start)
-}
-
-/// The sandbox options that its isolation policy results from: what it exposes beyond the defaults.
-fn rebuild_sandbox_options(
-    core: &EngineInner,
-    start: &StartRequest,
-    entry: &ExecutionHandle,
-) -> Result<SandboxOptions, Error> {
-    let Some(sandbox) = &entry.spec.policy.confinement else {
-        return Ok(SandboxOptions::default());
-    };
-    let mut options = SandboxOptions {
-        workspace: sandbox.workspace.clone(),
-        overlay: sandbox.overlay,
-        network: (sandbox.network != core.settings.isolation.network)
-            .then(|| sandbox.network.clone()),
-        forwards: sandbox.forwards.clone(),
-        allow_degraded: sandbox.without.clone(),
-        ..SandboxOptions::default()
-    };
-    let plain = StartRequest {
-        sandbox: options.clone(),
-        ..start.clone()
-    };
-    if let Some(default_spec) = sandbox::resolve(&core.settings, &plain)? {
-        let beyond = |all: &[ByteString], known: &[ByteString]| {
-            let more = all.iter().filter(|it| !known.contains(it));
-            more.cloned().collect()
-        };
-        options.read = beyond(&sandbox.read, &default_spec.read);
-        options.write = beyond(&sandbox.write, &default_spec.write);
-    }
-    Ok(options)
-}
-
-fn client_kind(name: Option<&str>) -> ClientKind {
-    let all = [
-        ClientKind::Command,
-        ClientKind::Shell,
-        ClientKind::Core,
-        ClientKind::Pty,
-        ClientKind::Cli,
-        ClientKind::Rest,
-        ClientKind::Library,
-    ];
-    let found = all.into_iter().find(|face| Some(face.as_str()) == name);
-    found.unwrap_or(ClientKind::Library)
+    start.client_kind = ClientKind::of_name(spec.face.as_deref());
+    start
 }

@@ -190,7 +190,7 @@ impl<'c> ServiceStarter<'c> {
         let mut info = self.preview(service);
         let required = format::condition_name(need.condition);
         info.pending = Some(format!("'{}' to be {required}", need.name));
-        self.core
+        self.manager
             .services
             .register_pending(self.caller.owner.clone(), info)
     }

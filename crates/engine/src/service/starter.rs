@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use ostler_model::{ByteString, Caller};
+use ostler_model::{ByteString, Caller, Command, RequestRecord, ServiceRecord};
 
 use super::build_request::{AssignedPort, DefinitionOrigin, RequestInputs, build_request};
 use super::caller_services::{CallerServices, service_info};
 use super::definition::ServiceDefinition;
 use super::definition_store::API;
+use super::manager::ServiceManager;
 use super::manifest::Manifest;
 use super::registry::unstarted_info;
 use super::workspace::{NameScope, ServiceScope, WorkspaceContext};
@@ -16,14 +17,14 @@ use crate::admission::quota::QuotaKey;
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
-use crate::quota_queue::StartAdmission;
 use crate::request::StartRequest;
 use crate::service_names;
-use crate::start::{self, StartGuard};
+use crate::start::{StartAdmission, StartGuard};
 
 /// Starts services for one caller, by the definitions of the caller's workspace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServiceStarter<'a> {
+    pub(crate) manager: &'a ServiceManager,
     pub(crate) core: &'a Arc<EngineInner>,
     pub(crate) caller: &'a Caller,
     /// The workspace's `ostler.toml`, where there is one.
@@ -70,6 +71,30 @@ impl ResolvedService {
         }
     }
 
+    /// The request for the record, where `command` is what it is started with.
+    fn record(&self, command: &Command) -> RequestRecord {
+        let request = &self.request;
+        let requested = &request.start.command;
+        let base = self.base.as_ref();
+        RequestRecord {
+            command: (requested != command).then(|| requested.clone()),
+            service: Some(Box::new(ServiceRecord {
+                name: request.name.clone(),
+                ready_when: request.ready_when.clone(),
+                ready_pattern: request.ready_pattern.clone(),
+                fail_pattern: request.fail_pattern.clone(),
+                ready_timeout: request.ready_timeout,
+                restart: request.restart,
+                health: request.health.clone(),
+                depends_on: request.depends_on.clone(),
+                port: request.port,
+                automatic: request.automatic,
+                base: base.map(|it| Box::new(it.options.clone().for_every_start())),
+            })),
+            ..RequestRecord::new(request.start.options.clone())
+        }
+    }
+
     /// Its name, as far as it is known.
     pub(crate) fn name(&self) -> &str {
         self.request.name.as_deref().unwrap_or("this service")
@@ -78,12 +103,13 @@ impl ResolvedService {
 
 impl<'a> ServiceStarter<'a> {
     pub(crate) fn new(
-        core: &'a Arc<EngineInner>,
+        manager: &'a ServiceManager,
         caller: &'a Caller,
         context: &'a WorkspaceContext,
     ) -> Self {
         Self {
-            core,
+            manager,
+            core: &manager.core,
             caller,
             manifest: context.manifest.as_ref(),
             scope: context.name_scope(),
@@ -108,14 +134,14 @@ impl<'a> ServiceStarter<'a> {
             let mut service = ResolvedService::from_definition(definition, at, base);
             // A workspace file may tighten the defaults, never loosen them.
             let start = &mut service.request.start;
-            if base.level.is_none() {
+            if base.options.level.is_none() {
                 let default_level = self.core.settings.isolation.default;
-                start.level = start.level.map(|level| level.max(default_level));
+                start.options.level = start.options.level.map(|level| level.max(default_level));
             }
             Some(service)
         });
         here.or_else(|| {
-            let definition = self.core.services.definitions.get(self.caller, name)?;
+            let definition = self.manager.services.definitions.get(self.caller, name)?;
             Some(ResolvedService::from_definition(
                 &definition,
                 ByteString::from(API),
@@ -133,7 +159,7 @@ impl<'a> ServiceStarter<'a> {
                 .values()
                 .map(move |it| (it.clone(), at.clone()))
         });
-        let stored = self.core.services.definitions.list(self.caller);
+        let stored = self.manager.services.definitions.list(self.caller);
         let from_api = stored.into_iter().map(|it| (it, ByteString::from(API)));
         let base = StartRequest::argv(["true"], "/");
         from_manifest
@@ -173,7 +199,7 @@ impl<'a> ServiceStarter<'a> {
             request, origin, ..
         } = service;
         let detected = self
-            .core
+            .manager
             .services
             .detect(&self.core.settings, &request.start);
         let inputs = RequestInputs {
@@ -182,7 +208,9 @@ impl<'a> ServiceStarter<'a> {
             port,
             origin: origin.as_ref(),
         };
-        build_request(request, inputs)
+        let mut start = build_request(request, inputs);
+        start.original = Some(Box::new(service.record(&start.command)));
+        start
     }
 
     /// Chooses its name and port, admits it, and waits until its program runs.
@@ -196,10 +224,14 @@ impl<'a> ServiceStarter<'a> {
         let ResolvedService {
             request, origin, ..
         } = service;
-        let registry = &self.core.services;
+        let registry = &self.manager.services;
         // Outside the lock: other starts do not wait for this one's slot within the quota.
         let share = QuotaKey::Other(self.caller.owner.principal.clone());
-        let admission = start::enter_queue(self.core, self.caller, (&request.start, share)).await?;
+        let admission = self
+            .manager
+            .launcher
+            .enter_queue(self.caller, &request.start, share)
+            .await?;
         let permit = match admission {
             StartAdmission::Existing(guard) => return Ok(guard),
             StartAdmission::Granted(permit) => permit,
@@ -207,12 +239,16 @@ impl<'a> ServiceStarter<'a> {
         let _lock = registry.admission_lock.lock().await;
         let name = self.name_for(request)?;
         let start = &request.start;
-        let port = ports::assign(self.core, self.caller, request.port, (start, &name)).await?;
+        let port = ports::assign(self.core, self.caller, request.port, start, &name).await?;
         let start = self.build_request(service, name, port);
-        let guard = start::start_with_permit(self.core, self.caller, (start, permit), true).await?;
+        let guard = self
+            .manager
+            .launcher
+            .start_with_permit(self.caller, start, permit, true)
+            .await?;
         registry.store_request(self.core, guard.id(), service.clone());
         if let (Some(_), Some(manifest)) = (origin, self.manifest) {
-            reload::watch(self.core, &manifest.path);
+            reload::watch(self.manager, &manifest.path);
         }
         Ok(guard)
     }
@@ -222,7 +258,7 @@ impl<'a> ServiceStarter<'a> {
         let services = self.services();
         let Some(name) = &request.name else {
             let detected = self
-                .core
+                .manager
                 .services
                 .detect(&self.core.settings, &request.start);
             let detected = detected.as_ref().map(|it| it.name.as_str());
@@ -261,10 +297,10 @@ impl<'a> ServiceStarter<'a> {
     pub(crate) fn service_info(self, entry: &ExecutionHandle) -> ServiceInfo {
         let mut info = service_info(entry, self.services().scope_of(entry));
         if let Some(at) = &info.plan.defined_in {
-            let watches = &self.core.services.watches;
+            let watches = &self.manager.services.watches;
             let definition = info.plan.defined_as.as_deref();
             let is_alive = !entry.is_finished();
-            info.notes = watches.notes(at.as_path(), (&info.name, definition), is_alive);
+            info.notes = watches.notes(at.as_path(), &info.name, definition, is_alive);
         }
         info
     }

@@ -1,17 +1,15 @@
 //! Shell commands with an idempotency key are typed at most once. The shim keeps the record of what
-//! was written: it outlives the daemon, and everything a daemon sent before it died has arrived
-//! before the next daemon asks.
+//! was written: it outlives the daemon, and everything that a daemon sent before its death has
+//! arrived before the next daemon queries the shim.
 
 use ostler_backend::{ControlError, InputProgress};
 use ostler_model::{Caller, InputId};
 
 use super::run::IdempotencyKey;
-use crate::driver::{ProgressReply, WriteKind};
-use crate::engine::submit_write;
 use crate::error::Error;
-use crate::execution::ExecutionHandle;
+use crate::execution::{ExecutionHandle, ProgressReply, WriteKind, submit_write};
 
-/// The result of earlier requests of a command.
+/// The result of earlier requests for the same command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PriorInput {
     /// It was not typed. Holds the id to type it under, if it is idempotent.
@@ -39,7 +37,8 @@ pub(super) async fn check_prior(
     let reply = submit_write(
         entry,
         caller,
-        (Vec::new(), false),
+        Vec::new(),
+        false,
         WriteKind::QueryProgress(id),
     )
     .await;

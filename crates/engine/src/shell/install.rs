@@ -1,28 +1,26 @@
 //! Installs the shell integration scripts where shells find them.
 
-use std::fs::{File, Permissions};
+use std::fs::Permissions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use ostler_journal::AtomicFile;
 use ostler_model::ByteString;
 use ostler_terminal::shell::SCRIPTS;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::error::Error;
 use crate::shell_script_dir::SCRIPT_DIRECTORY;
 
-/// Random bytes of a nonce.
-const NONCE_BYTES: usize = 16;
-/// Readable within a private directory: in a sandbox the scripts are read by another user, who sees
-/// nothing else of it.
+/// Readable, inside a private directory: in a sandbox another user reads the scripts, and sees
+/// nothing else of the directory.
 const DIRECTORY_MODE: u32 = 0o755;
-/// The same for files.
+/// The mode of the scripts.
 const FILE_MODE: u32 = 0o644;
 
-/// Writes what is missing or not as it should be; answers where it is.
+/// Writes missing or outdated scripts; returns their directory.
 pub(super) fn install(state_dir: &Path) -> Result<ByteString, Error> {
-    // Shells go to other directories: they need an absolute path.
+    // A shell changes its working directory: the path must be absolute.
     let state_dir = std::path::absolute(state_dir).map_err(storage_error(state_dir))?;
     let directory = state_dir.join(SCRIPT_DIRECTORY);
     for file in SCRIPTS {
@@ -51,17 +49,16 @@ fn is_current(path: &Path, text: &str) -> bool {
         && std::fs::read(path).is_ok_and(|found| found == text.as_bytes())
 }
 
-/// Whole or not at all: a shell may read it right now.
+/// Atomically: a shell may be reading the file, and another daemon replacing it.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut temp_path = PathBuf::from(path).into_os_string();
-    temp_path.push(format!(".{}", nonce().map_err(io::Error::other)?));
-    let mut file = File::create_new(&temp_path)?;
-    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    let mut file = AtomicFile::create_unique(path, FILE_MODE)?;
+    let whatever_the_umask = Permissions::from_mode(FILE_MODE);
+    file.file().set_permissions(whatever_the_umask)?;
     file.write_all(text.as_bytes())?;
-    std::fs::rename(&temp_path, path)
+    file.commit()
 }
 
-/// The directory of one shell, and the one that it lies in.
+/// Sets the modes of the directory of one shell and of its parent.
 fn make_readable(directory: &Path) -> io::Result<()> {
     let directories = [directory.parent(), Some(directory)];
     for directory in directories.into_iter().flatten() {
@@ -72,20 +69,6 @@ fn make_readable(directory: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Letters and digits that nobody can guess.
-pub(super) fn nonce() -> Result<String, Error> {
-    let mut bytes = [0_u8; NONCE_BYTES];
-    let filled = getrandom(&mut bytes[..], GetRandomFlags::empty());
-    filled.map_err(|error| Error::Storage {
-        what: "cannot read random bytes from",
-        path: "/dev/urandom".into(),
-        source: error.into(),
-    })?;
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    Ok(digits.map(digit).collect())
 }
 
 #[cfg(test)]
@@ -112,13 +95,5 @@ mod tests {
         assert!(text.contains("__ostler_first"));
         let names = std::fs::read_dir(directory.as_path().join("bash")).expect("readable");
         assert_eq!(names.count(), 1);
-    }
-
-    #[test]
-    fn nonces_are_letters_and_digits_and_differ() {
-        let (one, other) = (nonce().expect("random"), nonce().expect("random"));
-        assert_eq!(one.len(), 2 * NONCE_BYTES);
-        assert!(one.chars().all(|c| c.is_ascii_alphanumeric()));
-        assert_ne!(one, other);
     }
 }

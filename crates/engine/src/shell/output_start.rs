@@ -1,4 +1,4 @@
-//! Finds where a command's own output begins.
+//! Finds the beginning of a command's own output.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use ostler_terminal::shell::{PREAMBLE_BYTES, preamble_len};
 
 use crate::error::Error;
 
-/// What stands before a range of output.
+/// What precedes a range of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputPrefix {
-    /// The mark that a command begins.
+    /// The marker of a command's start.
     Mark,
-    /// The end of bracketed paste, as a line editor gives a line away.
+    /// The end of bracketed paste, with which a line editor submits a line.
     LineEnd,
 }
 
-/// How many bytes of a range are the shell's own, at its beginning: behind the mark what fish
-/// writes first, without one the end of the line that was typed.
+/// The length of the shell's own output at the beginning of a range: after the marker, the first
+/// sequences of fish; without a marker, the end of the typed line.
 pub(super) fn shell_prefix_len(
     journal: &Journal,
     kind: ShellKind,
@@ -48,7 +48,7 @@ pub(super) fn shell_prefix_len(
     } as u64)
 }
 
-/// `\r` of bash, `\r\r\n` of zsh.
+/// The length of a line end: `\r` in bash, `\r\r\n` in zsh.
 fn line_end_len(bytes: &[u8]) -> usize {
     let rest = bytes.strip_prefix(b"\r").unwrap_or(bytes);
     let rest = rest.strip_prefix(b"\r\n").unwrap_or(rest);

@@ -5,67 +5,67 @@ use std::time::Duration;
 use ostler_model::InputId;
 
 use crate::info::{ExecutionInfo, Prompt};
-use crate::terminal::LeaseId;
+use crate::lease::LeaseId;
 
 /// A command for a shell session.
 #[derive(Debug, Clone)]
 pub struct ShellCommand {
-    /// What to type; may have several lines. Of control characters it may hold newlines and
-    /// tabs only; at most [`SCRIPT_BYTES`](ostler_model::spec::SCRIPT_BYTES).
+    /// The text to type; may have several lines. The only control characters allowed are newlines
+    /// and tabs; at most [`SCRIPT_BYTES`](ostler_model::spec::SCRIPT_BYTES).
     pub script: String,
-    /// How long to wait for its end; the command goes on after that.
+    /// How long to wait for its end; the command continues after that.
     pub timeout: Duration,
-    /// Whose lease it is typed with.
+    /// The lease under which it is typed.
     pub lease: Option<LeaseId>,
-    /// What its client calls it, where it may ask again; it is then typed once.
+    /// The client's key for repeated requests; the command is then typed once.
     pub idempotency: Option<IdempotencyKey>,
 }
 
-/// A command that may be asked for again, because the answer was lost: with the connection, or
+/// Identifies repeated requests for one command, whose first answer was lost with the connection or
 /// with the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// As its client calls it.
+    /// The client's id.
     pub id: InputId,
-    /// Whether it was asked for before.
+    /// Whether it was requested before.
     pub is_retry: bool,
 }
 
-/// What became of it.
+/// The result of a wait for a command.
 #[derive(Debug, Clone)]
 pub struct ShellRun {
-    /// How the wait was over.
+    /// How the wait ended.
     pub end: ShellEnd,
-    /// Where the command's output begins; where the typing began, when it did not start.
+    /// The offset at which the command's output begins; that of the typed text if it did not start.
     pub from: u64,
-    /// Where its output ends, as far as it is known.
+    /// The offset at which its output ends, as far as known.
     pub to: u64,
     /// The session.
     pub info: ExecutionInfo,
 }
 
-/// How a wait for a command in a shell was over.
+/// How a wait for a command in a shell ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellEnd {
-    /// It ended, and the shell told how. A script that the shell could not even read (a syntax
-    /// error) ends so too, with a status that is not 0.
+    /// It ended, and the shell reported it. A script that the shell cannot parse (a syntax error)
+    /// also ends this way, with a nonzero status.
     Finished {
-        /// Its exit status; 128 and the number of the signal that ended it.
+        /// Its exit status; 128 plus the number of the signal that ended it.
         status: i32,
-        /// The shell's working directory now, as it told; none where it did not tell.
+        /// The shell's current working directory; none where it was not reported.
         cwd: Option<String>,
     },
-    /// It waits for an answer: a question, a password, a REPL's prompt.
+    /// It waits for an answer: to a question, a password prompt, or the prompt of a REPL.
     Prompt(Prompt),
-    /// The shell wants more: an open quote, a here-document, `if` without `fi`. It goes on
-    /// when the rest is typed; ctrl-c brings its prompt back.
+    /// The shell waits for the rest of the script: of an open quote, a here-document, or an `if`
+    /// without `fi`. It continues when the rest is typed; ctrl-c returns to the prompt.
     Incomplete,
-    /// The shell reads again and its marks did not come: its prompt was changed, or it took
-    /// nothing of the script (a history expansion that failed, in bash). Whether and how the
-    /// command ended is not known.
+    /// The shell reads input again without having printed its markers: its prompt was changed, or
+    /// it rejected the script (a failed history expansion, in bash). Whether and how the command
+    /// ended is unknown.
     NoMarker,
-    /// The shell is gone: `exit`, `exec`, or killed.
+    /// The shell has ended: `exit`, `exec`, or killed.
     ShellEnded,
-    /// The time ran out; the command goes on.
+    /// The timeout expired; the command continues.
     TimedOut,
 }

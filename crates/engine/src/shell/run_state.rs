@@ -1,56 +1,56 @@
 //! The state machine of one shell command, over the observations since it was typed. No clock, no
 //! I/O.
 
-/// Looks in a row that must find the shell at its prompt before the want of marks means
-/// anything: the first may come before it has read what was typed.
+/// The number of consecutive inspections that must find the shell at its prompt before missing
+/// markers count: the first may happen before the shell has read the typed text.
 const INSPECTIONS_MIN: u32 = 2;
 
-/// One thing that was seen. Only believed marks are told.
+/// One observation. Only markers with the right nonce are passed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunInput {
-    /// Output came, whatever it was.
+    /// Output arrived.
     Output,
-    /// Mark C: a command began, its output begins at `to`.
+    /// Marker C: a command began, its output begins at `to`.
     CommandStarted {
-        /// The mark's end.
+        /// The offset of the marker's end.
         to: u64,
     },
-    /// Mark D: a command ended, its output ended at `from`.
+    /// Marker D: a command ended, its output ended at `from`.
     CommandEnded {
-        /// The mark's beginning.
+        /// The offset of the marker's beginning.
         from: u64,
-        /// How, where that was told.
+        /// Its exit status, if reported.
         status: Option<i32>,
     },
-    /// The working directory, right after an end: it was a hook that told, not a prompt that
-    /// was painted again.
+    /// The working directory was reported directly after an end: by a hook of the shell, not by a
+    /// redrawn prompt.
     DirectoryReported,
-    /// Mark A: a prompt.
+    /// Marker A: a prompt.
     PromptShown,
-    /// Mark A of a continuation prompt.
+    /// Marker A of a continuation prompt.
     ContinuationPrompt,
-    /// A look at who waits for input, after some silence.
+    /// The kernel was inspected after some silence.
     Inspected(ShellInspection),
-    /// The caller's time ran out.
+    /// The caller's timeout expired.
     TimedOut,
-    /// The execution is over, or its output cannot be read further.
+    /// The execution has ended, or its output cannot be read any further.
     SessionOver,
 }
 
-/// What a look found.
+/// The result of an inspection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShellInspection {
     /// The shell waits in its line editor.
     AtPrompt,
-    /// Somebody waits for an answer: a program, or the shell on behalf of `read`.
+    /// A process waits for an answer: a program, or the shell's `read`.
     Question,
-    /// Nobody waits for input.
+    /// No process waits for input.
     NotWaiting,
-    /// What was the shell is another program now (`exec`).
+    /// The shell has executed another program (`exec`).
     Replaced,
 }
 
-/// What became of the script.
+/// The outcome of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunOutcome {
     Finished {
@@ -64,36 +64,36 @@ pub(super) enum RunOutcome {
     TimedOut,
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CommandEnd {
     at: u64,
     status: Option<i32>,
 }
 
-/// A script under way.
+/// The state of one script.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunProgress {
-    /// Whether the shell got it in one piece: then the first prompt after it is the last.
+    /// Whether the shell reads it as one piece: the first prompt after it is then the last one.
     one_piece: bool,
-    /// Where its output begins.
+    /// The offset at which its output begins.
     started: Option<u64>,
-    /// Whether that was not seen but said by the caller.
+    /// Whether `started` comes from the caller, not from a marker.
     resumed: bool,
-    /// An end without a beginning, until it is known that no prompt was painted again.
+    /// An end without a beginning, tentative until it is clear that no prompt was redrawn.
     tentative_end: Option<CommandEnd>,
     ended: Option<CommandEnd>,
-    /// Whether the working directory was told with the end.
+    /// Whether the working directory was reported with the end.
     directory_reported: bool,
     has_output: bool,
     prompt_shown: bool,
     continuation: bool,
-    /// Looks in a row that found the shell at its prompt.
+    /// Consecutive inspections that found the shell at its prompt.
     inspections: u32,
 }
 
 impl RunProgress {
-    /// A script was typed.
+    /// The state after a script was typed.
     pub(super) fn after_typing(one_piece: bool) -> Self {
         Self {
             one_piece,
@@ -101,7 +101,7 @@ impl RunProgress {
         }
     }
 
-    /// A command goes on whose output began at `from`, or that was typed there.
+    /// The state of a command whose output began at `from`, or that was typed there.
     pub(super) fn resume(from: u64) -> Self {
         Self {
             one_piece: true,
@@ -111,7 +111,7 @@ impl RunProgress {
         }
     }
 
-    /// Takes a fact in; what became of the script, once that is known.
+    /// Applies an observation; returns the outcome once it is known.
     pub(super) fn handle(&mut self, input: RunInput) -> Option<RunOutcome> {
         match input {
             RunInput::Output => {
@@ -154,32 +154,33 @@ impl RunProgress {
         }
     }
 
-    /// Where the output begins, if it did.
+    /// The offset at which the output begins, if known.
     pub(super) const fn output_start(&self) -> Option<u64> {
         self.started
     }
 
-    /// Where the output ended, if it did.
+    /// The offset at which the output ended, if known.
     pub(super) fn output_end(&self) -> Option<u64> {
         self.ended.map(|end| end.at)
     }
 
-    /// Whether the working directory that was told last is that after the command.
+    /// Whether the last reported working directory is that after the command.
     pub(super) const fn has_directory(&self) -> bool {
         self.directory_reported
     }
 
-    /// Whether it ended without a beginning or a new prompt: fish has it at its prompt still.
+    /// Whether the shell rejected the script: it ended without a beginning and without a new
+    /// prompt, so that fish still shows it.
     pub(super) const fn is_refused(&self) -> bool {
         self.started.is_none() && self.ended.is_some() && !self.prompt_shown
     }
 
-    /// Whether the prompt is back.
+    /// Whether the prompt is shown again.
     pub(super) const fn is_prompt_back(&self) -> bool {
         self.prompt_shown
     }
 
-    /// Lines that were not typed as one begin one by one; the output begins with the first.
+    /// A script typed in several pieces begins line by line; the output begins with the first.
     fn on_started(&mut self, to: u64) {
         if self.resumed && self.ended.is_none() {
             self.started = Some(to);
@@ -195,7 +196,7 @@ impl RunProgress {
 
     fn on_ended(&mut self, end: CommandEnd) {
         if self.ended.is_some() {
-            // The prompt says it once more.
+            // A redrawn prompt repeats the marker.
         } else if self.started.is_some() {
             self.ended = Some(end);
         } else {
@@ -241,7 +242,8 @@ impl RunProgress {
         if self.started.is_some() || self.prompt_shown {
             return Some(RunOutcome::NoMarker);
         }
-        // It took the text and neither began nor asks: fish goes on to the next line.
+        // It accepted the text, did not start it and shows no continuation prompt: fish starts a
+        // new line.
         self.has_output.then_some(RunOutcome::Incomplete)
     }
 }

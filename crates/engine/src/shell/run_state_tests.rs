@@ -1,5 +1,7 @@
 //! Tables of shell transcripts, and random walks over all inputs.
 
+use fastrand::Rng;
+
 use super::run_state::RunInput::{
     self, CommandEnded, CommandStarted, DirectoryReported, Inspected, Output, PromptShown,
     SessionOver, TimedOut,
@@ -17,7 +19,7 @@ const fn ended(from: u64, status: i32) -> RunInput {
 const C: RunInput = CommandStarted { to: 10 };
 const MORE: RunInput = RunInput::ContinuationPrompt;
 
-/// The verdict, and how many facts it took.
+/// The outcome, and the number of observations that it took.
 fn fold(mut progress: RunProgress, facts: &[RunInput]) -> (Option<RunOutcome>, usize, RunProgress) {
     for (at, fact) in facts.iter().enumerate() {
         if let Some(verdict) = progress.handle(*fact) {
@@ -27,7 +29,7 @@ fn fold(mut progress: RunProgress, facts: &[RunInput]) -> (Option<RunOutcome>, u
     (None, facts.len(), progress)
 }
 
-/// The verdict that comes with the last fact, and not before.
+/// The outcome, which must come with the last observation and not before.
 fn verdict(whole: bool, facts: &[RunInput]) -> RunOutcome {
     let (found, at, _) = fold(RunProgress::after_typing(whole), facts);
     let found = found.unwrap_or_else(|| panic!("nothing known after {facts:?}"));
@@ -94,7 +96,7 @@ fn a_prompt_that_is_painted_again_ends_nothing() {
         PromptShown,
     ];
     assert_eq!(verdict(true, &refused), finished(2));
-    // A directory that a program prints tells nothing.
+    // A directory printed by a program is ignored.
     nothing(
         true,
         &[
@@ -158,16 +160,16 @@ fn want_of_marks_means_something_after_two_looks() {
         true,
         &[Output, C, look, Output, look, Inspected(NotWaiting), look],
     );
-    // The prompt is back and nothing began.
+    // The prompt is back and no command began.
     assert_eq!(
         verdict(true, &[Output, ended(1, 0), PromptShown, look, look]),
         RunOutcome::NoMarker
     );
-    // It took the text and stays with it.
+    // The shell accepted the text and waits for more.
     assert_eq!(verdict(true, &[Output, look, look]), RunOutcome::Incomplete);
-    // It did not even take it.
+    // The shell did not accept the text.
     nothing(true, &[look, look, look]);
-    // An end whose prompt does not come.
+    // An end without a prompt after it.
     assert_eq!(
         verdict(true, &[C, ended(20, 5), DirectoryReported, look]),
         finished(5)
@@ -225,7 +227,7 @@ fn what_goes_on_is_waited_for_again() {
     );
     assert_eq!(found, Some(finished(1)));
     assert_eq!(progress.output_start(), Some(10));
-    // It had not begun when the time was up.
+    // The command had not begun at the timeout.
     let facts = [
         CommandStarted { to: 15 },
         ended(20, 1),
@@ -239,22 +241,9 @@ fn what_goes_on_is_waited_for_again() {
     );
 }
 
-/// A linear congruential generator: walks that can be walked again.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-}
-
-fn any(dice: &mut Dice, at: u64) -> RunInput {
-    let status = i32::try_from(dice.roll(256)).ok().filter(|it| *it < 250);
-    match dice.roll(12) {
+fn any(rng: &mut Rng, at: u64) -> RunInput {
+    let status = i32::try_from(rng.u64(..256)).ok().filter(|it| *it < 250);
+    match rng.u64(..12) {
         0 | 1 => Output,
         2 => CommandStarted { to: at + 1 },
         3 | 4 => CommandEnded { from: at, status },
@@ -263,7 +252,7 @@ fn any(dice: &mut Dice, at: u64) -> RunInput {
         7 => MORE,
         8 => Inspected(AtPrompt),
         9 => Inspected(NotWaiting),
-        10 => Inspected(if dice.roll(4) == 0 {
+        10 => Inspected(if rng.u64(..4) == 0 {
             Replaced
         } else {
             Question
@@ -275,12 +264,12 @@ fn any(dice: &mut Dice, at: u64) -> RunInput {
 #[test]
 fn walks_keep_the_rules() {
     for seed in 0..20_000 {
-        let mut dice = Dice(seed);
-        let whole = dice.roll(2) == 0;
+        let mut rng = Rng::with_seed(seed);
+        let whole = rng.bool();
         let mut progress = RunProgress::after_typing(whole);
         let (mut ends, mut began) = (Vec::new(), false);
         for at in (0..400).step_by(10) {
-            let fact = any(&mut dice, at);
+            let fact = any(&mut rng, at);
             if let CommandEnded {
                 status: Some(status),
                 ..
@@ -294,7 +283,7 @@ fn walks_keep_the_rules() {
                 assert!(from <= to, "{seed}: {from} {to}");
             }
             match found {
-                // No status is made up.
+                // The status is one that was reported.
                 Some(RunOutcome::Finished { status }) => assert!(ends.contains(&status), "{seed}"),
                 Some(RunOutcome::Question) => assert_eq!(fact, Inspected(Question), "{seed}"),
                 Some(RunOutcome::ShellEnded) => assert_eq!(fact, Inspected(Replaced), "{seed}"),
@@ -306,8 +295,8 @@ fn walks_keep_the_rules() {
                 break;
             }
         }
-        // Whatever was seen: time and the shell's end end every wait, and so does a shell that
-        // sits at its prompt with something printed.
+        // In every state a timeout and the shell's end finish the wait, and so does a shell that
+        // stays at its prompt after output.
         assert!(progress.clone().handle(TimedOut).is_some());
         assert!(progress.clone().handle(SessionOver).is_some());
         let sits = [Output, Inspected(AtPrompt), Inspected(AtPrompt)];

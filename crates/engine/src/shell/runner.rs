@@ -8,129 +8,88 @@ use ostler_backend::{ControlError, IdempotentInput};
 use ostler_journal::follow::JournalFollower;
 use ostler_model::snapshot::{ForegroundProcess, TreeSnapshot};
 use ostler_model::{Caller, Cursor, InputId, ShellKind, ShellSession};
-use ostler_terminal::{ControlEvent, LocatedEvent, Modes, ShellState};
+use ostler_terminal::{ControlEvent, Modes, ShellState};
 use tokio::time::Instant;
 
 use super::output_start::{self, OutputPrefix};
 use super::run::{ShellEnd, ShellRun};
 use super::run_state::{RunInput, RunOutcome, RunProgress, ShellInspection};
+use super::runner_event::{InspectionSchedule, QUIET_MS, RunnerEvent, input_from_mark};
 use super::script::{self, INTERRUPT};
 use super::shell_scanner::ShellScanner;
-use super::{run_lock, tty_processes};
-use crate::driver::{WriteKind, prompt_wait};
-use crate::engine::{submit_write, write_input};
+use super::{ShellContext, busy_reason, tty_processes};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
-use crate::execution::{ExecutionHandle, OutputWatchGuard};
+use crate::execution::{ExecutionHandle, OutputWatchGuard, WriteKind, submit_write, write_input};
 use crate::info::Prompt;
-use crate::terminal::LeaseId;
+use crate::lease::{LeaseId, WriterLeases};
+use crate::wait;
 
-/// How long a shell may take to its first prompt, or to the one after a command that has
-/// ended, in milliseconds.
+/// How long a shell may take to show its first prompt, or the prompt after a command, in
+/// milliseconds.
 const PROMPT_WAIT_MS: u64 = 10_000;
-/// How long a shell may take to give up a text that it refused, in milliseconds.
+/// How long a shell may take to discard a rejected text, in milliseconds.
 const GIVE_UP_MS: u64 = 1_000;
-/// Silence after which it is looked who waits for input, in milliseconds.
-const QUIET_MS: u64 = 150;
-/// The longest time between two looks at a silent shell, in milliseconds; each look that
-/// decides nothing doubles it from [`QUIET_MS`].
-const INSPECT_MAX_MS: u64 = 2_000;
 
-/// A shell that is listened to.
+/// A shell under observation.
 #[derive(Debug)]
 pub(super) struct ShellRunner<'a> {
     core: &'a EngineInner,
+    leases: &'a WriterLeases,
     entry: Arc<ExecutionHandle>,
     shell: &'a ShellSession,
+    /// Offset since which the prompt is empty, as the last script left it.
+    free_since: Option<u64>,
     follower: JournalFollower,
     scanner: ShellScanner,
-    /// The modes in which the script was typed.
+    /// The terminal modes when the script was typed.
     modes: Modes,
-    /// What the leader was called when the script was typed.
+    /// The name of the session leader when the script was typed.
     leader: Option<String>,
-    /// Whether keys were typed at the prompt that is shown: text may stand there.
+    /// Whether keys were typed at the current prompt: its line may not be empty.
     has_typed_keys: bool,
-    /// Where the shell took what was typed from its line editor.
+    /// The offset at which the line editor submitted the typed text.
     accepted_at: Option<u64>,
-    /// The question that stands, as the last look saw it.
+    /// The current question, as found by the last inspection.
     question: Option<Prompt>,
-    /// The end of output at the last look that found the shell itself waiting, outside its
-    /// line editor.
+    /// The end of output at the last inspection that found the shell waiting outside its line
+    /// editor.
     shell_read_at: Option<u64>,
     _watch: OutputWatchGuard,
 }
 
-/// What a follower or a look told.
-enum RunnerEvent {
-    Page(ostler_journal::query::BytePage),
-    Ended,
-    Inspect,
-    TimedOut,
-}
-
-/// When to look.
-#[derive(Debug, Clone, Copy)]
-struct InspectionSchedule {
-    pause: Duration,
-    due: Instant,
-    deadline: Instant,
-}
-
-impl InspectionSchedule {
-    fn new(deadline: Instant) -> Self {
-        let pause = Duration::from_millis(QUIET_MS);
-        Self {
-            pause,
-            due: Instant::now() + pause,
-            deadline,
-        }
-    }
-
-    /// Something was printed.
-    fn reset(&mut self) {
-        *self = Self::new(self.deadline);
-    }
-
-    /// A look decided nothing.
-    fn back_off(&mut self) {
-        self.pause = (self.pause * 2).min(Duration::from_millis(INSPECT_MAX_MS));
-        self.due = Instant::now() + self.pause;
-    }
-}
-
 impl<'a> ShellRunner<'a> {
-    /// Listens to a shell from where it stands now, or as it stood at `starting_at`.
+    /// Observes a shell from its current state, or from its state at `starting_at`.
     pub(super) fn open(
-        core: &'a EngineInner,
-        entry: &Arc<ExecutionHandle>,
-        shell: &'a ShellSession,
+        shell: ShellContext<'a>,
+        free_since: Option<u64>,
         at: Option<u64>,
     ) -> Result<Self, Error> {
-        let journal = entry.journal()?;
+        let journal = shell.entry.journal()?;
         let end = at.map_or_else(|| journal.end(), Ok)?;
-        let scanner = ShellScanner::from_tail(&journal, &shell.nonce, end)?;
-        Self::with_scanner(core, entry, shell, scanner)
+        let scanner = ShellScanner::from_tail(&journal, &shell.session.nonce, end)?;
+        Self::with_scanner(shell, free_since, scanner)
     }
 
-    /// Listens to a shell from an earlier position on.
+    /// Observes a shell from an earlier offset.
     pub(super) fn from_offset(
-        core: &'a EngineInner,
-        entry: &Arc<ExecutionHandle>,
-        shell: &'a ShellSession,
+        shell: ShellContext<'a>,
+        free_since: Option<u64>,
         from: u64,
     ) -> Result<Self, Error> {
-        Self::with_scanner(
-            core,
-            entry,
-            shell,
-            ShellScanner::starting_at(from, &shell.nonce),
-        )
+        let scanner = ShellScanner::starting_at(from, &shell.session.nonce);
+        Self::with_scanner(shell, free_since, scanner)
     }
 
     fn with_scanner(
-        core: &'a EngineInner,
-        entry: &Arc<ExecutionHandle>,
-        shell: &'a ShellSession,
+        ShellContext {
+            core,
+            leases,
+            entry,
+            session: shell,
+            ..
+        }: ShellContext<'a>,
+        free_since: Option<u64>,
         scanner: ShellScanner,
     ) -> Result<Self, Error> {
         let watch = OutputWatchGuard::new(entry);
@@ -141,8 +100,10 @@ impl<'a> ShellRunner<'a> {
         let follower = JournalFollower::new(entry.journal()?, from, entry.journal_end.subscribe());
         Ok(Self {
             core,
+            leases,
             entry: Arc::clone(entry),
             shell,
+            free_since,
             follower,
             modes: scanner.modes(),
             scanner,
@@ -155,8 +116,7 @@ impl<'a> ShellRunner<'a> {
         })
     }
 
-    /// Waits until the shell shows its prompt, at most so long as that can take when nothing
-    /// runs.
+    /// Waits until the shell shows its prompt, at most as long as that can take while nothing runs.
     pub(super) async fn wait_for_prompt(&mut self, deadline: Instant) -> Result<(), Error> {
         let limit = Instant::now() + Duration::from_millis(PROMPT_WAIT_MS);
         let mut schedule = InspectionSchedule::new(deadline.min(limit));
@@ -176,7 +136,7 @@ impl<'a> ShellRunner<'a> {
                 RunnerEvent::Ended => return Err(ControlError::Ended.into()),
                 RunnerEvent::TimedOut => return Err(self.busy_error().await),
                 RunnerEvent::Inspect => {
-                    // The end of its prompt was lost, and it waits.
+                    // The end of its prompt is missing, and it waits.
                     let is_known = *self.scanner.state() != ShellState::Unknown;
                     if is_known && self.inspect(false).await? == ShellInspection::AtPrompt {
                         break;
@@ -192,20 +152,17 @@ impl<'a> ShellRunner<'a> {
         Ok(())
     }
 
-    /// Whether input came after the prompt that is shown.
+    /// Whether input was sent after the current prompt.
     fn has_keys_at_prompt(&self) -> bool {
         let typed_at = self.entry.live.borrow().last_input_offset;
-        let free_since = self
-            .scanner
-            .free_since()
-            .max(self.entry.shell_run.free_since());
+        let free_since = self.scanner.free_since().max(self.free_since);
         typed_at
             .zip(free_since)
             .is_some_and(|(typed, free)| typed > free)
     }
 
-    /// Waits until the line editor has handled the keys typed last, which a new prompt or some
-    /// silence tells: an interrupt discards also what was typed after it.
+    /// Waits until the line editor has handled the last keys, which a new prompt or silence shows:
+    /// an interrupt also discards text typed after it.
     async fn wait_for_keys(&mut self) -> Result<(), Error> {
         let mut schedule =
             InspectionSchedule::new(Instant::now() + Duration::from_millis(GIVE_UP_MS));
@@ -227,12 +184,13 @@ impl<'a> ShellRunner<'a> {
         }
     }
 
-    /// Types a script at the prompt; what to wait for then.
+    /// Types a script at the prompt; returns the state to wait with.
     pub(super) async fn type_script(
         &mut self,
         caller: &Caller,
         script: &str,
-        (lease, once): (Option<&LeaseId>, Option<InputId>),
+        lease: Option<&LeaseId>,
+        once: Option<InputId>,
     ) -> Result<RunProgress, Error> {
         self.leader = self
             .snapshot()
@@ -244,12 +202,12 @@ impl<'a> ShellRunner<'a> {
         }
         self.modes = self.scanner.modes();
         let mut typed = script::encode_script(self.shell.kind, script, self.modes);
-        // What zsh put aside (push-line) comes back with a prompt nobody typed at.
+        // Zsh restores text that was put aside (push-line) at a prompt where nothing was typed.
         if self.has_typed_keys || self.shell.kind == ShellKind::Zsh {
             let clearing = script::clear_keys(self.shell.kind).iter().copied();
             typed.bytes.splice(..0, clearing);
         }
-        self.entry.leases.check(self.entry.id, lease)?;
+        self.leases.check(self.entry.id, lease)?;
         let (len, at) = (typed.bytes.len() as u64, self.offset());
         let purpose = once.map_or(WriteKind::Input, |id| {
             WriteKind::Idempotent(IdempotentInput {
@@ -258,7 +216,7 @@ impl<'a> ShellRunner<'a> {
                 len,
             })
         });
-        let write = submit_write(&self.entry, caller, (typed.bytes, false), purpose);
+        let write = submit_write(&self.entry, caller, typed.bytes, false, purpose);
         let written = write.await?.accepted;
         if written < len {
             return Err(self.busy_error_with(format!("it took {written} of {len} bytes typed")));
@@ -266,22 +224,22 @@ impl<'a> ShellRunner<'a> {
         Ok(RunProgress::after_typing(typed.one_piece))
     }
 
-    /// What to wait for of a script that was typed where this begins.
+    /// The state to wait with, for a script that was typed at the current offset.
     pub(super) fn progress_of_typed(&self, script: &str) -> RunProgress {
         RunProgress::after_typing(
             script::encode_script(self.shell.kind, script, self.modes).one_piece,
         )
     }
 
-    /// Zsh and fish ask for pastes just after they showed their prompt: what is typed in
-    /// between would be taken line by line.
+    /// Zsh and fish enable bracketed paste just after showing their prompt: text typed before that
+    /// would be read line by line.
     async fn wait_for_paste_mode(&mut self) -> Result<(), Error> {
         let has_paste_mode = self.shell.kind == ShellKind::Bash;
         let schedule = InspectionSchedule::new(Instant::now() + Duration::from_millis(QUIET_MS));
         while !has_paste_mode && !self.scanner.modes().bracketed_paste {
             match self.next_event(&schedule).await? {
                 RunnerEvent::Page(page) => self.scanner.feed(&page, |_| {}),
-                // It was told not to.
+                // Bracketed paste is disabled.
                 RunnerEvent::Inspect | RunnerEvent::TimedOut => break,
                 RunnerEvent::Ended => return Err(ControlError::Ended.into()),
             }
@@ -289,12 +247,12 @@ impl<'a> ShellRunner<'a> {
         Ok(())
     }
 
-    /// Where what follows begins.
+    /// The offset after the observed output.
     pub(super) fn offset(&self) -> u64 {
         self.scanner.offset()
     }
 
-    /// Waits for what becomes of the script that was typed at `from_offset`.
+    /// Waits for the outcome of the script that was typed at `from_offset`.
     pub(super) async fn wait(
         mut self,
         mut progress: RunProgress,
@@ -325,7 +283,8 @@ impl<'a> ShellRunner<'a> {
         Ok((run, self, progress))
     }
 
-    /// Fish leaves a text it refused at its prompt: there it would spoil the next.
+    /// Removes a text that fish rejected and left at its prompt, where it would precede the next
+    /// one.
     pub(super) async fn clear(&mut self, caller: &Caller) -> Result<(), Error> {
         write_input(&self.entry, caller, vec![INTERRUPT], false).await?;
         let mut schedule =
@@ -334,7 +293,7 @@ impl<'a> ShellRunner<'a> {
             match self.next_event(&schedule).await? {
                 RunnerEvent::Page(page) => self.scanner.feed(&page, |_| {}),
                 RunnerEvent::Inspect => {
-                    // It overhears the key while it paints.
+                    // Fish ignores the key while it redraws.
                     write_input(&self.entry, caller, vec![INTERRUPT], false).await?;
                     schedule.back_off();
                 }
@@ -344,7 +303,7 @@ impl<'a> ShellRunner<'a> {
         Ok(())
     }
 
-    /// The next thing to take in.
+    /// The next event.
     async fn next_event(&mut self, schedule: &InspectionSchedule) -> Result<RunnerEvent, Error> {
         tokio::select! {
             biased;
@@ -420,7 +379,7 @@ impl<'a> ShellRunner<'a> {
         })
     }
 
-    /// How many bytes of a range are the shell's own, at its beginning.
+    /// The number of bytes at the beginning of a range that the shell itself printed.
     fn shell_prefix_len(&self, progress: &RunProgress, range: Range<u64>) -> Result<u64, Error> {
         let kind = self.shell.kind;
         let prefix = if progress.output_start().is_some() {
@@ -433,10 +392,10 @@ impl<'a> ShellRunner<'a> {
         output_start::shell_prefix_len(&self.entry.journal()?, kind, prefix, range)
     }
 
-    /// Who waits for input; `running` where a command is known to have begun.
+    /// Inspects which process waits for input; `running` where a command is known to have begun.
     async fn inspect(&mut self, running: bool) -> Result<ShellInspection, Error> {
-        // What is seen is judged by the output known so far; with more of it to read, that is
-        // another state of the shell: the prompt after a command would pass for a question.
+        // The inspection is interpreted by the output read so far. With unread output the shell is
+        // in another state: its prompt after a command would be taken for a question.
         let end = self.follower.cursor().offset;
         let Some(snapshot) = self.snapshot().await else {
             return Ok(ShellInspection::NotWaiting);
@@ -456,11 +415,12 @@ impl<'a> ShellRunner<'a> {
         if is_leader && self.is_editing(&foreground, running) {
             return Ok(ShellInspection::AtPrompt);
         }
-        // Its prompt may be printed and not recorded yet: only `read` still waits at the next look.
+        // Its prompt may be printed and not recorded yet: only `read` still waits at the next
+        // inspection.
         if is_leader && self.shell_read_at.replace(end) != Some(end) {
             return Ok(ShellInspection::NotWaiting);
         }
-        self.question = prompt_wait::find_prompt(self.core, &self.entry, end).await?;
+        self.question = wait::find_prompt(self.core, &self.entry, end).await?;
         Ok(if self.question.is_some() {
             ShellInspection::Question
         } else {
@@ -468,9 +428,9 @@ impl<'a> ShellRunner<'a> {
         })
     }
 
-    /// Whether a shell that waits does so in its line editor, rather than for `read`. An
-    /// editor asks for pastes where it did so before; else it takes single keys and shows them
-    /// itself. Fish tells of every command's end: while one runs, it reads for that.
+    /// Whether a waiting shell is in its line editor rather than in `read`. An editor enables
+    /// bracketed paste if it did so before; otherwise it reads single keys and echoes them itself.
+    /// Fish reports the end of every command: while one runs, it waits in `read`.
     fn is_editing(&self, foreground: &ForegroundProcess, running: bool) -> bool {
         if running && self.shell.kind == ShellKind::Fish && !self.scanner.is_prompt_shown() {
             return false;
@@ -485,10 +445,10 @@ impl<'a> ShellRunner<'a> {
         tty_processes::snapshot(self.core, &self.entry).await
     }
 
-    /// What it does instead of showing its prompt.
+    /// The error that names what the shell does instead of showing its prompt.
     async fn busy_error(&self) -> Error {
         let snapshot = self.snapshot().await;
-        self.busy_error_with(run_lock::busy_reason(
+        self.busy_error_with(busy_reason::busy_reason(
             self.scanner.state(),
             snapshot.as_ref(),
         ))
@@ -499,40 +459,5 @@ impl<'a> ShellRunner<'a> {
             id: self.entry.id,
             reason,
         }
-    }
-}
-
-/// What a mark tells of the script.
-const fn input_from_mark(marked: &LocatedEvent) -> Option<RunInput> {
-    match &marked.event {
-        ControlEvent::CommandStart { is_trusted: true } => {
-            Some(RunInput::CommandStarted { to: marked.to })
-        }
-        ControlEvent::CommandEnd {
-            is_trusted: true,
-            status,
-        } => Some(RunInput::CommandEnded {
-            from: marked.from,
-            status: *status,
-        }),
-        ControlEvent::PromptStart {
-            is_trusted: true,
-            continuation: false,
-        } => Some(RunInput::PromptShown),
-        ControlEvent::PromptStart {
-            is_trusted: true,
-            continuation: true,
-        } => Some(RunInput::ContinuationPrompt),
-        ControlEvent::Directory(_) => Some(RunInput::DirectoryReported),
-        ControlEvent::PromptStart {
-            is_trusted: false, ..
-        }
-        | ControlEvent::PromptEnd { .. }
-        | ControlEvent::CommandStart { is_trusted: false }
-        | ControlEvent::CommandEnd {
-            is_trusted: false, ..
-        }
-        | ControlEvent::Title(_)
-        | ControlEvent::Modes(_) => None,
     }
 }

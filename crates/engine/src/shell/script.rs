@@ -1,4 +1,4 @@
-//! The bytes that are typed for a script.
+//! Encodes a script as the bytes that are typed.
 
 use ostler_model::ShellKind;
 use ostler_model::spec::SCRIPT_BYTES;
@@ -6,11 +6,11 @@ use ostler_terminal::{InputPiece, Modes, encode};
 
 use crate::admission::arguments::{self, ArgumentError};
 
-/// Makes a line editor take the next character as it is (`quoted-insert`).
+/// Makes a line editor insert the next character literally (`quoted-insert`).
 const QUOTE: u8 = 0x16;
-/// The key that runs what was typed.
+/// The key that submits a line.
 const ENTER: u8 = b'\r';
-/// What gives up what stands at a prompt.
+/// The key that discards the text at a prompt.
 pub(super) const INTERRUPT: u8 = 0x03;
 
 /// As [`clear_keys`] for fish, for texts of up to 16 lines.
@@ -18,9 +18,8 @@ const FISH_CLEAR_KEYS: &[u8] = b"\x1b\x1b\x0b\
     \x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\
     \x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f\x15\x7f";
 
-/// What makes a line editor give up what it is in the middle of (a search, a menu, a key that
-/// takes another one) and then the text on both sides of the cursor. None of it prints a new
-/// prompt or changes the status that `$?` tells.
+/// The keys that cancel a search, a menu or an unfinished key sequence of a line editor and then
+/// remove the text on both sides of the cursor. None of them prints a new prompt or changes `$?`.
 pub(super) const fn clear_keys(kind: ShellKind) -> &'static [u8] {
     match kind {
         // abort, unix-line-discard, kill-line
@@ -28,23 +27,23 @@ pub(super) const fn clear_keys(kind: ShellKind) -> &'static [u8] {
         // cancel (the history pager and its search), kill-line, and for each line of the text
         // backward-kill-line and backward-delete-char
         ShellKind::Fish => FISH_CLEAR_KEYS,
-        // kill-whole-line, twice: an escape before it takes the first one
+        // kill-whole-line, twice: an escape typed before consumes the first one
         ShellKind::Zsh => b"\x15\x15",
     }
 }
 
-/// A script as it is typed.
+/// A script, encoded for typing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TypedScript {
     pub(super) bytes: Vec<u8>,
-    /// Whether the shell gets it in one piece, and shows no prompt before all of it is done.
+    /// Whether the shell reads it as one piece, and shows no prompt before all of it has run.
     pub(super) one_piece: bool,
 }
 
-/// The script with plain newlines, if a terminal can carry it.
+/// The script with normalized newlines, if a terminal can carry it.
 ///
 /// # Errors
-/// [`ArgumentError`] when it is too long or holds a character that is a key to a terminal.
+/// [`ArgumentError`] when it is too long or contains a character that a terminal treats as a key.
 pub(super) fn check(script: &str) -> Result<String, ArgumentError> {
     arguments::check_length("the script", script.len(), SCRIPT_BYTES)?;
     let script = script.replace("\r\n", "\n");
@@ -59,8 +58,8 @@ pub(super) fn check(script: &str) -> Result<String, ArgumentError> {
     Ok(script)
 }
 
-/// What is typed at the prompt of a shell in these modes: one paste where it can take that.
-/// Else line by line, with each tab quoted, so that nothing is completed.
+/// The bytes to type at the prompt of a shell in these modes: one bracketed paste where it is
+/// enabled; else line by line, with each tab quoted so that nothing is completed.
 pub(super) fn encode_script(kind: ShellKind, script: &str, modes: Modes) -> TypedScript {
     let script = script.strip_suffix('\n').unwrap_or(script);
     let is_multiline = script.contains('\n');
@@ -76,8 +75,8 @@ pub(super) fn encode_script(kind: ShellKind, script: &str, modes: Modes) -> Type
     }
 }
 
-/// To fish a carriage return is a key also within a paste, and it paints all anew for each: 500
-/// lines take 38 s, and with newlines 4 s.
+/// In fish a carriage return is a key even within a paste, and each one redraws everything: 500
+/// lines take 38 s, and 4 s with newlines.
 fn paste_bytes(kind: ShellKind, script: &str, modes: Modes) -> Vec<u8> {
     let mut bytes = encode(&[InputPiece::Paste(script.to_owned())], modes);
     if kind == ShellKind::Fish {
@@ -94,7 +93,7 @@ fn quote_tabs(kind: ShellKind, script: &str) -> String {
             let tab: String = [char::from(QUOTE), '\t'].into_iter().collect();
             script.replace('\t', &tab)
         }
-        // It has no such key, and takes pastes.
+        // Fish has no such key, and supports bracketed paste.
         ShellKind::Fish => script.to_owned(),
     }
 }

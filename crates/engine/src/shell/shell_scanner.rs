@@ -7,26 +7,26 @@ use ostler_terminal::{ControlEvent, LocatedEvent, Modes, Scanner, ShellState};
 
 use crate::error::Error;
 
-/// Output that is looked through for the last marks, in bytes; the prompt of a shell that
-/// waits stands at the end. The second is for those whose prompt is far up.
+/// How much of the end of the output is searched for the last markers, in bytes: first the smaller
+/// size, where the prompt of a waiting shell usually is.
 const TAILS_BYTES: [u64; 2] = [64 * 1024, 1024 * 1024];
 
-/// The fold of a shell's output.
+/// The shell state derived from the output.
 #[derive(Debug)]
 pub(super) struct ShellScanner {
     scanner: Scanner,
     state: ShellState,
-    /// Where the prompt that is shown ends.
+    /// The offset at which the current prompt ends.
     prompt_end: Option<u64>,
-    /// An end, and one that the shell's hook has told.
+    /// The end of a command, and one that was reported by the shell's hook.
     end: Option<u64>,
     reported_end: Option<u64>,
-    /// Since when nothing runs and nothing stands at the prompt, unless it was typed.
+    /// The offset since which no command runs and the prompt is empty, unless something was typed.
     free_since: Option<u64>,
 }
 
 impl ShellScanner {
-    /// Nothing is known before `offset`.
+    /// A scanner that knows nothing before `offset`.
     pub(super) fn starting_at(offset: u64, nonce: &str) -> Self {
         Self {
             scanner: Scanner::new(offset, Some(nonce)),
@@ -38,7 +38,7 @@ impl ShellScanner {
         }
     }
 
-    /// Where it stood when this was the journal's end.
+    /// The state when the journal ended at `end`.
     pub(super) fn from_tail(journal: &Journal, nonce: &str, end: u64) -> Result<Self, Error> {
         let start = journal.start()?.min(end);
         let mut scan = Self::starting_at(end, nonce);
@@ -71,7 +71,7 @@ impl ShellScanner {
         }
     }
 
-    /// Takes a page in and tells of every mark.
+    /// Scans a page and reports every marker.
     pub(super) fn feed(&mut self, page: &BytePage, mut on_mark: impl FnMut(&LocatedEvent)) {
         if let Some(gap) = page.gap {
             self.scanner.skip_to(gap.to);
@@ -109,7 +109,7 @@ impl ShellScanner {
                 self.prompt_end = None;
                 self.end = Some(marked.from);
             }
-            // A prompt that is only painted again tells no directory.
+            // A redrawn prompt reports no directory.
             ControlEvent::Directory(_) => self.reported_end = self.end.take().or(self.reported_end),
             ControlEvent::PromptStart {
                 is_trusted: false, ..
@@ -136,12 +136,12 @@ impl ShellScanner {
         self.scanner.offset()
     }
 
-    /// Whether all of the prompt is shown.
+    /// Whether the whole prompt is shown.
     pub(super) const fn is_prompt_shown(&self) -> bool {
         self.prompt_end.is_some()
     }
 
-    /// Input after this place stands at the prompt that is shown.
+    /// Input after this offset is at the current prompt.
     pub(super) fn free_since(&self) -> Option<u64> {
         self.free_since.or(self.prompt_end)
     }

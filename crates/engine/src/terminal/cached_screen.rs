@@ -8,8 +8,8 @@ use ostler_model::{Cursor, TermSize};
 use ostler_terminal::Screen;
 
 use super::checkpoint_store;
-use super::timeline::{TerminalChange, TerminalChangeKind, Timeline};
 use crate::error::Error;
+use crate::execution::{TerminalChange, TerminalChangeKind, Timeline};
 
 /// A screen, parsed up to an offset of the journal.
 #[derive(Debug)]

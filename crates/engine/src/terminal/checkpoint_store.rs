@@ -1,17 +1,14 @@
 //! Checkpoints of screens on disk: derived data, each replaceable by a parse of the journal.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter};
 use std::path::Path;
 
+use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
 use ostler_terminal::Checkpoint;
 
 /// The checkpoint file in an execution's directory.
 pub(crate) const CHECKPOINT_FILE: &str = "screen";
-/// Its temporary name during a write.
-const UNFINISHED_FILE: &str = "screen.new";
-const PRIVATE: u32 = 0o600;
 
 /// The checkpoint of this execution; none where it is absent or unreadable.
 pub(super) fn read(dir: &Path) -> Option<Checkpoint> {
@@ -23,15 +20,8 @@ pub(super) fn read(dir: &Path) -> Option<Checkpoint> {
 
 /// Replaces the checkpoint of this execution.
 pub(super) fn write(dir: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
-    let unfinished = dir.join(UNFINISHED_FILE);
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(PRIVATE)
-        .open(&unfinished)?;
+    let file = AtomicFile::create(&dir.join(CHECKPOINT_FILE), PRIVATE_MODE)?;
     let mut file = BufWriter::new(file);
     serde_json::to_writer(&mut file, checkpoint)?;
-    file.flush()?;
-    fs::rename(&unfinished, dir.join(CHECKPOINT_FILE))
+    file.into_inner()?.commit()
 }

@@ -10,26 +10,27 @@ use ostler_backend::TerminalQuery;
 use ostler_terminal::device_reports;
 use tokio::sync::oneshot;
 
-use crate::driver::{DriverCommand, InputWrite, WriteKind};
-use crate::engine_inner::EngineInner;
-use crate::execution::ExecutionHandle;
+use super::screen_cache::ScreenCache;
+use crate::execution::{DriverCommand, ExecutionHandle, InputWrite, WriteKind};
 
-/// Writes the reply to a terminal query that ended at an offset. It is not attributed to anybody
-/// and is no event.
+/// Writes the reply to a terminal query that ended at an offset. It is not attributed to a caller
+/// and is not an event.
 pub(crate) async fn send_report(
-    core: Arc<EngineInner>,
-    entry: Arc<ExecutionHandle>,
-    (query, end): (TerminalQuery, u64),
+    screens: &ScreenCache,
+    entry: &Arc<ExecutionHandle>,
+    query: TerminalQuery,
+    end: u64,
 ) {
-    if entry.leases.holder().is_some() {
+    if screens.leases().holder(entry.id).is_some() {
         return;
     }
     let bytes = match query {
         TerminalQuery::Status => device_reports::STATUS.to_vec(),
         TerminalQuery::Attributes => device_reports::ATTRIBUTES.to_vec(),
         TerminalQuery::Cursor => {
-            // Where it stood when it was asked for: programs go on before they read the answer.
-            let cursor = core.with_screen_at(&entry, end, |screen| screen.snapshot().cursor);
+            // The cursor's position at the query: programs may continue printing before they read
+            // the reply.
+            let cursor = screens.with_screen_at(entry, end, |screen| screen.snapshot().cursor);
             match cursor.await {
                 Ok(Some(cursor)) => device_reports::cursor_position(cursor),
                 Ok(None) => return,
@@ -53,7 +54,7 @@ pub(crate) async fn send_report(
         .await
         .is_ok()
     {
-        // It may have ended meanwhile; then nobody waits for the reply.
+        // It may have ended meanwhile; the reply is then not awaited.
         let _ended = written.await.is_err();
     }
 }

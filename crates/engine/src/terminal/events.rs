@@ -8,9 +8,9 @@ use ostler_journal::{BytePage, ReadError};
 use ostler_model::{Cursor, Termination};
 use tokio::sync::watch;
 
-use crate::driver::wait;
 use crate::error::Error;
 use crate::execution::{ExecutionHandle, LiveState, OutputWatchGuard};
+use crate::wait;
 
 /// Bytes read at once for one subscriber.
 const LISTEN_BYTES: u64 = 64 * 1024;
@@ -61,7 +61,7 @@ enum EventStage {
 }
 
 impl TerminalEvents {
-    pub(super) fn new(entry: Arc<ExecutionHandle>, from: Cursor) -> Self {
+    pub(crate) fn new(entry: Arc<ExecutionHandle>, from: Cursor) -> Self {
         Self {
             live: entry.live.subscribe(),
             _watch: OutputWatchGuard::new(&entry),

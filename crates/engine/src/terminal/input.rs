@@ -2,7 +2,7 @@
 
 use ostler_terminal::{InputPiece, Modes, encode};
 
-use super::LeaseId;
+use crate::lease::LeaseId;
 use crate::search::SentInput;
 
 /// The most bytes of one input.
@@ -13,7 +13,7 @@ pub const TYPING_BYTES: usize = 4 * 1024 * 1024;
 pub struct TerminalInput {
     /// The pieces, in order.
     pub pieces: Vec<InputPiece>,
-    /// The writer's lease; none where nobody holds one.
+    /// The caller's writer's lease; none where there is no lease.
     pub lease: Option<LeaseId>,
 }
 
@@ -37,7 +37,7 @@ const ALL_MODES: Modes = Modes {
 };
 
 /// The bytes of an input that does not depend on the terminal's modes; text never does.
-pub(super) fn mode_independent_bytes(pieces: &[InputPiece]) -> Option<Vec<u8>> {
+pub(crate) fn mode_independent_bytes(pieces: &[InputPiece]) -> Option<Vec<u8>> {
     let bytes = encode(pieces, Modes::default());
     let simple = |piece: &InputPiece| matches!(piece, InputPiece::Text(_) | InputPiece::Raw(_));
     let is_plain = pieces.iter().all(simple) || encode(pieces, ALL_MODES) == bytes;

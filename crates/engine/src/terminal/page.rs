@@ -39,7 +39,7 @@ pub struct TerminalPage {
 
 impl TerminalPage {
     /// The page of a session without output.
-    pub(super) const fn empty() -> Self {
+    pub(crate) const fn empty() -> Self {
         Self {
             data: Vec::new(),
             offset: 0,
@@ -53,17 +53,17 @@ impl TerminalPage {
 
 /// The range of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ViewWindow {
+pub(crate) struct ViewWindow {
     /// The most bytes.
-    pub(super) view_bytes: u64,
+    pub(crate) view_bytes: u64,
     /// The end of the newest range that is known to be dropped.
-    pub(super) dropped_to: u64,
+    pub(crate) dropped_to: u64,
     /// Whether no output can follow.
-    pub(super) finished: bool,
+    pub(crate) finished: bool,
 }
 
 /// Reads a page.
-pub(super) fn read(
+pub(crate) fn read(
     journal: &Journal,
     query: TerminalPageQuery,
     window: ViewWindow,

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::os::fd::AsFd;
 use tempfile::TempDir;
 
-/// What is printed: whole characters, halves of them, and rubbish.
+/// Output: whole characters, parts of them, and invalid bytes.
 fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let piece = prop_oneof![
         "[a-zé漢🦀]{1,40}".prop_map(String::into_bytes),

@@ -1,21 +1,29 @@
 //! The engine's cache of screens: parsed from the journals on demand, kept while they are viewed,
 //! saved as checkpoints afterwards.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use ostler_backend::TerminalQuery;
+use ostler_journal::retention::OutputPolicy;
 use ostler_journal::{Journal, ReadError, retention};
-use ostler_model::TermSize;
 use ostler_model::spec::Io;
+use ostler_model::{ExecutionId, TermSize};
 use ostler_terminal::Screen;
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::cached_screen::{CachedScreen, ScreenOrigin};
-use crate::engine_inner::EngineInner;
+use super::device_reports;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
+use crate::hooks::{CheckpointEffort, ExecutionObserver, TerminalScreens};
+use crate::lease::WriterLeases;
+use crate::prompt::ScreenPrompt;
 
 /// The longest time of a parse, in milliseconds: output can be crafted to be slow. The rest is
 /// skipped.
@@ -23,7 +31,7 @@ pub const SCREEN_CATCH_UP_MS: u64 = 15_000;
 /// The most screens in memory, over all executions.
 pub const SCREENS_LIVE: usize = 64;
 /// The most output that a screen is parsed from at once, in bytes; older output is skipped, and the
-/// screen says so.
+/// screen is marked accordingly.
 pub const SCREEN_CATCH_UP_BYTES: u64 = 128 * 1024 * 1024;
 /// The same before output of a running command is dropped, when nothing may be delayed for long.
 pub const SCREEN_UPKEEP_BYTES: u64 = 16 * 1024 * 1024;
@@ -34,26 +42,89 @@ const SLICE_BYTES: u64 = 1024 * 1024;
 /// The amount of parsed output from which shutdown stores a checkpoint.
 const CHECKPOINT_MIN_BYTES: u64 = 256 * 1024;
 
-/// The screens in memory, the most recently used at the end.
+/// The screen of one execution, while it has viewers; boxed, because most are empty.
+type ScreenSlot = Arc<tokio::sync::Mutex<Option<Box<CachedScreen>>>>;
+
+/// A screen, locked for this caller.
+type ScreenGuard = OwnedMutexGuard<Option<Box<CachedScreen>>>;
+
+/// The screens in memory, by execution.
+#[derive(Debug)]
+pub(crate) struct ScreenCache {
+    table: Mutex<ScreenTable>,
+    /// How much output of an execution is kept.
+    output: OutputPolicy,
+    /// Who replies to terminal queries instead of the screens.
+    leases: Arc<WriterLeases>,
+    /// Cancelled when the engine shuts down.
+    closing: CancellationToken,
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct ScreenCache(Mutex<VecDeque<Weak<ExecutionHandle>>>);
+struct ScreenTable {
+    slots: HashMap<ExecutionId, ScreenSlot>,
+    /// The executions whose screens stay, the most recently used at the end.
+    recent: VecDeque<ExecutionId>,
+}
 
-impl ScreenCache {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Weak<ExecutionHandle>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl ScreenTable {
+    /// The slot of an execution, marked as used, and the screens to evict for it: the least recently
+    /// used ones beyond [`SCREENS_LIVE`], except those in use right now. Their slots are settled
+    /// afterwards.
+    fn touch(&mut self, id: ExecutionId) -> (ScreenSlot, Vec<(ExecutionId, ScreenGuard)>) {
+        self.recent.retain(|it| *it != id);
+        self.recent.push_back(id);
+        let slot = Arc::clone(self.slots.entry(id).or_default());
+        let mut excess = self.recent.len().saturating_sub(SCREENS_LIVE);
+        let mut evicted = Vec::new();
+        let slots = &self.slots;
+        self.recent.retain(|id| {
+            if excess == 0 {
+                return true;
+            }
+            excess -= 1;
+            match slots.get(id).map(|slot| Arc::clone(slot).try_lock_owned()) {
+                Some(Err(_)) => true,
+                Some(Ok(guard)) => {
+                    evicted.push((*id, guard));
+                    false
+                }
+                None => false,
+            }
+        });
+        (slot, evicted)
     }
 
-    /// Marks a screen as used; returns those to evict.
-    fn touch(&self, entry: &Arc<ExecutionHandle>) -> Vec<Arc<ExecutionHandle>> {
-        let mut live = self.lock();
-        live.retain(|it| it.strong_count() > 0 && it.as_ptr() != Arc::as_ptr(entry));
-        live.push_back(Arc::downgrade(entry));
-        let excess = live.len().saturating_sub(SCREENS_LIVE);
-        live.drain(..excess).filter_map(|it| it.upgrade()).collect()
+    /// Removes the slot of an execution without viewers. A screen that is still parsed, or was left
+    /// half way, stays until others are used.
+    fn settle(&mut self, id: ExecutionId) {
+        if self.recent.contains(&id) {
+            return;
+        }
+        let is_empty = |slot: &ScreenSlot| slot.try_lock().is_ok_and(|it| it.is_none());
+        match self.slots.get(&id) {
+            Some(slot) if is_empty(slot) => drop(self.slots.remove(&id)),
+            Some(_) => self.recent.push_front(id),
+            None => {}
+        }
     }
 
-    fn all(&self) -> Vec<Arc<ExecutionHandle>> {
-        self.lock().iter().filter_map(Weak::upgrade).collect()
+    fn remove(&mut self, id: ExecutionId) {
+        self.slots.remove(&id);
+        self.recent.retain(|it| *it != id);
+    }
+}
+
+/// A slot of an execution that may have no viewers; settled when dropped.
+#[derive(Debug)]
+struct SlotUse<'a> {
+    cache: &'a ScreenCache,
+    id: ExecutionId,
+}
+
+impl Drop for SlotUse<'_> {
+    fn drop(&mut self) {
+        self.cache.table.lock().settle(self.id);
     }
 }
 
@@ -82,20 +153,44 @@ impl CatchUpTarget {
     }
 }
 
-/// A screen, locked for this caller.
-type ScreenGuard = OwnedMutexGuard<Option<Box<CachedScreen>>>;
+impl ScreenCache {
+    pub(crate) fn new(
+        output: OutputPolicy,
+        leases: Arc<WriterLeases>,
+        closing: CancellationToken,
+    ) -> Self {
+        Self {
+            table: Mutex::default(),
+            output,
+            leases,
+            closing,
+        }
+    }
 
-impl EngineInner {
+    pub(super) fn leases(&self) -> &WriterLeases {
+        &self.leases
+    }
+
+    /// The slot of an execution with a viewer.
+    fn touch(&self, id: ExecutionId) -> ScreenSlot {
+        let (slot, evicted) = self.table.lock().touch(id);
+        for (old, mut guard) in evicted {
+            if let Some(mut cached) = guard.take() {
+                cached.store();
+            }
+            drop(guard);
+            self.table.lock().settle(old);
+        }
+        slot
+    }
+
     /// Runs `inspect` on the current screen. Concurrent callers for one screen share the parse.
     pub(crate) async fn with_screen<T>(
         &self,
         entry: &Arc<ExecutionHandle>,
         inspect: impl FnOnce(&Screen) -> T,
     ) -> Result<T, Error> {
-        for old in self.screen_cache.touch(entry) {
-            evict(&old);
-        }
-        let guard = Arc::clone(&entry.screen).lock_owned().await;
+        let guard = self.touch(entry.id).lock_owned().await;
         let guard = self.catch_up(entry, guard, CatchUpTarget::latest()).await?;
         match guard.as_ref() {
             Some(cached) => Ok(inspect(&cached.screen)),
@@ -111,10 +206,7 @@ impl EngineInner {
         end: u64,
         inspect: impl FnOnce(&Screen) -> T,
     ) -> Result<Option<T>, Error> {
-        for old in self.screen_cache.touch(entry) {
-            evict(&old);
-        }
-        let mut guard = Arc::clone(&entry.screen).lock_owned().await;
+        let mut guard = self.touch(entry.id).lock_owned().await;
         if guard.as_ref().is_some_and(|seat| seat.offset() > end) {
             guard = Arc::new(tokio::sync::Mutex::new(None)).lock_owned().await;
         }
@@ -131,7 +223,13 @@ impl EngineInner {
         if terminal_size(entry).is_none() {
             return;
         }
-        let guard = Arc::clone(&entry.screen).lock_owned().await;
+        let slot = Arc::clone(self.table.lock().slots.entry(entry.id).or_default());
+        // Dropped after the guards below.
+        let _slot_use = SlotUse {
+            cache: self,
+            id: entry.id,
+        };
+        let guard = slot.lock_owned().await;
         let was_live = guard.is_some();
         let target = CatchUpTarget {
             max_bytes,
@@ -150,16 +248,12 @@ impl EngineInner {
         }
     }
 
-    /// As [`EngineInner::checkpoint_screen`], where retention is about to drop output.
-    pub(crate) async fn checkpoint_before_trim(
-        &self,
-        entry: &Arc<ExecutionHandle>,
-        max_bytes: u64,
-    ) {
+    /// As [`ScreenCache::checkpoint_screen`], where retention is about to drop output.
+    async fn checkpoint_excess(&self, entry: &Arc<ExecutionHandle>, max_bytes: u64) {
         if terminal_size(entry).is_none() {
             return;
         }
-        let (dir, policy) = (entry.dir.clone(), self.settings.output);
+        let (dir, policy) = (entry.dir.clone(), self.output);
         let excess = tokio::task::spawn_blocking(move || retention::excess(&dir, policy)).await;
         if matches!(excess, Ok(Ok(Some(_)))) {
             self.checkpoint_screen(entry, max_bytes).await;
@@ -168,8 +262,9 @@ impl EngineInner {
 
     /// At shutdown, stores what took long to parse for the next engine.
     pub(crate) fn store_checkpoints(&self) {
-        for entry in self.screen_cache.all() {
-            if let Ok(mut guard) = entry.screen.try_lock()
+        let slots: Vec<ScreenSlot> = self.table.lock().slots.values().map(Arc::clone).collect();
+        for slot in slots {
+            if let Ok(mut guard) = slot.try_lock()
                 && let Some(cached) = guard.as_mut()
                 && cached.unstored_bytes() >= CHECKPOINT_MIN_BYTES
             {
@@ -216,8 +311,54 @@ impl EngineInner {
     }
 }
 
+impl ExecutionObserver for ScreenCache {
+    fn removed(&self, id: ExecutionId) {
+        self.table.lock().remove(id);
+    }
+}
+
+impl TerminalScreens for ScreenCache {
+    fn checkpoint_before_trim<'a>(
+        &'a self,
+        entry: &'a Arc<ExecutionHandle>,
+        effort: CheckpointEffort,
+    ) -> BoxFuture<'a, ()> {
+        let max_bytes = match effort {
+            CheckpointEffort::Full => SCREEN_CATCH_UP_BYTES,
+            CheckpointEffort::Brief => SCREEN_UPKEEP_BYTES,
+        };
+        Box::pin(self.checkpoint_excess(entry, max_bytes))
+    }
+
+    fn reply_to_query(
+        self: Arc<Self>,
+        entry: Arc<ExecutionHandle>,
+        query: TerminalQuery,
+        end: u64,
+    ) -> BoxFuture<'static, ()> {
+        Box::pin(async move { device_reports::send_report(&self, &entry, query, end).await })
+    }
+
+    fn prompt_screen<'a>(
+        &'a self,
+        entry: &'a Arc<ExecutionHandle>,
+    ) -> BoxFuture<'a, Option<ScreenPrompt>> {
+        Box::pin(async move {
+            let read =
+                |screen: &Screen| ScreenPrompt::from_view(&screen.snapshot(), screen.shell());
+            match self.with_screen(entry, read).await {
+                Ok(shown) => Some(shown),
+                Err(error) => {
+                    tracing::debug!(id = %entry.id, %error, "a prompt is looked for without its screen");
+                    None
+                }
+            }
+        })
+    }
+}
+
 /// The initial size of a terminal; none where there is no terminal.
-pub(super) fn terminal_size(entry: &ExecutionHandle) -> Option<TermSize> {
+pub(crate) fn terminal_size(entry: &ExecutionHandle) -> Option<TermSize> {
     match entry.spec.io {
         Io::Pty { size } => Some(size),
         Io::Pipes { .. } => None,
@@ -269,12 +410,48 @@ async fn parse_slice(
     parsed.await.map_err(|_| Error::Closing)?
 }
 
-/// Drops the least recently used screen; its checkpoint stays. One that is in use right now is
-/// added again.
-fn evict(entry: &ExecutionHandle) {
-    if let Ok(mut guard) = entry.screen.try_lock()
-        && let Some(mut cached) = guard.take()
-    {
-        cached.store();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache() -> ScreenCache {
+        let (leases, closing) = (Arc::default(), CancellationToken::new());
+        ScreenCache::new(OutputPolicy::default(), leases, closing)
+    }
+
+    #[test]
+    fn slots_are_bounded_and_the_least_recently_used_are_evicted() {
+        let cache = cache();
+        let ids: Vec<ExecutionId> = (0..SCREENS_LIVE + 2).map(|_| ExecutionId::mint()).collect();
+        let in_use = cache.touch(ids[0]);
+        let guard = in_use.try_lock().expect("nobody else uses it");
+        for id in &ids[1..] {
+            drop(cache.touch(*id));
+        }
+        let has = |id: ExecutionId| cache.table.lock().slots.contains_key(&id);
+        assert!(has(ids[0]), "it is in use");
+        assert!(!has(ids[1]));
+        assert!(has(ids[SCREENS_LIVE + 1]));
+        drop(guard);
+        drop(cache.touch(ids[2]));
+        assert!(!has(ids[0]));
+        assert!(has(ids[2]));
+        let table = cache.table.lock();
+        assert_eq!(table.slots.len(), table.recent.len());
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_removed_execution_and_of_one_without_viewers() {
+        let cache = cache();
+        let (viewed, other) = (ExecutionId::mint(), ExecutionId::mint());
+        drop(cache.touch(viewed));
+        cache.table.lock().slots.entry(other).or_default();
+        cache.table.lock().settle(other);
+        cache.table.lock().settle(viewed);
+        let kept: Vec<ExecutionId> = cache.table.lock().slots.keys().copied().collect();
+        assert_eq!(kept, [viewed]);
+        cache.removed(viewed);
+        let table = cache.table.lock();
+        assert!(table.slots.is_empty() && table.recent.is_empty());
     }
 }

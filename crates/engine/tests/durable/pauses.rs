@@ -46,7 +46,7 @@ async fn a_pause_is_on_record_and_ends() {
     engine
         .write(&test_caller(), &short, b"on\n".to_vec())
         .await
-        .expect("taken");
+        .expect("accepted");
     wait_end(&engine, &short).await;
     assert_eq!(output(&engine, &short), ["on"]);
     let late = engine.pause(&test_caller(), &short).await;

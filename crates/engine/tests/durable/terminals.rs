@@ -29,7 +29,7 @@ pub(super) fn trials() -> Vec<Trial> {
 
 async fn start(engine: &Engine, words: &[&str]) -> String {
     let mut request = ostler_engine::StartRequest::argv(words.iter().copied(), "/tmp");
-    request.pty = Some(TermSize { cols: 80, rows: 24 });
+    request.options.pty = Some(TermSize { cols: 80, rows: 24 });
     request.base_env = vec![("PATH".into(), "/usr/bin:/bin".into())];
     let info = engine
         .start(&test_caller(), request)
@@ -89,7 +89,7 @@ async fn vim_goes_on_with_the_same_screen() {
         .resize(&test_caller(), &id, WIDE)
         .await
         .expect("resized");
-    // The last line of a screen that vim has painted anew.
+    // The last line of a screen that vim has redrawn.
     wait_screen(&engine, &id, |view| view.rows[28] == "~").await;
     type_keys(&engine, &id, text("ithird ")).await;
     let before = wait_screen(&engine, &id, |view| {
@@ -171,7 +171,7 @@ async fn an_ended_screen_is_there_after_a_restart() {
             matches!(&exit, Some(ostler_engine::TerminalEvent::Exit(it)) if it.code == Some(3)),
             "{exit:?}"
         );
-        // Compressing goes on behind an answer, and stops with the engine.
+        // Compression continues after a response, and stops with the engine.
         let packed = async {
             let mut every = tokio::time::interval(std::time::Duration::from_millis(5));
             while !names().iter().any(|name| name.ends_with(".zst")) {

@@ -55,8 +55,10 @@ fn spec(restart: RestartPolicy) -> Spec {
         encoding: None,
         retention: None,
         keep: false,
+        record_input: false,
         face: None,
         shell: None,
+        request: None,
     }
 }
 
@@ -202,7 +204,7 @@ fn each_end_has_its_sentence() {
 }
 
 #[test]
-fn who_gave_up_and_who_is_in_the_way_is_told() {
+fn given_up_restarts_and_port_holders_are_reported() {
     let state = State {
         phase: Phase::Finished,
         attempt: 6,
@@ -255,7 +257,7 @@ fn who_waits_says_for_what_and_how_that_stands() {
     assert_eq!(why.cause, told);
 }
 
-/// What programs say of a port that is taken, and which one it is.
+/// Messages of programs about a port in use, and the port.
 const CONFLICTS: &[(&str, u16)] = &[
     ("Port 3000 is in use, trying another one...", 3000),
     (
@@ -348,14 +350,14 @@ fn no_port_is_read_where_none_is_in_use() {
 }
 
 #[test]
-fn nobody_is_blamed_without_a_conflict() {
+fn no_holder_is_named_without_a_conflict() {
     let mut info = service(RestartPolicy::Never, running());
     info.plan.ready.port = Some(3000);
     info.plan.ready.default_port = Some(5173);
     let lines = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
     let import = lines(&["ModuleNotFoundError: No module named 'flask'"]);
     assert_eq!(contested_ports(&info, &import), [0; 0]);
-    // A conflict that names no port is about the one it wants.
+    // A conflict without a port is about the requested one.
     for line in [
         "OSError: [Errno 98] Address already in use",
         "Os { code: 98, kind: AddrInUse, message: \"Address already in use\" }",

@@ -1,7 +1,7 @@
 //! Parses command lines of compose files.
 
-/// The words of a line, as compose takes it apart: quotes and backslashes, no shell. None where
-/// a quote is not closed.
+/// Splits a command line as compose does: quotes and backslashes, no shell. None where a quote is
+/// not closed.
 pub(super) fn split_words(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote): (Vec<String>, Option<String>, Option<char>) =
         (Vec::new(), None, None);
@@ -23,8 +23,8 @@ pub(super) fn split_words(line: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// A value with its variables put in, as compose does: `$NAME`, `${NAME:-else}`, `$$`. The name
-/// of the first that has neither a value nor another one otherwise.
+/// Replaces variables as compose does: `$NAME`, `${NAME:-default}`, `$$`. The error is the name of
+/// the first variable that has neither a value nor a default.
 pub(super) fn interpolate(
     text: &str,
     variable: &dyn Fn(&str) -> Option<String>,

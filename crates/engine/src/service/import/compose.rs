@@ -10,9 +10,10 @@ use super::{
     dotenv,
 };
 
-/// Keys of a file that say nothing about a service.
+/// Top-level keys that do not define services.
 const SILENT: [&str; 3] = ["version", "name", "services"];
-/// What of a service has no counterpart, and why. Those not listed have none either.
+/// Keys of a service that have no counterpart, with the reason shown to the user. Unlisted keys get
+/// a general reason.
 const REASONS: [(&str, &str); 15] = [
     (
         "image",
@@ -58,10 +59,10 @@ const REASONS: [(&str, &str); 15] = [
     ("privileged", "it runs with the rights of who starts it"),
 ];
 
-/// The services of a compose file: those with a `command` or an `entrypoint`.
+/// Imports the services of a compose file that have a `command` or an `entrypoint`.
 ///
 /// # Errors
-/// A text that is no YAML, or no compose file.
+/// A text that is not YAML, or not a compose file.
 pub fn compose(text: &str, context: ImportContext<'_>) -> Result<ImportResult, ImportError> {
     check_size(text)?;
     let root = yaml::parse(text)?;
@@ -140,7 +141,7 @@ fn omission(node: &YamlNode, what: &str, reason: &str) -> Omission {
     }
 }
 
-/// One service; none where it has no words to run.
+/// Imports one service; none where it has no command.
 fn import_service(
     name: &str,
     fields: &mut ComposeFields<'_>,
@@ -189,7 +190,8 @@ fn import_service(
     Ok(Some(service))
 }
 
-/// Its health check tells when it is ready, as `service_healthy` does, and that it stays well.
+/// Converts its health check: it decides readiness (as `service_healthy` does) and health
+/// afterwards.
 fn import_healthcheck(service: &mut ImportedService, fields: &mut ComposeFields<'_>) {
     let Some((exec, interval, failures)) = fields.healthcheck() else {
         return;

@@ -1,12 +1,13 @@
 //! The fields of one service of a compose file.
 
+use ostler_model::duration;
 use toml::{Table, Value};
 
 use super::names::AssignedNames;
 use super::yaml::YamlNode;
 use super::{ImportContext, ImportError, Omission, command, dotenv};
 
-/// Keys that are taken over, or left with a reason of their own.
+/// Keys that are converted, or omitted with their own reason.
 pub(super) const HANDLED: [&str; 11] = [
     "command",
     "entrypoint",
@@ -20,22 +21,22 @@ pub(super) const HANDLED: [&str; 11] = [
     "volumes",
     "tty",
 ];
-/// The longest time that a definition can hold: a day.
+/// The longest duration in a definition, in milliseconds: one day.
 const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// One service, and what goes with it.
+/// One service, with what its conversion needs.
 pub(super) struct ComposeFields<'a> {
     pub(super) name: &'a str,
     pub(super) node: &'a YamlNode,
     pub(super) context: ImportContext<'a>,
-    /// Of the `.env` beside the file.
+    /// The variables of the `.env` file in the same directory.
     pub(super) variables: &'a [(String, String)],
     pub(super) names: &'a AssignedNames,
     pub(super) omissions: &'a mut Vec<Omission>,
 }
 
 impl ComposeFields<'_> {
-    /// Lists something that is not taken over.
+    /// Records an omitted key.
     pub(super) fn omit(&mut self, at: &YamlNode, key: &str, reason: &str) {
         self.omissions.push(Omission {
             line: at.position.line,
@@ -44,7 +45,8 @@ impl ComposeFields<'_> {
         });
     }
 
-    /// A text with its variables put in; one without a value is left as it is, and listed.
+    /// A text with its variables replaced; a variable without a value stays as it is and is
+    /// recorded.
     fn interpolated(&mut self, node: &YamlNode, key: &str, text: &str) -> String {
         let lookup = |name: &str| {
             let found = self.variables.iter().find(|(known, _)| known == name);
@@ -61,7 +63,7 @@ impl ComposeFields<'_> {
         }
     }
 
-    /// Its words: those of the entry point, then those of the command.
+    /// The arguments of the entry point, followed by those of the command.
     pub(super) fn command(&mut self) -> Result<Option<Value>, ImportError> {
         let mut words = Vec::new();
         for key in ["entrypoint", "command"] {
@@ -86,7 +88,7 @@ impl ComposeFields<'_> {
         Ok((!is_empty).then(|| words.into()))
     }
 
-    /// Directories of this machine that are seen in the container: `(here, there)`.
+    /// The bind mounts: `(host directory, container directory)`.
     pub(super) fn binds(&mut self) -> Vec<(String, String)> {
         let mut binds = Vec::new();
         let Some(volumes) = self.node.get("volumes") else {
@@ -115,7 +117,7 @@ impl ComposeFields<'_> {
         binds
     }
 
-    /// Where it runs, as the `ostler.toml` names it.
+    /// The working directory on the host, as written in `ostler.toml`.
     pub(super) fn directory(&mut self, binds: &[(String, String)]) -> Option<String> {
         let build = self.node.get("build");
         let context = build.and_then(|it| it.text().or_else(|| it.get("context")?.text()));
@@ -142,7 +144,7 @@ impl ComposeFields<'_> {
         self.context.directory(given)
     }
 
-    /// Its variables: those of its files, then its own.
+    /// The environment variables: those of its files, then its own.
     pub(super) fn environment(&mut self) -> Result<Table, ImportError> {
         let mut env = Table::new();
         for node in self
@@ -165,7 +167,7 @@ impl ComposeFields<'_> {
             return Ok(env);
         };
         for (name, node) in own.pairs() {
-            self.variable(&mut env, (node, name), node.text());
+            self.variable(&mut env, node, name, node.text());
         }
         for node in own.items() {
             let text = node
@@ -174,12 +176,12 @@ impl ComposeFields<'_> {
             let (name, value) = text
                 .split_once('=')
                 .map_or((text, None), |(name, value)| (name, Some(value)));
-            self.variable(&mut env, (node, name), value);
+            self.variable(&mut env, node, name, value);
         }
         Ok(env)
     }
 
-    fn variable(&mut self, env: &mut Table, (node, name): (&YamlNode, &str), value: Option<&str>) {
+    fn variable(&mut self, env: &mut Table, node: &YamlNode, name: &str, value: Option<&str>) {
         let key = format!("environment.{name}");
         if name.is_empty() || name.contains(['=', '\0']) {
             return self.omit(node, &key, "is no name of a variable");
@@ -197,7 +199,7 @@ impl ComposeFields<'_> {
         }
     }
 
-    /// The port it listens on: the first that is published under its own number.
+    /// The port it listens on: the first published port with the same number on both sides.
     pub(super) fn port(&mut self) -> Option<u16> {
         let ports = self
             .node
@@ -240,7 +242,7 @@ impl ComposeFields<'_> {
         found
     }
 
-    /// The words of its check, how often it is done, and how many failures in a row count.
+    /// The command of its health check, the interval, and the number of consecutive failures.
     pub(super) fn healthcheck(&mut self) -> Option<(Vec<String>, Option<String>, Option<i64>)> {
         let node = self.node.get("healthcheck")?;
         let test = node.get("test")?;
@@ -285,7 +287,7 @@ impl ComposeFields<'_> {
         Some((words, interval, retries.map(i64::from)))
     }
 
-    /// When it is started again; none for the usual `never`.
+    /// The restart policy; none for the default `never`.
     pub(super) fn restart(&mut self) -> Option<Value> {
         let node = self.node.get("restart")?;
         let policy = node.text().unwrap_or_default();
@@ -308,7 +310,7 @@ impl ComposeFields<'_> {
         }
     }
 
-    /// What comes first, as `name:condition`; what is not taken over is not waited for.
+    /// The dependencies, as `name:condition`; those on services that are not imported are dropped.
     pub(super) fn depends_on(&mut self) -> Vec<Value> {
         let Some(node) = self.node.get("depends_on") else {
             return Vec::new();
@@ -353,18 +355,12 @@ fn parse_port_mapping(text: &str) -> (Option<String>, Option<String>) {
     (parts.next(), target)
 }
 
-/// `1m30s` as a definition writes it: `90s`.
+/// Converts `1m30s` to the form of definitions: `90s`.
 fn parse_duration(text: &str) -> Option<String> {
-    let mut millis: u64 = 0;
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (digits, after) = rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?);
-        let number: u64 = digits.parse().ok()?;
-        let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
-        let (unit, factor) = units.iter().find(|(unit, _)| after.starts_with(unit))?;
-        millis = millis.checked_add(number.checked_mul(*factor)?)?;
-        rest = &after[unit.len()..];
+    if text.contains(char::is_whitespace) {
+        return None;
     }
+    let millis = duration::as_millis(duration::parse_sum(text, &duration::CLOCK_UNITS)?);
     let fits = (1..=LONGEST_MS).contains(&millis);
     fits.then(|| {
         if millis.is_multiple_of(1000) {

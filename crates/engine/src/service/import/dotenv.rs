@@ -1,6 +1,6 @@
 //! Parses `.env` files.
 
-/// Its variables, in order. Lines that are none are passed over, as the runners do.
+/// The variables of the file, in order. Invalid lines are skipped, as other runners do.
 pub(super) fn read(text: &str) -> Vec<(String, String)> {
     let lines = text
         .lines()
@@ -20,7 +20,7 @@ fn pair(line: &str) -> Option<(String, String)> {
     is_name.then(|| (name.to_owned(), plain(value.trim())))
 }
 
-/// Without its quotes, or without a comment behind it.
+/// The value without its quotes, or without a trailing comment.
 fn plain(value: &str) -> String {
     for quote in ['"', '\''] {
         let inner = value

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::service_names;
 
-/// Characters of the longest name.
+/// The length of the longest name, in characters.
 const CHARS: usize = 63;
 
-/// The names services get for those they had, each once.
+/// The new names of services by their original names; each is unique.
 #[derive(Debug, Default)]
 pub(super) struct AssignedNames {
     assigned: BTreeMap<String, String>,
 }
 
 impl AssignedNames {
-    /// The name for a service that was called so.
+    /// Chooses a valid and unused name for a service.
     pub(super) fn assign(&mut self, original: &str) -> String {
         let base = sanitize(original);
         let mut name = base.clone();
@@ -29,7 +29,7 @@ impl AssignedNames {
         name
     }
 
-    /// The name that was given.
+    /// The name assigned to a service.
     pub(super) fn get(&self, original: &str) -> Option<&String> {
         self.assigned.get(original)
     }

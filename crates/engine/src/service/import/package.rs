@@ -1,5 +1,6 @@
-//! Scripts of a `package.json`.
+//! Imports the scripts of a `package.json`.
 
+use ostler_model::line_number;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -8,9 +9,9 @@ use super::{
     ImportContext, ImportError, ImportResult, ImportedService, Omission, SERVICES, check_size,
 };
 
-/// Scripts that are called like what they start.
+/// Scripts whose names imply that they start a server.
 const COMMON_SCRIPTS: [&str; 3] = ["dev", "start", "serve"];
-/// Package managers by the lock they leave.
+/// Package managers by their lock files.
 const LOCK_FILES: [(&str, &str); 4] = [
     ("pnpm-lock.yaml", "pnpm"),
     ("yarn.lock", "yarn"),
@@ -18,7 +19,7 @@ const LOCK_FILES: [(&str, &str); 4] = [
     ("bun.lockb", "bun"),
 ];
 
-/// What is read of a package.
+/// The parts of a `package.json` that the import reads.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PackageJson {
@@ -27,11 +28,10 @@ struct PackageJson {
     package_manager: Option<String>,
 }
 
-/// The services of a package: scripts that start a server as `is_server` tells of a command, or
-/// are called so.
+/// Imports the scripts of a package that start a server: by `is_server`, or by their names.
 ///
 /// # Errors
-/// A text that is no JSON, or no package.
+/// A text that is not JSON, or not a package.
 pub fn package(
     text: &str,
     context: ImportContext<'_>,
@@ -41,7 +41,7 @@ pub fn package(
     let package: PackageJson = serde_json::from_str(text).map_err(|error| ImportError {
         line: error.line().max(1),
         column: error.column().max(1),
-        // Its place is told already.
+        // The message without the position, which has its own fields.
         problem: error
             .to_string()
             .split(" at line ")
@@ -79,7 +79,7 @@ pub fn package(
             reason: reason.to_owned(),
         });
     }
-    // JSON objects have no order of their own.
+    // JSON objects are unordered.
     imported
         .services
         .sort_by_key(|it| line_of(text, &it.original));
@@ -105,10 +105,10 @@ fn manager(package: &PackageJson, context: ImportContext<'_>) -> &'static str {
     by_name.unwrap_or_else(|| by_lock().map_or("npm", |(_, manager)| manager))
 }
 
-/// The line of a script: the first behind `scripts` that begins with its name.
+/// The line of a script: the first one after `scripts` that begins with its name.
 fn line_of(text: &str, script: &str) -> usize {
     let key = Value::from(script).to_string();
     let from = text.find("\"scripts\"").unwrap_or(0);
     let at = text[from..].find(&key).map_or(from, |at| from + at);
-    1 + text[..at].matches('\n').count()
+    line_number(text, at)
 }

@@ -8,11 +8,11 @@ use super::{
     dotenv,
 };
 
-/// The services of a Procfile. Each runs with the variables of the `.env` beside it, as its
-/// runners do.
+/// Imports the services of a Procfile. As in other runners, each gets the variables of the `.env`
+/// file in the same directory.
 ///
 /// # Errors
-/// A file that is too long.
+/// A file that is too large.
 pub fn procfile(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, ImportError> {
     check_size(text)?;
     let mut imported = ImportResult::default();
@@ -42,8 +42,9 @@ pub fn procfile(text: &str, beside: ImportContext<'_>) -> Result<ImportResult, I
                 omit(line, "is one service too many");
             }
             Some((name, command)) => {
-                let name = (names.assign(name), name.to_owned());
-                imported.services.push(service(name, command, &env, beside));
+                let (assigned, original) = (names.assign(name), name.to_owned());
+                let service = service(assigned, original, command, &env, beside);
+                imported.services.push(service);
             }
         }
     }
@@ -59,7 +60,8 @@ fn parse_line(line: &str) -> Option<(&str, &str)> {
 }
 
 fn service(
-    (name, original): (String, String),
+    name: String,
+    original: String,
     command: &str,
     env: &[(String, String)],
     context: ImportContext<'_>,
@@ -74,7 +76,7 @@ fn service(
         service.set("cwd", cwd);
     }
     let variable = |name: &str| env.iter().find(|(it, _)| it == name);
-    // Its runners give each its own.
+    // Other runners assign a port to each process.
     if ["$PORT", "${PORT"].iter().any(|it| command.contains(it)) {
         let fixed = variable("PORT").and_then(|(_, value)| value.parse::<u16>().ok());
         service.set(

@@ -1,27 +1,27 @@
 //! The result of an import, and its surroundings (directory, variables).
 
-/// Bytes of the largest file that is read.
+/// The size of the largest file, in bytes.
 pub const FILE_BYTES: usize = 256 * 1024;
-/// Services of one file.
+/// The most services in one file.
 pub(super) const SERVICES: usize = 256;
 
-/// What a file came to.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ImportResult {
-    /// In the order of the file.
+    /// The services, in the order of the file.
     pub services: Vec<ImportedService>,
-    /// What was not taken over.
+    /// The parts that were not imported.
     pub omissions: Vec<Omission>,
 }
 
-/// A definition as it is written to an `ostler.toml`.
+/// A service definition, as written to an `ostler.toml`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedService {
-    /// As it is called from now on.
+    /// Its name in the `ostler.toml`.
     pub name: String,
-    /// As it was called.
+    /// Its name in the original file.
     pub original: String,
-    /// Its keys and values, in the order they are written.
+    /// Its keys and values, in the order in which they are written.
     pub keys: Vec<(&'static str, toml::Value)>,
 }
 
@@ -31,35 +31,35 @@ impl ImportedService {
     }
 }
 
-/// Something that was not taken over.
+/// A part of the file that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omission {
-    /// Where it stands, from 1.
+    /// Its line, from 1.
     pub line: usize,
-    /// What: `web.networks`.
+    /// Its path: `web.networks`.
     pub item: String,
-    /// Why not, and what to do about it.
+    /// The reason, and what the user can do about it.
     pub reason: String,
 }
 
-/// A file that cannot be read.
+/// A file that cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {problem}")]
 pub struct ImportError {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// From 1.
+    /// The column, from 1.
     pub column: usize,
-    /// In words.
+    /// The message.
     pub problem: String,
 }
 
-/// What surrounds a file.
+/// The context of an imported file.
 #[derive(Clone, Copy)]
 pub struct ImportContext<'a> {
-    /// Its directory as the `ostler.toml` names it; empty where both stand in one.
+    /// The file's directory, relative to that of the `ostler.toml`; empty where it is the same.
     pub dir: &'a str,
-    /// The text of another file, named from its directory.
+    /// Reads another file by its path relative to the imported file's directory.
     pub read: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -72,7 +72,8 @@ impl std::fmt::Debug for ImportContext<'_> {
 }
 
 impl ImportContext<'_> {
-    /// A directory named from that of the file, as the `ostler.toml` names it; none for its own.
+    /// Converts a path relative to the imported file into one relative to the `ostler.toml`; none
+    /// for the directory of the `ostler.toml` itself.
     pub(super) fn directory(&self, path: &str) -> Option<String> {
         let mut parts: Vec<&str> = match path.starts_with('/') {
             true => vec![""],

@@ -1,4 +1,4 @@
-//! Files as found in public repositories.
+//! Imports of files as found in public repositories.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const PACKAGE: &str = include_str!("testdata/package.json");
 const WEB: &str = include_str!("testdata/compose-web.yaml");
 const NODE: &str = include_str!("testdata/compose-node.yml");
 
-/// Other files of the directory.
+/// The text of another file in the test data directory.
 fn other(name: &str) -> Option<String> {
     let text = match name {
         ".env" => "PORT=7000\nDB_PASSWORD='word'\n",
@@ -31,8 +31,8 @@ fn alone() -> ImportContext<'static> {
     }
 }
 
-/// The file that is written, and what is left, a line each. What is written can be read.
-fn told(imported: &ImportResult) -> (String, Vec<String>) {
+/// The generated file and the omissions, one line each. Checks that the generated file parses.
+fn rendered(imported: &ImportResult) -> (String, Vec<String>) {
     let text = to_toml(imported);
     let parsed =
         manifest::parse(&text, Path::new("/w")).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -43,8 +43,8 @@ fn told(imported: &ImportResult) -> (String, Vec<String>) {
 }
 
 #[track_caller]
-fn assert_told(imported: &ImportResult, toml: &str, left: &[&str]) {
-    let (text, found) = told(imported);
+fn assert_rendered(imported: &ImportResult, toml: &str, left: &[&str]) {
+    let (text, found) = rendered(imported);
     assert_eq!(text, toml);
     assert_eq!(found, left);
 }
@@ -58,10 +58,10 @@ fn a_procfile() {
         "8: not a process: is no line `name: command`",
         "9: empty:: is no line `name: command`",
     ];
-    assert_told(&imported, include_str!("expected/Procfile.toml"), &left);
+    assert_rendered(&imported, include_str!("expected/Procfile.toml"), &left);
     let imported = procfile("web: run -p $PORT", beside("web")).expect("a Procfile");
     let toml = "[services.web]\ncommand = \"run -p $PORT\"\ncwd = \"web\"\nport = 7000\nenv = { DB_PASSWORD = \"word\" }\n";
-    assert_told(&imported, toml, &[]);
+    assert_rendered(&imported, toml, &[]);
 }
 
 #[test]
@@ -75,28 +75,28 @@ fn scripts_of_a_package() {
         "13: prepare: is no text",
         "14: x; rm -rf ~: has a name that a shell reads otherwise",
     ];
-    assert_told(&imported, include_str!("expected/package.toml"), &left);
+    assert_rendered(&imported, include_str!("expected/package.toml"), &left);
     let lock = ImportContext {
         dir: "apps/web",
         read: &|name| (name == "yarn.lock").then(String::new),
     };
     let imported = package(r#"{"scripts":{"dev":"x"}}"#, lock, &|_| false).expect("a package");
     let toml = "[services.dev]\ncommand = \"yarn run dev\"\ncwd = \"apps/web\"\n";
-    assert_told(&imported, toml, &[]);
+    assert_rendered(&imported, toml, &[]);
 }
 
 #[test]
 fn compose_files() {
     let imported = compose(WEB, beside("")).expect("a compose file");
     let left: Vec<&str> = include_str!("expected/compose-web.left").lines().collect();
-    assert_told(&imported, include_str!("expected/compose-web.toml"), &left);
+    assert_rendered(&imported, include_str!("expected/compose-web.toml"), &left);
     let imported = compose(NODE, alone()).expect("a compose file");
     let left: Vec<&str> = include_str!("expected/compose-node.left").lines().collect();
-    assert_told(&imported, include_str!("expected/compose-node.toml"), &left);
+    assert_rendered(&imported, include_str!("expected/compose-node.toml"), &left);
 }
 
 #[test]
-fn what_cannot_be_read_has_its_place() {
+fn what_cannot_be_parsed_is_reported_with_its_line() {
     let procfile_error = procfile(&"x".repeat(FILE_BYTES + 1), alone()).expect_err("too long");
     assert_eq!((procfile_error.line, procfile_error.column), (1, 1));
     for (text, place) in [
@@ -141,7 +141,7 @@ fn names_are_made_fit_and_stay_apart() {
     assert!(to_toml(&imported).contains("depends_on = [\"web:started\"]"));
 }
 
-/// Nothing that is read panics, and what comes of it can be read again.
+/// No input panics, and every result parses.
 #[test]
 fn fuzz_import() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/service/import/testdata");
@@ -153,7 +153,7 @@ fn fuzz_import() {
             compose(&text, beside("")),
         ];
         for imported in all.into_iter().flatten() {
-            told(&imported);
+            rendered(&imported);
         }
     });
 }

@@ -2,7 +2,7 @@
 
 use super::ImportResult;
 
-/// The services as text, with what each was called where that cannot be its name here.
+/// The services as an `ostler.toml`, with a comment on each whose name was changed.
 #[must_use]
 pub fn to_toml(imported: &ImportResult) -> String {
     let mut text = String::new();
@@ -26,7 +26,7 @@ pub fn to_toml(imported: &ImportResult) -> String {
     text
 }
 
-/// A name with a dot needs quotes.
+/// A key, quoted where it contains a dot.
 fn key(name: &str) -> String {
     if name.contains('.') {
         format!("\"{name}\"")

@@ -9,14 +9,14 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
 use super::ImportError;
 
-/// Nodes of the largest tree.
+/// The most nodes in a tree.
 const NODES: usize = 20_000;
-/// How deep nodes stand in each other.
+/// The greatest nesting depth.
 const DEPTH: usize = 64;
-/// The key whose maps are merged into the one it stands in.
+/// The merge key: its maps are merged into the map that contains it.
 const MERGE: &str = "<<";
 
-/// Where something stands, both from 1.
+/// A position in the text; both numbers from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct YamlPosition {
     pub(super) line: usize,
@@ -37,12 +37,12 @@ impl YamlPosition {
 pub(super) struct YamlNode {
     pub(super) position: YamlPosition,
     pub(super) value: YamlValue,
-    /// Itself and all below it.
+    /// The number of nodes in this subtree, itself included.
     nodes: usize,
     depth: usize,
 }
 
-/// What a node is. Numbers and truths are texts: who reads them knows what they are for.
+/// The content of a node. Numbers and booleans are texts: the caller knows the type it expects.
 #[derive(Debug, Clone)]
 pub(super) enum YamlValue {
     Null,
@@ -76,7 +76,7 @@ impl YamlNode {
         }
     }
 
-    /// Its items; itself where it is one text.
+    /// The items of a list; a single text counts as a list of one.
     pub(super) fn items(&self) -> &[Self] {
         match &self.value {
             YamlValue::List(items) => items,
@@ -98,7 +98,7 @@ impl YamlNode {
     }
 }
 
-/// A list or a map that is not finished.
+/// A list or a map whose end was not reached yet.
 struct OpenCollection {
     position: YamlPosition,
     anchor: usize,
@@ -118,10 +118,10 @@ struct TreeBuilder {
     nodes: usize,
 }
 
-/// Reads one document.
+/// Parses one document.
 ///
 /// # Errors
-/// What is no YAML, is too large, or has a key twice.
+/// A text that is not YAML, is too large, or has a duplicate key.
 pub(super) fn parse(text: &str) -> Result<YamlNode, ImportError> {
     let mut tree = TreeBuilder::default();
     for event in Parser::new_from_str(text) {
@@ -216,7 +216,7 @@ impl TreeBuilder {
         self.add_node(YamlNode::new(open.position, value), open.anchor)
     }
 
-    /// Puts a finished node where it belongs.
+    /// Adds a complete node to the innermost open collection.
     fn add_node(&mut self, node: YamlNode, anchor: usize) -> Result<(), ImportError> {
         let position = node.position;
         self.nodes = self.nodes.saturating_add(node.nodes);
@@ -255,7 +255,7 @@ fn key_of(node: &YamlNode, known: &[(String, YamlNode)]) -> Result<String, Impor
     Ok(key)
 }
 
-/// A map with those of its merge key: its own values win.
+/// A map with the pairs of its merge key; its own values take precedence.
 fn merge(pairs: Vec<(String, YamlNode)>) -> Vec<(String, YamlNode)> {
     let (merge, mut own): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(key, _)| key == MERGE);
     for (_, node) in merge {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_has_its_place() {
+    fn what_cannot_be_parsed_is_reported_with_its_line() {
         for (text, at) in [
             ("a: [1, 2", "2:1"),
             ("a: 1\n  b: 2", "2:4"),

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-/// Names by what became of their definitions, each in alphabetical order.
+/// Names of services by how their definitions changed, each in alphabetical order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ManifestChanges {
-    /// Runs, and is defined otherwise now: to be restarted.
+    /// Running, with a changed definition: to be restarted.
     pub changed: Vec<String>,
-    /// Is defined and does not run: left alone.
+    /// Defined but not running: left alone.
     pub added: Vec<String>,
-    /// Runs and is defined no more: goes on.
+    /// Running but no longer defined: continues.
     pub removed: Vec<String>,
 }
 
-/// Compares what runs with what is defined now: names with the
-/// [fingerprints](super::super::ServiceDefinition::fingerprint) of their definitions.
+/// Compares running services with the definitions: names with the
+/// [fingerprints](super::super::ServiceDefinition::fingerprint) of the definitions.
 #[must_use]
 pub fn diff(
     running: &BTreeMap<String, String>,

@@ -11,24 +11,24 @@ use super::parse::FILE_BYTES;
 use crate::service::ServiceError;
 use crate::service::definition::ServiceDefinition;
 
-/// What the file is called.
+/// The name of the file.
 pub const FILE_NAME: &str = "ostler.toml";
 
-/// The services of one workspace.
+/// The parsed file of one workspace.
 #[derive(Debug, Clone)]
 pub(crate) struct Manifest {
-    /// The file, without symbolic links.
+    /// The path of the file, without symbolic links.
     pub(crate) path: PathBuf,
-    /// Its services by name.
+    /// The services by name.
     pub(crate) services: BTreeMap<String, ServiceDefinition>,
 }
 
 impl Manifest {
-    /// The nearest file from `cwd` upwards; `home` and `/` are looked at only where the caller
-    /// stands there.
+    /// Finds and parses the nearest file from `cwd` upwards. `home` and `/` are searched only where
+    /// `cwd` is that directory.
     ///
     /// # Errors
-    /// [`ServiceError::Manifest`] for one that cannot be used.
+    /// [`ServiceError::Manifest`] for an invalid or untrusted file.
     pub(crate) fn find(cwd: &Path, home: Option<&Path>) -> Result<Option<Self>, ServiceError> {
         match locate(cwd, home) {
             Some(path) => {
@@ -39,10 +39,10 @@ impl Manifest {
         }
     }
 
-    /// The file at `path`.
+    /// Parses the file at `path`.
     ///
     /// # Errors
-    /// [`ServiceError::Manifest`], with the line where there is one.
+    /// [`ServiceError::Manifest`], with the line where one is known.
     pub(crate) fn read(path: &Path) -> Result<Self, ServiceError> {
         Self::load(path).map_err(|problem| manifest_error(path, problem))
     }
@@ -50,7 +50,7 @@ impl Manifest {
     /// As [`Manifest::parse`].
     ///
     /// # Errors
-    /// The problem alone, without the path.
+    /// The message, without the path.
     pub(crate) fn load(path: &Path) -> Result<Self, String> {
         let text = read_limited(path).map_err(|error| format!("cannot be read: {error}"))?;
         let dir = path.parent().unwrap_or(Path::new("/"));
@@ -61,7 +61,7 @@ impl Manifest {
         })
     }
 
-    /// Names with the fingerprints of their definitions.
+    /// The fingerprints of the definitions, by name.
     pub(crate) fn fingerprints(&self) -> BTreeMap<String, String> {
         let each = self.services.iter();
         each.map(|(name, it)| (name.clone(), it.fingerprint()))
@@ -79,7 +79,7 @@ pub(crate) fn locate(cwd: &Path, home: Option<&Path>) -> Option<PathBuf> {
     locate_or(cwd, home, |_| false)
 }
 
-/// The same, where a file also counts that is not there and `is_known`.
+/// As [`locate`]; a missing file also counts where `is_known`.
 pub(crate) fn locate_or(
     cwd: &Path,
     home: Option<&Path>,
@@ -106,8 +106,8 @@ pub(crate) fn locate_or(
     None
 }
 
-/// A file above the workspace may be anybody's (`/tmp/ostler.toml`): it counts only when it
-/// belongs to root, to this user, or to whoever owns the directory the caller stands in.
+/// A file above the workspace may belong to another user (`/tmp/ostler.toml`): it counts only when
+/// it belongs to root, to this user, or to the owner of the caller's working directory.
 fn check_trusted(path: &Path, cwd: &Path) -> Result<(), ServiceError> {
     let owner = |path: &Path| fs::metadata(path).map(|metadata| metadata.uid());
     let unreadable = |error| manifest_error(path, format!("cannot be read: {error}"));

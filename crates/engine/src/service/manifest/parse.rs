@@ -1,24 +1,24 @@
-//! Parses the text into definitions.
+//! Parses the text of an `ostler.toml` into definitions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ostler_model::{ByteString, Command, Dependency, IsolationLevel};
+use ostler_model::{ByteString, Command, Dependency, IsolationLevel, line_number};
 use toml::de::DeTable;
 
-use super::toml_value::{TomlTable, TomlValue, line_of};
+use super::toml_value::{TomlTable, TomlValue};
 use super::values;
 use crate::service::definition::{ServiceDefinition, TERMINAL_SIZE};
 use crate::service_names;
 
-/// Bytes of the largest file.
+/// The size of the largest file, in bytes.
 pub(super) const FILE_BYTES: usize = 256 * 1024;
-/// Services of one file.
+/// The most services in one file.
 const SERVICES: usize = 256;
 /// The shell that runs a command given as one text.
 const SHELL: &str = "/bin/sh";
 /// Keys of a service.
-pub(super) const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 15] = [
     "command",
     "cwd",
     "env",
@@ -32,23 +32,24 @@ pub(super) const KEYS: [&str; 14] = [
     "depends_on",
     "terminal",
     "level",
+    "record_input",
     "description",
 ];
 
-/// What is wrong with a file, and where.
+/// An error in a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct ManifestError {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In words, with what is allowed.
+    /// The message, with what is allowed.
     pub problem: String,
 }
 
-/// The services of a file that stands in `dir`, by name.
+/// Parses the services of a file in the directory `dir`, by name.
 ///
 /// # Errors
-/// The first thing that cannot be, with its line.
+/// The first error, with its line.
 pub fn parse(text: &str, dir: &Path) -> Result<BTreeMap<String, ServiceDefinition>, ManifestError> {
     let file_error = |problem: String| ManifestError { line: 1, problem };
     if text.len() > FILE_BYTES {
@@ -57,7 +58,7 @@ pub fn parse(text: &str, dir: &Path) -> Result<BTreeMap<String, ServiceDefinitio
         )));
     }
     let table = DeTable::parse(text).map_err(|error| ManifestError {
-        line: line_of(text, error.span().map_or(0, |span| span.start)),
+        line: line_number(text, error.span().map_or(0, |span| span.start)),
         problem: error.message().trim_end().replace('\n', "; "),
     })?;
     let file = TomlTable {
@@ -92,7 +93,7 @@ fn parse_service(
 ) -> Result<ServiceDefinition, ManifestError> {
     if let Err(problem) = service_names::check(name) {
         return Err(ManifestError {
-            line: line_of(item.text, item.value.span().start),
+            line: line_number(item.text, item.value.span().start),
             problem: format!("service '{name}': {problem}"),
         });
     }
@@ -110,12 +111,15 @@ fn parse_service(
     let mut service =
         ServiceDefinition::new(name, command, cwd.unwrap_or_else(|| ByteString::from(dir)));
     let text = |it: &TomlValue<'_>| it.string("a text");
-    service.env = section.read("env", environment)?.unwrap_or_default();
-    service.description = section.read("description", text)?.unwrap_or_default();
-    service.level = section.read("level", level)?;
-    service.terminal = section
+    service.options.set_env = section.read("env", environment)?.unwrap_or_default();
+    service.options.description = section.read("description", text)?.unwrap_or_default();
+    service.options.level = section.read("level", level)?;
+    service.options.pty = section
         .read("terminal", TomlValue::flag)?
         .and_then(|enabled| enabled.then_some(TERMINAL_SIZE));
+    service.options.record_input = section
+        .read("record_input", TomlValue::flag)?
+        .unwrap_or_default();
     service.ready_when = section.read("ready", values::ready)?;
     service.ready_pattern = section.read("ready_pattern", values::expression)?;
     service.fail_pattern = section.read("fail_pattern", values::expression)?;
@@ -131,7 +135,7 @@ fn parse_service(
     Ok(service)
 }
 
-/// One text is a script for a shell; a list is a program with its arguments.
+/// A string is a script for a shell; a list is a program with its arguments.
 fn command(item: &TomlValue<'_>) -> Result<Command, ManifestError> {
     const ALLOWED: &str =
         "a shell command (\"npm run dev\") or a list ([\"npm\", \"run\", \"dev\"])";
@@ -154,7 +158,7 @@ fn command(item: &TomlValue<'_>) -> Result<Command, ManifestError> {
     }
 }
 
-/// Relative to where the file stands.
+/// A path relative to the directory of the file.
 fn directory(item: &TomlValue<'_>, dir: &Path) -> Result<ByteString, ManifestError> {
     let given = item.string("a directory, absolute or relative to this file")?;
     if given.is_empty() {

@@ -8,8 +8,8 @@ use ostler_model::{
 use proptest::prelude::*;
 
 use super::{ManifestChanges, diff, parse};
-use crate::service::PortRequest;
 use crate::service::definition::{ServiceDefinition, TERMINAL_SIZE};
+use ostler_model::PortRequest;
 
 fn read(text: &str) -> std::collections::BTreeMap<String, ServiceDefinition> {
     parse(text, Path::new("/w")).expect("a good file")
@@ -60,7 +60,7 @@ depends_on = []
         (&script, "/w/apps/web".to_owned())
     );
     assert_eq!(
-        web.env[1],
+        web.options.set_env[1],
         (ByteString::from("WORKERS"), ByteString::from("2"))
     );
     let target = "/health".to_owned();
@@ -85,7 +85,7 @@ depends_on = []
         ]
     );
     assert_eq!(
-        (web.terminal, web.level),
+        (web.options.pty, web.options.level),
         (Some(TERMINAL_SIZE), Some(IsolationLevel::High))
     );
     let db = &services["db"];
@@ -98,7 +98,7 @@ depends_on = []
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line_and_what_is_allowed() {
+fn errors_are_reported_with_line_and_what_is_allowed() {
     let web = |line: &str| format!("[services.web]\ncommand = \"x\"\n{line}\n");
     for (text, told) in [
         (
@@ -111,7 +111,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_is_allowed() {
         ),
         (
             web("zzz = 1"),
-            "line 3: unknown key 'zzz' in services.web; allowed: command, cwd, env, ready, ready_pattern, fail_pattern, ready_timeout, port, restart, health, depends_on, terminal, level, description",
+            "line 3: unknown key 'zzz' in services.web; allowed: command, cwd, env, ready, ready_pattern, fail_pattern, ready_timeout, port, restart, health, depends_on, terminal, level, record_input, description",
         ),
         (
             "\n\n[services.Web]\ncommand = \"x\"".to_owned(),
@@ -135,7 +135,7 @@ fn what_is_wrong_is_told_with_its_line_and_what_is_allowed() {
 }
 
 #[test]
-fn values_with_a_grammar_of_their_own_are_told_with_it() {
+fn values_with_their_own_grammar_are_reported_with_it() {
     let web = |line: &str| format!("[services.web]\ncommand = \"x\"\n{line}\n");
     for (text, told) in [
         (
@@ -210,7 +210,7 @@ fn only_what_matters_counts_as_a_change() {
     );
 }
 
-/// Lines that make up files, good ones and bad ones.
+/// Lines of valid and invalid files.
 fn line() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "command",

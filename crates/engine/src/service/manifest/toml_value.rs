@@ -2,26 +2,25 @@
 
 use std::collections::BTreeSet;
 
+use ostler_model::{line_number, suggestion};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::ManifestError;
 
-/// Characters of a value in a message.
+/// The most characters of a value in a message.
 const EXCERPT_CHARS: usize = 60;
-/// How alike a key must be to be suggested, from 0 to 1.
-const LIKENESS: f64 = 0.7;
 
 #[derive(Debug, Clone)]
 pub(super) struct TomlValue<'a> {
     pub(super) text: &'a str,
-    /// Where it stands: `services.web.port`.
+    /// Its path: `services.web.port`.
     pub(super) path: String,
     pub(super) value: &'a Spanned<DeValue<'a>>,
 }
 
 impl<'a> TomlValue<'a> {
-    /// It is something else than it may be.
+    /// The error for a value of a wrong type or form.
     pub(super) fn invalid(&self, allowed: &str) -> ManifestError {
         let written = &self.text[self.value.span()];
         let line = written.lines().next().unwrap_or_default();
@@ -32,10 +31,10 @@ impl<'a> TomlValue<'a> {
         self.error(format!("is {excerpt}; allowed: {allowed}"))
     }
 
-    /// Something is wrong with it.
+    /// An error at this value.
     pub(super) fn error(&self, what: impl std::fmt::Display) -> ManifestError {
         ManifestError {
-            line: line_of(self.text, self.value.span().start),
+            line: line_number(self.text, self.value.span().start),
             problem: format!("{} {what}", self.path),
         }
     }
@@ -61,7 +60,7 @@ impl<'a> TomlValue<'a> {
         u64::from_str_radix(digits.as_str(), digits.radix()).ok()
     }
 
-    /// A list of texts.
+    /// A list of strings.
     pub(super) fn strings(&self, allowed: &str) -> Result<Vec<String>, ManifestError> {
         let DeValue::Array(items) = self.value.get_ref() else {
             return Err(self.invalid(allowed));
@@ -80,7 +79,7 @@ impl<'a> TomlValue<'a> {
         Some(TomlTable {
             text: self.text,
             path: self.path.clone(),
-            line: line_of(self.text, self.value.span().start),
+            line: line_number(self.text, self.value.span().start),
             table,
         })
     }
@@ -90,21 +89,21 @@ impl<'a> TomlValue<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct TomlTable<'a> {
     pub(super) text: &'a str,
-    /// Its path; empty for the file itself.
+    /// The path; empty for the root table.
     pub(super) path: String,
-    /// Where it begins.
+    /// The line of its first key.
     pub(super) line: usize,
     pub(super) table: &'a DeTable<'a>,
 }
 
 impl<'a> TomlTable<'a> {
-    /// The value of a key, where it has one.
+    /// The value of a key.
     pub(super) fn get(&self, key: &str) -> Option<TomlValue<'a>> {
         let found = self.table.iter().find(|(known, _)| known.get_ref() == key);
         found.map(|(_, value)| self.item(key, value))
     }
 
-    /// What `read` makes of a key's value.
+    /// The value of a key, converted by `read`.
     pub(super) fn read<T>(
         &self,
         key: &str,
@@ -113,7 +112,7 @@ impl<'a> TomlTable<'a> {
         self.get(key).map(|item| read(&item)).transpose()
     }
 
-    /// Everything in it, in the order of the file.
+    /// All entries, in the order of the file.
     pub(super) fn items(&self) -> Vec<(String, TomlValue<'a>)> {
         let mut all: Vec<_> = self.table.iter().collect();
         all.sort_by_key(|(key, _)| key.span().start);
@@ -123,7 +122,7 @@ impl<'a> TomlTable<'a> {
             .collect()
     }
 
-    /// Refuses keys that mean nothing here.
+    /// Fails for a key that is not allowed here.
     pub(super) fn reject_unknown_keys(&self, allowed: &[&str]) -> Result<(), ManifestError> {
         let known: BTreeSet<&str> = allowed.iter().copied().collect();
         let mut unknown = self
@@ -133,7 +132,7 @@ impl<'a> TomlTable<'a> {
         match unknown.next() {
             None => Ok(()),
             Some(key) => Err(ManifestError {
-                line: line_of(self.text, key.span().start),
+                line: line_number(self.text, key.span().start),
                 problem: unknown_key(key.get_ref(), &self.path, allowed),
             }),
         }
@@ -159,22 +158,11 @@ fn unknown_key(key: &str, path: &str, allowed: &[&str]) -> String {
     } else {
         format!(" in {path}")
     };
-    let nearest = allowed
-        .iter()
-        .map(|known| (strsim::jaro_winkler(key, known), known))
-        .filter(|(likeness, _)| *likeness >= LIKENESS)
-        .max_by(|one, other| one.0.total_cmp(&other.0));
-    match nearest {
-        Some((_, known)) => format!("unknown key '{key}'{location}; did you mean '{known}'?"),
+    match suggestion::nearest(key, allowed) {
+        Some(known) => format!("unknown key '{key}'{location}; did you mean '{known}'?"),
         None => format!(
             "unknown key '{key}'{location}; allowed: {}",
             allowed.join(", ")
         ),
     }
-}
-
-/// The line an offset stands on, from 1.
-pub(super) fn line_of(text: &str, at: usize) -> usize {
-    let before = &text.as_bytes()[..at.min(text.len())];
-    1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }

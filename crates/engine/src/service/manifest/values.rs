@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ostler_model::duration;
 use ostler_model::{
     ByteString, Dependency, DependencyCondition, HealthRule, ReadyCondition, RestartPolicy,
 };
@@ -9,9 +10,9 @@ use ostler_model::{
 use super::ManifestError;
 use super::toml_value::TomlValue;
 use crate::admission::service_plan as rules;
-use crate::service::PortRequest;
+use ostler_model::PortRequest;
 
-/// Attempts after the first where a policy names no number.
+/// The most restarts where a policy sets no number.
 pub(crate) const RESTARTS_DEFAULT: u32 = 5;
 
 const DURATION: &str = "a duration in quotes: \"500ms\", \"5s\", \"2m\" or \"1h\"";
@@ -24,7 +25,7 @@ const RESTART: &str = "\"never\", \"on-failure\", \"always\" or \
 const HEALTH: &str = "a table with one of http, tcp, exec or probe (\"listening\" or \
                       \"responding\"), and interval, failures, restart";
 
-/// A duration in milliseconds.
+/// Parses a duration into milliseconds.
 pub(super) fn millis(item: &TomlValue<'_>) -> Result<u64, ManifestError> {
     let wrong = || item.invalid(DURATION);
     let text = item.str().ok_or_else(wrong)?.trim();
@@ -32,28 +33,22 @@ pub(super) fn millis(item: &TomlValue<'_>) -> Result<u64, ManifestError> {
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let unit_ms = match unit.trim() {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number
-        .checked_mul(unit_ms)
-        .filter(|ms| rules::is_valid_duration(Duration::from_millis(*ms)))
-        .ok_or_else(|| item.invalid(&format!("{DURATION}, more than 0 and at most a day")))
+    let duration = duration::parse_unit(number, unit.trim(), &duration::CLOCK_UNITS);
+    let duration = duration.ok_or_else(wrong)?;
+    if !rules::is_valid_duration(duration) {
+        return Err(item.invalid(&format!("{DURATION}, more than 0 and at most a day")));
+    }
+    Ok(duration::as_millis(duration))
 }
 
-/// A regular expression.
+/// Parses a regular expression.
 pub(super) fn expression(item: &TomlValue<'_>) -> Result<String, ManifestError> {
     let text = item.string("a regular expression, in quotes")?;
     rules::check_pattern(&text).map_err(|problem| item.error(problem))?;
     Ok(text)
 }
 
-/// What readiness means.
+/// Parses a readiness condition.
 pub(super) fn ready(item: &TomlValue<'_>) -> Result<ReadyCondition, ManifestError> {
     if let Some(word) = item.str() {
         return match word {
@@ -76,7 +71,7 @@ pub(super) fn ready(item: &TomlValue<'_>) -> Result<ReadyCondition, ManifestErro
     }
 }
 
-/// `http`, `tcp` or `exec` with its value.
+/// Parses `http`, `tcp` or `exec` with its value.
 fn probe(key: &str, value: &TomlValue<'_>) -> Result<ReadyCondition, ManifestError> {
     match key {
         "http" => {
@@ -105,7 +100,7 @@ fn probe(key: &str, value: &TomlValue<'_>) -> Result<ReadyCondition, ManifestErr
     }
 }
 
-/// Which port it gets.
+/// Parses a port request.
 pub(super) fn port(item: &TomlValue<'_>) -> Result<PortRequest, ManifestError> {
     if item.str() == Some("auto") {
         return Ok(PortRequest::Lease);
@@ -116,7 +111,7 @@ pub(super) fn port(item: &TomlValue<'_>) -> Result<PortRequest, ManifestError> {
         .ok_or_else(|| item.invalid(PORT))
 }
 
-/// What happens when it ends.
+/// Parses a restart policy.
 pub(super) fn restart(item: &TomlValue<'_>) -> Result<RestartPolicy, ManifestError> {
     let policy = |word: Option<&str>, max: u32| match word {
         Some("never") => Some(RestartPolicy::Never),
@@ -140,7 +135,7 @@ pub(super) fn restart(item: &TomlValue<'_>) -> Result<RestartPolicy, ManifestErr
     found.ok_or_else(|| item.invalid(RESTART))
 }
 
-/// What shows that it stays well.
+/// Parses a health rule.
 pub(super) fn health(item: &TomlValue<'_>) -> Result<HealthRule, ManifestError> {
     let section = item.table().ok_or_else(|| item.invalid(HEALTH))?;
     const PROBES: [&str; 4] = ["http", "tcp", "exec", "probe"];
@@ -172,13 +167,13 @@ pub(super) fn health(item: &TomlValue<'_>) -> Result<HealthRule, ManifestError> 
     })
 }
 
-/// What must be so of a dependency.
+/// Parses the condition on a dependency.
 pub(super) fn condition(item: &TomlValue<'_>) -> Result<DependencyCondition, ManifestError> {
     let known = item.str().and_then(parse_condition);
     known.ok_or_else(|| item.invalid("\"started\", \"listening\", \"ready\" or \"completed\""))
 }
 
-/// `db`, or `db:started`.
+/// Parses a dependency: `db`, or `db:started`.
 pub(super) fn dependency(word: &str) -> Option<Dependency> {
     let (name, condition) = match word.split_once(':') {
         Some((name, condition)) => (name, parse_condition(condition)?),

@@ -1,0 +1,109 @@
+//! The event feed: the events of all executions that a caller sees, read from the ledger, so that a
+//! reader continues under the next engine at the same position.
+
+use std::time::Duration;
+
+use ostler_journal::{LedgerCursor, LedgerReader, LedgerRecord};
+use ostler_model::{Caller, ExecutionId, Timestamp};
+use tokio::time::{Instant, sleep_until};
+
+use super::Engine;
+use crate::error::Error;
+
+/// The most ledger entries that one poll scans; the page reports where to continue.
+pub const SCANNED_EVENTS: usize = 1_000;
+
+/// Selects events.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EventFeedQuery {
+    /// The position to continue from; none begins now, or with the oldest kept entry where `since`
+    /// or `execution` is set.
+    pub start: Option<LedgerCursor>,
+    /// Only events of this time or later.
+    pub since: Option<Timestamp>,
+    /// Only events of this execution.
+    pub execution: Option<ExecutionId>,
+}
+
+/// One page of events, and where to continue.
+#[derive(Debug, Clone)]
+pub struct EventFeedPage {
+    /// The records, oldest first.
+    pub records: Vec<LedgerRecord>,
+    /// The position after everything that was scanned.
+    pub next: LedgerCursor,
+    /// Whether more entries exist already.
+    pub has_more: bool,
+}
+
+impl EventFeedQuery {
+    fn start_cursor(&self, end: u64) -> LedgerCursor {
+        let reads_history = self.since.is_some() || self.execution.is_some();
+        let start = if reads_history { 0 } else { end };
+        // A position beyond the end belongs to another ledger.
+        LedgerCursor(self.start.map_or(start, |from| from.0.min(end)))
+    }
+
+    fn matches(&self, record: &LedgerRecord, caller: &Caller) -> bool {
+        let entry = &record.entry;
+        self.since.is_none_or(|since| entry.at >= since)
+            && (self.execution.is_none() || self.execution == entry.execution)
+            && caller.can_access(&entry.by)
+    }
+}
+
+impl Engine {
+    /// Lifecycle events that the caller sees, refused starts among them; where there are none yet,
+    /// waits for them for at most `timeout`. Each call scans at most [`SCANNED_EVENTS`] entries.
+    ///
+    /// # Errors
+    /// [`Error::Output`] when the ledger cannot be read, [`Error::Closing`].
+    pub async fn poll_events(
+        &self,
+        caller: &Caller,
+        query: EventFeedQuery,
+        timeout: Duration,
+    ) -> Result<EventFeedPage, Error> {
+        let deadline = Instant::now() + timeout;
+        let mut ledger_end = self.inner.ledger_end.subscribe();
+        let mut next = query.start_cursor(*ledger_end.borrow());
+        loop {
+            let end = *ledger_end.borrow_and_update();
+            if next.0 < end {
+                let reader = self.inner.ledger_reader().ok_or(Error::Closing)?;
+                let (mut records, after) = read_ledger(reader, next).await?;
+                // A page without records retains none of the data that it read.
+                next = if records.is_empty() {
+                    LedgerCursor(end)
+                } else {
+                    after
+                };
+                records.retain(|record| query.matches(record, caller));
+                let has_more = next.0 < end;
+                if has_more || !records.is_empty() {
+                    return Ok(EventFeedPage {
+                        records,
+                        next,
+                        has_more,
+                    });
+                }
+            }
+            tokio::select! {
+                biased;
+                () = self.inner.closing.cancelled() => return Err(Error::Closing),
+                changed = ledger_end.changed() => changed.map_err(|_| Error::Closing)?,
+                () = sleep_until(deadline) => {
+                    return Ok(EventFeedPage { records: Vec::new(), next, has_more: false });
+                }
+            }
+        }
+    }
+}
+
+async fn read_ledger(
+    reader: LedgerReader,
+    from: LedgerCursor,
+) -> Result<(Vec<LedgerRecord>, LedgerCursor), Error> {
+    let reading = tokio::task::spawn_blocking(move || reader.read(from, SCANNED_EVENTS));
+    Ok(reading.await.map_err(|_| Error::Closing)??)
+}

@@ -1,0 +1,135 @@
+//! [`Engine`], the facade that every API surface uses.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ostler_backend::Backend;
+use ostler_model::{Caller, CapabilitySet};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::engine_inner::{EngineHooks, EngineInner, ExclusiveState};
+use crate::error::Error;
+use crate::hooks::{ExecutionObserver, TerminalScreens};
+use crate::interaction::InteractionService;
+use crate::lease::WriterLeases;
+use crate::service::{ServiceManager, ServiceRegistry, reload};
+use crate::settings::Settings;
+use crate::shell::ShellRunSlots;
+use crate::start::Launcher;
+use crate::terminal::ScreenCache;
+use crate::{recover, retention, session_end};
+
+/// Runs, supervises and records executions. Cheap to clone; every clone is the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    /// What all parts share.
+    pub(super) inner: Arc<EngineInner>,
+    pub(super) launcher: Launcher,
+    pub(super) screens: Arc<ScreenCache>,
+    pub(super) leases: Arc<WriterLeases>,
+    pub(super) shell_run_slots: Arc<ShellRunSlots>,
+    pub(super) interactions: Arc<InteractionService>,
+    pub(super) services: ServiceManager,
+    /// Cancels the engine's tasks when its last clone is dropped without [`Engine::shutdown`].
+    _alive: Arc<DropGuard>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Opens the state directory, takes the lock, and recovers what an earlier engine left: each
+    /// execution that had not finished is adopted, finished or lost.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when another engine holds the directory, [`Error::Storage`] when it cannot
+    /// be made or read.
+    pub async fn open(settings: Settings, backend: Arc<dyn Backend>) -> Result<Self, Error> {
+        let exclusive = ExclusiveState::open(&settings)?;
+        let services = Arc::new(ServiceRegistry::open(&settings)?);
+        let closing = CancellationToken::new();
+        let leases = Arc::new(WriterLeases::default());
+        let shell_run_slots = Arc::new(ShellRunSlots::default());
+        let interactions = Arc::new(InteractionService::new(Arc::clone(&leases)));
+        let screen_leases = Arc::clone(&leases);
+        let screens = ScreenCache::new(settings.output, screen_leases, closing.clone());
+        let screens = Arc::new(screens);
+        let observers: Vec<Arc<dyn ExecutionObserver>> = vec![
+            Arc::clone(&interactions) as _,
+            Arc::clone(&screens) as _,
+            Arc::clone(&shell_run_slots) as _,
+            Arc::clone(&services) as _,
+        ];
+        let hooks = EngineHooks {
+            screens: Arc::clone(&screens) as Arc<dyn TerminalScreens>,
+            observers,
+            closing: closing.clone(),
+        };
+        let inner = EngineInner::new(settings, backend, exclusive, hooks);
+        let alive = closing.drop_guard();
+        recover::recover(&inner).await?;
+        let launcher = Launcher::new(Arc::clone(&inner), Arc::clone(&interactions));
+        let services = ServiceManager::new(Arc::clone(&inner), launcher.clone(), services);
+        reload::resume(&services);
+        inner.tracker.spawn(retention::run(Arc::clone(&inner)));
+        let timer = Arc::clone(&interactions).run_timer(Arc::clone(&inner));
+        inner.tracker.spawn(timer);
+        Ok(Self {
+            inner,
+            launcher,
+            screens,
+            leases,
+            shell_run_slots,
+            interactions,
+            services,
+            _alive: Arc::new(alive),
+        })
+    }
+
+    /// Ends the caller's session: finite executions stop and are cleaned, services and starts with
+    /// `keep` pass to the project.
+    ///
+    /// # Errors
+    /// The first stop that failed; the others are performed anyway.
+    pub async fn end_session(&self, caller: &Caller) -> Result<(), Error> {
+        session_end::end(&self.inner, caller).await
+    }
+
+    /// The number of executions that run, as a watch channel.
+    #[must_use]
+    pub fn running_count_watch(&self) -> watch::Receiver<u64> {
+        self.inner.registry.running_count()
+    }
+
+    /// What the backend can enforce.
+    #[must_use]
+    pub fn capabilities(&self) -> &CapabilitySet {
+        &self.inner.capabilities
+    }
+
+    /// The settings the engine was opened with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// Shuts the engine down: executions that are not durable or whose id was not disclosed are
+    /// stopped, the others run on without it. Every later request is refused.
+    pub async fn shutdown(&self) {
+        self.inner.closing.cancel();
+        self.inner.tracker.close();
+        self.inner.tracker.wait().await;
+        self.screens.store_checkpoints();
+        self.inner.backend.close().await;
+        self.inner.release();
+    }
+
+    /// Resolves when the engine begins to shut down.
+    pub async fn closing(&self) {
+        self.inner.closing.cancelled().await;
+    }
+}

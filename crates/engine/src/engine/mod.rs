@@ -1,0 +1,15 @@
+//! [`Engine`], the facade: it owns every part, wires them, and delegates. Nothing imports it.
+
+mod control;
+mod event_feed;
+mod executions;
+mod handle;
+mod interactions;
+mod output;
+mod processes;
+mod services;
+mod shells;
+mod terminals;
+
+pub use event_feed::{EventFeedPage, EventFeedQuery, SCANNED_EVENTS};
+pub use handle::Engine;

@@ -1,0 +1,94 @@
+//! The API of [`Engine`] for output and events.
+
+use ostler_journal::follow::JournalFollower as Reader;
+use ostler_journal::{Journal, LedgerReader};
+use ostler_model::event::TrimReason;
+use ostler_model::{Caller, Cursor};
+use tokio::sync::{broadcast, oneshot};
+
+use super::Engine;
+use crate::error::Error;
+use crate::execution::{DriverCommand, OutputWatchGuard};
+use crate::follow::OutputFollower;
+use crate::info::LifecycleEvent;
+use crate::terminal::SCREEN_CATCH_UP_BYTES;
+
+impl Engine {
+    /// Drops all output so far, also while it runs; returns how many bytes.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::ClearOutput`].
+    pub async fn clear_output(&self, caller: &Caller, id: &str) -> Result<u64, Error> {
+        let entry = self.inner.registry.find(caller, id)?;
+        let journal = entry.journal()?;
+        let (from, to) = {
+            let _maintenance = entry.maintenance_lock.lock().await;
+            self.screens
+                .checkpoint_screen(&entry, SCREEN_CATCH_UP_BYTES)
+                .await;
+            let work = tokio::task::spawn_blocking(move || journal.clear()).await;
+            let gone = work
+                .map_err(|_| Error::Closing)?
+                .map_err(Error::ClearOutput)?;
+            (gone.from, gone.to)
+        };
+        let by = caller.owner.principal.clone();
+        let (reply, recorded) = oneshot::channel();
+        let command = DriverCommand::OutputCleared {
+            from,
+            to,
+            by,
+            reply,
+        };
+        if entry.send_command(command).await.is_err() || recorded.await.is_err() {
+            // The driver has processed the end; once it is done, this side writes the events.
+            entry.wait_driver_done().await;
+            entry.record_trimmed(from, to, TrimReason::Cleared)?;
+        }
+        Ok(to.saturating_sub(from))
+    }
+
+    /// The journal, for reading.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Output`].
+    pub fn journal(&self, caller: &Caller, id: &str) -> Result<Journal, Error> {
+        self.inner.registry.find(caller, id)?.journal()
+    }
+
+    /// Follows output from a position on.
+    ///
+    /// # Errors
+    /// As [`Engine::journal`].
+    pub fn follow(&self, caller: &Caller, id: &str, from: Cursor) -> Result<OutputFollower, Error> {
+        let entry = self.inner.registry.find(caller, id)?;
+        let reader = Reader::new(entry.journal()?, from, entry.journal_end.subscribe());
+        Ok(OutputFollower::new(reader, OutputWatchGuard::new(&entry)))
+    }
+
+    /// The events of one execution, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Output`] when its file cannot be read.
+    pub fn events(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<Vec<ostler_model::EventRecord>, Error> {
+        let entry = self.inner.registry.find(caller, id)?;
+        Ok(ostler_journal::read_events(&entry.dir)?)
+    }
+
+    /// Lifecycle events of every execution from now on. A subscriber that lags receives the number
+    /// of events it missed.
+    #[must_use]
+    pub fn subscribe(&self) -> broadcast::Receiver<LifecycleEvent> {
+        self.inner.lifecycle_events.subscribe()
+    }
+
+    /// A reader of the ledger; none after shutdown.
+    #[must_use]
+    pub fn ledger(&self) -> Option<LedgerReader> {
+        self.inner.ledger_reader()
+    }
+}

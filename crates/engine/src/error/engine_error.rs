@@ -1,0 +1,394 @@
+//! The [`enum@Error`] of the engine: every way a request can fail, with its [`ErrorCode`] and hint.
+
+use std::path::PathBuf;
+
+use ostler_backend::{ControlError, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SpawnError};
+use ostler_model::{ErrorCode, ExecutionId, IsolationLevel};
+use thiserror::Error;
+
+use super::{
+    AllowListError, ArgumentError, InteractionError, ProgramError, QuotaExceeded, ServiceError,
+};
+use crate::disk_space;
+
+/// A request that could not be fulfilled. A command that fails is not among these.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Unknown, or of another owner; the error is the same, so that foreign ids cannot be probed.
+    #[error("Process not found or access denied")]
+    NotFound,
+    /// As [`Error::NotFound`], of a terminal session.
+    #[error("Session not found or access denied")]
+    SessionNotFound,
+    /// An argument of the request is invalid.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    /// The program cannot be found or executed.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The allow list does not let it run.
+    #[error(transparent)]
+    NotAllowed(#[from] AllowListError),
+    /// This isolation level does not exist here; levels are never faked.
+    #[error("isolation level '{level}' is not built yet")]
+    LevelUnsupported {
+        /// The requested level.
+        level: IsolationLevel,
+    },
+    /// Isolation level high, of which something is not available here.
+    #[error(transparent)]
+    UnmetIsolation(#[from] ostler_model::UnmetIsolation),
+    /// An invalid path or host in the sandbox options.
+    #[error("{what} '{given}': {problem}")]
+    InvalidSandbox {
+        /// The option, for example `workspace`.
+        what: &'static str,
+        /// The value as given.
+        given: String,
+        /// The problem with it.
+        problem: String,
+    },
+    /// The command policy denies it.
+    #[error("denied by rule '{rule}': {reason}")]
+    Denied {
+        /// The rule's id.
+        rule: String,
+        /// Its justification.
+        reason: String,
+    },
+    /// The command policy requires an approval by a person.
+    #[error("rule '{rule}' asks a person first: {reason}")]
+    ApprovalRequired {
+        /// The rule's id.
+        rule: String,
+        /// Its justification.
+        reason: String,
+        /// The id of the interaction that waits for a person.
+        interaction: String,
+    },
+    /// A secret that cannot be passed to the command.
+    #[error("secret '{name}': {problem}")]
+    Secret {
+        /// The name as requested.
+        name: String,
+        /// The problem with it.
+        problem: String,
+    },
+    /// A secret that the settings bind to other callers. The same error whether or not it exists.
+    #[error("secret '{name}' is not given to this caller here")]
+    SecretDenied {
+        /// The name as requested.
+        name: String,
+    },
+    /// A service request that could not be fulfilled.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    /// An overlay request that could not be fulfilled.
+    #[error(transparent)]
+    Workspace(#[from] ostler_backend::OverlayRequestError),
+    /// The tree cannot be frozen or is not.
+    #[error("{} cannot be {verb}: {reason}", id.short())]
+    Freeze {
+        /// The execution.
+        id: ExecutionId,
+        /// `paused` or `resume`.
+        verb: &'static str,
+        /// The cause, for people.
+        reason: String,
+    },
+    /// The quota is exhausted, and no execution ended while the start waited.
+    #[error("{0}")]
+    Quota(Box<QuotaExceeded>),
+    /// The session ended while the start waited for a slot.
+    #[error("the session ended while the start waited for a place")]
+    SessionEnded,
+    /// The attempt was admitted, and its program never ran.
+    #[error("could not start: {message}")]
+    SpawnFailed {
+        /// The execution; it is listed with status `error`.
+        id: ExecutionId,
+        /// The step that failed, for example `exec`.
+        step: String,
+        /// The kernel's error number.
+        errno: Option<i32>,
+        /// The cause, for people.
+        message: String,
+    },
+    /// A question that cannot be posted, or an answer that is not accepted.
+    #[error(transparent)]
+    Interaction(#[from] InteractionError),
+    /// The execution runs without a terminal.
+    #[error("{} has no terminal", id.short())]
+    NoTerminal {
+        /// The execution.
+        id: ExecutionId,
+    },
+    /// The execution is not a shell with command markers (shell integration).
+    #[error("{} is no shell session", id.short())]
+    NoShell {
+        /// The execution.
+        id: ExecutionId,
+    },
+    /// The shell runs another command, or does not show its prompt.
+    #[error("the shell of {} takes no command now: {reason}", id.short())]
+    ShellBusy {
+        /// The execution.
+        id: ExecutionId,
+        /// What it does instead.
+        reason: String,
+    },
+    /// It is unknown whether an earlier request's command was typed.
+    #[error("whether the command was typed in {} is not known: {reason}", id.short())]
+    TypingUncertain {
+        /// The execution.
+        id: ExecutionId,
+        /// The cause, for people.
+        reason: String,
+    },
+    /// Another client holds the writer's lease.
+    #[error("{holder} types in {} now", id.short())]
+    Leased {
+        /// The execution.
+        id: ExecutionId,
+        /// The holder, for people.
+        holder: String,
+    },
+    /// The backend could not spawn the process.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// A command did not reach the execution.
+    #[error(transparent)]
+    ControlFailed(#[from] ControlError),
+    /// It did not end in time, kill escalation included.
+    #[error("{id} has not ended {waited_ms} ms after the stop")]
+    StillRunning {
+        /// The execution.
+        id: ExecutionId,
+        /// How long was waited, in milliseconds.
+        waited_ms: u64,
+    },
+    /// The state directory cannot be read or written.
+    #[error("{what} {}: {source}", path.display())]
+    Storage {
+        /// The operation that failed.
+        what: &'static str,
+        /// The path it failed on.
+        path: PathBuf,
+        /// The operating system's error.
+        source: std::io::Error,
+    },
+    /// The ledger cannot be written; nothing runs unrecorded.
+    #[error("the ledger cannot be written: {0}")]
+    Ledger(String),
+    /// A journal cannot be read.
+    #[error("the output cannot be read: {0}")]
+    Output(#[from] ostler_journal::ReadError),
+    /// Output cannot be cleared.
+    #[error("the output cannot be cleared: {0}")]
+    ClearOutput(ostler_journal::WriteError),
+    /// Another engine holds the state directory.
+    #[error("{} is in use by {holder}", path.display())]
+    Locked {
+        /// The state directory.
+        path: PathBuf,
+        /// The holder, as far as known: `process 123`.
+        holder: String,
+    },
+    /// The engine shuts down.
+    #[error("the engine is shutting down")]
+    Closing,
+}
+
+impl Error {
+    /// The same error for a request about a terminal session: [`Error::NotFound`] becomes
+    /// [`Error::SessionNotFound`].
+    #[must_use]
+    pub fn for_session(self) -> Self {
+        if matches!(self, Self::NotFound) {
+            Self::SessionNotFound
+        } else {
+            self
+        }
+    }
+
+    /// Its stable error code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotFound => ErrorCode::ProcessNotFound,
+            Self::SessionNotFound => ErrorCode::SessionNotFound,
+            Self::Argument(ArgumentError::DirectoryPermission { .. })
+            | Self::Program(ProgramError::Permission { .. })
+            | Self::SecretDenied { .. } => ErrorCode::Permission,
+            Self::Argument(_) => ErrorCode::Value,
+            Self::Program(ProgramError::NotFound { .. } | ProgramError::NotAFile { .. }) => {
+                ErrorCode::CommandExecution
+            }
+            Self::NotAllowed(_)
+            | Self::LevelUnsupported { .. }
+            | Self::UnmetIsolation(_)
+            | Self::Denied { .. }
+            | Self::ApprovalRequired { .. } => ErrorCode::Security,
+            Self::InvalidSandbox { .. } | Self::Secret { .. } => ErrorCode::Value,
+            Self::Workspace(error) => overlay_error_code(error),
+            Self::Service(error) => error.code(),
+            Self::Freeze { .. } => ErrorCode::ProcessControl,
+            Self::Quota(_) => ErrorCode::QuotaExceeded,
+            Self::SpawnFailed { step, errno, .. } => spawn_failure_code(step, *errno),
+            Self::Interaction(_) => ErrorCode::Interaction,
+            Self::Spawn(error) => spawn_error_code(error),
+            Self::NoTerminal { .. } | Self::NoShell { .. } => ErrorCode::Value,
+            Self::ControlFailed(_)
+            | Self::StillRunning { .. }
+            | Self::ShellBusy { .. }
+            | Self::Leased { .. } => ErrorCode::ProcessControl,
+            Self::TypingUncertain { .. } => ErrorCode::ProcessTimeout,
+            Self::Storage { .. } | Self::Ledger(_) => ErrorCode::Storage,
+            Self::Output(_) => ErrorCode::OutputRetrieval,
+            Self::ClearOutput(_) => ErrorCode::OutputClear,
+            Self::Locked { .. } | Self::Closing | Self::SessionEnded => ErrorCode::Initialization,
+        }
+    }
+
+    /// The same error, with the free space appended where the state directory refused a write.
+    pub(crate) fn with_disk_space(self, state_dir: &std::path::Path) -> Self {
+        if let Self::Ledger(what) = &self {
+            return Self::Ledger(format!("{what}; {}", disk_space::describe(state_dir)));
+        }
+        self
+    }
+
+    /// What to do about it, where known.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotFound => Some("list the processes to see which there are".to_owned()),
+            Self::SessionNotFound => Some("list the sessions to see which there are".to_owned()),
+            Self::Argument(error) => error.hint(),
+            Self::Program(error) => error.hint(),
+            Self::NotAllowed(error) => error.hint(),
+            Self::LevelUnsupported { .. } => Some("use 'medium' or 'basic'".to_owned()),
+            Self::Quota(_) => {
+                Some("wait for one of them to end, or stop one, and try again".to_owned())
+            }
+            Self::SpawnFailed { step, errno, .. } => spawn_failure_hint(step, *errno),
+            Self::Spawn(SpawnError::OpenFiles { .. }) => Some(OPEN_FILES_HINT.to_owned()),
+            Self::Spawn(_) | Self::Closing => Some("try again in a moment".to_owned()),
+            Self::StillRunning { .. } => Some("stop it again with force".to_owned()),
+            Self::Storage { .. } | Self::Ledger(_) | Self::ClearOutput(_) => {
+                Some(FREE_SPACE.to_owned())
+            }
+            Self::Locked { .. } => Some(
+                "connect to the engine that runs, end it, or choose another state directory"
+                    .to_owned(),
+            ),
+            Self::Interaction(error) => error.hint(),
+            Self::Service(error) => error.hint(),
+            Self::NoTerminal { .. } => Some("start it with a terminal".to_owned()),
+            Self::NoShell { .. } => Some("start a shell session, or type into it".to_owned()),
+            Self::ShellBusy { .. } => {
+                Some("look at its screen; interrupt it with ctrl-c, or answer it".to_owned())
+            }
+            Self::TypingUncertain { .. } => {
+                Some("look at its screen before the command is typed again".to_owned())
+            }
+            Self::Leased { .. } => Some("wait until it is handed back".to_owned()),
+            Self::UnmetIsolation(_) => Some(
+                "'ostler doctor' shows what this host lacks and what helps; allow_degraded does \
+                 without"
+                    .to_owned(),
+            ),
+            Self::ApprovalRequired { interaction, .. } => Some(format!(
+                "a person answers with 'ostler approve {interaction}'; then ask again"
+            )),
+            Self::ControlFailed(_)
+            | Self::Output(_)
+            | Self::InvalidSandbox { .. }
+            | Self::Denied { .. }
+            | Self::Workspace(_)
+            | Self::SessionEnded
+            | Self::Freeze { .. } => None,
+            Self::SecretDenied { name } => Some(format!(
+                "without a binding a secret is for the local user alone; [secrets.{name}] in the \
+                 daemon's configuration names principals and projects"
+            )),
+            Self::Secret { name, .. } => Some(format!(
+                "set OSTLER_SECRET_{name} where the front starts, or put it into the file that \
+                 'ostler config explain' calls secrets.file"
+            )),
+        }
+    }
+}
+
+const fn overlay_error_code(error: &ostler_backend::OverlayRequestError) -> ErrorCode {
+    use ostler_backend::OverlayRequestError;
+    match error {
+        OverlayRequestError::None(_) | OverlayRequestError::AlreadyResolved { .. } => {
+            ErrorCode::Value
+        }
+        OverlayRequestError::Running(_) => ErrorCode::ProcessControl,
+        OverlayRequestError::Storage { .. } => ErrorCode::Storage,
+    }
+}
+
+/// What to do about a state directory that cannot be written.
+const FREE_SPACE: &str = "remove commands that have ended (`ostler rm --all`; of the tools: process \
+                          with action clean, command_ps_clean), make room on that disk, or make \
+                          the directory writable, and try again";
+
+fn spawn_failure_hint(step: &str, errno: Option<i32>) -> Option<String> {
+    const NO_ENTRY: i32 = 2;
+    const NO_EXEC: i32 = 8;
+    if step == STEP_TERMINAL {
+        return Some("close terminal sessions, or raise kernel.pty.max, and try again".to_owned());
+    }
+    if step == STEP_OPEN_FILES {
+        return Some(OPEN_FILES_HINT.to_owned());
+    }
+    if spawn_failure_code(step, errno) == ErrorCode::Storage {
+        return Some(FREE_SPACE.to_owned());
+    }
+    match errno {
+        Some(NO_EXEC) => Some("it is no program for this machine; a script needs a '#!' line"),
+        // Admission found the program: its interpreter or loader is missing.
+        Some(NO_ENTRY) if step == "exec" => Some(
+            "its interpreter or loader is missing; at level high, what is not shown is not there: \
+             name its directory in read",
+        ),
+        _ => None,
+    }
+    .map(str::to_owned)
+}
+
+const fn spawn_error_code(error: &SpawnError) -> ErrorCode {
+    match error {
+        SpawnError::Zygote(_) => ErrorCode::CommandExecution,
+        SpawnError::PlanTooLarge { .. } => ErrorCode::Value,
+        SpawnError::Storage(_) => ErrorCode::Storage,
+        SpawnError::OpenFiles { .. } => ErrorCode::QuotaExceeded,
+    }
+}
+
+/// The hint for a daemon that has reached its limit of open files.
+pub const OPEN_FILES_HINT: &str = "stop an execution that is not needed, or raise the hard limit \
+    (`ulimit -Hn`, LimitNOFILE= of a systemd unit) where the daemon is started, end the daemon \
+    with `ostler shutdown`, and try again: executions go on meanwhile";
+
+/// The step of a spawn whose plan exceeds what one message can carry.
+pub(crate) const PLAN_STEP: &str = "plan";
+
+fn spawn_failure_code(step: &str, errno: Option<i32>) -> ErrorCode {
+    use rustix::io::Errno;
+    let is = |known: &[Errno]| errno.is_some_and(|it| known.iter().any(|e| e.raw_os_error() == it));
+    if step == STEP_OPEN_FILES || (step == STEP_TERMINAL && is(&[Errno::AGAIN])) {
+        ErrorCode::QuotaExceeded
+    } else if step == STEP_STORAGE || is(&[Errno::NOSPC, Errno::DQUOT, Errno::ROFS]) {
+        ErrorCode::Storage
+    } else if step == PLAN_STEP {
+        ErrorCode::Value
+    } else if is(&[Errno::PERM, Errno::ACCESS]) {
+        ErrorCode::Permission
+    } else {
+        ErrorCode::CommandExecution
+    }
+}

@@ -1,0 +1,100 @@
+//! Errors of questions and answers.
+
+use ostler_model::ExecutionId;
+use thiserror::Error;
+
+use crate::interaction_id::InteractionId;
+use crate::prompt::QuestionKind;
+
+/// An invalid question, or an answer that was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InteractionError {
+    /// Unknown, or of another owner; the error is the same.
+    #[error("Interaction not found or access denied")]
+    NotFound,
+    /// It was answered, cancelled or timed out before.
+    #[error("interaction {id} is no longer open: {state}")]
+    Closed {
+        /// The interaction.
+        id: InteractionId,
+        /// Its state: `answered`, `cancelled` or `timed_out`.
+        state: &'static str,
+    },
+    /// Another answer is being delivered.
+    #[error("interaction {id} is being answered right now")]
+    BeingAnswered {
+        /// The interaction.
+        id: InteractionId,
+    },
+    /// Only a person may approve a start, never the session that requested it.
+    #[error("interaction {id} is a person's to answer")]
+    OnlyPerson {
+        /// The interaction.
+        id: InteractionId,
+    },
+    /// The limit of open interactions is reached.
+    #[error("{open} of {limit} interactions are open already")]
+    TooMany {
+        /// The number of open interactions.
+        open: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The question is invalid.
+    #[error("the question's {what}")]
+    Question {
+        /// The cause, for example `message is empty`.
+        what: String,
+    },
+    /// The answer is not valid for this question.
+    #[error("'{value}' is no answer to a {}: {allowed}", kind.as_str())]
+    Value {
+        /// The answer; empty for a secret.
+        value: String,
+        /// The requested kind of answer.
+        kind: QuestionKind,
+        /// The allowed values, as text.
+        allowed: String,
+    },
+    /// The command has ended: nothing waits for an answer.
+    #[error("process {} has ended and takes no answer", id.short())]
+    Ended {
+        /// The execution.
+        id: ExecutionId,
+    },
+    /// The command took less than the whole answer; the interaction is still open.
+    #[error("the process took {taken} of {given} bytes of the answer")]
+    PartiallyWritten {
+        /// The number of bytes that were written.
+        taken: u64,
+        /// The length of the answer in bytes, with its newline.
+        given: u64,
+    },
+    /// The answer could not be delivered; the interaction is still open.
+    #[error("the answer did not arrive: {message}")]
+    NotDelivered {
+        /// The cause, for people.
+        message: String,
+    },
+}
+
+impl InteractionError {
+    /// What to do about it, where known.
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotFound | Self::Closed { .. } => {
+                Some("list the interactions to see which are open".to_owned())
+            }
+            Self::BeingAnswered { .. } => Some("look at it again in a moment".to_owned()),
+            Self::OnlyPerson { id } => Some(format!("a person answers with 'ostler approve {id}'")),
+            Self::TooMany { .. } => Some("answer or cancel one of them, and try again".to_owned()),
+            Self::PartiallyWritten { .. } => {
+                Some("look at the output: the command may not read its input".to_owned())
+            }
+            Self::Question { .. }
+            | Self::Value { .. }
+            | Self::Ended { .. }
+            | Self::NotDelivered { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The [`enum@Error`] of the engine: every way a request can fail, with its
+//! [`ErrorCode`](ostler_model::ErrorCode) and hint. One enum per subject; nothing here knows the
+//! modules that return them.
+
+mod allow_list;
+mod argument;
+mod engine_error;
+mod interaction;
+mod program;
+mod quota;
+mod service;
+
+pub use allow_list::AllowListError;
+pub use argument::ArgumentError;
+pub(crate) use engine_error::PLAN_STEP;
+pub use engine_error::{Error, OPEN_FILES_HINT};
+pub use interaction::InteractionError;
+pub use program::ProgramError;
+pub use quota::{
+    HOLDER_COMMAND_CHARS, HOLDERS_LISTED_MAX, QuotaExceeded, QuotaHolder, WAITING_STARTS,
+};
+pub use service::ServiceError;
+pub(crate) use service::describe_port_holder;

@@ -1,0 +1,64 @@
+//! What lower layers need of those that are built on executions: defined here, implemented by
+//! terminals, interactions and services, and handed over when the engine is opened.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use ostler_backend::TerminalQuery;
+use ostler_model::{ExecutionId, Owner};
+
+use crate::execution::ExecutionHandle;
+use crate::prompt::ScreenPrompt;
+
+/// Keeps state by execution or by owner, and learns of their changes. Called from drivers: an
+/// implementation never blocks.
+pub(crate) trait ExecutionObserver: fmt::Debug + Send + Sync {
+    /// The execution has ended; it is still there.
+    fn ended(&self, _id: ExecutionId) {}
+
+    /// The execution was removed with its files: nothing may be kept of it.
+    fn removed(&self, _id: ExecutionId) {}
+
+    /// The execution received a line of input that answers no question of ours.
+    fn input_arrived(&self, _id: ExecutionId) {}
+
+    /// The execution is about to pass to this owner.
+    fn owner_changed(&self, _id: ExecutionId, _owner: &Owner) {}
+
+    /// The owner's session has ended.
+    fn session_ended(&self, _owner: &Owner) {}
+}
+
+/// How much may be parsed for a checkpoint of a screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CheckpointEffort {
+    /// As for a viewer: the command has ended.
+    Full,
+    /// Little: the driver of a running command waits for it.
+    Brief,
+}
+
+/// The screens of terminals, which are folds of the output.
+pub(crate) trait TerminalScreens: fmt::Debug + Send + Sync {
+    /// Stores a checkpoint where retention is about to drop output.
+    fn checkpoint_before_trim<'a>(
+        &'a self,
+        entry: &'a Arc<ExecutionHandle>,
+        effort: CheckpointEffort,
+    ) -> BoxFuture<'a, ()>;
+
+    /// Replies to a terminal query that ended at an offset, where no client's terminal does.
+    fn reply_to_query(
+        self: Arc<Self>,
+        entry: Arc<ExecutionHandle>,
+        query: TerminalQuery,
+        end: u64,
+    ) -> BoxFuture<'static, ()>;
+
+    /// The screen as a prompt is looked for on it; none where it cannot be read.
+    fn prompt_screen<'a>(
+        &'a self,
+        entry: &'a Arc<ExecutionHandle>,
+    ) -> BoxFuture<'a, Option<ScreenPrompt>>;
+}

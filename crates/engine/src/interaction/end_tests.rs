@@ -1,0 +1,271 @@
+//! The interaction service over a fake backend: cancellation, limits, the end of sessions and of the
+//! engine.
+
+use std::time::Duration;
+
+use ostler_model::TreeSnapshot;
+use ostler_model::snapshot::ForegroundProcess;
+
+use super::table::MAX_OPEN;
+use super::tests::{InteractionFixture, ask, caller, interaction_error};
+use super::{
+    CancelReason, InteractionError, InteractionOutcome, InteractionState, Question, QuestionKind,
+};
+use crate::{Error, StartRequest, WaitEnd, WaitFor};
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_on_request_with_the_reason() {
+    let fixture = InteractionFixture::new().await;
+    let me = caller("one");
+    let mut changes = fixture.engine.interaction_changes();
+    let asked = fixture
+        .engine
+        .open_interaction(&me, ask(None))
+        .expect("asked")
+        .id
+        .to_string();
+    assert!(changes.has_changed().expect("the engine lives"));
+    changes.mark_unchanged();
+    let reason = Some("not now".to_owned());
+    let told_state = fixture
+        .engine
+        .cancel_interaction(&me, &asked, reason)
+        .expect("open")
+        .state;
+    let InteractionState::Cancelled { reason } = told_state else {
+        panic!("{told_state:?}");
+    };
+    assert_eq!(reason.to_string(), "cancelled by uid:0: not now");
+    let answer = fixture
+        .engine
+        .wait_for_answer(&me, &asked)
+        .await
+        .expect("known");
+    assert_eq!(answer, InteractionOutcome::Cancelled(reason));
+    assert!(changes.has_changed().expect("the engine lives"));
+    let again = fixture.engine.cancel_interaction(&me, &asked, None);
+    let again = interaction_error(again.expect_err("it was cancelled"));
+    assert!(matches!(
+        again,
+        InteractionError::Closed {
+            state: "cancelled",
+            ..
+        }
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_below_and_above_the_limit_of_open_ones() {
+    let fixture = InteractionFixture::new().await;
+    let (me, other) = (caller("one"), caller("two"));
+    for _ in 0..MAX_OPEN {
+        fixture
+            .engine
+            .open_interaction(&me, ask(None))
+            .expect("room");
+    }
+    let limit = MAX_OPEN;
+    let full = interaction_error(
+        fixture
+            .engine
+            .open_interaction(&me, ask(None))
+            .expect_err("full"),
+    );
+    assert_eq!(full, InteractionError::TooMany { open: limit, limit });
+    fixture
+        .engine
+        .open_interaction(&other, ask(None))
+        .expect("another session has room");
+    fixture
+        .engine
+        .cancel_interaction(&me, "i1", None)
+        .expect("open");
+    fixture
+        .engine
+        .open_interaction(&me, ask(None))
+        .expect("room again");
+    let newest = fixture
+        .engine
+        .interactions(&me, true)
+        .first()
+        .map(|it| it.id.to_string());
+    assert_eq!(newest.as_deref(), Some("i34"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn invalid_questions() {
+    let fixture = InteractionFixture::new().await;
+    let me = caller("one");
+    let wrong: [fn(&mut Question); 7] = [
+        |it| it.message = "  ".to_owned(),
+        |it| it.message = "x".repeat(super::MESSAGE_BYTES + 1),
+        |it| it.options = vec![String::new(); super::OPTIONS + 1],
+        |it| it.options = vec!["x".repeat(super::OPTION_BYTES + 1)],
+        |it| it.kind = QuestionKind::ChoiceSelection,
+        |it| it.timeout = Duration::ZERO,
+        |it| {
+            it.secret = true;
+            it.default = Some("hunter2".to_owned());
+        },
+    ];
+    for make_wrong in wrong {
+        let mut question = ask(None);
+        make_wrong(&mut question);
+        let error = interaction_error(
+            fixture
+                .engine
+                .open_interaction(&me, question)
+                .expect_err("wrong"),
+        );
+        assert!(
+            matches!(error, InteractionError::Question { .. }),
+            "{error}"
+        );
+    }
+    let mut longest = ask(None);
+    longest.message = "x".repeat(super::MESSAGE_BYTES);
+    fixture
+        .engine
+        .open_interaction(&me, longest)
+        .expect("right at the limit");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_takes_its_questions_along_and_services_keep_theirs() {
+    let fixture = InteractionFixture::new().await;
+    let me = caller("one");
+    let mut request = StartRequest::argv(["true"], "/");
+    request.base_env = vec![("PATH".into(), "/usr/bin:/bin".into())];
+    request.lifetime = Some(ostler_model::Lifetime::service(
+        ostler_model::RestartPolicy::Never,
+    ));
+    let service = fixture
+        .engine
+        .start(&me, request)
+        .await
+        .expect("started")
+        .id;
+    let finite = fixture.start(&me).await;
+    let of_service = fixture
+        .engine
+        .open_interaction(&me, ask(Some(service)))
+        .expect("asked")
+        .id
+        .to_string();
+    let of_finite = fixture
+        .engine
+        .open_interaction(&me, ask(Some(finite)))
+        .expect("asked")
+        .id
+        .to_string();
+    let free = fixture
+        .engine
+        .open_interaction(&me, ask(None))
+        .expect("asked")
+        .id
+        .to_string();
+    fixture.engine.end_session(&me).await.expect("ended");
+    for id in [of_finite, free] {
+        let answer = fixture
+            .engine
+            .wait_for_answer(&me, &id)
+            .await
+            .expect("known");
+        assert_eq!(
+            answer,
+            InteractionOutcome::Cancelled(CancelReason::SessionEnded),
+            "{id}"
+        );
+    }
+    let next = caller("two");
+    fixture
+        .engine
+        .answer_interaction(&next, &of_service, "yes".to_owned())
+        .await
+        .expect("the project's now");
+    assert_eq!(fixture.typed(service), ["yes\n"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_ends_every_wait() {
+    let fixture = InteractionFixture::new().await;
+    let me = caller("one");
+    let asked = fixture
+        .engine
+        .open_interaction(&me, ask(None))
+        .expect("asked")
+        .id
+        .to_string();
+    let (answer, ()) = tokio::join!(
+        fixture.engine.wait_for_answer(&me, &asked),
+        fixture.engine.shutdown()
+    );
+    assert_eq!(
+        answer.expect("known"),
+        InteractionOutcome::Cancelled(CancelReason::Shutdown)
+    );
+    let late = fixture
+        .engine
+        .open_interaction(&me, ask(None))
+        .expect_err("closing");
+    assert!(matches!(late, Error::Closing), "{late}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_answer_is_not_kept() {
+    let fixture = InteractionFixture::new().await;
+    let me = caller("one");
+    let id = fixture.start(&me).await;
+    let mut question = Question::new(QuestionKind::InputRequest, "Password:");
+    question.secret = true;
+    question.execution = Some(id);
+    let asked = fixture
+        .engine
+        .open_interaction(&me, question)
+        .expect("asked")
+        .id
+        .to_string();
+    fixture
+        .engine
+        .answer_interaction(&me, &asked, "hunter2".to_owned())
+        .await
+        .expect("accepted");
+    assert_eq!(fixture.typed(id), ["hunter2\n"]);
+    let answer = fixture
+        .engine
+        .wait_for_answer(&me, &asked)
+        .await
+        .expect("known");
+    assert_eq!(answer, InteractionOutcome::Answered(String::new()));
+    assert!(!format!("{:?}", fixture.engine).contains("hunter2"));
+    assert!(!format!("{:?}", fixture.events(&me, id)).contains("hunter2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_command_is_looked_at_ever_more_rarely() {
+    let fixture = InteractionFixture::new().await;
+    let me = caller("one");
+    let id = fixture.start(&me).await.to_string();
+    let wait = async |seconds| {
+        let at_most = Some(Duration::from_secs(seconds));
+        let waited = fixture
+            .engine
+            .wait(&me, &id, &WaitFor::Prompt, at_most)
+            .await;
+        waited.expect("known").end
+    };
+    assert_eq!(wait(10).await, WaitEnd::TimedOut);
+    // After 0.15, 0.45, 1.05, 2.25, 4.25, 6.25, 8.25 seconds.
+    assert_eq!(fixture.place.snapshot_count(), 7);
+    let polls = ForegroundProcess {
+        pid: 9,
+        polls: true,
+        ..ForegroundProcess::default()
+    };
+    fixture.place.set_snapshot(TreeSnapshot {
+        foreground: Some(polls),
+        ..TreeSnapshot::default()
+    });
+    // It polls several descriptors and has printed nothing.
+    assert_eq!(wait(1).await, WaitEnd::TimedOut);
+}

@@ -1,0 +1,189 @@
+//! When ended executions expire, and how much they take.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ostler_journal::retention::{ExecutionDiskUsage, StatePolicy, plan, state_policy};
+use ostler_model::{ExecutionId, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::execution::ExecutionHandle;
+
+/// A client that waited for an end may query its result: for this many seconds after the end, a
+/// full state directory does not remove this execution.
+const RECENT_PROTECTED_S: u64 = 60;
+/// Bytes an execution takes besides its output, about: spec, events, exit record, index.
+const OVERHEAD_BYTES: u64 = 16 * 1024;
+/// Files and directories of an execution, about.
+const INODES: u64 = 7;
+
+/// The expiry time of each ended execution, and their total size.
+#[derive(Debug)]
+pub(crate) struct RetentionScheduler {
+    inner: Mutex<RetentionInner>,
+    changed: Notify,
+    policy: Option<StatePolicy>,
+    /// Executions added so far.
+    added: AtomicU64,
+    /// Executions removed so far.
+    removed: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct RetentionInner {
+    due: BTreeSet<(Timestamp, ExecutionId)>,
+    holdings: HashMap<ExecutionId, ExecutionDiskUsage>,
+    bytes: u64,
+    inodes: u64,
+}
+
+impl RetentionScheduler {
+    pub(crate) fn new(state: &Path) -> Self {
+        let policy = state_policy(state)
+            .inspect_err(|error| tracing::warn!(%error, "the disk cannot be measured"))
+            .ok();
+        Self {
+            inner: Mutex::default(),
+            changed: Notify::new(),
+            policy,
+            added: AtomicU64::new(0),
+            removed: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds an ended execution.
+    pub(crate) fn add(&self, entry: &ExecutionHandle) {
+        let info = entry.info();
+        let Some(ended_at) = info.state.ended_at else {
+            return;
+        };
+        let mut inner = self.inner.lock();
+        let retention = info.spec.retention;
+        // A time beyond the range of timestamps means never.
+        if let Some(due) = retention.and_then(|kept| ended_at.checked_add(kept).ok()) {
+            inner.due.insert((due, entry.id));
+            if inner.due.first() == Some(&(due, entry.id)) {
+                self.changed.notify_one();
+            }
+        }
+        let holding = ExecutionDiskUsage {
+            id: entry.id,
+            bytes: info.output_end + OVERHEAD_BYTES,
+            inodes: INODES,
+            ended_at: Some(ended_at),
+        };
+        inner.bytes += holding.bytes;
+        inner.inodes += holding.inodes;
+        inner.holdings.insert(entry.id, holding);
+        if self.is_full(&inner) {
+            self.changed.notify_one();
+        }
+    }
+
+    fn is_full(&self, inner: &RetentionInner) -> bool {
+        self.policy.is_some_and(|policy| {
+            inner.bytes > policy.max_bytes || inner.inodes > policy.max_inodes
+        })
+    }
+
+    /// Removes an execution that is gone.
+    pub(crate) fn remove(&self, entry: &ExecutionHandle) {
+        let info = entry.info();
+        let mut inner = self.inner.lock();
+        if let Some(holding) = inner.holdings.remove(&entry.id) {
+            inner.bytes -= holding.bytes;
+            inner.inodes -= holding.inodes;
+        }
+        let due = info.state.ended_at.zip(info.spec.retention);
+        if let Some(due) = due.and_then(|(ended, kept)| ended.checked_add(kept).ok()) {
+            inner.due.remove(&(due, entry.id));
+        }
+    }
+
+    /// The executions to remove now, and when to check again.
+    pub(crate) fn plan_removals(&self, now: Timestamp) -> (Vec<ExecutionId>, Option<Duration>) {
+        let inner = self.inner.lock();
+        let mut expired: Vec<ExecutionId> = inner
+            .due
+            .iter()
+            .take_while(|(due, _)| *due <= now)
+            .map(|(_, id)| *id)
+            .collect();
+        let next = inner.due.iter().find(|(due, _)| *due > now);
+        let mut next = next.map(|(due, _)| *due);
+        if let Some(policy) = self.policy.filter(|_| self.is_full(&inner)) {
+            let mut holdings: Vec<ExecutionDiskUsage> = inner.holdings.values().cloned().collect();
+            let protected_until = holdings
+                .iter_mut()
+                .filter_map(|it| protect_recent(it, now))
+                .min();
+            expired.extend(plan(&holdings, policy));
+            next = next.into_iter().chain(protected_until).min();
+        }
+        let wait = next.and_then(|due| Duration::try_from(due.duration_since(now)).ok());
+        (expired, wait)
+    }
+
+    /// Removes an id that is no longer in the registry.
+    pub(crate) fn forget(&self, id: ExecutionId) {
+        let mut inner = self.inner.lock();
+        inner.due.retain(|(_, due)| *due != id);
+    }
+
+    /// Counts an execution that ended; returns how many did so far.
+    pub(crate) fn count_ended(&self) -> u64 {
+        self.added.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Counts an execution that was removed; returns how many were so far.
+    pub(crate) fn count_removed(&self) -> u64 {
+        let before = self.removed.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_one();
+        before + 1
+    }
+
+    /// How many executions were removed so far.
+    pub(crate) fn removed(&self) -> u64 {
+        self.removed.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when there may be something new to remove.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+/// Excludes recently ended executions from a plan, as if they ran; returns until when.
+fn protect_recent(holding: &mut ExecutionDiskUsage, now: Timestamp) -> Option<Timestamp> {
+    let until = holding.ended_at? + Duration::from_secs(RECENT_PROTECTED_S);
+    (until > now).then(|| {
+        holding.ended_at = None;
+        until
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_just_ended_is_spared_for_a_while() {
+        let ended = Timestamp::from_second(1_000).expect("a time");
+        let holding = || ExecutionDiskUsage {
+            id: ExecutionId::mint(),
+            bytes: 1,
+            inodes: 1,
+            ended_at: Some(ended),
+        };
+        let until = ended + Duration::from_secs(RECENT_PROTECTED_S);
+        let mut fresh = holding();
+        assert_eq!(protect_recent(&mut fresh, ended), Some(until));
+        assert_eq!(fresh.ended_at, None);
+        let mut old = holding();
+        assert_eq!(protect_recent(&mut old, until), None);
+        assert_eq!(old.ended_at, Some(ended));
+    }
+}

@@ -1,0 +1,373 @@
+//! The start of an execution: from a request to a running driver.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ostler_model::duration;
+use ostler_model::{ByteString, Caller, Event, ExecutionId, State, Timestamp};
+use ostler_policy::{PolicyDecision, PolicyVerdict};
+
+use super::guard::StartGuard;
+use super::queue::{self, QuotaPermit, StartAdmission};
+use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
+use crate::admission::command_policy::{ApprovalDecision, StartDisplay};
+use crate::admission::named_files::NamedFiles;
+use crate::admission::quota::QuotaKey;
+use crate::admission::secrets::{self, ResolvedSecret};
+use crate::admission::{
+    self, AdmissionContext, AdmittedStart, PreparedRequest, command_policy, sandbox,
+};
+use crate::driver::{Driver, DriverInit};
+use crate::engine_inner::{EngineInner, LedgerDetail};
+use crate::error::Error;
+use crate::execution::{ExecutionHandle, ExecutionIdentity, LiveState, StartOrigin};
+use crate::interaction::{InteractionService, Question};
+use crate::request::StartRequest;
+use crate::settings::Settings;
+use crate::start_id::{self, StartIdAction};
+
+/// The longest command line in the ledger, in characters.
+const COMMAND_CHARS: usize = 4_096;
+
+/// Starts executions; what the policy asks a person goes to the interactions. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Launcher {
+    core: Arc<EngineInner>,
+    interactions: Arc<InteractionService>,
+}
+
+/// How an approval that the policy requires is handled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApprovalMode {
+    /// It is requested; an approval that exists is not consumed.
+    Request,
+    /// It is assumed to be given.
+    Assume,
+}
+
+impl Launcher {
+    pub(crate) const fn new(core: Arc<EngineInner>, interactions: Arc<InteractionService>) -> Self {
+        Self { core, interactions }
+    }
+
+    /// The shared state of the engine.
+    pub(super) const fn core(&self) -> &Arc<EngineInner> {
+        &self.core
+    }
+
+    /// Admits a request and starts its driver, in the order of the queue. A refusal is recorded in the
+    /// ledger.
+    pub(crate) async fn start(
+        &self,
+        caller: &Caller,
+        request: StartRequest,
+        report_start: bool,
+    ) -> Result<StartGuard, Error> {
+        let quota_key = QuotaKey::for_request(&request, &caller.owner);
+        match self.enter_queue(caller, &request, quota_key).await? {
+            StartAdmission::Existing(existing) => Ok(existing),
+            StartAdmission::Granted(permit) => {
+                self.start_with_permit(caller, request, permit, report_start)
+                    .await
+            }
+        }
+    }
+
+    /// As [`queue::enter_queue`]; a refusal is recorded in the ledger.
+    pub(crate) async fn enter_queue(
+        &self,
+        caller: &Caller,
+        request: &StartRequest,
+        quota_key: QuotaKey,
+    ) -> Result<StartAdmission, Error> {
+        let core = &self.core;
+        if core.closing.is_cancelled() {
+            return Err(Error::Closing);
+        }
+        let admission = queue::enter_queue(self, caller, request, quota_key).await;
+        admission.inspect_err(|error| {
+            let secrets = secrets::resolve(&core.settings, &caller.owner, request);
+            let detail = ledger_detail(&core.settings, request, &secrets.unwrap_or_default());
+            core.record_refusal(&caller.owner, detail, error);
+        })
+    }
+
+    /// Whether the request would be started now if a slot were free.
+    ///
+    /// # Errors
+    /// As admission refuses it; with [`ApprovalMode::Request`], also [`Error::ApprovalRequired`].
+    pub(crate) async fn check(
+        &self,
+        caller: &Caller,
+        request: StartRequest,
+        approval_mode: ApprovalMode,
+    ) -> Result<(), Error> {
+        let core = &self.core;
+        let secrets = secrets::resolve(&core.settings, &caller.owner, &request)?;
+        let redactions = secrets.clone();
+        let admitted = match command_policy::evaluate(&core.settings, &request) {
+            Ok(Some(verdict)) if approval_mode == ApprovalMode::Request => {
+                self.admit_with_approval(caller, request, secrets, verdict, ApprovalUse::Peek)
+                    .await
+            }
+            Ok(_) => admit(core, caller, request, secrets).await,
+            Err(error) => Err(error),
+        };
+        admitted
+            .map(drop)
+            .map_err(|error| secrets::redact_error(error, &redactions))
+    }
+
+    /// Admits a request that has a slot, and starts its driver.
+    pub(crate) async fn start_with_permit(
+        &self,
+        caller: &Caller,
+        request: StartRequest,
+        permit: QuotaPermit,
+        report_start: bool,
+    ) -> Result<StartGuard, Error> {
+        let core = &self.core;
+        let chosen_id = request.id;
+        let lossless_reader = request.lossless_reader;
+        let secrets = secrets::resolve(&core.settings, &caller.owner, &request);
+        let mut detail = ledger_detail(&core.settings, &request, secrets.as_deref().unwrap_or(&[]));
+        if let Some(queued) = &permit.queue_wait {
+            let waited = duration::as_millis(queued.waited);
+            detail.insert("waited_ms".to_owned(), waited.into());
+        }
+        let policy_result = command_policy::evaluate(&core.settings, &request);
+        if let Ok(Some(verdict)) = &policy_result {
+            detail.insert("policy".to_owned(), verdict.to_string().into());
+        }
+        let redactions = secrets.as_ref().cloned().unwrap_or_default();
+        let admitted = match (secrets, policy_result) {
+            (Ok(secrets), Ok(None)) => admit(core, caller, request, secrets).await,
+            (Ok(secrets), Ok(Some(verdict))) => {
+                self.admit_with_approval(caller, request, secrets, verdict, ApprovalUse::Consume)
+                    .await
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        };
+        let admitted = admitted.map_err(|error| secrets::redact_error(error, &redactions));
+        let started = admitted.and_then(|admitted| {
+            let id = core
+                .registry
+                .reserve_id(permit.quota_key(), permit.ticket(), chosen_id)?;
+            let context = StartContext {
+                report_start,
+                origin: StartOrigin {
+                    client_chose_id: chosen_id.is_some(),
+                    queue_wait: permit.queue_wait,
+                    warns_of_host: admitted.spec.policy.lacks_host_wide()
+                        && !core.host_warned.swap(true, Ordering::Relaxed),
+                },
+                lossless_reader,
+            };
+            spawn_driver(core, id, admitted, detail.clone(), context)
+                .inspect_err(|_| core.registry.forget(id))
+        });
+        started
+            .map_err(|error| error.with_disk_space(&core.settings.state_dir))
+            .inspect_err(|error| core.record_refusal(&caller.owner, detail, error))
+    }
+
+    /// As [`admit`], and with a person's approval where the policy requires it: requested last, only
+    /// for what can run.
+    async fn admit_with_approval(
+        &self,
+        caller: &Caller,
+        request: StartRequest,
+        secrets: Vec<ResolvedSecret>,
+        verdict: PolicyVerdict,
+        spend: ApprovalUse,
+    ) -> Result<AdmittedStart, Error> {
+        let core = &self.core;
+        if verdict.decision == PolicyDecision::Allow {
+            return admit(core, caller, request, secrets).await;
+        }
+        let approval_id = request.options.approval.clone();
+        let display = command_policy::display_start(&request, &secrets);
+        let mut admitted = admit(core, caller, request.clone(), secrets).await?;
+        // Last, so that the files read now are the ones that run.
+        let program = admitted.template.program().clone();
+        let path = command_policy::search_path(&core.settings, &request);
+        let (command, cwd) = (request.command.clone(), request.cwd.clone());
+        let collect_files = move || NamedFiles::collect(&command, &cwd, &program, &path);
+        let collected = tokio::task::spawn_blocking(collect_files).await;
+        let files = collected.map_err(|_| Error::Closing)?;
+        admitted.template.pin(files.pins());
+        let subject = command_policy::approval_subject(request, files);
+        let status = self.interactions.approval_status(
+            &caller.owner,
+            &subject,
+            approval_id.as_deref(),
+            spend,
+        );
+        self.require_approval(caller, &verdict, status, subject, display)?;
+        Ok(admitted)
+    }
+
+    /// Succeeds where a person has approved exactly this; opens a question otherwise.
+    fn require_approval(
+        &self,
+        caller: &Caller,
+        verdict: &PolicyVerdict,
+        status: ApprovalStatus,
+        subject: ApprovalSubject,
+        display: StartDisplay,
+    ) -> Result<(), Error> {
+        match command_policy::decide_approval(verdict, status, subject, display) {
+            ApprovalDecision::Start => Ok(()),
+            ApprovalDecision::Refuse(error) => Err(error),
+            ApprovalDecision::Ask { message, approval } => {
+                let question = Question::for_approval(message, approval);
+                let interaction = self.interactions.open(&self.core, caller, question)?;
+                Err(command_policy::required_error(verdict, interaction.id))
+            }
+        }
+    }
+}
+
+/// The execution that an earlier start with this id created, also under an earlier engine; none
+/// where the id is unused. Its id counts as disclosed, because two callers wait for it.
+///
+/// # Errors
+/// When no execution can have this id.
+pub(crate) fn find_existing(
+    core: &Arc<EngineInner>,
+    caller: &Caller,
+    id: Option<ExecutionId>,
+) -> Result<Option<StartGuard>, Error> {
+    let Some(id) = id else {
+        return Ok(None);
+    };
+    let (holder, entry) = core.registry.id_holder(caller, id);
+    match (start_id::decide(id, holder, Timestamp::now())?, entry) {
+        (StartIdAction::ReturnExisting, Some(entry)) => {
+            entry.mark_id_disclosed();
+            let core = Arc::clone(core);
+            Ok(Some(StartGuard {
+                inner: core,
+                execution: entry,
+            }))
+        }
+        (StartIdAction::ReturnExisting | StartIdAction::Start, _) => Ok(None),
+    }
+}
+
+/// As [`find_existing`], once no start with this id is in progress: one that has reserved the id
+/// and is not in the registry yet would be mistaken for a foreign one.
+pub(crate) async fn find_existing_after_starts(
+    core: &Arc<EngineInner>,
+    caller: &Caller,
+    id: Option<ExecutionId>,
+) -> Result<Option<StartGuard>, Error> {
+    let _start_lock = match id {
+        Some(id) => Some(core.start_locks.lock(id).await),
+        None => None,
+    };
+    find_existing(core, caller, id)
+}
+
+/// Probes the capabilities of the request's file systems, where they matter, and decides.
+async fn admit(
+    core: &EngineInner,
+    caller: &Caller,
+    request: StartRequest,
+    secrets: Vec<ResolvedSecret>,
+) -> Result<AdmittedStart, Error> {
+    let sandbox = sandbox::resolve(&core.settings, &request)?;
+    let capabilities = match &sandbox {
+        Some(confinement) => {
+            let missing = core.backend.probe_filesystems(confinement).await;
+            Some(core.capabilities.clone().without(missing))
+        }
+        None => None,
+    };
+    let context = AdmissionContext {
+        settings: &core.settings,
+        capabilities: capabilities.as_ref().unwrap_or(&core.capabilities),
+        backend: &core.backend_name,
+    };
+    let prepared = PreparedRequest { sandbox, secrets };
+    admission::admit(context, caller, request, prepared)
+}
+
+/// Options of an execution's start.
+#[derive(Debug, Clone, Copy)]
+struct StartContext {
+    /// Whether a caller waits for the start.
+    report_start: bool,
+    origin: StartOrigin,
+    lossless_reader: bool,
+}
+
+fn spawn_driver(
+    core: &Arc<EngineInner>,
+    id: ExecutionId,
+    admitted: AdmittedStart,
+    detail: LedgerDetail,
+    context: StartContext,
+) -> Result<StartGuard, Error> {
+    let now = Timestamp::now();
+    let owner = Arc::new(admitted.spec.owner.clone());
+    let missing = admitted.spec.policy.missing.clone();
+    core.try_write_ledger(&ostler_journal::LedgerEntry {
+        at: now,
+        execution: Some(id),
+        by: admitted.spec.owner.clone(),
+        event: Event::Created { missing },
+        detail,
+    })?;
+    let live = LiveState {
+        state: State {
+            created_at: Some(now),
+            ..State::default()
+        },
+        ..LiveState::default()
+    };
+    let identity = ExecutionIdentity {
+        id,
+        spec: Arc::new(admitted.spec),
+        owner,
+        dir: core.execution_dir(id),
+    };
+    let (entry, commands) = ExecutionHandle::with_driver(identity, live, context.origin);
+    core.registry.insert(Arc::clone(&entry), None);
+    let init = DriverInit {
+        execution: Arc::clone(&entry),
+        commands,
+        template: Some(admitted.template),
+        report_start: context.report_start,
+        lossless_reader: context.lossless_reader,
+    };
+    let driver = Driver::new(Arc::clone(core), init);
+    // Boxed first: tokio moves a spawned future several times.
+    core.tracker.spawn(Box::pin(driver.run(now)));
+    Ok(StartGuard {
+        inner: Arc::clone(core),
+        execution: entry,
+    })
+}
+
+fn ledger_detail(
+    settings: &Settings,
+    request: &StartRequest,
+    secrets: &[ResolvedSecret],
+) -> LedgerDetail {
+    let redact = |text: &ByteString| secrets::redact(text, secrets);
+    let command: String = request
+        .command
+        .map_words(redact)
+        .display()
+        .chars()
+        .take(COMMAND_CHARS)
+        .collect();
+    let level = request.options.level.unwrap_or(settings.isolation.default);
+    LedgerDetail::from([
+        ("command".to_owned(), command.into()),
+        ("cwd".to_owned(), redact(&request.cwd).to_string().into()),
+        ("face".to_owned(), request.client_kind.as_str().into()),
+        ("level".to_owned(), level.to_string().into()),
+    ])
+}

@@ -1,0 +1,9 @@
+//! Waiting for an execution: for its end, a line, quiet output, a prompt. Everything here reads what
+//! the driver publishes; nothing polls, except for prompts.
+
+mod pattern;
+mod prompt;
+mod wait_for;
+
+pub(crate) use prompt::find_prompt;
+pub(crate) use wait_for::{wait, wait_started};

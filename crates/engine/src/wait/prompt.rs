@@ -1,0 +1,257 @@
+//! Waiting for a prompt: quiet output, and a process that waits for the execution's input.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_journal::query::Chunk;
+use ostler_journal::{ByteQuery, encoding_for_label};
+use ostler_model::spec::{Io, StdinSource};
+use ostler_model::{Cursor, SnapshotRequest};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::wait_for::wait_finished;
+use crate::engine_inner::EngineInner;
+use crate::error::Error;
+use crate::execution::{DriverCommand, ExecutionHandle, OutputWatchGuard, PromptRecord};
+use crate::info::{Prompt, WaitEnd};
+use crate::prompt::{
+    DetectedPrompt, PromptContext, PromptTail, PromptTailEvent, ScreenPrompt, detect, visible_line,
+};
+
+/// Silence before a command is checked for a prompt, in milliseconds.
+const PROMPT_QUIET_MS: u64 = 150;
+/// The longest time between two checks of a silent command, in milliseconds; each check without
+/// evidence doubles it from [`PROMPT_QUIET_MS`]. The kernel does not notify when a process begins
+/// to read, so this is polled, and only while a caller waits.
+const PROMPT_CHECK_MAX_MS: u64 = 2_000;
+/// The end of the output that is decoded for detection, in bytes; it holds a menu above the prompt.
+const TAIL_BYTES: u64 = 16 * 1024;
+
+/// Waits for a prompt, or for the end of the execution.
+pub(super) async fn wait_for_prompt(
+    core: &EngineInner,
+    entry: &Arc<ExecutionHandle>,
+) -> Result<WaitEnd, Error> {
+    let mut live = entry.live.subscribe();
+    if !has_input(&entry.spec.io) {
+        wait_finished(&mut live).await;
+        return Ok(WaitEnd::Exit);
+    }
+    let _watching = OutputWatchGuard::new(entry);
+    let mut marks = entry.journal_end.subscribe();
+    let mut pause = Duration::from_millis(PROMPT_QUIET_MS);
+    let mut last_activity = (
+        marks.borrow_and_update().end,
+        live.borrow_and_update().state.events,
+    );
+    let mut due = Instant::now() + pause;
+    loop {
+        tokio::select! {
+            biased;
+            Ok(()) = marks.changed() => {}
+            Ok(()) = live.changed() => {}
+            () = tokio::time::sleep_until(due) => {
+                if let Some(found) = find_prompt(core, entry, last_activity.0).await? {
+                    return Ok(WaitEnd::Prompt(found));
+                }
+                pause = (pause * 2).min(Duration::from_millis(PROMPT_CHECK_MAX_MS));
+                due = Instant::now() + pause;
+            }
+        }
+        let over = marks.borrow().finished;
+        if over {
+            wait_finished(&mut live).await;
+            return Ok(WaitEnd::Exit);
+        }
+        // Output, input and every other event restart the silence.
+        let now = (
+            marks.borrow_and_update().end,
+            live.borrow_and_update().state.events,
+        );
+        if now != last_activity {
+            last_activity = now;
+            pause = Duration::from_millis(PROMPT_QUIET_MS);
+            due = Instant::now() + pause;
+        }
+    }
+}
+
+/// Whether the execution accepts input at all.
+const fn has_input(io: &Io) -> bool {
+    match io {
+        Io::Pty { .. }
+        | Io::Pipes {
+            stdin: StdinSource::Open,
+        } => true,
+        Io::Pipes {
+            stdin: StdinSource::Empty | StdinSource::Given { .. },
+        } => false,
+    }
+}
+
+/// The current prompt, recorded once in the journal's events.
+pub(crate) async fn find_prompt(
+    core: &EngineInner,
+    entry: &Arc<ExecutionHandle>,
+    end: u64,
+) -> Result<Option<Prompt>, Error> {
+    let request = SnapshotRequest {
+        foreground: true,
+        ..SnapshotRequest::default()
+    };
+    // Between two attempts there is no process.
+    let Ok(snapshot) = core.backend.snapshot(entry.id, request).await else {
+        return Ok(None);
+    };
+    let is_waiting =
+        |it: &ostler_model::snapshot::ForegroundProcess| it.reads.is_some() || it.polls;
+    let Some(foreground) = snapshot.foreground.filter(is_waiting) else {
+        return Ok(None);
+    };
+    let tail = output_tail(entry)?;
+    let screen = screen_state(core, entry).await;
+    if entry.journal_end.borrow().end > end {
+        // It printed during the check.
+        return Ok(None);
+    }
+    let input = PromptContext {
+        before: &tail.before,
+        finished: false,
+        reading: foreground.reads.is_some(),
+        echo: foreground.echo,
+        lines: foreground.lines,
+        full_screen: false,
+    };
+    let detected = match &screen {
+        Some(shown) => detect_on_screen(shown, &tail, input),
+        None => detect_in_tail(&tail, input),
+    };
+    let Some((text, found)) = detected else {
+        return Ok(None);
+    };
+    let prompt = PromptRecord {
+        text: text.clone(),
+        secret: found.secret,
+        end,
+    };
+    let (reply, recorded) = oneshot::channel();
+    if entry
+        .send_command(DriverCommand::PromptDetected { prompt, reply })
+        .await
+        .is_ok()
+    {
+        // Where the driver has ended, the end of the execution is the next event.
+        let _over = recorded.await.is_err();
+    }
+    Ok(Some(Prompt {
+        text,
+        secret: found.secret,
+        kind: found.kind,
+        options: found.options,
+        default: found.default,
+        pid: foreground.pid,
+    }))
+}
+
+/// Detects a prompt in the unfinished line, else in the last finished line; the text is empty where
+/// a process reads without a prompt.
+fn detect_in_tail(tail: &PromptTail, input: PromptContext<'_>) -> Option<(String, DetectedPrompt)> {
+    if !tail.text.trim().is_empty() {
+        return detect(&tail.text, input).map(|found| (tail.text.clone(), found));
+    }
+    let (line, before) = tail.last_line();
+    let line_input = PromptContext {
+        before,
+        finished: true,
+        ..input
+    };
+    let by_line = detect(line, line_input).map(|found| (line.to_owned(), found));
+    by_line.or_else(|| detect("", input).map(|found| (String::new(), found)))
+}
+
+/// As [`detect_in_tail`] for a terminal, on the rendered screen. Only text that was printed since
+/// the last input can be a prompt.
+fn detect_on_screen(
+    screen: &ScreenPrompt,
+    tail: &PromptTail,
+    input: PromptContext<'_>,
+) -> Option<(String, DetectedPrompt)> {
+    let input = PromptContext {
+        // An integrated shell polls several descriptors; its markers report that it accepts a
+        // command.
+        reading: input.reading || screen.at_shell_prompt,
+        full_screen: screen.full_screen,
+        ..input
+    };
+    if screen.full_screen {
+        let text = screen.bottom_line();
+        let input = PromptContext {
+            before: "",
+            ..input
+        };
+        return detect(text, input).map(|found| (text.to_owned(), found));
+    }
+    if !screen.line.trim().is_empty() && !tail.is_answered() {
+        let before = &screen.before;
+        let input = PromptContext { before, ..input };
+        return detect(&screen.line, input).map(|found| (screen.line.clone(), found));
+    }
+    let finished = PromptTail {
+        text: String::new(),
+        ..tail.clone()
+    };
+    detect_in_tail(&finished, input).map(|(text, found)| (visible_line(&text), found))
+}
+
+/// The screen of a terminal; none without a terminal, or where the screen cannot be read.
+async fn screen_state(core: &EngineInner, entry: &Arc<ExecutionHandle>) -> Option<ScreenPrompt> {
+    if !matches!(entry.spec.io, Io::Pty { .. }) {
+        return None;
+    }
+    core.screens.prompt_screen(entry).await
+}
+
+/// The end of the output, decoded with the execution's encoding.
+fn output_tail(entry: &ExecutionHandle) -> Result<PromptTail, Error> {
+    let journal = entry.journal()?;
+    let from = Cursor {
+        offset: journal.end()?.saturating_sub(TAIL_BYTES),
+        event: 0,
+    };
+    let chunks = journal.read(&ByteQuery::starting_at(from))?.chunks;
+    let last_input = entry.live.borrow().last_input_offset;
+    let label = entry.spec.encoding.as_deref();
+    let encoding = label.and_then(|label| encoding_for_label(label).ok());
+    Ok(PromptTail::from_events(
+        tail_pieces(&chunks, last_input),
+        |bytes| match encoding {
+            Some(encoding) => encoding.decode(bytes),
+            None => String::from_utf8_lossy(bytes).into_owned(),
+        },
+    ))
+}
+
+/// The chunks as events, with the last input between them.
+fn tail_pieces(chunks: &[Chunk], last_input: Option<u64>) -> Vec<PromptTailEvent<'_>> {
+    let (mut pieces, mut answered) = (Vec::with_capacity(chunks.len() + 2), last_input);
+    for chunk in chunks {
+        let output = |bytes| PromptTailEvent::Output(chunk.stream, bytes);
+        let bytes = chunk.bytes.as_slice();
+        let after = chunk.offset + bytes.len() as u64;
+        match answered.take_if(|at| *at < after) {
+            Some(at) => {
+                // Smaller than a chunk, which is in memory.
+                let cut = usize::try_from(at.saturating_sub(chunk.offset)).unwrap_or(0);
+                pieces.extend([
+                    output(&bytes[..cut]),
+                    PromptTailEvent::Input,
+                    output(&bytes[cut..]),
+                ]);
+            }
+            None => pieces.push(output(bytes)),
+        }
+    }
+    pieces.extend(answered.map(|_| PromptTailEvent::Input));
+    pieces
+}

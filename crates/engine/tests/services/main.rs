@@ -1,8 +1,0 @@
-//! Services over this machine's processes: names, ensure, order, ports, `ostler.toml`, owners.
-
-mod ensure;
-mod fixture;
-mod order;
-mod owners;
-mod reload;
-mod stop;
