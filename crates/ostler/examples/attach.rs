@@ -41,7 +41,7 @@ async fn main() -> Outcome<()> {
     }
     let mut request = StartRequest::argv(words, std::env::current_dir()?.into_os_string());
     let size = tcgetwinsize(std::io::stdin())?;
-    request.pty = Some(TermSize {
+    request.options.pty = Some(TermSize {
         cols: size.ws_col.max(1),
         rows: size.ws_row.max(1),
     });
@@ -57,9 +57,9 @@ async fn main() -> Outcome<()> {
 
 /// Shows the session until it ends or the detach key is pressed.
 async fn attach(engine: &Engine, me: &Caller, id: &str) -> Outcome<()> {
-    // While this lease exists, nobody else can type.
+    // While this lease exists, no other caller can type.
     let mut lease = engine.acquire_lease(me, id, "the example", false).await?;
-    // First what is on the screen already, then what comes.
+    // First the current screen, then new output.
     let (paint, checkpoint) = engine.repaint(me, id).await?;
     show(&paint)?;
     let from = Cursor {

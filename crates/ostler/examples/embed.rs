@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Background: start, wait for a line, read, stop.
     let script = "while true; do echo tick; sleep 1; done";
     let mut request = StartRequest::argv(["sh", "-c", script], "/tmp");
-    request.labels = vec!["clock".to_owned()];
+    request.options.labels = vec!["clock".to_owned()];
     let id = engine.start(&me, request).await?.id.short();
     let tick = WaitFor::Pattern(Pattern::new("tick")?);
     let waited = engine

@@ -59,7 +59,7 @@ async fn a_shell(engine: &Engine, me: &Caller) -> Outcome<()> {
     if let ShellEnd::Finished { status, cwd } = run.end {
         println!("exit status {status} in {}", cwd.unwrap_or_default());
     }
-    // Exactly what the command printed: no prompt, no echo of what was typed.
+    // Exactly the command's output: no prompt, no echo of the typed text.
     let output = TerminalPageQuery {
         offset: Some(run.from),
         limit: Some(run.to - run.from),
@@ -94,7 +94,7 @@ async fn an_editor(engine: &Engine, me: &Caller) -> Outcome<()> {
     let file = directory.join("poem");
     let words = ["vim", "-u", "NONE", "-i", "NONE", "-n", "poem"];
     let mut request = StartRequest::argv(words, directory.into_os_string());
-    request.pty = Some(SIZE);
+    request.options.pty = Some(SIZE);
     let id = engine.start(me, request).await?.id.to_string();
     shown(engine, me, &id, "[New").await?;
 

@@ -1,22 +1,30 @@
-//! An engine over this machine.
+//! [`Engine`]: an engine over this machine. Its methods are in one file for each subject.
 
-use std::ops::Deref;
+mod commands;
+mod destroy;
+mod events;
+mod executions;
+mod interactions;
+mod lifecycle;
+mod output;
+mod services;
+mod shells;
+mod terminals;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
 use ostler_backend_local::{LocalBackend, ZygoteConfig};
-use ostler_engine::{CleanOutcome, ListFilter, Settings, StopRequest};
+use ostler_engine::Settings;
 use ostler_model::{Caller, Owner, Principal, Scope};
 use thiserror::Error;
 
-/// Most rounds of [`Engine::destroy`]; each ends what was started during the one before.
-const DESTROY_ROUNDS: u32 = 16;
-/// The recorded stop reason of what [`Engine::destroy`] stopped.
-const DESTROYED: &str = "destroyed";
+pub use self::destroy::DestroyError;
 
-/// An engine over this machine; everything else is [`ostler_engine::Engine`], to which it
-/// dereferences. Cheap to clone; every clone is the same engine.
+/// An engine over this machine. Cheap to clone; every clone is the same engine.
+///
+/// Every method takes the [`Caller`] on whose behalf it acts and hides executions of others from
+/// it: an id that the caller may not see is unknown to it.
 #[derive(Debug, Clone)]
 pub struct Engine(ostler_engine::Engine);
 
@@ -29,25 +37,6 @@ pub enum EngineOpenError {
     /// The state directory cannot be used.
     #[error(transparent)]
     Engine(#[from] ostler_engine::Error),
-}
-
-/// Why [`Engine::destroy`] could not end and remove everything.
-#[derive(Debug, Error)]
-pub enum DestroyError {
-    /// An execution could not be stopped.
-    #[error(transparent)]
-    Engine(#[from] ostler_engine::Error),
-    /// An execution has ended, and its files could not be removed.
-    #[error("{id} cannot be removed: {reason}")]
-    NotRemoved {
-        /// The execution's id.
-        id: String,
-        /// The operating system's error text.
-        reason: String,
-    },
-    /// New executions are started as fast as the present ones are ended.
-    #[error("executions are being started as fast as they are ended")]
-    StillStarting,
 }
 
 impl Engine {
@@ -74,60 +63,6 @@ impl Engine {
         Ok(Self(engine))
     }
 
-    /// Ends and removes everything the caller sees: what runs is stopped as
-    /// [`stop`](ostler_engine::Engine::stop) does, all at once, durable executions too, then
-    /// every one is cleaned. What is started meanwhile is ended and removed as well. The engine
-    /// itself stays open; [`shutdown`](ostler_engine::Engine::shutdown) closes it.
-    ///
-    /// # Errors
-    /// The first execution that could not be stopped or removed; it is still listed, and the
-    /// others are gone all the same.
-    pub async fn destroy(&self, caller: &Caller) -> Result<(), DestroyError> {
-        let mut failure = None;
-        for _round in 0..DESTROY_ROUNDS {
-            let ids: Vec<String> = self
-                .list(caller, &ListFilter::default())
-                .iter()
-                .map(|info| info.id.to_string())
-                .collect();
-            if ids.is_empty() {
-                return Ok(());
-            }
-            let results = join_all(ids.iter().map(|id| self.end(caller, id))).await;
-            failure = results.into_iter().find_map(Result::err);
-            if failure.is_some() {
-                break;
-            }
-        }
-        Err(failure.unwrap_or(DestroyError::StillStarting))
-    }
-
-    async fn end(&self, caller: &Caller, id: &str) -> Result<(), DestroyError> {
-        let request = StopRequest {
-            reason: Some(DESTROYED.to_owned()),
-            ..StopRequest::default()
-        };
-        match self.stop(caller, id, request).await {
-            // The stop timed out, or another caller has cleaned the execution.
-            Ok(_) | Err(ostler_engine::Error::NotFound) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let outcomes = self.clean(caller, &[id.to_owned()]).await?;
-        match outcomes.into_iter().next().map(|(_, outcome)| outcome) {
-            Some(CleanOutcome::Failed(reason)) => Err(DestroyError::NotRemoved {
-                id: id.to_owned(),
-                reason,
-            }),
-            Some(
-                CleanOutcome::Cleaned
-                | CleanOutcome::Discarded
-                | CleanOutcome::NotFound
-                | CleanOutcome::Running,
-            )
-            | None => Ok(()),
-        }
-    }
-
     /// A caller for the user this program runs as, who sees all executions of that user.
     #[must_use]
     pub fn caller(&self) -> Caller {
@@ -141,13 +76,5 @@ impl Engine {
             },
             scope: Scope::Principal,
         }
-    }
-}
-
-impl Deref for Engine {
-    type Target = ostler_engine::Engine;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
     }
 }

@@ -21,7 +21,7 @@
 //!
 //! # Terminals
 //!
-//! A session is an execution with [`StartRequest::pty`]: everything above applies to it, under
+//! A session is an execution with [`StartOptions::pty`]: everything above applies to it, under
 //! the same id. Sizes are in character cells, offsets in bytes of raw output from the session's
 //! start, times in milliseconds where a name says so.
 //!
@@ -35,7 +35,7 @@
 //! # let engine = Engine::open(directory.path(), ZygoteConfig::InProcess).await?;
 //! # let me = engine.caller();
 //! let mut request = StartRequest::argv(["sh", "-c", "read name; echo hello $name"], "/");
-//! request.pty = Some(TermSize { cols: 80, rows: 24 });
+//! request.options.pty = Some(TermSize { cols: 80, rows: 24 });
 //! let id = engine.start(&me, request).await?.id.to_string();
 //!
 //! let pieces = vec![InputPiece::Text("you".into()), InputPiece::Key("enter".parse()?)];
@@ -63,44 +63,44 @@
 //! |---|---|
 //! | **Engine** |  |
 //! | open an engine | [`Engine::open`], or [`Engine::with`] for [`Settings`] |
-//! | know what this machine supports | [`Engine::capabilities`](ostler_engine::Engine::capabilities) |
-//! | close it | [`Engine::shutdown`](ostler_engine::Engine::shutdown) |
+//! | know what this machine supports | [`Engine::capabilities`] |
+//! | close it | [`Engine::shutdown`] |
 //! | end and remove everything first | [`Engine::destroy`] |
 //! | **Commands** |  |
-//! | run a command and wait for its end | [`Engine::run`](ostler_engine::Engine::run); the duration is [`ExecutionInfo::duration`] |
-//! | start one in the background | [`Engine::start`](ostler_engine::Engine::start) |
-//! | set arguments, directory, environment, limits, labels | [`StartRequest`]: `set_env` extends the environment, `base_env` replaces it |
-//! | isolate it | [`StartRequest::sandbox`], a [`SandboxOptions`] |
-//! | list, look one up | [`Engine::list`](ostler_engine::Engine::list), [`Engine::info`](ostler_engine::Engine::info); the status is [`ExecutionInfo::status`] |
-//! | wait for its end, a line, a prompt, readiness, silence | [`Engine::wait`](ostler_engine::Engine::wait) with a [`WaitFor`]; [`WaitEnd::TimedOut`] when the time is over |
-//! | follow state changes | [`Engine::watch`](ostler_engine::Engine::watch) for one execution, [`Engine::subscribe`](ostler_engine::Engine::subscribe) for all |
-//! | stop a process tree (SIGTERM, then SIGKILL) | [`Engine::stop`](ostler_engine::Engine::stop); with [`StopRequest::force`] SIGKILL at once |
-//! | send one signal and no more | [`Engine::signal`](ostler_engine::Engine::signal) |
-//! | write to standard input, close it | [`Engine::write`](ostler_engine::Engine::write), [`Engine::close_input`](ostler_engine::Engine::close_input) |
-//! | remove what has ended | [`Engine::clean`](ostler_engine::Engine::clean), one [`CleanOutcome`] per id; without it [`RetentionDefaults`] and [`StartRequest::retention`] decide when |
+//! | run a command and wait for its end | [`Engine::run`]; the duration is [`ExecutionInfo::duration`] |
+//! | start one in the background | [`Engine::start`] |
+//! | set arguments, directory, environment, limits, labels | [`StartRequest`] and its [`StartOptions`]: `set_env` extends the environment, `base_env` replaces it |
+//! | isolate it | [`StartOptions::sandbox`], a [`SandboxOptions`] |
+//! | list, look one up | [`Engine::list`], [`Engine::info`]; the status is [`ExecutionInfo::status`] |
+//! | wait for its end, a line, a prompt, readiness, silence | [`Engine::wait`] with a [`WaitFor`]; [`WaitEnd::TimedOut`] when the time is over |
+//! | follow state changes | [`Engine::watch`] for one execution, [`Engine::subscribe`] for all |
+//! | stop a process tree (SIGTERM, then SIGKILL) | [`Engine::stop`]; with [`StopRequest::force`] SIGKILL at once |
+//! | send one signal and no more | [`Engine::signal`] |
+//! | write to standard input, close it | [`Engine::write`], [`Engine::close_input`] |
+//! | remove what has ended | [`Engine::clean`], one [`CleanOutcome`] per id; without it [`RetentionDefaults`] and [`StartOptions::retention`] decide when |
 //! | **Output** |  |
-//! | read recorded lines, by stream, time, pattern or position | [`Engine::journal`](ostler_engine::Engine::journal), then [`Journal::lines`](journal::Journal::lines) with a [`LineQuery`](journal::LineQuery) |
-//! | follow output as it comes | [`Engine::follow`](ostler_engine::Engine::follow) |
-//! | export it | [`journal::export()`]; a copy kept up to date: [`Settings::mirror`] |
-//! | discard what is recorded so far | [`Engine::clear_output`](ostler_engine::Engine::clear_output) |
+//! | read recorded lines, by stream, time, pattern or position | [`Engine::journal`], then [`Journal::lines`] with a [`LineQuery`](journal::LineQuery) |
+//! | follow output as it comes | [`Engine::follow`] |
+//! | export it | [`export::export()`]; a copy kept up to date: [`Settings::mirror`] |
+//! | discard what is recorded so far | [`Engine::clear_output`] |
 //! | **Terminals** |  |
-//! | start a session | [`StartRequest::pty`]; a shell that reports status and directory: [`Engine::shell_request`](ostler_engine::Engine::shell_request) |
-//! | type text, keys, pastes | [`Engine::send_input`](ostler_engine::Engine::send_input) with [`InputPiece`](terminal::InputPiece)s |
-//! | run one command in a shell session | [`Engine::run_in_shell`](ostler_engine::Engine::run_in_shell) |
-//! | read raw output by offset | [`Engine::read_terminal`](ostler_engine::Engine::read_terminal); the view holds the last [`Settings::terminal_view_bytes`], the journal everything that is kept |
-//! | read the screen | [`Engine::screen`](ostler_engine::Engine::screen); as bytes for another terminal: [`Engine::repaint`](ostler_engine::Engine::repaint) |
-//! | change the size | [`Engine::resize`](ostler_engine::Engine::resize) |
-//! | receive output and the end as events | [`Engine::terminal_events`](ostler_engine::Engine::terminal_events): [`TerminalEvent::Output`] and, once, [`TerminalEvent::Exit`] |
-//! | keep other writers out | [`Engine::acquire_lease`](ostler_engine::Engine::acquire_lease) |
+//! | start a session | [`StartOptions::pty`]; a shell that reports status and directory: [`Engine::shell_request`] |
+//! | type text, keys, pastes | [`Engine::send_input`] with [`InputPiece`](terminal::InputPiece)s |
+//! | run one command in a shell session | [`Engine::run_in_shell`] |
+//! | read raw output by offset | [`Engine::read_terminal`]; the view holds the last [`Settings::terminal_view_bytes`], the journal everything that is kept |
+//! | read the screen | [`Engine::screen`]; as bytes for another terminal: [`Engine::repaint`] |
+//! | change the size | [`Engine::resize`] |
+//! | receive output and the end as events | [`Engine::terminal_events`]: [`TerminalEvent::Output`] and, once, [`TerminalEvent::Exit`] |
+//! | keep other writers out | [`Engine::acquire_lease`] |
 //! | **Services** |  |
-//! | start a named service, or reuse it | [`Engine::start_service`](ostler_engine::Engine::start_service), [`Engine::ensure_service`](ostler_engine::Engine::ensure_service) with a [`ServiceRequest`] |
-//! | find out why one is not ready | [`Engine::diagnose_service`](ostler_engine::Engine::diagnose_service) |
+//! | start a named service, or reuse it | [`Engine::start_service`], [`Engine::ensure_service`] with a [`ServiceRequest`] |
+//! | find out why one is not ready | [`Engine::diagnose_service`] |
 //! | **Questions to a person** |  |
-//! | detect that a command asks | [`Engine::wait`](ostler_engine::Engine::wait) with [`WaitFor::Prompt`], which returns a [`Prompt`]; text alone: [`prompt::detect`] |
-//! | open a question | [`Engine::open_interaction`](ostler_engine::Engine::open_interaction) with a [`Question`]; [`Question::from_prompt`] for the one a command asks |
-//! | wait for the answer | [`Engine::wait_for_answer`](ostler_engine::Engine::wait_for_answer); a timeout and a cancellation are an [`InteractionOutcome`] |
-//! | answer or cancel it | [`Engine::answer_interaction`](ostler_engine::Engine::answer_interaction) (validates the answer and types it in), [`Engine::cancel_interaction`](ostler_engine::Engine::cancel_interaction) |
-//! | list questions | [`Engine::interactions`](ostler_engine::Engine::interactions) |
+//! | detect that a command asks | [`Engine::wait`] with [`WaitFor::Prompt`], which returns a [`Prompt`]; text alone: [`prompt::detect`] |
+//! | open a question | [`Engine::open_interaction`] with a [`Question`]; [`Question::from_prompt`] for the one a command asks |
+//! | wait for the answer | [`Engine::wait_for_answer`]; a timeout and a cancellation are an [`InteractionOutcome`] |
+//! | answer or cancel it | [`Engine::answer_interaction`] (validates the answer and types it in), [`Engine::cancel_interaction`] |
+//! | list questions | [`Engine::interactions`] |
 //! | **Errors** |  |
 //! | report an error by a stable code | [`Error::code`]; the table is [`model::error_code`] |
 #![forbid(unsafe_code)]
@@ -112,7 +112,9 @@ pub use ostler_backend as backend;
 pub use ostler_backend::Backend;
 pub use ostler_backend_local as process;
 pub use ostler_backend_local::{LocalBackend, ZygoteConfig};
-pub use ostler_engine::terminal::{LeaseId, TERMINAL_VIEW_BYTES};
+pub use ostler_engine::detection::DetectedService;
+pub use ostler_engine::lease::LeaseId;
+pub use ostler_engine::terminal::TERMINAL_VIEW_BYTES;
 pub use ostler_engine::{
     AutoServices, CleanOutcome, ClientKind, Diagnosis, EnsureResult, Error, EventFeedPage,
     EventFeedQuery, ExecutionInfo, ExecutionWatch, IdempotencyKey, Interaction, InteractionId,
@@ -124,6 +126,13 @@ pub use ostler_engine::{
     TerminalEvent, TerminalEvents, TerminalInput, TerminalInputResult, TerminalPage,
     TerminalPageQuery, WaitEnd, WaitFor, WaitOutcome, interaction, prompt,
 };
+pub use ostler_export as export;
 pub use ostler_journal as journal;
+pub use ostler_journal::{Journal, LedgerReader};
 pub use ostler_model as model;
+pub use ostler_model::{
+    ByteString, Caller, CapabilitySet, Cursor, EventRecord, ExecutionId, OverlayRequest,
+    OverlayResponse, ShellKind, Signal, SnapshotRequest, StartOptions, TermSize, TreeSnapshot,
+};
 pub use ostler_terminal as terminal;
+pub use ostler_terminal::{Checkpoint, ScreenSnapshot, ShellState};

@@ -36,11 +36,11 @@ pub(crate) enum ZygoteMode {
 /// Runs one test on its own runtime; cleans up also when the test fails.
 pub(crate) fn run<F: Future<Output = ()>>(
     kept: ZygoteMode,
-    test: impl FnOnce(Lab) -> F,
+    test: impl FnOnce(EngineFixture) -> F,
 ) -> Result<(), Failed> {
     let state = TempDir::new()?;
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        let test = async { test(Lab::open(state.path(), kept).await).await };
+        let test = async { test(EngineFixture::open(state.path(), kept).await).await };
         runtime().block_on(test);
     }));
     let Err(panic) = ended else {
@@ -62,14 +62,14 @@ fn runtime() -> Runtime {
 }
 
 /// One engine with its own state directory.
-pub(crate) struct Lab {
+pub(crate) struct EngineFixture {
     pub(crate) engine: Engine,
     pub(crate) me: Caller,
     pub(crate) kept: ZygoteMode,
     pub(crate) state: PathBuf,
 }
 
-impl Lab {
+impl EngineFixture {
     /// Opens one over this directory.
     pub(crate) async fn open(state: &Path, kept: ZygoteMode) -> Self {
         let engine = open(state, kept).await;
@@ -95,7 +95,7 @@ impl Lab {
     /// An interactive shell without user settings; returns when its prompt is shown.
     pub(crate) async fn shell(&self) -> String {
         let mut request = request(&["bash", "--norc", "--noprofile", "-i"]);
-        request.set_env = vec![("PS1".into(), "ready> ".into())];
+        request.options.set_env = vec![("PS1".into(), "ready> ".into())];
         let id = self.started(request).await;
         self.seen(&id, "ready> ").await;
         id
@@ -210,7 +210,7 @@ pub(crate) async fn open(state: &Path, kept: ZygoteMode) -> Engine {
 /// A request for a session of 80 by 24 cells.
 pub(crate) fn request(words: &[&str]) -> StartRequest {
     let mut request = StartRequest::argv(words.iter().copied(), "/tmp");
-    request.pty = Some(TermSize { cols: 80, rows: 24 });
+    request.options.pty = Some(TermSize { cols: 80, rows: 24 });
     request.client_kind = ClientKind::Pty;
     request
 }

@@ -5,7 +5,7 @@
 //! Each test runs twice: with sessions that end with this program, and with this program as the
 //! zygote, where they outlive it.
 
-mod lab;
+mod engine_fixture;
 mod qualities;
 mod requirements;
 
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Trial};
 use ostler::process::{ZYGOTE_ARGUMENT, zygote_main};
 
-use lab::{EMBEDDER_ARGUMENT, ZygoteMode, run};
+use engine_fixture::{EMBEDDER_ARGUMENT, ZygoteMode, run};
 
 /// One trial per test and zygote configuration.
 macro_rules! trials {
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         zygote_main();
     }
     if first.as_deref() == Some(EMBEDDER_ARGUMENT) {
-        return lab::embed();
+        return engine_fixture::embed();
     }
     let trials = trials![
         requirements::req_001_spawn_answers_an_id_and_the_session_runs,
@@ -54,11 +54,11 @@ fn main() -> ExitCode {
         requirements::req_012_events_of_output_and_of_the_end_once,
         requirements::req_013_destroy_ends_everything,
         qualities::nfr_001_fifty_sessions_at_once,
-        qualities::nfr_002_output_is_told_as_it_comes,
+        qualities::nfr_002_output_is_reported_as_it_comes,
         qualities::nfr_003_fifty_sessions_fit,
-        qualities::nfr_005_an_abnormal_end_is_told_and_leaves_no_zombie,
+        qualities::nfr_005_an_abnormal_end_is_reported_and_leaves_no_zombie,
         qualities::nfr_005_no_session_is_lost_or_left_when_the_program_is_killed,
-        qualities::nfr_005_every_exit_is_told_once_under_load,
+        qualities::nfr_005_every_exit_is_reported_once_under_load,
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -5,44 +5,46 @@ use std::time::{Duration, Instant};
 use ostler::TerminalEvent;
 use ostler::model::{LostReason, Signal, TerminationCause};
 
-use crate::lab::{Embedder, Lab, PATIENCE, ZygoteMode, exists, members, until};
+use crate::engine_fixture::{
+    Embedder, EngineFixture, PATIENCE, ZygoteMode, exists, members, until,
+};
 
 /// Sessions open at once.
 const SESSIONS: usize = 50;
 /// Lines typed and echoed one after the other.
 const LINES: usize = 100;
-/// 空载 ≤ 50MB: resident memory without sessions, in kilobytes.
+/// At most 50 MB without sessions: resident memory, in kilobytes.
 const IDLE_KB: u64 = 50 * 1024;
 /// 50 Session ≤ 200MB: resident memory with all sessions, in kilobytes.
 const HELD_KB: u64 = 200 * 1024;
 
-/// 本仓库提供压力测试脚本/测试（至少 10 并发自动化；50 并发可手动/可选 CI）。
-pub(crate) async fn nfr_001_fifty_sessions_at_once(lab: Lab) {
+/// At least 50 sessions run at once.
+pub(crate) async fn nfr_001_fifty_sessions_at_once(fixture: EngineFixture) {
     let mut ids = Vec::new();
     for _ in 0..SESSIONS {
-        ids.push(lab.start(&["cat"]).await);
+        ids.push(fixture.start(&["cat"]).await);
     }
     for (number, id) in ids.iter().enumerate() {
-        lab.line(id, &format!("number {number}")).await;
+        fixture.line(id, &format!("number {number}")).await;
     }
     for (number, id) in ids.iter().enumerate() {
         // Once as the terminal's echo, once from the program.
         let line = format!("number {number}\r\n");
-        lab.seen(id, &line.repeat(2)).await;
-        assert_eq!(lab.status(id), "running");
+        fixture.seen(id, &line.repeat(2)).await;
+        assert_eq!(fixture.status(id), "running");
     }
-    lab.close().await;
+    fixture.close().await;
 }
 
-/// 提供基准脚本记录延迟分布（目标口径，不作为阻塞门槛）。
+/// The distribution of output latency is recorded; its figures are a goal, not a gate.
 ///
 /// The distribution is measured by `cargo xtask bench pty`. What must hold on any machine: output
 /// is reported when it comes, not with the next output or at the end.
-pub(crate) async fn nfr_002_output_is_told_as_it_comes(lab: Lab) {
-    let id = lab
+pub(crate) async fn nfr_002_output_is_reported_as_it_comes(fixture: EngineFixture) {
+    let id = fixture
         .start(&["sh", "-c", "stty -echo; echo on; exec cat"])
         .await;
-    let mut events = lab.events(&id);
+    let mut events = fixture.events(&id);
     let mut next = async || {
         let next = tokio::time::timeout(PATIENCE, events.next()).await;
         match next.expect("it is told").expect("readable") {
@@ -54,7 +56,7 @@ pub(crate) async fn nfr_002_output_is_told_as_it_comes(lab: Lab) {
     let mut slowest = Duration::ZERO;
     for number in 0..LINES {
         let begin = Instant::now();
-        lab.line(&id, &number.to_string()).await;
+        fixture.line(&id, &number.to_string()).await;
         let mut line = next().await;
         while !line.ends_with('\n') {
             line += &next().await;
@@ -63,34 +65,36 @@ pub(crate) async fn nfr_002_output_is_told_as_it_comes(lab: Lab) {
         assert_eq!(line, format!("{number}\r\n"));
     }
     assert!(slowest < PATIENCE);
-    lab.close().await;
+    fixture.close().await;
 }
 
-/// 提供基准脚本观测 RSS（目标口径，不作为阻塞门槛）。
+/// Resident memory is recorded; its figures are a goal, not a gate.
 ///
 /// The 25 MB limit of a release build is measured by `cargo xtask bench pty`; the limits here leave
 /// headroom for a build without optimisation, which this is.
-pub(crate) async fn nfr_003_fifty_sessions_fit(lab: Lab) {
+pub(crate) async fn nfr_003_fifty_sessions_fit(fixture: EngineFixture) {
     for (sessions, limit) in [(0, IDLE_KB), (SESSIONS, HELD_KB)] {
-        let state = lab.state.join(sessions.to_string());
-        let embedder = Embedder::start(&state, lab.kept, sessions);
+        let state = fixture.state.join(sessions.to_string());
+        let embedder = Embedder::start(&state, fixture.kept, sessions);
         assert_eq!(embedder.sessions.len(), sessions);
         let held = embedder.resident_kb();
         assert!(held <= limit, "{held} kB with {sessions} sessions");
         embedder.end();
     }
-    lab.close().await;
+    fixture.close().await;
 }
 
-/// 至少包含回归测试覆盖退出路径；并在 `destroy()`/进程 exit 钩子里做清理。
-pub(crate) async fn nfr_005_an_abnormal_end_is_told_and_leaves_no_zombie(lab: Lab) {
+/// Every way to end updates the status, and `destroy` cleans up.
+pub(crate) async fn nfr_005_an_abnormal_end_is_reported_and_leaves_no_zombie(
+    fixture: EngineFixture,
+) {
     for (script, signal) in [
         ("kill -SEGV $$", 11),
         ("kill -ABRT $$", 6),
         ("sleep 300 & kill -KILL $$", 9),
     ] {
-        let id = lab.start(&["bash", "-c", script]).await;
-        let info = lab.ended(&id).await;
+        let id = fixture.start(&["bash", "-c", script]).await;
+        let info = fixture.ended(&id).await;
         assert_eq!(info.status().session, "exited");
         assert!(info.state.ended_at.is_some());
         let ending = info.state.ending.expect("ended");
@@ -99,37 +103,42 @@ pub(crate) async fn nfr_005_an_abnormal_end_is_told_and_leaves_no_zombie(lab: La
         assert_eq!(members(&id), Vec::<u32>::new(), "{script}");
     }
     // Killed from outside, with a child that is never waited for.
-    let id = lab.start(&["bash", "-c", "sleep 0 & echo on; cat"]).await;
-    lab.seen(&id, "on\r\n").await;
-    let pid = lab.pid(&id);
-    lab.engine
-        .signal(&lab.me, &id, Signal::KILL)
+    let id = fixture
+        .start(&["bash", "-c", "sleep 0 & echo on; cat"])
+        .await;
+    fixture.seen(&id, "on\r\n").await;
+    let pid = fixture.pid(&id);
+    fixture
+        .engine
+        .signal(&fixture.me, &id, Signal::KILL)
         .await
         .expect("it runs");
-    lab.ended(&id).await;
+    fixture.ended(&id).await;
     until("the process is gone, and no zombie", || !exists(pid)).await;
     assert_eq!(members(&id), Vec::<u32>::new());
-    let request = crate::lab::request(&["/nonexistent/program"]);
-    let refused = lab.engine.start(&lab.me, request).await;
+    let request = crate::engine_fixture::request(&["/nonexistent/program"]);
+    let refused = fixture.engine.start(&fixture.me, request).await;
     assert!(refused.is_err(), "{refused:?}");
-    lab.close().await;
+    fixture.close().await;
 }
 
 /// As above: the program that holds the manager is killed.
-pub(crate) async fn nfr_005_no_session_is_lost_or_left_when_the_program_is_killed(lab: Lab) {
-    let state = lab.state.join("other");
-    let embedder = Embedder::start(&state, lab.kept, 3);
+pub(crate) async fn nfr_005_no_session_is_lost_or_left_when_the_program_is_killed(
+    fixture: EngineFixture,
+) {
+    let state = fixture.state.join("other");
+    let embedder = Embedder::start(&state, fixture.kept, 3);
     let sessions = embedder.sessions.clone();
     embedder.kill();
-    if lab.kept == ZygoteMode::No {
+    if fixture.kept == ZygoteMode::No {
         for (_, pid) in &sessions {
             until("it ends with its program", || !exists(*pid)).await;
         }
     }
-    let other = Lab::open(&state, lab.kept).await;
+    let other = EngineFixture::open(&state, fixture.kept).await;
     for (id, pid) in &sessions {
         let info = other.info(id);
-        if lab.kept == ZygoteMode::Yes {
+        if fixture.kept == ZygoteMode::Yes {
             assert_eq!(info.status().session, "running");
             assert_eq!(info.state.pid, Some(*pid));
             assert!(exists(*pid));
@@ -143,7 +152,7 @@ pub(crate) async fn nfr_005_no_session_is_lost_or_left_when_the_program_is_kille
             until("nothing of it is left", || members(id).is_empty()).await;
         }
     }
-    if lab.kept == ZygoteMode::Yes {
+    if fixture.kept == ZygoteMode::Yes {
         let (cat, _) = &sessions[1];
         other.line(cat, "still here").await;
         other.seen(cat, &"still here\r\n".repeat(2)).await;
@@ -153,20 +162,20 @@ pub(crate) async fn nfr_005_no_session_is_lost_or_left_when_the_program_is_kille
         until("the process is gone", || !exists(*pid)).await;
         assert_eq!(members(id), Vec::<u32>::new());
     }
-    lab.close().await;
+    fixture.close().await;
 }
 
 /// As above: exit is reported exactly once, with fifty sessions that end at once.
-pub(crate) async fn nfr_005_every_exit_is_told_once_under_load(lab: Lab) {
+pub(crate) async fn nfr_005_every_exit_is_reported_once_under_load(fixture: EngineFixture) {
     let mut sessions = Vec::new();
     for number in 0..SESSIONS {
         let script = format!("read x; seq 1 500; exit {number}");
-        let id = lab.start(&["sh", "-c", &script]).await;
-        let (events, pid) = (lab.events(&id), lab.pid(&id));
+        let id = fixture.start(&["sh", "-c", &script]).await;
+        let (events, pid) = (fixture.events(&id), fixture.pid(&id));
         sessions.push((id, pid, events));
     }
     for (id, ..) in &sessions {
-        lab.line(id, "go").await;
+        fixture.line(id, "go").await;
     }
     for (number, (id, pid, events)) in sessions.iter_mut().enumerate() {
         let (mut bytes, mut codes) = (0, Vec::new());
@@ -178,8 +187,8 @@ pub(crate) async fn nfr_005_every_exit_is_told_once_under_load(lab: Lab) {
             }
         }
         assert_eq!(codes, [Some(i32::try_from(number).expect("small"))]);
-        assert_eq!(bytes, lab.output(id).await.len());
+        assert_eq!(bytes, fixture.output(id).await.len());
         until("the process is gone, and no zombie", || !exists(*pid)).await;
     }
-    lab.close().await;
+    fixture.close().await;
 }

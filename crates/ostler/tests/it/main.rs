@@ -1,0 +1,3 @@
+//! The library as an embedder uses it.
+
+mod examples;
