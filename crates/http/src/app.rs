@@ -1,0 +1,128 @@
+//! The router with everything that is mounted, and the middleware each request passes.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::{AUTHORIZATION, CONNECTION};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use ostler_interface::http::{HttpIdentity, HttpProblem, hold_until_sent, identity};
+use ostler_model::ErrorCode;
+
+use crate::in_flight::InFlight;
+use crate::limits;
+use crate::listen::ConnectionPermit;
+use crate::options::{HttpAccess, HttpOptions};
+use crate::origin_check::OriginCheck;
+
+/// What the router is composed of.
+#[derive(Debug)]
+pub struct AppParts {
+    /// The routes of MCP; they expect the [`HttpIdentity`] of each request as an extension.
+    pub mcp: Router,
+    /// The routes of [`rest`](crate::rest).
+    pub rest: Router,
+    /// The options of the server.
+    pub options: HttpOptions,
+}
+
+/// The authentication middleware.
+#[derive(Debug)]
+struct AuthLayer {
+    origin_check: OriginCheck,
+    access: HttpAccess,
+    in_flight: Arc<InFlight>,
+    /// The project of every client.
+    project: Option<String>,
+}
+
+/// The router of MCP and REST, for [`listen_tcp`](crate::listen::listen_tcp).
+pub fn app(parts: AppParts) -> Router {
+    let AppParts { mcp, rest, options } = parts;
+    let routes = mcp.merge(rest_routes(rest));
+    let auth = Arc::new(AuthLayer {
+        origin_check: OriginCheck {
+            hosts: options.hosts,
+            origins: options.origins,
+        },
+        access: options.access,
+        in_flight: Arc::default(),
+        project: options.project,
+    });
+    prefixed(&options.url_prefix, routes)
+        .layer(middleware::from_fn(limits::reject_too_large))
+        .layer(middleware::from_fn_with_state(auth, authenticate))
+}
+
+fn prefixed(prefix: &str, routes: Router) -> Router {
+    if prefix.is_empty() {
+        return routes;
+    }
+    Router::new().nest(prefix, routes)
+}
+
+fn rest_routes(rest: Router) -> Router {
+    rest.layer(middleware::from_fn(insert_rest_caller))
+}
+
+/// Authenticates a request; one without valid credentials gets no further.
+async fn authenticate(
+    State(auth): State<Arc<AuthLayer>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut parts, body) = request.into_parts();
+    if let Err(problem) = auth.origin_check.check(&parts) {
+        return reject(problem.into_response());
+    }
+    let identity = match auth.access.identify(&parts.headers) {
+        Ok(identity) => identity,
+        Err(error) => return reject(error.response()),
+    };
+    let request = match auth.in_flight.start_request(&identity.principal) {
+        Ok(request) => Arc::new(request),
+        Err(problem) => return reject(problem.into_response()),
+    };
+    parts.extensions.insert(HttpIdentity {
+        project: auth.project.clone(),
+        ..identity
+    });
+    // An upgraded connection continues after its response.
+    if let Some(permit) = parts.extensions.remove::<ConnectionPermit>() {
+        parts
+            .extensions
+            .insert(permit.with_request(request.clone()));
+    }
+    // No later layer needs the secret, and a removed header cannot be logged.
+    parts.headers.remove(AUTHORIZATION);
+    let response = next.run(Request::from_parts(parts, body)).await;
+    hold_until_sent(response, request)
+}
+
+/// The body of an unauthenticated request is not read, so the connection cannot carry another one;
+/// `Connection: close` informs the client (RFC 9112 §9.6).
+fn reject(mut response: Response) -> Response {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
+}
+
+/// Takes the caller of REST requests from the token.
+async fn insert_rest_caller(request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let caller = match identity(&parts) {
+        Ok(identity) => identity,
+        Err(problem) => return problem.into_response(),
+    };
+    let route = parts.extensions.get::<MatchedPath>();
+    let is_shutdown = route.is_some_and(|route| route.as_str().ends_with("/api/v1/shutdown"));
+    if is_shutdown && !caller.may_stop {
+        let message = "the token does not have the scope daemon:stop";
+        return HttpProblem::new(ErrorCode::Permission, message, None).into_response();
+    }
+    parts.extensions.insert(caller.rest_caller());
+    next.run(limits::limit_body(Request::from_parts(parts, body)))
+        .await
+}

@@ -1,0 +1,27 @@
+//! REST and the network interface: the listeners, authentication, and what is mounted behind it.
+//!
+//! [`app`] composes it. A request passes `origin_check` (Host and Origin), `auth` (bearer token →
+//! identity), `in_flight` (concurrency) and `limits` (size), then the routes of MCP, which the
+//! embedder gives, or those of [`rest`].
+//!
+//! * [`rest`]: one file per resource, [`rest::router`] puts them together.
+//! * [`listen`]: serves a router on a Unix socket, with the peer's credential as identity, or on
+//!   TCP.
+//! * [`tokens`]: stores access tokens.
+//!
+//! The bodies of REST are [`ostler_api`]'s; [`ostler_interface`] makes them of the engine's types.
+#![forbid(unsafe_code)]
+
+mod app;
+mod auth;
+mod in_flight;
+mod limits;
+pub mod listen;
+mod options;
+mod origin_check;
+pub mod rest;
+pub mod tokens;
+
+pub use app::{AppParts, app};
+pub use in_flight::REQUESTS_PER_PRINCIPAL;
+pub use options::{HttpAccess, HttpOptions};

@@ -1,0 +1,82 @@
+//! The feed of events of every execution the client sees.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use jiff::tz::TimeZone;
+use ostler_api::EventsBody;
+use ostler_engine::EventFeedQuery;
+use ostler_journal::LedgerCursor;
+use ostler_model::Timestamp;
+use ostler_render::{TimeOrCursor, parse_time_or_cursor};
+
+use super::caller::RequestCaller;
+use super::query::{QueryString, SINCE};
+use super::response::RestResult;
+use super::state::RestState;
+use ostler_interface::convert::event_body;
+use ostler_interface::error::ApiError;
+use ostler_interface::http::HttpProblem;
+use ostler_interface::params::{Parameter, ParameterKind};
+
+/// The longest time that one request waits for events, in milliseconds.
+const WAIT_LIMIT_MS: i64 = 60_000;
+
+const EVENTS: &[Parameter] = &[
+    Parameter::optional(
+        "cursor",
+        ParameterKind::Integer(0, i64::MAX),
+        "Where to go on; absent: now, or the beginning with since or id",
+    ),
+    SINCE,
+    Parameter::optional("id", ParameterKind::Text, "Only those of this execution"),
+    Parameter::optional(
+        "wait_ms",
+        ParameterKind::Integer(0, WAIT_LIMIT_MS),
+        "How long to wait where there are none yet",
+    )
+    .with_default(0),
+];
+
+/// `GET /api/v1/events`: events of executions from a position on, oldest first; positions remain
+/// valid under the next daemon.
+pub(super) async fn events(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+) -> RestResult<Json<EventsBody>> {
+    let mut arguments = query_string.check(EVENTS)?;
+    let since = match arguments.text("since") {
+        Some(given) => Some(parse_since(&given)?),
+        None => None,
+    };
+    let execution = match arguments.text("id") {
+        Some(id) => Some(state.engine.info(&caller, &id)?.id),
+        None => None,
+    };
+    let query = EventFeedQuery {
+        start: arguments.count("cursor").map(LedgerCursor),
+        since,
+        execution,
+    };
+    let wait = Duration::from_millis(arguments.count("wait_ms").unwrap_or_default());
+    let next_records = state.engine.poll_events(&caller, query, wait);
+    let feed = state.unless_shutting_down(next_records).await??;
+    Ok(Json(EventsBody {
+        events: feed.records.into_iter().map(event_body).collect(),
+        next: feed.next.0,
+        behind: feed.has_more,
+    }))
+}
+
+fn parse_since(given: &str) -> RestResult<Timestamp> {
+    let zone = TimeZone::system();
+    let parsed = parse_time_or_cursor("since", given, Timestamp::now(), &zone);
+    match parsed.map_err(|error| HttpProblem::from(ApiError::from(error)))? {
+        TimeOrCursor::Time(at) => Ok(at),
+        TimeOrCursor::Cursor(_) => Err(HttpProblem::value(format!(
+            "parameter 'since' is '{given}'; allowed: a time, or how long ago as in 10m"
+        ))),
+    }
+}

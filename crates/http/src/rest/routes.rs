@@ -1,0 +1,115 @@
+//! The table of routes.
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{delete, get, post};
+
+use super::extract::REQUEST_BODY_BYTES;
+use super::state::RestState;
+use super::{
+    events, executions, export, health, interactions, output, processes, raw, response, services,
+    shell, terminal, usage, workspace, ws,
+};
+
+/// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
+/// extensions, added by the listener or by authentication.
+pub fn router(state: RestState) -> Router {
+    Router::new()
+        .merge(process_routes())
+        .nest(
+            "/api/v1",
+            v1_routes()
+                .merge(terminal_routes())
+                .merge(workspace_routes())
+                .merge(service_routes()),
+        )
+        .fallback(response::no_route)
+        .method_not_allowed_fallback(response::no_method)
+        .layer(DefaultBodyLimit::max(REQUEST_BODY_BYTES))
+        .with_state(state)
+}
+
+fn process_routes() -> Router<RestState> {
+    Router::new()
+        .route("/api/processes", get(processes::list))
+        .route("/api/process/clean_all", post(processes::clean_all))
+        .route(
+            "/api/process/clean_selected",
+            post(processes::clean_selected),
+        )
+        .route("/api/process/{id}", get(processes::show))
+        .route(
+            "/api/process/{id}/output",
+            get(processes::output).delete(output::clear),
+        )
+        .route("/api/process/{id}/stop", post(processes::stop))
+        .route("/api/process/{id}/clean", post(processes::clean))
+}
+
+fn v1_routes() -> Router<RestState> {
+    Router::new()
+        .route("/health", get(health::health))
+        .route("/shutdown", post(health::shutdown))
+        .route("/interactions", get(interactions::list))
+        .route("/interactions/{id}/answer", post(interactions::answer))
+        .route("/executions", get(executions::list).post(executions::start))
+        .route(
+            "/executions/{id}",
+            get(executions::show).delete(executions::remove),
+        )
+        .route("/events", get(events::events))
+        .route("/starts/{id}", get(executions::queued))
+        .route("/executions/{id}/wait", post(executions::wait))
+        .route("/executions/{id}/stop", post(executions::stop))
+        .route("/executions/{id}/again", post(executions::rerun))
+        .route("/executions/{id}/pause", post(executions::pause))
+        .route("/executions/{id}/resume", post(executions::resume))
+        .route("/executions/{id}/network", get(usage::network))
+        .route("/executions/{id}/resources", get(usage::resources))
+        .route("/executions/{id}/signal", post(executions::signal))
+        .route("/executions/{id}/input", post(executions::input))
+        .route("/executions/{id}/output", get(output::lines))
+        .route("/executions/{id}/output", delete(output::clear))
+        .route("/executions/{id}/raw", get(raw::raw))
+        .route("/executions/{id}/export", get(export::export))
+}
+
+fn workspace_routes() -> Router<RestState> {
+    Router::new()
+        .route("/executions/{id}/workspace", get(workspace::changes))
+        .route("/executions/{id}/workspace/diff", get(workspace::diff))
+        .route("/executions/{id}/workspace/commit", post(workspace::commit))
+        .route(
+            "/executions/{id}/workspace/discard",
+            post(workspace::discard),
+        )
+}
+
+fn service_routes() -> Router<RestState> {
+    Router::new()
+        .route("/detect", post(services::detect))
+        .route("/services", get(services::list).post(services::start))
+        .route("/services/ensure", post(services::ensure))
+        .route("/services/up", post(services::up))
+        .route(
+            "/services/{name}",
+            get(services::show)
+                .put(services::define)
+                .delete(services::forget),
+        )
+        .route("/services/{name}/why", get(services::why))
+        .route("/services/{name}/stop", post(services::stop))
+        .route("/services/{name}/dismiss", post(services::dismiss))
+        .route("/services/{name}/restart", post(services::restart))
+}
+
+fn terminal_routes() -> Router<RestState> {
+    Router::new()
+        .route("/executions/{id}/screen", get(terminal::screen))
+        .route("/executions/{id}/terminal", get(ws::attach))
+        .route("/executions/{id}/terminal/output", get(terminal::output))
+        .route("/executions/{id}/keys", post(terminal::keys))
+        .route("/executions/{id}/resize", post(terminal::resize))
+        .route("/executions/{id}/shell/run", post(shell::run))
+        .route("/shells", post(shell::start))
+}

@@ -1,0 +1,124 @@
+//! The overlay of a command: its changes, diff, commit and discard.
+
+use axum::Json;
+use axum::extract::State;
+use ostler_api::WorkspaceBody;
+use ostler_model::{Caller, OverlayRequest};
+
+use super::caller::RequestCaller;
+use super::extract::ExecutionPathId;
+use super::query::QueryString;
+use super::response::RestResult;
+use super::state::RestState;
+use ostler_interface::params::{Parameter, ParameterKind};
+
+/// The most changes in one response.
+const CHANGES_LIMIT: i64 = 100_000;
+/// Changes and conflicts in a response by default.
+const CHANGES: i64 = 1_000;
+/// The longest diff in one response, in bytes.
+const DIFF_LIMIT_BYTES: i64 = 8 * 1024 * 1024;
+/// Bytes of a diff by default.
+const DIFF_BYTES: i64 = 1024 * 1024;
+
+const CHANGES_PARAMS: &[Parameter] = &[Parameter::optional(
+    "limit",
+    ParameterKind::Integer(0, CHANGES_LIMIT),
+    "At most so many changes",
+)
+.with_default(CHANGES)];
+
+const COMMIT_PARAMS: &[Parameter] = &[
+    CHANGES_PARAMS[0],
+    Parameter::optional(
+        "allow_autorun",
+        ParameterKind::Flag,
+        "Also what tools run or obey unasked",
+    ),
+];
+
+const DIFF_PARAMS: &[Parameter] = &[
+    Parameter::optional(
+        "path",
+        ParameterKind::List,
+        "Only these and what is below them",
+    ),
+    Parameter::optional(
+        "limit_bytes",
+        ParameterKind::Integer(1, DIFF_LIMIT_BYTES),
+        "At most so many bytes",
+    )
+    .with_default(DIFF_BYTES),
+];
+
+/// `GET /api/v1/executions/{id}/workspace`: its changes.
+pub(super) async fn changes(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<WorkspaceBody>> {
+    let arguments = query_string.check(CHANGES_PARAMS)?;
+    let limit = to_usize(arguments.count("limit"));
+    let request = OverlayRequest::Changes { limit };
+    execute(&state, &caller, &id, request, limit).await
+}
+
+/// `GET /api/v1/executions/{id}/workspace/diff`.
+pub(super) async fn diff(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<WorkspaceBody>> {
+    let mut arguments = query_string.check(DIFF_PARAMS)?;
+    let paths = arguments.list("path");
+    let request = OverlayRequest::Diff {
+        paths: paths.into_iter().map(Into::into).collect(),
+        limit_bytes: to_usize(arguments.count("limit_bytes")),
+    };
+    execute(&state, &caller, &id, request, 0).await
+}
+
+/// `POST /api/v1/executions/{id}/workspace/commit`: the committed changes; or the conflicts, or the
+/// files that tools run automatically, because of which nothing was committed.
+pub(super) async fn commit(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<WorkspaceBody>> {
+    let arguments = query_string.check(COMMIT_PARAMS)?;
+    let limit = to_usize(arguments.count("limit"));
+    let request = OverlayRequest::Commit {
+        allow_autorun: arguments.flag("allow_autorun"),
+    };
+    execute(&state, &caller, &id, request, limit).await
+}
+
+/// `POST /api/v1/executions/{id}/workspace/discard`.
+pub(super) async fn discard(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<WorkspaceBody>> {
+    query_string.check(&[])?;
+    execute(&state, &caller, &id, OverlayRequest::Discard, 0).await
+}
+
+async fn execute(
+    state: &RestState,
+    caller: &Caller,
+    id: &str,
+    request: OverlayRequest,
+    limit: usize,
+) -> RestResult<Json<WorkspaceBody>> {
+    let response = state.engine.handle_overlay(caller, id, request).await?;
+    Ok(Json(WorkspaceBody::new(response, limit)))
+}
+
+fn to_usize(given: Option<u64>) -> usize {
+    let given = given.unwrap_or_default();
+    usize::try_from(given).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,432 @@
+//! Bearer tokens for TCP, stored as hashes in one small file.
+//!
+//! The file is written as a whole to a temporary file and renamed, under a lock, so that a running
+//! daemon sees every change with its next request and never half of one.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
+use ostler_model::owner::Principal;
+use ostler_model::{Timestamp, lower_hex};
+use ostler_sys::file_lock::FileLock;
+use parking_lot::Mutex;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use subtle::{Choice, ConstantTimeEq as _};
+use thiserror::Error;
+
+/// Random bytes of a token.
+const SECRET_BYTES: usize = 32;
+/// The prefix of every token, by which people and secret scanners recognise one.
+const PREFIX: &str = "ostler_";
+/// The longest token that is compared.
+const MAX_SECRET_BYTES: usize = 512;
+/// The longest name, in bytes.
+const NAME_BYTES: usize = 64;
+/// The most tokens in one file; each request is compared with all of them.
+const TOKENS: usize = 1_000;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const HASH_BYTES: usize = 32;
+
+/// A permission beyond the principal's own sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TokenScope {
+    /// Access to all sessions of its principal.
+    #[serde(rename = "sessions:all")]
+    SessionsAll,
+    /// Permission to shut the daemon down.
+    #[serde(rename = "daemon:stop")]
+    DaemonStop,
+}
+
+/// Every scope.
+pub const SCOPES: [TokenScope; 2] = [TokenScope::SessionsAll, TokenScope::DaemonStop];
+
+/// One token, without its secret, which only its holder has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccessToken {
+    /// A unique name for people.
+    pub name: String,
+    /// The SHA-256 of its secret, in hexadecimal digits.
+    sha256: String,
+    /// The principal it authenticates.
+    pub principal: Principal,
+    /// Additional permissions.
+    pub scopes: Vec<TokenScope>,
+    /// When it was created.
+    pub created: Timestamp,
+}
+
+/// A token to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewToken {
+    /// A unique name for people.
+    pub name: String,
+    /// The principal it authenticates.
+    pub principal: Principal,
+    /// Additional permissions.
+    pub scopes: Vec<TokenScope>,
+}
+
+/// A token's secret, available once. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenSecret(String);
+
+/// The tokens of one state directory. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct TokenStore(Arc<TokenStoreInner>);
+
+#[derive(Debug)]
+struct TokenStoreInner {
+    path: PathBuf,
+    loaded: Mutex<LoadedTokens>,
+}
+
+/// The file's content, and a stamp to detect changes.
+#[derive(Debug, Default)]
+struct LoadedTokens {
+    stamp: Option<TokenFileStamp>,
+    tokens: Arc<[AccessToken]>,
+}
+
+/// Inode, size, and change time.
+type TokenFileStamp = (u64, u64, i64, i64);
+
+/// Why tokens cannot be read or changed.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// The file cannot be read or written.
+    #[error("{path} cannot be {what}: {source}")]
+    Io {
+        /// The failed operation.
+        what: &'static str,
+        /// The file's path.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// The file has another format.
+    #[error("{path} is no list of tokens: {source}")]
+    Format {
+        /// The file's path.
+        path: PathBuf,
+        /// The parser's error.
+        source: serde_json::Error,
+    },
+    /// Another user could have written the file at this path.
+    #[error("{0} can be written by others, so its tokens do not count")]
+    Exposed(PathBuf),
+    /// A token with this name exists.
+    #[error("there is a token '{0}' already")]
+    NameTaken(String),
+    /// No token has this name.
+    #[error("there is no token '{0}'")]
+    Unknown(String),
+    /// The name has characters that are not allowed, or is too long.
+    #[error("'{0}' cannot name a token; allowed: 1 to {NAME_BYTES} letters, digits, '.', '_', '-'")]
+    Name(String),
+    /// There are too many tokens.
+    #[error("there are {TOKENS} tokens, which is the most there can be")]
+    Full,
+}
+
+impl TokenScope {
+    /// The scope's name, as stored and shown.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SessionsAll => "sessions:all",
+            Self::DaemonStop => "daemon:stop",
+        }
+    }
+}
+
+impl fmt::Display for TokenScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl TokenSecret {
+    fn random() -> io::Result<Self> {
+        let mut bytes = [0; SECRET_BYTES];
+        let mut filled = 0;
+        while filled < SECRET_BYTES {
+            filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+        }
+        Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))))
+    }
+
+    /// The secret itself, to be shown to its holder only.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TokenSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl AccessToken {
+    fn matches(&self, hash: &[u8; HASH_BYTES]) -> Choice {
+        self.sha256.as_bytes().ct_eq(lower_hex(hash).as_bytes())
+    }
+}
+
+impl TokenStore {
+    /// The store in this file, which need not exist yet.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(Arc::new(TokenStoreInner {
+            path: path.into(),
+            loaded: Mutex::default(),
+        }))
+    }
+
+    /// The token with this secret. It is compared with every token in constant time, so the time
+    /// taken reveals nothing.
+    ///
+    /// # Errors
+    /// When the file cannot be read; then no token is accepted.
+    pub fn find(&self, secret: &str) -> Result<Option<AccessToken>, TokenError> {
+        let tokens = self.tokens()?;
+        if secret.len() > MAX_SECRET_BYTES {
+            return Ok(None);
+        }
+        let hash = sha256(secret);
+        let mut matched = None;
+        for token in tokens.iter() {
+            if bool::from(token.matches(&hash)) {
+                matched = Some(token.clone());
+            }
+        }
+        Ok(matched)
+    }
+
+    /// Every token, oldest first.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn list(&self) -> Result<Vec<AccessToken>, TokenError> {
+        Ok(self.tokens()?.to_vec())
+    }
+
+    /// Creates a token. Its secret is not stored.
+    ///
+    /// # Errors
+    /// When the name is taken or invalid, or the file cannot be written.
+    pub fn create(&self, new: NewToken) -> Result<TokenSecret, TokenError> {
+        let NewToken {
+            name,
+            principal,
+            scopes,
+        } = new;
+        if !is_name(&name) {
+            return Err(TokenError::Name(name));
+        }
+        let _lock = self.lock()?;
+        let mut tokens = self.list()?;
+        if tokens.iter().any(|token| token.name == name) {
+            return Err(TokenError::NameTaken(name));
+        }
+        if tokens.len() >= TOKENS {
+            return Err(TokenError::Full);
+        }
+        let secret = TokenSecret::random().map_err(|error| self.io("made", error))?;
+        tokens.push(AccessToken {
+            name,
+            sha256: lower_hex(&sha256(secret.reveal())),
+            principal,
+            scopes,
+            created: Timestamp::now(),
+        });
+        self.write(&tokens)?;
+        Ok(secret)
+    }
+
+    /// Revokes a token: its holder is rejected from the next request on.
+    ///
+    /// # Errors
+    /// When no token has this name, or the file cannot be written.
+    pub fn revoke(&self, name: &str) -> Result<(), TokenError> {
+        let _lock = self.lock()?;
+        let mut tokens = self.list()?;
+        let before = tokens.len();
+        tokens.retain(|token| token.name != name);
+        if tokens.len() == before {
+            return Err(TokenError::Unknown(name.to_owned()));
+        }
+        self.write(&tokens)
+    }
+
+    /// The content of the file; read again only when the file has changed.
+    fn tokens(&self) -> Result<Arc<[AccessToken]>, TokenError> {
+        let path = &self.0.path;
+        let meta = match fs::metadata(path) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Arc::from([])),
+            Err(error) => return Err(self.io("read", error)),
+        };
+        let own = meta.uid() == rustix::process::geteuid().as_raw() || meta.uid() == 0;
+        if !own || meta.mode() & WRITABLE_BY_OTHERS != 0 {
+            return Err(TokenError::Exposed(path.clone()));
+        }
+        let stamp = (meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec());
+        let mut loaded = self.0.loaded.lock();
+        if loaded.stamp != Some(stamp) {
+            let bytes = fs::read(path).map_err(|error| self.io("read", error))?;
+            let tokens: Vec<AccessToken> =
+                serde_json::from_slice(&bytes).map_err(|source| TokenError::Format {
+                    path: path.clone(),
+                    source,
+                })?;
+            *loaded = LoadedTokens {
+                stamp: Some(stamp),
+                tokens: tokens.into(),
+            };
+        }
+        Ok(Arc::clone(&loaded.tokens))
+    }
+
+    fn write(&self, tokens: &[AccessToken]) -> Result<(), TokenError> {
+        let path = &self.0.path;
+        let write = || {
+            let mut file = AtomicFile::create(path, PRIVATE_MODE)?;
+            serde_json::to_writer_pretty(&mut file, tokens)?;
+            file.write_all(b"\n")?;
+            file.commit_durably()
+        };
+        write().map_err(|error| self.io("written", error))
+    }
+
+    /// Takes the lock of writers.
+    fn lock(&self) -> Result<FileLock, TokenError> {
+        let lock = FileLock::acquire(&with_suffix(&self.0.path, ".lock"));
+        lock.map_err(|error| self.io("locked", error))
+    }
+
+    fn io(&self, what: &'static str, source: io::Error) -> TokenError {
+        TokenError::Io {
+            what,
+            path: self.0.path.clone(),
+            source,
+        }
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(plain)
+}
+
+fn sha256(text: &str) -> [u8; HASH_BYTES] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn new(name: &str) -> NewToken {
+        NewToken {
+            name: name.to_owned(),
+            principal: Principal::unix(7),
+            scopes: vec![TokenScope::SessionsAll],
+        }
+    }
+
+    fn store() -> (tempfile::TempDir, TokenStore) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = TokenStore::new(dir.path().join("tokens.json"));
+        (dir, store)
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_secret_and_kept_as_a_hash() {
+        let (dir, store) = store();
+        let secret = store.create(new("one")).unwrap();
+        let other = store.create(new("two")).unwrap();
+        assert_ne!(secret, other);
+        assert_eq!(store.find(secret.reveal()).unwrap().unwrap().name, "one");
+        assert_eq!(store.find(other.reveal()).unwrap().unwrap().name, "two");
+        assert_eq!(store.find("ostler_").unwrap(), None);
+        assert_eq!(store.find(&"x".repeat(MAX_SECRET_BYTES + 1)).unwrap(), None);
+        let path = dir.path().join("tokens.json");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(
+            !text.contains(secret.reveal()) && text.contains("sessions:all"),
+            "{text}"
+        );
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(format!("{secret:?}"), "Secret(…)");
+    }
+
+    #[test]
+    fn what_another_process_changes_counts_at_once() {
+        let (dir, daemon) = store();
+        let person = TokenStore::new(dir.path().join("tokens.json"));
+        let secret = person.create(new("one")).unwrap();
+        assert!(daemon.find(secret.reveal()).unwrap().is_some());
+        person.revoke("one").unwrap();
+        assert!(daemon.find(secret.reveal()).unwrap().is_none());
+        assert!(matches!(person.revoke("one"), Err(TokenError::Unknown(_))));
+    }
+
+    #[test]
+    fn names_are_plain_and_unique() {
+        let (_dir, store) = store();
+        store.create(new("a.b_c-1")).unwrap();
+        assert!(matches!(
+            store.create(new("a.b_c-1")),
+            Err(TokenError::NameTaken(_))
+        ));
+        let long = "x".repeat(NAME_BYTES + 1);
+        for name in ["", "a b", "ä", long.as_str()] {
+            assert!(
+                matches!(store.create(new(name)), Err(TokenError::Name(_))),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_others_can_write_grants_no_access() {
+        let (dir, store) = store();
+        let secret = store.create(new("one")).unwrap();
+        let path = dir.path().join("tokens.json");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).unwrap();
+        assert!(matches!(
+            store.find(secret.reveal()),
+            Err(TokenError::Exposed(_))
+        ));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&path, "{}").unwrap();
+        assert!(matches!(
+            store.find(secret.reveal()),
+            Err(TokenError::Format { .. })
+        ));
+    }
+}

@@ -1,0 +1,24 @@
+//! From the engine's types to the bodies of [`ostler_api`], and back where a request is made of one.
+//! Plain functions: neither side is this crate's, so neither can have a `From` impl here.
+
+mod event;
+mod execution;
+mod interaction;
+mod resources;
+mod service;
+mod service_report;
+mod terminal;
+mod wait;
+
+pub use event::event_body;
+pub use execution::{execution_body, process_body, queue_wait_body, queued_start_body};
+pub use interaction::interaction_body;
+pub use resources::resources_body;
+pub use service::{
+    detected_service_body, ensure_response, readiness_wait_body, service_body,
+    service_body_of_execution, service_diagnosis_body, service_request, service_stop_response,
+};
+pub use service_report::ensure_message;
+pub use service_report::service_report;
+pub use terminal::screen_body;
+pub use wait::{prompt_body, shell_run_outcome, wait_end_kind};

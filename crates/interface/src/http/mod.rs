@@ -1,0 +1,13 @@
+//! What REST and MCP over HTTP share: identities, problem documents, limits.
+
+mod body_limit;
+mod guarded_body;
+mod identity;
+mod problem;
+mod session_name;
+
+pub use body_limit::{BODY_BYTES, too_large};
+pub use guarded_body::hold_until_sent;
+pub use identity::{HttpIdentity, SHARED_SESSION, identity};
+pub use problem::HttpProblem;
+pub use session_name::{SESSION_HEADER, parse_session_name};

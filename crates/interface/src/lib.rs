@@ -1,0 +1,19 @@
+//! What the remote interfaces share: conversions between the engine's types and those of the API,
+//! parameters as data, errors, pages of lists, reads of output.
+//!
+//! * [`convert`]: the engine's types as bodies of [`ostler_api`], and requests back.
+//! * [`params`]: one table per tool or route, with its schema, validation and errors.
+//! * [`cursor_argument`]: the parameter that several tools and routes share.
+//! * [`error`]: every error as `{code, message, hint, retryable}`.
+//! * [`pagination`], [`output_reader`], [`egress_log`]: lists, output and decisions in pages.
+//! * [`http`]: identities, problem documents and limits of what is served over HTTP.
+#![forbid(unsafe_code)]
+
+pub mod convert;
+pub mod cursor_argument;
+pub mod egress_log;
+pub mod error;
+pub mod http;
+pub mod output_reader;
+pub mod pagination;
+pub mod params;

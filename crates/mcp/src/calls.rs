@@ -1,0 +1,229 @@
+//! `tools/call`: from the request to a tool and back, whatever kind of response results.
+
+use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use ostler_engine::StartGuard;
+use ostler_model::ErrorCode;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
+use tokio_util::task::TaskTracker;
+
+use super::call_context::{CallContext, RequestScope};
+use super::client::ConnectedClient;
+use super::connection_log::RequestAttempt;
+use super::form::FormReply;
+use super::interrupted::{self, InterruptCause, RepeatEffect};
+use super::pending_deliveries::PendingDeliveries;
+use super::reply::{ToolInterrupt, ToolReply};
+use super::state::McpState;
+use super::tool_call::ToolCall;
+use super::tools::ToolDefinition;
+use super::{elicit, request_state, tasks, to_rmcp, tools};
+use ostler_interface::error::ApiError;
+
+/// The caller of a request, and how its answer is delivered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ToolCallRequest<'a> {
+    pub(super) state: &'a McpState,
+    pub(super) client: &'a ConnectedClient,
+    /// Set on a stream: ids in answers are published when the answer is sent.
+    pub(super) pending: Option<&'a PendingDeliveries>,
+    pub(super) context: &'a RequestContext<RoleServer>,
+    /// The tracker of background work of calls.
+    pub(super) background: &'a TaskTracker,
+}
+
+/// Answers one call.
+pub(super) async fn handle_call(
+    call_request: ToolCallRequest<'_>,
+    request: CallToolRequestParams,
+) -> Result<CallToolResponse, ErrorData> {
+    let ToolCallRequest {
+        state: mcp_state,
+        client,
+        context,
+        ..
+    } = call_request;
+    let Some(tool) = tools::find_tool(client.context.tools, &request.name) else {
+        return Err(unknown_tool(client, &request.name));
+    };
+    let call_context = call_context(call_request, &request)?;
+    let call = ToolCall {
+        engine: mcp_state.engine(),
+        caller: &client.caller,
+        client_context: &client.context,
+        state: mcp_state,
+        context: &call_context,
+    };
+    let arguments = request.arguments.unwrap_or_default();
+    if let Err(failure) = ensure_dispatched_once(call_request, tool, &arguments) {
+        return Ok(to_response(call_request, ToolReply::from(failure)));
+    }
+    // Only a modern call can be answered with something other than its result.
+    let retained_arguments = call_context.is_modern().then(|| arguments.clone());
+    let notifications = mcp_state.notifications();
+    notifications.enter_session(&client.caller).await;
+    let _suppress_guard = notifications.suppress_named(&client.caller, &arguments);
+    let outcome = tokio::select! {
+        biased;
+        () = context.ct.cancelled() => return Err(cancelled()),
+        answer = invoke(tool, call, arguments) => answer,
+    };
+    let response = match outcome {
+        Ok(reply) => to_response(
+            call_request,
+            reply.with_queue_wait(call_context.queue_wait()),
+        ),
+        Err(ToolInterrupt::Failed(failure)) => to_response(call_request, ToolReply::from(failure)),
+        Err(ToolInterrupt::BecameTask(tasked)) => {
+            let arguments = retained_arguments.unwrap_or_default();
+            tasks::create_task(call, tool, arguments, *tasked)
+                .await
+                .into()
+        }
+        Err(ToolInterrupt::ElicitNeeded(asking)) => {
+            let about = request_state::context_digest(
+                &client.caller,
+                tool.name,
+                &retained_arguments.unwrap_or_default(),
+            );
+            let required = elicit::input_required(call, &asking, &about);
+            required
+                .map_err(|error| ErrorData::internal_error(error.to_string(), None))?
+                .into()
+        }
+    };
+    publish_ids(call_request, call_context.into_start_guards()).await;
+    Ok(response)
+}
+
+/// Ensures that a call that types, signals or removes is carried out at most once: where an earlier
+/// daemon may have done it, whether it did is unknown.
+fn ensure_dispatched_once(
+    call_request: ToolCallRequest<'_>,
+    tool: &ToolDefinition,
+    arguments: &JsonObject,
+) -> Result<(), ApiError> {
+    let Some(attempt) = call_request.context.extensions.get::<RequestAttempt>() else {
+        return Ok(());
+    };
+    if interrupted::repeat_effect(tool, arguments) == RepeatEffect::Idempotent {
+        return Ok(());
+    }
+    if attempt.was_dispatched() {
+        let engine = call_request.state.engine();
+        let cause = InterruptCause::Restart;
+        return Err(interrupted::interrupted_failure(
+            engine,
+            call_request.client,
+            cause,
+            Some(tool),
+            arguments,
+            &[],
+        ));
+    }
+    attempt.mark_dispatched().map_err(|error| {
+        let message = format!("the connection's log cannot be written: {error}");
+        ApiError::new(ErrorCode::Internal, message)
+    })
+}
+
+/// The context of this request: a new call, or one repeated with a person's answer.
+fn call_context<'a>(
+    call_request: ToolCallRequest<'a>,
+    request: &CallToolRequestParams,
+) -> Result<CallContext<'a>, ErrorData> {
+    let scope = RequestScope {
+        context: call_request.context,
+        background: call_request.background,
+    };
+    let Some(state) = &request.request_state else {
+        return Ok(CallContext::for_call(scope));
+    };
+    let none = JsonObject::new();
+    let arguments = request.arguments.as_ref().unwrap_or(&none);
+    let about =
+        request_state::context_digest(&call_request.client.caller, &request.name, arguments);
+    let resume_state = call_request
+        .state
+        .state_sealer()
+        .open(&about, state)
+        .map_err(|error| {
+            let message = format!("requestState is not taken: {error}; call without it");
+            ErrorData::invalid_params(message, None)
+        })?;
+    let replies = request.input_responses.as_ref();
+    let reply = replies.and_then(|replies| replies.get(&resume_state.interaction));
+    let reply = reply.map_or(FormReply::Invalid, |reply| FormReply::parse(reply.clone()));
+    Ok(CallContext::for_resumed_call(scope, resume_state, reply))
+}
+
+/// Calls the tool. A panic in it becomes an error response, so that the client always gets one.
+async fn invoke(
+    tool: &'static ToolDefinition,
+    call: ToolCall<'_>,
+    arguments: JsonObject,
+) -> tools::ToolResult {
+    // State that it leaves is shared only through locks, which a panic does not poison.
+    let invocation = AssertUnwindSafe(tools::call_tool(tool, call, arguments)).catch_unwind();
+    invocation.await.unwrap_or_else(|_| {
+        let message = format!("{} broke off; that is a bug, and the log has it", tool.name);
+        Err(ApiError::new(ErrorCode::Internal, message).into())
+    })
+}
+
+fn to_response(call_request: ToolCallRequest<'_>, reply: ToolReply) -> CallToolResponse {
+    let line = call_request
+        .state
+        .notifications()
+        .take_line(&call_request.client.caller);
+    to_rmcp::to_call_result(reply, line, call_request.state.options().structured).into()
+}
+
+/// Publishes the ids that the answer names: on a stream when it is sent, over HTTP now, unless the
+/// request has been cancelled.
+async fn publish_ids(call_request: ToolCallRequest<'_>, start_guards: Vec<StartGuard>) {
+    let ToolCallRequest {
+        client, context, ..
+    } = call_request;
+    if start_guards.is_empty() || context.ct.is_cancelled() {
+        return;
+    }
+    match call_request.pending {
+        Some(pending) => {
+            pending.add(&context.id, start_guards);
+            // Cancelled at this moment: nothing else would check the guards again.
+            if context.ct.is_cancelled() {
+                pending.revoke(&context.id);
+            }
+        }
+        None => {
+            for start_guard in start_guards {
+                let id = start_guard.id();
+                start_guard.detach();
+                call_request
+                    .state
+                    .notifications()
+                    .published(&client.caller, id)
+                    .await;
+            }
+        }
+    }
+}
+
+fn unknown_tool(client: &ConnectedClient, name: &str) -> ErrorData {
+    let names: Vec<&str> = tools::tools_in(client.context.tools)
+        .map(|tool| tool.name)
+        .collect();
+    let known = names.join(", ");
+    let message: Cow<'static, str> = format!("unknown tool '{name}'; allowed: {known}").into();
+    ErrorData::invalid_params(message, None)
+}
+
+/// A response that is never sent: the library drops answers to cancelled requests.
+fn cancelled() -> ErrorData {
+    ErrorData::internal_error("the request was cancelled", None)
+}

@@ -1,0 +1,337 @@
+//! Which sessions are in use, and how long others have been idle. Pure: the time is a parameter.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ostler_model::SessionName;
+use ostler_model::owner::Principal;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// The most sessions of each kind.
+pub(super) const SESSIONS: usize = 1_024;
+/// The most sessions of each kind per principal, so that others find capacity.
+pub(super) const SESSIONS_PER_PRINCIPAL: usize = SESSIONS / 4;
+
+/// One session of one principal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct SessionKey {
+    pub(super) principal: Principal,
+    pub(super) session: SessionName,
+}
+
+/// An MCP session of the handshake era.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct McpSession {
+    /// Its principal, and the session its requests are in.
+    pub(super) key: SessionKey,
+    /// Whether that session belongs to it alone, and ends with it.
+    pub(super) own: bool,
+    /// The parameters of its client's `initialize`.
+    pub(super) initialize: Value,
+}
+
+/// What a request uses while it is under way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum UsageKey {
+    /// A named or shared session.
+    Session(SessionKey),
+    /// An MCP session, by its id.
+    McpSession(String),
+}
+
+/// Why no further session is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionLimit {
+    /// The total limit is reached.
+    All,
+    /// The principal's limit is reached.
+    Principal,
+}
+
+/// How many requests use an entry, and since when it is idle.
+#[derive(Debug, Clone, Copy)]
+struct SessionUsage {
+    active: usize,
+    idle_since: Instant,
+}
+
+/// All sessions.
+#[derive(Debug, Default)]
+pub(super) struct SessionTable {
+    usage: HashMap<UsageKey, SessionUsage>,
+    mcp_sessions: HashMap<String, McpSession>,
+    /// When to check for idle sessions next; none while there is nothing to check.
+    next_check: Option<Instant>,
+    changed: bool,
+}
+
+impl SessionTable {
+    /// A request starts to use an entry.
+    pub(super) fn begin_use(&mut self, key: UsageKey, now: Instant) {
+        let unused = SessionUsage {
+            active: 0,
+            idle_since: now,
+        };
+        let changed = &mut self.changed;
+        let entry = self.usage.entry(key).or_insert_with(|| {
+            *changed = true;
+            unused
+        });
+        entry.active += 1;
+    }
+
+    /// The use ends. Returns whether the search for idle sessions must be started.
+    pub(super) fn end_use(&mut self, key: &UsageKey, now: Instant) -> bool {
+        let Some(usage) = self.usage.get_mut(key) else {
+            return false;
+        };
+        usage.active = usage.active.saturating_sub(1);
+        usage.idle_since = now;
+        usage.active == 0 && self.next_check.is_none()
+    }
+
+    /// Whether a request may use this session, and start an MCP session in it if it `begins` one.
+    /// Existing sessions are never refused.
+    ///
+    /// # Errors
+    /// Which limit is reached.
+    pub(super) fn admit(&self, key: &SessionKey, begins: bool) -> Result<(), SessionLimit> {
+        let fresh = !self.usage.contains_key(&UsageKey::Session(key.clone()));
+        if !fresh && !begins {
+            return Ok(());
+        }
+        if self.usage.len() >= 2 * SESSIONS || self.mcp_sessions.len() >= SESSIONS {
+            return Err(SessionLimit::All);
+        }
+        let is_own = |key_of: &SessionKey| key_of.principal == key.principal;
+        let sessions = self.usage.keys().filter(|usage_key| match usage_key {
+            UsageKey::Session(key) => is_own(key),
+            UsageKey::McpSession(_) => false,
+        });
+        let own_mcp_sessions = self
+            .mcp_sessions
+            .values()
+            .filter(|session| is_own(&session.key));
+        if (fresh && sessions.count() >= SESSIONS_PER_PRINCIPAL)
+            || (begins && own_mcp_sessions.count() >= SESSIONS_PER_PRINCIPAL)
+        {
+            return Err(SessionLimit::Principal);
+        }
+        Ok(())
+    }
+
+    /// Adds an MCP session, idle so far.
+    pub(super) fn insert_mcp_session(&mut self, id: &str, session: McpSession, now: Instant) {
+        self.mcp_sessions.insert(id.to_owned(), session);
+        self.insert_unused(UsageKey::McpSession(id.to_owned()), now);
+    }
+
+    /// Adds an idle entry.
+    pub(super) fn insert_unused(&mut self, key: UsageKey, now: Instant) {
+        let unused = SessionUsage {
+            active: 0,
+            idle_since: now,
+        };
+        self.usage.entry(key).or_insert(unused);
+        self.changed = true;
+    }
+
+    /// The MCP session with this id.
+    pub(super) fn mcp_session(&self, id: &str) -> Option<&McpSession> {
+        self.mcp_sessions.get(id)
+    }
+
+    /// Removes an MCP session.
+    pub(super) fn remove_mcp_session(&mut self, id: &str) -> Option<McpSession> {
+        self.usage.remove(&UsageKey::McpSession(id.to_owned()));
+        self.changed = true;
+        self.mcp_sessions.remove(id)
+    }
+
+    /// Removes a session.
+    pub(super) fn remove(&mut self, key: &SessionKey) {
+        self.usage.remove(&UsageKey::Session(key.clone()));
+        self.changed = true;
+    }
+
+    /// The entries that have been idle for `idle`, and when to look again.
+    pub(super) fn due(&mut self, now: Instant, idle: Duration) -> (Vec<UsageKey>, Option<Instant>) {
+        let unused = |(key, usage): (&UsageKey, &SessionUsage)| {
+            (usage.active == 0).then(|| (key.clone(), usage.idle_since + idle))
+        };
+        let (due, later): (Vec<_>, Vec<_>) = self
+            .usage
+            .iter()
+            .filter_map(unused)
+            .partition(|(_, at)| *at <= now);
+        self.next_check = later.into_iter().map(|(_, at)| at).min();
+        (
+            due.into_iter().map(|(key, _)| key).collect(),
+            self.next_check,
+        )
+    }
+
+    /// The data to store for a later daemon, if it has changed since the last call.
+    pub(super) fn take_changed(&mut self) -> Option<StoredSessions> {
+        if !std::mem::take(&mut self.changed) {
+            return None;
+        }
+        let session = |key: &UsageKey| match key {
+            UsageKey::Session(key) => Some(key.clone()),
+            UsageKey::McpSession(_) => None,
+        };
+        let mcp_sessions = self
+            .mcp_sessions
+            .iter()
+            .map(|(id, session)| (id.clone(), session.clone()));
+        Some(StoredSessions {
+            sessions: self.usage.keys().filter_map(session).collect(),
+            talks: mcp_sessions.collect(),
+        })
+    }
+
+    /// Restores what an earlier daemon stored.
+    pub(super) fn restore(&mut self, stored: StoredSessions, now: Instant) {
+        for key in stored.sessions {
+            self.insert_unused(UsageKey::Session(key), now);
+        }
+        for (id, session) in stored.talks {
+            self.insert_mcp_session(&id, session, now);
+        }
+    }
+}
+
+/// The sessions as stored for the next daemon.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct StoredSessions {
+    pub(super) sessions: Vec<SessionKey>,
+    pub(super) talks: HashMap<String, McpSession>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(10);
+
+    fn usage_key(name: &str) -> UsageKey {
+        UsageKey::Session(key(name))
+    }
+
+    fn key(name: &str) -> SessionKey {
+        SessionKey {
+            principal: Principal::unix(0),
+            session: SessionName(name.to_owned()),
+        }
+    }
+
+    #[test]
+    fn an_idle_session_is_due_after_its_timeout() {
+        let (mut table, start) = (SessionTable::default(), Instant::now());
+        table.begin_use(usage_key("a"), start);
+        table.begin_use(usage_key("a"), start);
+        assert!(!table.end_use(&usage_key("a"), start));
+        assert_eq!(table.due(start + 2 * IDLE, IDLE), (vec![], None));
+        assert!(table.end_use(&usage_key("a"), start + IDLE));
+        let due = table.due(start + IDLE, IDLE);
+        assert_eq!(due, (vec![], Some(start + 2 * IDLE)));
+        // Used again meanwhile: the scheduled search notices that.
+        table.begin_use(usage_key("a"), start + IDLE);
+        assert!(!table.end_use(&usage_key("a"), start + 3 * IDLE));
+        let due = table.due(start + 2 * IDLE, IDLE);
+        assert_eq!(due, (vec![], Some(start + 4 * IDLE)));
+        assert_eq!(
+            table.due(start + 4 * IDLE, IDLE),
+            (vec![usage_key("a")], None)
+        );
+    }
+
+    fn key_of(user: u32, name: &str) -> SessionKey {
+        SessionKey {
+            principal: Principal::unix(user),
+            ..key(name)
+        }
+    }
+
+    #[test]
+    fn mcp_sessions_have_room_up_to_the_limits_and_again_below_them() {
+        let (mut table, now) = (SessionTable::default(), Instant::now());
+        for n in 0..SESSIONS {
+            let key = key_of(u32::try_from(n / SESSIONS_PER_PRINCIPAL).unwrap(), "x");
+            assert_eq!(table.admit(&key, true), Ok(()), "{n}");
+            let talk = McpSession {
+                key: key.clone(),
+                own: true,
+                initialize: Value::Null,
+            };
+            table.insert_mcp_session(&n.to_string(), talk, now);
+            let has_all = (n + 1) % SESSIONS_PER_PRINCIPAL == 0;
+            let expected = if has_all && n + 1 < SESSIONS {
+                Err(SessionLimit::Principal)
+            } else if has_all {
+                Err(SessionLimit::All)
+            } else {
+                Ok(())
+            };
+            assert_eq!(table.admit(&key, true), expected, "{n}");
+        }
+        assert_eq!(table.admit(&key_of(9, "y"), true), Err(SessionLimit::All));
+        assert!(table.remove_mcp_session("0").is_some());
+        assert_eq!(table.admit(&key_of(0, "y"), true), Ok(()));
+        assert_eq!(
+            table.admit(&key_of(1, "y"), true),
+            Err(SessionLimit::Principal)
+        );
+    }
+
+    #[test]
+    fn a_principal_with_all_its_sessions_keeps_them_and_locks_no_other_out() {
+        let (mut table, now) = (SessionTable::default(), Instant::now());
+        let name = |n: usize| key_of(1, &n.to_string());
+        for n in 0..SESSIONS_PER_PRINCIPAL {
+            assert_eq!(table.admit(&name(n), false), Ok(()));
+            table.begin_use(UsageKey::Session(name(n)), now);
+        }
+        assert_eq!(
+            table.admit(&name(SESSIONS_PER_PRINCIPAL), false),
+            Err(SessionLimit::Principal)
+        );
+        assert_eq!(table.admit(&name(0), false), Ok(()), "it is there");
+        assert_eq!(table.admit(&key_of(2, "x"), true), Ok(()));
+        table.remove(&name(0));
+        assert_eq!(table.admit(&name(SESSIONS_PER_PRINCIPAL), false), Ok(()));
+    }
+
+    #[test]
+    fn what_ended_is_not_due_and_leaving_it_is_nothing() {
+        let (mut table, now) = (SessionTable::default(), Instant::now());
+        table.begin_use(usage_key("a"), now);
+        table.remove(&key("a"));
+        assert!(!table.end_use(&usage_key("a"), now));
+        assert_eq!(table.due(now + IDLE, IDLE), (vec![], None));
+    }
+
+    #[test]
+    fn what_is_kept_is_taken_up() {
+        let (mut table, now) = (SessionTable::default(), Instant::now());
+        assert_eq!(table.take_changed(), None);
+        table.begin_use(usage_key("a"), now);
+        let talk = McpSession {
+            key: key("mcp-1"),
+            own: true,
+            initialize: Value::Null,
+        };
+        table.insert_mcp_session("1", talk.clone(), now);
+        let kept = table.take_changed().unwrap();
+        assert_eq!(table.take_changed(), None);
+        let mut next = SessionTable::default();
+        next.restore(kept, now);
+        assert_eq!(next.mcp_session("1"), Some(&talk));
+        let (due, armed) = next.due(now + IDLE, IDLE);
+        assert_eq!((due.len(), armed), (2, None));
+        assert_eq!(next.remove_mcp_session("1"), Some(talk));
+        assert_eq!(next.mcp_session("1"), None);
+    }
+}

@@ -1,0 +1,279 @@
+//! Sessions over HTTP and their ends: by `DELETE`, or when idle for long enough. A request under
+//! way and an open stream count as use.
+//!
+//! They are also stored in a small file, so that the next daemon continues after a crash or an
+//! upgrade: it ends idle ones, and knows the MCP sessions of the handshake era again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use ostler_interface::http::HttpProblem;
+use ostler_journal::atomic_file::{self, UMASK_MODE};
+use ostler_model::owner::Owner;
+use ostler_model::{Caller, ErrorCode, Scope, SessionName};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::session_table::{
+    McpSession, SESSIONS, SESSIONS_PER_PRINCIPAL, SessionKey, SessionLimit, SessionTable,
+    StoredSessions, UsageKey,
+};
+use crate::client::ConnectedClient;
+use crate::state::McpState;
+use crate::streamable_http::{SessionHooks, StreamableHttp};
+
+/// The sessions of HTTP clients. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct HttpSessions(Arc<SessionsInner>);
+
+#[derive(Debug)]
+struct SessionsInner {
+    mcp_state: McpState,
+    idle: Duration,
+    file: Option<PathBuf>,
+    shutdown: CancellationToken,
+    table: Mutex<SessionTable>,
+    /// Wakes the task when there is something new to check or to store.
+    changed: Notify,
+}
+
+/// Marks an `initialize` that names no session and so may start its own.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnonymousInitialize;
+
+/// A session in use, until it is dropped.
+#[derive(Debug)]
+pub(super) struct SessionUse {
+    sessions: HttpSessions,
+    keys: Vec<UsageKey>,
+}
+
+impl HttpSessions {
+    /// Restores the sessions that an earlier daemon stored in `file`.
+    pub(super) fn new(
+        mcp_state: McpState,
+        idle: Duration,
+        file: Option<PathBuf>,
+        shutdown: CancellationToken,
+    ) -> Self {
+        let mut table = SessionTable::default();
+        if let Some(stored) = file.as_deref().and_then(load) {
+            table.restore(stored, Instant::now());
+        }
+        Self(Arc::new(SessionsInner {
+            mcp_state,
+            idle,
+            file,
+            shutdown,
+            table: Mutex::new(table),
+            changed: Notify::new(),
+        }))
+    }
+
+    /// Ends idle sessions and updates the file, until the shutdown.
+    pub(super) async fn run(self, mcp: StreamableHttp) {
+        let shutdown = self.0.shutdown.clone();
+        loop {
+            let (due, next) = self.0.table.lock().due(Instant::now(), self.0.idle);
+            for place in due {
+                tracing::info!(?place, "a session over HTTP ended for idleness");
+                match place {
+                    UsageKey::Session(key) => self.end_idle(&key).await,
+                    UsageKey::McpSession(id) => mcp.close(&id).await,
+                }
+            }
+            self.save();
+            let next_check = async {
+                match next {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                () = self.0.changed.notified() => {}
+                () = next_check => {}
+            }
+        }
+        self.save();
+    }
+
+    /// Uses these entries until the response is sent.
+    pub(super) fn begin_use(&self, keys: Vec<UsageKey>) -> SessionUse {
+        let now = Instant::now();
+        for key in &keys {
+            self.0.table.lock().begin_use(key.clone(), now);
+        }
+        let sessions = self.clone();
+        SessionUse { sessions, keys }
+    }
+
+    /// As [`SessionTable::admit`].
+    ///
+    /// # Errors
+    /// As there, for the client.
+    pub(super) fn admit(&self, key: &SessionKey, begins: bool) -> Result<(), HttpProblem> {
+        self.0.table.lock().admit(key, begins).map_err(|full| {
+            let message = match full {
+                SessionLimit::All => format!("there are {SESSIONS} sessions over HTTP"),
+                SessionLimit::Principal => {
+                    format!("this token has {SESSIONS_PER_PRINCIPAL} sessions over HTTP, all it may have")
+                }
+            };
+            let hint = "end some with DELETE; idle ones end by themselves";
+            HttpProblem::new(ErrorCode::QuotaExceeded, message, None).with_hint(hint)
+        })
+    }
+
+    /// The MCP session with this id.
+    pub(super) fn mcp_session(&self, id: &str) -> Option<McpSession> {
+        self.0.table.lock().mcp_session(id).cloned()
+    }
+
+    /// Ends a session: finite executions are stopped and cleaned, the others pass to the principal.
+    ///
+    /// # Errors
+    /// When an execution cannot be stopped or cleaned.
+    pub(super) async fn end(&self, key: &SessionKey) -> Result<(), ostler_engine::Error> {
+        self.0.table.lock().remove(key);
+        self.0.changed.notify_one();
+        self.0.mcp_state.end_session(&caller(key)).await
+    }
+
+    async fn end_idle(&self, key: &SessionKey) {
+        if let Err(error) = self.end(key).await {
+            let session = &key.session;
+            tracing::warn!(%session, %error, "the session did not end cleanly");
+        }
+    }
+
+    fn save(&self) {
+        let Some(file) = &self.0.file else {
+            return;
+        };
+        let stored = self.0.table.lock().take_changed();
+        if let Some(stored) = stored
+            && let Err(error) = store(file, &stored)
+        {
+            tracing::warn!(path = %file.display(), %error, "sessions cannot be kept");
+        }
+    }
+}
+
+impl SessionHooks for HttpSessions {
+    fn on_session_started(&self, id: &str, initialize: Value, extensions: &mut http::Extensions) {
+        let is_anonymous = extensions.get::<AnonymousInitialize>().is_some();
+        let Some(client) = extensions.get_mut::<Arc<ConnectedClient>>() else {
+            return;
+        };
+        let mut table = self.0.table.lock();
+        if table.mcp_session(id).is_some() {
+            return;
+        }
+        if is_anonymous {
+            let session = SessionName(format!("mcp-{id}"));
+            let caller = &mut Arc::make_mut(client).caller;
+            caller.owner.session = Some(session);
+            caller.scope = Scope::Session;
+        }
+        let Some(key) = SessionKey::of(&client.caller) else {
+            return;
+        };
+        let mcp_session = McpSession {
+            key,
+            own: is_anonymous,
+            initialize,
+        };
+        table.insert_mcp_session(id, mcp_session, Instant::now());
+        drop(table);
+        self.0.changed.notify_one();
+    }
+
+    fn initialize_params(&self, id: &str) -> Option<Value> {
+        self.0
+            .table
+            .lock()
+            .mcp_session(id)
+            .map(|session| session.initialize.clone())
+    }
+
+    fn on_session_ended<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // Sessions that a shutdown interrupts continue with the next daemon.
+            if self.0.shutdown.is_cancelled() {
+                return;
+            }
+            let session = self.0.table.lock().remove_mcp_session(id);
+            self.0.changed.notify_one();
+            if let Some(session) = session.filter(|session| session.own) {
+                self.end_idle(&session.key).await;
+            }
+        })
+    }
+}
+
+impl SessionKey {
+    /// The session of this caller.
+    pub(super) fn of(caller: &Caller) -> Option<Self> {
+        Some(Self {
+            principal: caller.owner.principal.clone(),
+            session: caller.owner.session.clone()?,
+        })
+    }
+}
+
+fn caller(key: &SessionKey) -> Caller {
+    Caller {
+        owner: Owner {
+            principal: key.principal.clone(),
+            project: None,
+            session: Some(key.session.clone()),
+            task: None,
+            channel: ostler_model::RequestChannel::Network,
+        },
+        scope: Scope::Session,
+    }
+}
+
+impl Drop for SessionUse {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        let mut table = self.sessions.0.table.lock();
+        let mut must_notify = false;
+        for key in &self.keys {
+            must_notify |= table.end_use(key, now);
+        }
+        drop(table);
+        if must_notify {
+            self.sessions.0.changed.notify_one();
+        }
+    }
+}
+
+fn load(file: &Path) -> Option<StoredSessions> {
+    let warn = |error: &dyn std::fmt::Display| {
+        tracing::warn!(path = %file.display(), %error, "earlier sessions are forgotten");
+    };
+    let bytes = match fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            warn(&error);
+            return None;
+        }
+    };
+    serde_json::from_slice(&bytes)
+        .inspect_err(|error| warn(error))
+        .ok()
+}
+
+fn store(file: &Path, stored: &StoredSessions) -> io::Result<()> {
+    atomic_file::replace(file, &serde_json::to_vec(stored)?, UMASK_MODE)
+}

@@ -1,0 +1,37 @@
+//! Options of the MCP interface.
+
+use std::time::Duration;
+
+/// A call that still runs after this long becomes a task, where the client knows tasks.
+pub const TASK_AFTER_MS: u64 = 5_000;
+
+/// Options of the MCP interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpOptions {
+    /// Which tools return structured content.
+    pub structured: Structured,
+    /// When long calls become tasks; none means never.
+    pub task_after: Option<Duration>,
+}
+
+/// Which tools return structured content. Clients that receive it often show the model nothing
+/// else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Structured {
+    /// Status tools, not those that return output.
+    #[default]
+    Auto,
+    /// Every tool.
+    Always,
+    /// No tool.
+    Never,
+}
+
+impl Default for McpOptions {
+    fn default() -> Self {
+        Self {
+            structured: Structured::default(),
+            task_after: Some(Duration::from_millis(TASK_AFTER_MS)),
+        }
+    }
+}

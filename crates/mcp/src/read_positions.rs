@@ -1,0 +1,126 @@
+//! How much of a terminal's output each client has been shown.
+//!
+//! An answer continues where the last one to the same client ended, so that nothing printed between
+//! two calls is omitted or shown twice.
+
+use std::collections::HashMap;
+
+use ostler_model::{Caller, ExecutionId, Principal, SessionName};
+use parking_lot::Mutex;
+
+/// Positions kept, over all clients; the least recently used one is dropped for a new one.
+const POSITIONS: usize = 4_096;
+
+/// A client and an execution.
+type PositionKey = (Principal, Option<SessionName>, ExecutionId);
+
+/// The positions of all clients.
+#[derive(Debug, Default)]
+pub(super) struct ReadPositions(Mutex<PositionTable>);
+
+#[derive(Debug, Default)]
+struct PositionTable {
+    by_reader: HashMap<PositionKey, ReadPosition>,
+    uses: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ReadPosition {
+    /// Everything before this offset was shown.
+    offset: u64,
+    /// When it was last used, counted in uses.
+    last_used: u64,
+}
+
+impl ReadPositions {
+    /// Offset of the first output this client has not been shown; none where it was shown nothing.
+    pub(super) fn get(&self, caller: &Caller, id: ExecutionId) -> Option<u64> {
+        let positions = self.0.lock();
+        let position = positions.by_reader.get(&position_key(caller, id));
+        position.map(|it| it.offset)
+    }
+
+    /// This client was shown a range of output. A range that starts beyond the client's position
+    /// leaves the position unchanged: the output in between was not shown.
+    pub(super) fn advance(&self, caller: &Caller, id: ExecutionId, from: u64, to: u64) {
+        let mut positions = self.0.lock();
+        positions.uses += 1;
+        let used = positions.uses;
+        let reader = position_key(caller, id);
+        if let Some(position) = positions.by_reader.get_mut(&reader) {
+            position.last_used = used;
+            if from <= position.offset {
+                position.offset = position.offset.max(to);
+            }
+            return;
+        }
+        if positions.by_reader.len() >= POSITIONS {
+            let oldest = positions
+                .by_reader
+                .iter()
+                .min_by_key(|(_, it)| it.last_used);
+            let oldest = oldest.map(|(reader, _)| reader.clone());
+            oldest.map(|reader| positions.by_reader.remove(&reader));
+        }
+        let position = ReadPosition {
+            offset: to,
+            last_used: used,
+        };
+        positions.by_reader.insert(reader, position);
+    }
+}
+
+fn position_key(caller: &Caller, id: ExecutionId) -> PositionKey {
+    let owner = &caller.owner;
+    (owner.principal.clone(), owner.session.clone(), id)
+}
+
+#[cfg(test)]
+mod tests {
+    use ostler_model::{Owner, Scope};
+
+    use super::*;
+
+    fn caller(session: &str) -> Caller {
+        Caller {
+            owner: Owner {
+                principal: Principal::unix(1000),
+                project: None,
+                session: Some(SessionName(session.to_owned())),
+                task: None,
+                channel: ostler_model::RequestChannel::Local,
+            },
+            scope: Scope::Session,
+        }
+    }
+
+    #[test]
+    fn a_stretch_behind_the_position_moves_it_and_one_beyond_does_not() {
+        let positions = ReadPositions::default();
+        let (ann, bob, id) = (caller("ann"), caller("bob"), ExecutionId::mint());
+        assert_eq!(positions.get(&ann, id), None);
+        for (from, to, position) in [
+            (0, 10, 10),
+            (10, 20, 20),
+            (30, 40, 20),
+            (5, 15, 20),
+            (15, 25, 25),
+        ] {
+            positions.advance(&ann, id, from, to);
+            assert_eq!(positions.get(&ann, id), Some(position), "{from}..{to}");
+        }
+        assert_eq!(positions.get(&bob, id), None);
+    }
+
+    #[test]
+    fn the_oldest_goes_for_a_new_one() {
+        let positions = ReadPositions::default();
+        let ann = caller("ann");
+        let ids: Vec<_> = (0..=POSITIONS).map(|_| ExecutionId::mint()).collect();
+        for id in &ids {
+            positions.advance(&ann, *id, 0, 1);
+        }
+        assert_eq!(positions.get(&ann, ids[0]), None);
+        assert_eq!(positions.get(&ann, ids[POSITIONS]), Some(1));
+    }
+}

@@ -1,0 +1,63 @@
+//! Rejects HTTP bodies that hold no message with a JSON-RPC error and status 400, where the library
+//! would answer in plain text. Batches are handled by [`batch`].
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{Method, StatusCode};
+use rmcp::model::ErrorCode;
+
+use super::batch;
+use super::config::SessionHooks;
+use crate::json_rpc::{Malformed, ParsedLine, parse_message};
+
+/// What bodies are checked against.
+#[derive(Debug, Clone)]
+pub(super) struct BodyCheck {
+    /// The largest body, in bytes.
+    pub(super) limit: usize,
+    /// Looks up sessions.
+    pub(super) hooks: Arc<dyn SessionHooks>,
+}
+
+/// Passes on a request that holds a message or a batch. The library checks its params.
+pub(super) async fn check_body(
+    State(BodyCheck { limit, hooks: door }): State<BodyCheck>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let Ok(bytes) = to_bytes(body, limit).await else {
+        let message = format!("the body is longer than {limit} bytes, or broke off");
+        return error_response(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            &Malformed::request(None, message),
+        );
+    };
+    let refused = match parse_message(&bytes) {
+        ParsedLine::Blank => Malformed::parse(None, "the body is empty".to_owned()),
+        ParsedLine::Malformed(malformed) if malformed.error.code != ErrorCode::INVALID_PARAMS => {
+            malformed
+        }
+        ParsedLine::Batch(values) => match batch::handle_batch(&*door, parts, values, next).await {
+            Ok(response) => return response,
+            Err(refused) => refused,
+        },
+        ParsedLine::Message(_) | ParsedLine::Malformed(_) | ParsedLine::Ignored => {
+            let request = Request::from_parts(parts, Body::from(bytes));
+            return next.run(request).await;
+        }
+    };
+    error_response(StatusCode::BAD_REQUEST, &refused)
+}
+
+fn error_response(status: StatusCode, malformed: &Malformed) -> Response {
+    (status, Json(malformed.response())).into_response()
+}

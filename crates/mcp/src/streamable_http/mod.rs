@@ -1,0 +1,17 @@
+//! Streamable HTTP, both protocol eras on one path.
+//!
+//! The library answers the requests (`endpoint`), whose bodies are checked first (`body_check`);
+//! `batch` handles JSON-RPC batches. `sessions` keeps the sessions of the handshake era, so that the
+//! embedding router is notified when one starts and ends, and `streams` their response streams.
+
+mod batch;
+mod body_check;
+mod config;
+mod endpoint;
+mod sessions;
+mod streams;
+
+pub(super) use config::{SessionHooks, StreamableConfig};
+#[cfg(feature = "conformance-fixtures")]
+pub(super) use endpoint::streamable_over;
+pub(super) use endpoint::{StreamableHttp, streamable};

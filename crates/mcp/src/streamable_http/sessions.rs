@@ -1,0 +1,256 @@
+//! MCP sessions of the handshake era over HTTP.
+//!
+//! Wraps the library's own session manager for two purposes: to notify the router of starts and
+//! ends of sessions, and to cancel the call of a response stream that its client lost and did not
+//! resume in time. (The revisions of this era let clients resume a stream, so a lost connection
+//! alone is no cancellation.)
+
+use std::sync::Arc;
+
+use futures_util::Stream;
+use futures_util::stream::{self, SelectAll, StreamExt as _};
+use http::request::Parts;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions as _, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
+};
+use rmcp::transport::WorkerTransport;
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionHandle, LocalSessionManager, LocalSessionManagerError, LocalSessionWorker,
+};
+use rmcp::transport::streamable_http_server::session::{
+    RestoreOutcome, ServerSseMessage, SessionId, SessionManager,
+};
+use tokio::sync::mpsc::Receiver;
+
+use super::batch::BatchExtension;
+use super::config::StreamableConfig;
+use super::streams::{ResponseStream, StreamCalls, StreamKey, StreamWatch, error_message};
+use crate::json_rpc::IN_FLIGHT;
+
+/// Sessions, and the calls whose answers are pending.
+#[derive(Debug)]
+pub(super) struct HookedSessionManager {
+    sessions: Arc<LocalSessionManager>,
+    streaming: StreamableConfig,
+    calls: Arc<StreamCalls>,
+}
+
+impl HookedSessionManager {
+    pub(super) fn new(streaming: StreamableConfig) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        // The session table ends idle sessions, and counts open streams as use.
+        sessions.session_config.keep_alive = None;
+        Self {
+            sessions: Arc::new(sessions),
+            streaming,
+            calls: Arc::default(),
+        }
+    }
+
+    async fn handle(&self, id: &SessionId) -> Result<LocalSessionHandle, LocalSessionManagerError> {
+        let sessions = self.sessions.sessions.read().await;
+        let handle = sessions.get(id).cloned();
+        handle.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))
+    }
+
+    fn watch_stream(
+        &self,
+        key: StreamKey,
+        turn: u64,
+        receiver: Receiver<ServerSseMessage>,
+    ) -> ResponseStream {
+        let watch = StreamWatch {
+            key,
+            turn,
+            sessions: Arc::clone(&self.sessions),
+            calls: Arc::clone(&self.calls),
+            streaming: self.streaming.clone(),
+        };
+        ResponseStream::watched(receiver, watch)
+    }
+
+    /// Opens the response stream of a request and returns it with its number; an error where a
+    /// request with its id is under way.
+    async fn open_stream(
+        &self,
+        handle: &LocalSessionHandle,
+        request: &RequestId,
+    ) -> Result<Result<(u64, ResponseStream), ServerSseMessage>, LocalSessionManagerError> {
+        let channel = handle.establish_request_wise_channel().await?;
+        let id = handle.id();
+        let gone = || LocalSessionManagerError::SessionNotFound(id.clone());
+        let stream = channel.http_request_id.ok_or_else(gone)?;
+        let key = (id.clone(), stream);
+        let Some(turn) = self.calls.begin(key.clone(), request.clone()) else {
+            handle.close_request_wise_channel(stream).await?;
+            let error = ErrorData::invalid_request(IN_FLIGHT, None);
+            return Ok(Err(error_message(request.clone(), error)));
+        };
+        Ok(Ok((stream, self.watch_stream(key, turn, channel.inner))))
+    }
+
+    /// Forwards one request.
+    async fn forward(
+        &self,
+        handle: &LocalSessionHandle,
+        message: ClientJsonRpcMessage,
+    ) -> Result<JoinedStreams, LocalSessionManagerError> {
+        let mut joined = JoinedStreams::default();
+        if let JsonRpcMessage::Request(request) = &message {
+            match self.open_stream(handle, &request.id).await? {
+                Ok((stream, answering)) => {
+                    joined.streams.push(answering);
+                    handle.push_message(message, Some(stream)).await?;
+                }
+                Err(refused) => joined.rejected.push(refused),
+            }
+        }
+        Ok(joined)
+    }
+
+    /// Forwards the messages of a batch, in order.
+    async fn forward_batch(
+        &self,
+        handle: LocalSessionHandle,
+        messages: Vec<ClientJsonRpcMessage>,
+    ) -> Result<JoinedStreams, LocalSessionManagerError> {
+        let mut joined = JoinedStreams::default();
+        let mut forwarded = Vec::new();
+        for message in messages {
+            let JsonRpcMessage::Request(request) = &message else {
+                forwarded.push((message, None));
+                continue;
+            };
+            match self.open_stream(&handle, &request.id).await? {
+                Ok((stream, answering)) => {
+                    joined.streams.push(answering.in_batch());
+                    forwarded.push((message, Some(stream)));
+                }
+                Err(refused) => joined.rejected.push(refused),
+            }
+        }
+        // In a separate task: the session takes the later members while the client reads the
+        // answers to the first.
+        let calls = Arc::clone(&self.calls);
+        self.streaming.tasks.spawn(async move {
+            for (message, stream) in forwarded {
+                calls.on_client_message(handle.id(), &message);
+                if let Err(error) = handle.push_message(message, stream).await {
+                    tracing::debug!(%error, "the session of a batch is gone");
+                    return;
+                }
+            }
+        });
+        Ok(joined)
+    }
+}
+
+/// Response streams merged into one.
+#[derive(Debug, Default)]
+struct JoinedStreams {
+    rejected: Vec<ServerSseMessage>,
+    streams: SelectAll<ResponseStream>,
+}
+
+impl JoinedStreams {
+    fn into_stream(self) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static {
+        stream::iter(self.rejected).chain(self.streams)
+    }
+}
+
+impl SessionManager for HookedSessionManager {
+    type Error = LocalSessionManagerError;
+    type Transport = WorkerTransport<LocalSessionWorker>;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        self.sessions.create_session().await
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        mut message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        if let JsonRpcMessage::Request(request) = &mut message
+            && let ClientRequest::InitializeRequest(initialize) = &mut request.request
+        {
+            let params = serde_json::to_value(&initialize.params).unwrap_or_default();
+            if let Some(parts) = initialize.extensions_mut().get_mut::<Parts>() {
+                self.streaming
+                    .hooks
+                    .on_session_started(id, params, &mut parts.extensions);
+            }
+        }
+        self.sessions.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        self.sessions.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        let closed = self.sessions.close_session(id).await;
+        self.streaming.hooks.on_session_ended(id).await;
+        closed
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let handle = self.handle(id).await?;
+        let joined = match BatchExtension::messages_of(&message) {
+            Some(messages) => self.forward_batch(handle, messages).await?,
+            None => self.forward(&handle, message).await?,
+        };
+        Ok(joined.into_stream())
+    }
+
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), Self::Error> {
+        self.calls.on_client_message(id, &message);
+        self.sessions.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.sessions.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let stream = stream_number(&last_event_id);
+        let handle = self.handle(id).await?;
+        let last = last_event_id.parse()?;
+        // Before the library replaces the old stream, so that its end is ignored.
+        let key = stream.map(|stream| (id.clone(), stream));
+        let turn = key.as_ref().and_then(|key| self.calls.resume(key));
+        let receiver = handle.resume(last).await?.inner;
+        Ok(match (key, turn) {
+            (Some(key), Some(turn)) => self.watch_stream(key, turn, receiver),
+            (_, None) | (None, _) => ResponseStream::unwatched(receiver),
+        })
+    }
+
+    async fn restore_session(
+        &self,
+        id: SessionId,
+    ) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
+        self.sessions.restore_session(id).await
+    }
+}
+
+/// The number of the response stream that an event id (`index/stream`) belongs to.
+fn stream_number(event_id: &str) -> Option<u64> {
+    event_id.split_once('/')?.1.parse().ok()
+}

@@ -1,0 +1,239 @@
+//! Response streams of MCP sessions over HTTP, and the fate of calls whose stream ends.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
+use parking_lot::Mutex;
+use rmcp::model::{
+    CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
+    ErrorCode, ErrorData, JsonRpcError, JsonRpcMessage, JsonRpcNotification, RequestId,
+};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::{
+    ServerSseMessage, SessionId, SessionManager as _,
+};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, sleep_until};
+
+use super::config::StreamableConfig;
+
+/// The error of a request whose session has ended, in the range JSON-RPC leaves to
+/// implementations.
+const SESSION_ENDED: ErrorCode = ErrorCode(-32_000);
+
+/// Calls whose response streams are open or may be resumed.
+#[derive(Debug, Default)]
+pub(super) struct StreamCalls(Mutex<HashMap<StreamKey, LiveCall>>);
+
+/// A session and the number of a response stream in it.
+pub(super) type StreamKey = (SessionId, u64);
+
+#[derive(Debug)]
+struct LiveCall {
+    request: RequestId,
+    /// How often the stream was resumed: only the loss of the latest one counts.
+    epoch: u64,
+}
+
+impl StreamCalls {
+    /// Registers a call and returns the epoch of its stream; none where one with its id is under
+    /// way in the session.
+    pub(super) fn begin(&self, key: StreamKey, request: RequestId) -> Option<u64> {
+        let mut calls = self.0.lock();
+        let is_same = |((session, _), live): (&StreamKey, &LiveCall)| {
+            *session == key.0 && live.request == request
+        };
+        if calls.iter().any(is_same) {
+            return None;
+        }
+        let turn = 0;
+        calls.insert(
+            key,
+            LiveCall {
+                request,
+                epoch: turn,
+            },
+        );
+        Some(turn)
+    }
+
+    /// The stream is resumed; ends of earlier ones are ignored from now on.
+    pub(super) fn resume(&self, key: &StreamKey) -> Option<u64> {
+        let mut calls = self.0.lock();
+        let live = calls.get_mut(key)?;
+        live.epoch += 1;
+        Some(live.epoch)
+    }
+
+    /// Inspects a message of the client to the session: a request it cancels gets no answer.
+    pub(super) fn on_client_message(&self, session: &SessionId, message: &ClientJsonRpcMessage) {
+        let JsonRpcMessage::Notification(JsonRpcNotification {
+            notification: ClientNotification::CancelledNotification(cancelled),
+            ..
+        }) = message
+        else {
+            return;
+        };
+        let Some(id) = &cancelled.params.request_id else {
+            return;
+        };
+        self.0
+            .lock()
+            .retain(|(key_session, _), live| key_session != session || live.request != *id);
+    }
+
+    /// Ends the call, for the holder of the stream of this epoch.
+    fn finish(&self, key: &StreamKey, turn: u64) -> Option<RequestId> {
+        let mut calls = self.0.lock();
+        calls.get(key).filter(|live| live.epoch == turn)?;
+        calls.remove(key).map(|live| live.request)
+    }
+}
+
+/// The response stream of one request.
+#[derive(Debug)]
+pub(super) struct ResponseStream {
+    receiver: Receiver<ServerSseMessage>,
+    watch: Option<StreamWatch>,
+    /// Part of the merged stream of a batch; cannot be resumed.
+    is_member: bool,
+}
+
+/// Decides the fate of a call when its stream ends.
+#[derive(Debug)]
+pub(super) struct StreamWatch {
+    pub(super) key: StreamKey,
+    pub(super) turn: u64,
+    pub(super) sessions: Arc<LocalSessionManager>,
+    pub(super) calls: Arc<StreamCalls>,
+    pub(super) streaming: StreamableConfig,
+}
+
+impl ResponseStream {
+    pub(super) const fn watched(receiver: Receiver<ServerSseMessage>, watch: StreamWatch) -> Self {
+        Self {
+            receiver,
+            watch: Some(watch),
+            is_member: false,
+        }
+    }
+
+    pub(super) const fn unwatched(receiver: Receiver<ServerSseMessage>) -> Self {
+        Self {
+            receiver,
+            watch: None,
+            is_member: false,
+        }
+    }
+
+    pub(super) fn in_batch(mut self) -> Self {
+        self.is_member = true;
+        self
+    }
+
+    /// The event to send; none where it only supports resumption.
+    fn outgoing_event(&mut self, mut event: ServerSseMessage) -> Option<ServerSseMessage> {
+        if is_response(&event)
+            && let Some(watch) = self.watch.take()
+        {
+            drop(watch.calls.finish(&watch.key, watch.turn));
+        }
+        if self.is_member {
+            event.message.as_ref()?;
+            (event.event_id, event.retry) = (None, None);
+        }
+        Some(event)
+    }
+
+    /// The error that ends the stream of a call neither answered nor cancelled.
+    fn final_error(&mut self) -> Option<ServerSseMessage> {
+        let watch = self.watch.take()?;
+        let request = watch.calls.finish(&watch.key, watch.turn)?;
+        if watch.streaming.shutdown.is_cancelled() {
+            return None;
+        }
+        let error = ErrorData::new(SESSION_ENDED, "cancelled: the session ended", None);
+        Some(error_message(request, error))
+    }
+}
+
+/// An error response.
+pub(super) fn error_message(request: RequestId, error: ErrorData) -> ServerSseMessage {
+    let error = JsonRpcError::new(Some(request), error);
+    ServerSseMessage::from_message(JsonRpcMessage::Error(error))
+}
+
+impl Stream for ResponseStream {
+    type Item = ServerSseMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match self.receiver.poll_recv(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => return Poll::Ready(self.final_error()),
+                Poll::Ready(Some(event)) => {
+                    if let Some(event) = self.outgoing_event(event) {
+                        return Poll::Ready(Some(event));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn is_response(event: &ServerSseMessage) -> bool {
+    let message = event.message.as_deref();
+    message.is_some_and(|message| match message {
+        JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => true,
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => false,
+    })
+}
+
+impl Drop for ResponseStream {
+    fn drop(&mut self) {
+        let Some(watch) = self.watch.take() else {
+            return;
+        };
+        let shutting_down = watch.streaming.shutdown.is_cancelled();
+        if let (false, Ok(runtime)) = (shutting_down, Handle::try_current()) {
+            let tasks = watch.streaming.tasks.clone();
+            tasks.spawn_on(watch.cancel_unless_resumed(), &runtime);
+        }
+    }
+}
+
+impl StreamWatch {
+    /// The client lost the stream: unless it resumes in time, its call is cancelled.
+    async fn cancel_unless_resumed(self) {
+        let until = Instant::now() + self.streaming.resume_window;
+        let waiting = self
+            .streaming
+            .shutdown
+            .run_until_cancelled(sleep_until(until));
+        if waiting.await.is_none() {
+            return;
+        }
+        let Some(request) = self.calls.finish(&self.key, self.turn) else {
+            return;
+        };
+        let (session, _) = &self.key;
+        let cancelled = self
+            .sessions
+            .accept_message(session, cancel_notification(request))
+            .await;
+        if let Err(error) = cancelled {
+            tracing::debug!(%error, "the session of a lost stream is gone");
+        }
+    }
+}
+
+fn cancel_notification(request: RequestId) -> ClientJsonRpcMessage {
+    let reason = "its response stream was closed".to_owned();
+    let params = CancelledNotificationParam::new(Some(request), Some(reason));
+    let notification = CancelledNotification::new(params);
+    ClientJsonRpcMessage::notification(ClientNotification::CancelledNotification(notification))
+}

@@ -1,0 +1,180 @@
+//! The actions `start`, `ensure`, `up` and `restart`: each waits until its services are ready.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use ostler_engine::{EnsureResult, ExecutionInfo, ServiceInfo, ServiceRequest, WaitFor};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::launch_wait::{ServiceLaunch, launch_and_wait, wait_ready, within_max_wait};
+use super::request;
+use super::start_result::{ServiceOutcome, ServiceReply, start_failure_reply};
+use crate::approval;
+use crate::reply::{ToolInterrupt, ToolReply};
+use crate::tool_call::ToolCall;
+use crate::tools::execution::ServiceToolBody;
+use crate::tools::registry::ToolResult;
+use crate::wait::{OnPrompt, WaitOptions};
+use ostler_interface::error::ApiError;
+use ostler_interface::params::Arguments;
+
+/// Starts one; a name alone starts its definition.
+pub(super) async fn start_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let timeout = parse_wait_ms(&arguments);
+    let Some(request) = request::parse_request(call, &mut arguments)? else {
+        return start_defined(call, arguments, timeout).await;
+    };
+    match launch_and_wait(call, request, wait_options(timeout)).await {
+        Ok(launched) => Ok(to_reply(call, launched, None).await.into_tool_reply()),
+        Err(interrupted) => start_failure_reply(interrupted),
+    }
+}
+
+/// Reuses one that runs and is healthy, else starts it.
+pub(super) async fn ensure_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let timeout = parse_wait_ms(&arguments);
+    let Some(request) = request::parse_request(call, &mut arguments)? else {
+        return start_defined(call, arguments, timeout).await;
+    };
+    match ensure_and_wait(call, request, timeout).await {
+        Ok(answered) => Ok(answered.into_tool_reply()),
+        Err(interrupted) => start_failure_reply(interrupted),
+    }
+}
+
+async fn ensure_and_wait(
+    call: ToolCall<'_>,
+    request: ServiceRequest,
+    timeout: Option<Duration>,
+) -> Result<ServiceReply, ToolInterrupt> {
+    let ensured = within_max_wait(call, Box::pin(approval::ensure_service(call, request))).await?;
+    wait_ensured(call, &ensured, timeout).await
+}
+
+/// Starts the definitions of a directory with their dependencies, in order.
+pub(super) async fn up_services(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let timeout = parse_wait_ms(&arguments);
+    let names: Vec<String> = arguments.text("name").into_iter().collect();
+    up_and_wait(call, &mut arguments, &names, timeout).await
+}
+
+/// The definition with this name.
+async fn start_defined(
+    call: ToolCall<'_>,
+    mut arguments: Arguments,
+    timeout: Option<Duration>,
+) -> ToolResult {
+    let names: Vec<String> = arguments.text("name").into_iter().collect();
+    up_and_wait(call, &mut arguments, &names, timeout).await
+}
+
+async fn up_and_wait(
+    call: ToolCall<'_>,
+    arguments: &mut Arguments,
+    names: &[String],
+    at_most: Option<Duration>,
+) -> ToolResult {
+    let started_at = Instant::now();
+    let base = request::base_request(call, arguments);
+    let started =
+        match within_max_wait(call, Box::pin(approval::service_up(call, names, base))).await {
+            Ok(upped) => upped,
+            Err(interrupted) => return start_failure_reply(interrupted),
+        };
+    let remaining = at_most.map(|at_most| at_most.saturating_sub(started_at.elapsed()));
+    let waits = started.iter().map(|one| wait_ensured(call, one, remaining));
+    let mut answers = Vec::with_capacity(started.len());
+    for answered in join_all(waits).await {
+        answers.push(answered?);
+    }
+    Ok(match answers.len() {
+        1 => answers.remove(0).into_tool_reply(),
+        _ => join_replies(answers),
+    })
+}
+
+/// Joins the answers about several services.
+fn join_replies(answers: Vec<ServiceReply>) -> ToolReply {
+    let texts: Vec<&str> = answers.iter().map(|it| it.text.as_str()).collect();
+    let text = texts.join("\n\n");
+    let fields: Vec<Value> = answers.into_iter().map(|it| it.fields).collect();
+    ToolReply {
+        blocks: vec![text],
+        structured: Some(json!({"services": fields})),
+        ..ToolReply::default()
+    }
+}
+
+/// Starts the next attempt of one.
+pub(super) async fn restart_service(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
+    let timeout = parse_wait_ms(&arguments);
+    let name = arguments.required_text("name");
+    let directory = super::query::parse_directory(call, &mut arguments);
+    let restarting = call
+        .engine
+        .restart_service(call.caller, &name, Some(directory.as_path()));
+    let service = restarting.await?;
+    let Some(info) = &service.execution else {
+        return Ok(ToolReply::status(&ServiceToolBody::from(&service)));
+    };
+    let launch_outcome = wait_running(call, info, &WaitFor::Ready, timeout).await?;
+    Ok(to_reply(call, launch_outcome, None).await.into_tool_reply())
+}
+
+/// Waits for one of several, and describes it.
+async fn wait_ensured(
+    call: ToolCall<'_>,
+    ensured: &EnsureResult,
+    timeout: Option<Duration>,
+) -> Result<ServiceReply, ToolInterrupt> {
+    let ServiceInfo { execution, .. } = &ensured.service;
+    let Some(info) = execution else {
+        let message = format!("{}: {}", ensured.service.name, ensured.note);
+        return Err(ApiError::new(ostler_model::ErrorCode::Service, message).into());
+    };
+    let until = if ensured.completes {
+        WaitFor::Exit
+    } else {
+        WaitFor::Ready
+    };
+    let launch_outcome = wait_running(call, info, &until, timeout).await?;
+    Ok(to_reply(call, launch_outcome, Some(ensured)).await)
+}
+
+async fn wait_running(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
+    until: &WaitFor,
+    timeout: Option<Duration>,
+) -> Result<ServiceLaunch, ToolInterrupt> {
+    wait_ready(call, &info.id.short(), until, wait_options(timeout)).await
+}
+
+async fn to_reply(
+    call: ToolCall<'_>,
+    launch_outcome: ServiceLaunch,
+    ensured: Option<&EnsureResult>,
+) -> ServiceReply {
+    let outcome = ServiceOutcome {
+        launch: launch_outcome,
+        note: ensured
+            .map(|it| it.note.clone())
+            .filter(|it| !it.is_empty()),
+        reused: ensured.map(|it| it.reused),
+        completes: ensured.is_some_and(|it| it.completes),
+    };
+    outcome.into_reply(call).await
+}
+
+fn parse_wait_ms(arguments: &Arguments) -> Option<Duration> {
+    arguments.count("wait_ms").map(Duration::from_millis)
+}
+
+fn wait_options(timeout: Option<Duration>) -> WaitOptions {
+    WaitOptions {
+        timeout,
+        may_be_task: false,
+        on_prompt: OnPrompt::Ignore,
+    }
+}
