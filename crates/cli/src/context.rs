@@ -5,10 +5,12 @@ use std::future::Future;
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::client::DaemonClient;
-use crate::config::{Config, ConfigFlags, ProcessEnv};
-use crate::daemon::{DaemonLauncher, SecretVariables, is_secret};
+use crate::config::{Config, ConfigFlags};
+use crate::daemon::DaemonLauncher;
 use crate::error::CommandError;
 use crate::paths::Dirs;
+use crate::process_env::ProcessEnv;
+use crate::secret_variables::{SecretVariables, is_secret};
 
 /// The configuration, directories, and how to reach the daemon.
 #[derive(Debug)]
@@ -101,7 +103,7 @@ impl CliContext {
 fn clear_secret_variables(config: &Config) {
     let prefixes = config.secret_prefixes();
     let is_secret_name = |name: &[u8]| is_secret(OsStr::from_bytes(name), &prefixes);
-    if let Err(error) = ostler_backend_local::scrub_variables(is_secret_name) {
+    if let Err(error) = ostler_sys::environ::scrub_variables(is_secret_name) {
         tracing::debug!(%error, "secrets stay in the environment");
     }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 
 use ostler_api::Problem;
+use ostler_http::tokens::TokenError;
 use ostler_model::ErrorCode;
-use ostler_server::http::tokens::TokenError;
 
 /// The exit code if the reader of standard output closed it: 128 + SIGPIPE.
 pub(crate) const EXIT_BROKEN_PIPE: u8 = 141;
@@ -23,10 +23,12 @@ pub(crate) enum CommandError {
         exit: Option<u8>,
         /// The id of the approval that is required first.
         approval: Option<String>,
+        /// Whether an execution was created whose program could not be executed.
+        is_spawn_failure: bool,
     },
     /// The connection to the daemon broke: it ended or was killed. A retry starts another.
     Disconnected(String),
-    /// The reader of standard output closed it; there is nobody to report to.
+    /// The reader of standard output closed it; nothing is reported.
     BrokenPipe,
 }
 
@@ -42,6 +44,7 @@ impl CommandError {
             hint: None,
             exit: None,
             approval: None,
+            is_spawn_failure: false,
         }
     }
 
@@ -64,23 +67,11 @@ impl CommandError {
     }
 
     /// The same error with a hint.
-    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
-        match self {
-            Self::Failure {
-                code,
-                message,
-                exit,
-                approval,
-                ..
-            } => Self::Failure {
-                code,
-                message,
-                hint: Some(hint.into()),
-                exit,
-                approval,
-            },
-            Self::Disconnected(_) | Self::BrokenPipe => self,
+    pub(crate) fn with_hint(mut self, text: impl Into<String>) -> Self {
+        if let Self::Failure { hint, .. } = &mut self {
+            *hint = Some(text.into());
         }
+        self
     }
 
     /// The same error with another exit code.
@@ -105,6 +96,16 @@ impl CommandError {
         match self {
             Self::Failure { approval, .. } => approval.as_deref(),
             Self::Disconnected(_) | Self::BrokenPipe => None,
+        }
+    }
+
+    /// Whether an execution was created whose program could not be executed.
+    pub(crate) fn is_spawn_failure(&self) -> bool {
+        match self {
+            Self::Failure {
+                is_spawn_failure, ..
+            } => *is_spawn_failure,
+            Self::Disconnected(_) | Self::BrokenPipe => false,
         }
     }
 
@@ -170,6 +171,7 @@ impl From<Problem> for CommandError {
             hint: problem.hint,
             exit: None,
             approval: problem.approval.map(Into::into),
+            is_spawn_failure: problem.spawn_failed,
         }
     }
 }
@@ -182,6 +184,7 @@ impl From<&ostler_engine::Error> for CommandError {
             hint: error.hint(),
             exit: None,
             approval: None,
+            is_spawn_failure: matches!(error, ostler_engine::Error::SpawnFailed { .. }),
         }
     }
 }

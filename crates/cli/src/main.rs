@@ -4,13 +4,13 @@
 //! * `__keeper`: the zygote (process `ostler-keeper`), which forks shims; see `ostler_backend_local`.
 //! * `__gate`: the egress proxy of a jail; see `ostler_egress`.
 //! * [`daemon`]: the engine behind a Unix socket, one for each user and state directory.
-//! * [`stdio_proxy`]: what an MCP client starts; passes its streams to the daemon and sleeps.
-//! * [`attach`]: the local terminal as a window onto that of a session.
+//! * [`stdio_proxy`]: the process that an MCP client starts; passes its streams to the daemon and
+//!   waits.
+//! * [`attach`]: connects the local terminal to that of a session.
 //! * [`commands`]: one file for each verb; clients of the daemon through [`client`].
 //! * [`config`]: defaults, files, environment, flags. Only this crate reads any of them.
 #![forbid(unsafe_code)]
 
-mod args;
 mod attach;
 mod client;
 mod commands;
@@ -19,9 +19,12 @@ mod context;
 mod daemon;
 mod doctor;
 mod error;
+mod executions;
 mod missing_output;
 mod output;
 mod paths;
+mod process_env;
+mod secret_variables;
 mod stdio_protocol;
 mod stdio_proxy;
 mod unix_socket;
@@ -50,10 +53,13 @@ fn main() -> ExitCode {
     if first.is_some_and(|word| word == doctor::PROBE_ARGUMENT) {
         return ExitCode::from(doctor::sandbox_probe_main());
     }
-    let cli = match args::Cli::try_parse() {
+    let cli = match commands::args::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            return exit_with_usage(&args::suggest_verb(error, std::env::args_os().skip(1)));
+            return exit_with_usage(&commands::args::suggest_verb(
+                error,
+                std::env::args_os().skip(1),
+            ));
         }
     };
     let code = commands::run(cli).unwrap_or_else(|error| {
@@ -65,7 +71,7 @@ fn main() -> ExitCode {
 
 /// Prints a usage error, or help that was requested.
 fn exit_with_usage(error: &clap::Error) -> ExitCode {
-    let printed = output::print_usage(error, &config::ProcessEnv::from_process());
+    let printed = output::print_usage(error, &process_env::ProcessEnv::from_process());
     if error.use_stderr() {
         return ExitCode::from(EXIT_USAGE);
     }

@@ -29,7 +29,7 @@ pub(crate) struct MissingOutput {
 }
 
 impl MissingOutput {
-    /// A number of lost bytes, for a response that says no more than that.
+    /// A number of lost bytes, for a response without further details.
     pub(crate) const fn of_lost_bytes(bytes: u64) -> Self {
         Self {
             total_bytes: bytes,

@@ -6,10 +6,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use ostler_backend_local::private_dir;
+use ostler_sys::private_dir;
 
-use crate::config::ProcessEnv;
 use crate::error::CommandError;
+use crate::process_env::ProcessEnv;
 
 /// The two directories that identify a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]

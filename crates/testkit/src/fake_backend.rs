@@ -4,20 +4,21 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_backend::spec_file::{SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity, SpecFile};
 use ostler_backend::{
     Backend, BoxFuture, ControlCommand, ControlError, EXIT_RECORD_VERSION, ExitRecord, KillReason,
-    LaunchPlan, LeaderOutcome, ProcessControl, ProcessEvent, RecoveryOutcome, SnapshotError,
-    SpawnError, SpawnHandle,
+    LaunchPlan, LeaderOutcome, ProcessControl, ProcessEvent, ReceivedEvent, RecoveryOutcome,
+    SnapshotError, SpawnError, SpawnHandle,
 };
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
     BackendName, Capability, CapabilitySet, ExecutionId, LimitBackend, LostReason, Signal,
     SnapshotRequest, Spec, Timestamp, TreeSnapshot, Usage,
 };
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 /// The capacity of the event channel.
@@ -71,7 +72,7 @@ struct FakeTree {
 
 #[derive(Debug)]
 struct FakeTreeState {
-    events: Option<mpsc::Sender<ProcessEvent>>,
+    events: Option<mpsc::Sender<ReceivedEvent>>,
     commands: Vec<ControlCommand>,
     exited: bool,
 }
@@ -122,7 +123,7 @@ impl FakeBackend {
 
     /// Sets the result of every later snapshot.
     pub fn set_snapshot(&self, snapshot: TreeSnapshot) {
-        *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        *self.snapshot.lock() = snapshot;
     }
 
     /// How many snapshots were taken.
@@ -138,9 +139,9 @@ impl FakeBackend {
 
     /// Simulates a killed shim: no record, no members.
     pub fn kill_shim(&self, id: ExecutionId) -> bool {
-        let tree = self.lock().remove(&id);
+        let tree = self.trees.lock().remove(&id);
         tree.is_some_and(|puppet| {
-            let mut state = puppet.lock();
+            let mut state = puppet.state.lock();
             state.exited = true;
             state.send_event(ProcessEvent::Lost);
             state.events = None;
@@ -151,7 +152,7 @@ impl FakeBackend {
     /// Sends an event of a running execution.
     pub fn send_event(&self, id: ExecutionId, report: ProcessEvent) {
         if let Some(tree) = self.tree(id) {
-            tree.lock().send_event(report);
+            tree.state.lock().send_event(report);
         }
     }
 
@@ -159,23 +160,19 @@ impl FakeBackend {
     #[must_use]
     pub fn commands(&self, id: ExecutionId) -> Vec<ControlCommand> {
         self.tree(id)
-            .map(|puppet| puppet.lock().commands.clone())
+            .map(|puppet| puppet.state.lock().commands.clone())
             .unwrap_or_default()
     }
 
     /// How many executions run.
     #[must_use]
     pub fn running(&self) -> usize {
-        let trees = self.lock();
-        trees.values().filter(|it| !it.lock().exited).count()
+        let trees = self.trees.lock();
+        trees.values().filter(|it| !it.state.lock().exited).count()
     }
 
     fn tree(&self, id: ExecutionId) -> Option<Arc<FakeTree>> {
-        self.lock().get(&id).cloned()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ExecutionId, Arc<FakeTree>>> {
-        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+        self.trees.lock().get(&id).cloned()
     }
 
     fn start(&self, plan: &LaunchPlan) -> Result<SpawnHandle, SpawnError> {
@@ -197,7 +194,7 @@ impl FakeBackend {
                 exited: false,
             }),
         });
-        self.lock().insert(plan.id, Arc::clone(&tree));
+        self.trees.lock().insert(plan.id, Arc::clone(&tree));
         match behavior {
             SpawnBehavior::Exit(status) => {
                 tree.exit(status, None);
@@ -210,7 +207,7 @@ impl FakeBackend {
                 });
             }
             SpawnBehavior::Run if plan.report_start => {
-                tree.lock().send_event(ProcessEvent::Started {
+                tree.state.lock().send_event(ProcessEvent::Started {
                     pid: PID,
                     at: tree.started_at,
                 });
@@ -225,9 +222,9 @@ impl FakeBackend {
 
     fn reattach(&self, id: ExecutionId) -> RecoveryOutcome {
         let dir = self.executions.join(id.to_string());
-        if let Some(tree) = self.tree(id).filter(|it| !it.lock().exited) {
+        if let Some(tree) = self.tree(id).filter(|it| !it.state.lock().exited) {
             let (events, receiver) = mpsc::channel(EVENTS_MAX);
-            tree.lock().events = Some(events);
+            tree.state.lock().events = Some(events);
             return RecoveryOutcome::Running {
                 attempt: tree.attempt,
                 pid: PID,
@@ -270,10 +267,6 @@ fn write_spec(dir: &Path, plan: &LaunchPlan) -> std::io::Result<()> {
 }
 
 impl FakeTree {
-    fn lock(&self) -> std::sync::MutexGuard<'_, FakeTreeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn exit(&self, status: WaitStatus, kill_reason: Option<KillReason>) -> bool {
         self.finish(LeaderOutcome::Ended {
             status,
@@ -283,7 +276,7 @@ impl FakeTree {
 
     /// Writes the record and reports it; only the first end counts.
     fn finish(&self, outcome: LeaderOutcome) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if std::mem::replace(&mut state.exited, true) {
             return false;
         }
@@ -311,7 +304,10 @@ impl FakeTree {
             // A directory that was removed takes no record; the event is sent all the same.
             let _gone = std::fs::write(self.dir.join("exit"), bytes).is_err();
         }
-        state.send_event(ProcessEvent::Exited(record));
+        state.send_event(ProcessEvent::Exited {
+            record: Box::new(record),
+            idle: false,
+        });
         state.events = None;
         true
     }
@@ -321,7 +317,7 @@ impl FakeTreeState {
     fn send_event(&self, report: ProcessEvent) {
         if let Some(events) = &self.events {
             // An engine that is gone receives nothing.
-            let _gone = events.try_send(report).is_err();
+            let _gone = events.try_send(report.into()).is_err();
         }
     }
 }
@@ -333,7 +329,7 @@ struct FakeControl(Arc<FakeTree>);
 impl ProcessControl for FakeControl {
     fn send(&self, command: ControlCommand) -> BoxFuture<'_, Result<(), ControlError>> {
         let sent = {
-            let mut state = self.0.lock();
+            let mut state = self.0.state.lock();
             state.commands.push(command.clone());
             if state.exited {
                 Err(ControlError::Ended)
@@ -356,20 +352,26 @@ impl ProcessControl for FakeControl {
                     self.0.exit(WaitStatus::Signal(signal), None);
                 }
                 ControlCommand::Input(bytes) => {
-                    self.0.lock().send_event(ProcessEvent::InputAccepted {
+                    self.0.state.lock().send_event(ProcessEvent::InputAccepted {
                         len: self.0.input_limit.min(bytes.len() as u64),
                     });
                 }
                 ControlCommand::InputOnce { bytes, .. } if bytes.is_empty() => {
-                    self.0.lock().send_event(ProcessEvent::InputProgress(None));
+                    self.0
+                        .state
+                        .lock()
+                        .send_event(ProcessEvent::InputProgress { input: None });
                 }
                 ControlCommand::InputOnce { bytes, .. } => {
-                    self.0.lock().send_event(ProcessEvent::InputAccepted {
+                    self.0.state.lock().send_event(ProcessEvent::InputAccepted {
                         len: self.0.input_limit.min(bytes.len() as u64),
                     });
                 }
                 ControlCommand::Freeze(frozen) => {
-                    self.0.lock().send_event(ProcessEvent::Frozen { frozen });
+                    self.0
+                        .state
+                        .lock()
+                        .send_event(ProcessEvent::Frozen { frozen });
                 }
                 ControlCommand::CloseInput
                 | ControlCommand::Resize(_)
@@ -405,7 +407,7 @@ impl Backend for FakeBackend {
         _request: SnapshotRequest,
     ) -> BoxFuture<'_, Result<TreeSnapshot, SnapshotError>> {
         self.snapshot_count.fetch_add(1, Ordering::Relaxed);
-        let snapshot = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = self.snapshot.lock();
         Box::pin(std::future::ready(Ok(snapshot.clone())))
     }
 

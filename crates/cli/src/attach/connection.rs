@@ -345,8 +345,7 @@ impl AttachSession {
         self.show_notice(&format!("you only watch, {who} types{offer}"));
     }
 
-    /// Waits briefly for the lease that buffered keys need: what was typed before detaching is
-    /// sent.
+    /// Waits briefly for the lease that buffered keys need: keys typed before detaching are sent.
     async fn wait_for_lease(&mut self, socket: &mut TerminalSocket) -> StepOutcome {
         let limit = Instant::now() + Duration::from_millis(LEASE_WAIT_MS);
         while self.state.input_gate.has_pending_input() {

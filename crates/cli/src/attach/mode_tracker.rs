@@ -2,37 +2,27 @@
 
 use std::collections::BTreeSet;
 
-/// The length in bytes of the longest control sequence that is evaluated.
-const SEQUENCE_BYTES: usize = 256;
+use ostler_escape::{ControlSequence, EscapeEvent, EscapeParser};
+
 /// Private modes that are set in a new terminal: autowrap, cursor visible.
 const DEFAULT_ON: [u16; 2] = [7, 25];
 /// Private modes of the alternate screen; left last, when everything else is restored.
 const ALTERNATE: [u16; 3] = [47, 1_047, 1_049];
-const ESC: u8 = 0x1b;
-const BEL: u8 = 0x07;
+/// Cancels an incomplete sequence.
 const CAN: u8 = 0x18;
-const SUB: u8 = 0x1a;
-
-/// The state of the parser.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ParserState {
-    Text,
-    Escape,
-    /// After ESC and an intermediate byte.
-    Intermediate,
-    /// In a string, which BEL or ST ends.
-    Csi,
-    /// In a string that BEL or ST ends.
-    Str,
-    /// After an ESC in a string.
-    StrEscape,
-}
+/// The value of parameters that are beyond all modes.
+const PARAM_MAX: u16 = u16::MAX;
 
 /// Tracks output and knows how to restore the terminal.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ModeTracker {
-    state: ParserState,
-    sequence: Vec<u8>,
+    parser: EscapeParser,
+    modes: ChangedModes,
+}
+
+/// What is to be restored.
+#[derive(Debug, Default)]
+struct ChangedModes {
     /// Private modes that differ from those of a new terminal.
     changed: BTreeSet<u16>,
     /// Other modes that differ.
@@ -70,37 +60,28 @@ impl ModeTracker {
     /// The sequence that pushes the title onto the title stack, for [`ModeTracker::restore`].
     pub(crate) const SAVE_TITLE: &'static [u8] = b"\x1b[22;2t";
 
-    /// A tracker of a terminal in its initial state.
-    pub(crate) const fn new() -> Self {
-        Self {
-            state: ParserState::Text,
-            sequence: Vec::new(),
-            changed: BTreeSet::new(),
-            other_modes: BTreeSet::new(),
-        }
-    }
-
     /// Tracks output, split at any byte.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.advance(byte);
-        }
+        let Self { parser, modes } = self;
+        parser.advance(bytes, |event, _| modes.apply(event));
     }
 
     /// Whether the alternate screen is active.
     pub(crate) fn is_alternate(&self) -> bool {
-        ALTERNATE.iter().any(|mode| self.changed.contains(mode))
+        let changed = &self.modes.changed;
+        ALTERNATE.iter().any(|mode| changed.contains(mode))
     }
 
     /// The sequences that restore the terminal; the tracker is in its initial state afterwards.
     pub(crate) fn restore(&mut self) -> Vec<u8> {
+        let modes = std::mem::take(self).modes;
         // Cancels an incomplete sequence, then resets colours and the character set.
         let mut out = vec![CAN];
         out.extend_from_slice(b"\x1b[0m\x0f\x1b(B");
-        for extra in &self.other_modes {
+        for extra in &modes.other_modes {
             out.extend_from_slice(extra.reset_sequence());
         }
-        let (alternate, others): (Vec<u16>, Vec<u16>) = self
+        let (alternate, others): (Vec<u16>, Vec<u16>) = modes
             .changed
             .iter()
             .partition(|mode| ALTERNATE.contains(mode));
@@ -108,103 +89,67 @@ impl ModeTracker {
             let suffix = if DEFAULT_ON.contains(&mode) { 'h' } else { 'l' };
             out.extend_from_slice(format!("\x1b[?{mode}{suffix}").as_bytes());
         }
-        *self = Self::new();
         out
     }
+}
 
-    fn advance(&mut self, byte: u8) {
-        match (self.state, byte) {
-            (_, CAN | SUB) => self.state = ParserState::Text,
-            (ParserState::Str, BEL) => self.finish_string(),
-            (ParserState::Str, ESC) => self.state = ParserState::StrEscape,
-            (ParserState::StrEscape, b'\\') => self.finish_string(),
-            (_, ESC) => self.enter_state(ParserState::Escape),
-            (ParserState::Text, _) => {}
-            (ParserState::Escape, b'[') => self.enter_state(ParserState::Csi),
-            (ParserState::Escape, b']' | b'P' | b'X' | b'^' | b'_') => {
-                self.enter_state(ParserState::Str);
-                self.sequence.push(byte);
+impl ChangedModes {
+    fn apply(&mut self, event: EscapeEvent<'_>) {
+        match event {
+            EscapeEvent::ControlSequence(sequence) => self.apply_control(&sequence),
+            EscapeEvent::Escape {
+                intermediates: [],
+                last,
+            } => self.apply_escape(last),
+            EscapeEvent::Osc { content, .. } => {
+                if content.starts_with(b"0;") || content.starts_with(b"2;") {
+                    self.other_modes.insert(OtherMode::Title);
+                }
             }
-            (ParserState::Escape, 0x20..=0x2f) => self.state = ParserState::Intermediate,
-            (ParserState::Escape, _) => {
-                self.finish_escape(byte);
-                self.state = ParserState::Text;
-            }
-            (ParserState::Intermediate, 0x30..=0x7e) => self.state = ParserState::Text,
-            (ParserState::Intermediate, _) => {}
-            (ParserState::Csi, 0x40..=0x7e) => self.finish_csi(byte),
-            (ParserState::Csi, 0x20..=0x3f) => self.push_byte(byte),
-            // Control characters within a sequence are executed and are not part of it.
-            (ParserState::Csi, _) => {}
-            (ParserState::Str, _) => self.push_byte(byte),
-            (ParserState::StrEscape, _) => {
-                // The string was aborted, and this byte follows an ESC.
-                self.enter_state(ParserState::Escape);
-                self.advance(byte);
-            }
+            EscapeEvent::Text(_) | EscapeEvent::Control(_) | EscapeEvent::Escape { .. } => {}
         }
     }
 
-    fn enter_state(&mut self, state: ParserState) {
-        self.sequence.clear();
-        self.state = state;
-    }
-
-    fn push_byte(&mut self, byte: u8) {
-        if self.sequence.len() < SEQUENCE_BYTES {
-            self.sequence.push(byte);
-        }
-    }
-
-    fn finish_string(&mut self) {
-        self.state = ParserState::Text;
-        let starts = |begin: &[u8]| self.sequence.starts_with(begin);
-        if starts(b"]0;") || starts(b"]2;") {
-            self.other_modes.insert(OtherMode::Title);
-        }
-    }
-
-    fn finish_escape(&mut self, byte: u8) {
-        match byte {
-            b'=' => drop(self.other_modes.insert(OtherMode::Keypad)),
+    fn apply_escape(&mut self, last: u8) {
+        match last {
+            b'=' => self.set_other_mode(OtherMode::Keypad),
             b'>' => drop(self.other_modes.remove(&OtherMode::Keypad)),
             b'c' => {
                 // Everything except the title is in its initial state.
-                let title = self.other_modes.contains(&OtherMode::Title);
-                *self = Self::new();
-                if title {
-                    self.other_modes.insert(OtherMode::Title);
-                }
+                self.changed.clear();
+                self.other_modes.retain(|extra| *extra == OtherMode::Title);
             }
             _ => {}
         }
     }
 
-    fn finish_csi(&mut self, last: u8) {
-        self.state = ParserState::Text;
-        let sequence = std::mem::take(&mut self.sequence);
-        match (sequence.as_slice(), last) {
-            ([b'?', modes @ ..], b'h' | b'l') => {
-                for mode in numbers(modes) {
+    fn apply_control(&mut self, sequence: &ControlSequence<'_>) {
+        match (sequence.intermediates(), sequence.last()) {
+            (b"?", last @ (b'h' | b'l')) => {
+                for mode in sequence.params().filter(|mode| *mode != PARAM_MAX) {
                     self.set_private_mode(mode, last == b'h');
                 }
             }
-            (b"4", b'h') => drop(self.other_modes.insert(OtherMode::Insert)),
-            (b"4", b'l') => drop(self.other_modes.remove(&OtherMode::Insert)),
-            ([b'>', keys @ ..], b'm') if numbers(keys).next() == Some(4) => {
-                self.other_modes.insert(OtherMode::ModifyKeys);
+            (b"", b'h') if sequence.params().eq([4]) => self.set_other_mode(OtherMode::Insert),
+            (b"", b'l') if sequence.params().eq([4]) => {
+                self.other_modes.remove(&OtherMode::Insert);
             }
-            ([b'>', ..], b'u') => drop(self.other_modes.insert(OtherMode::KittyKeys)),
-            ([.., b' '], b'q') => drop(self.other_modes.insert(OtherMode::CursorShape)),
-            (b"" | [b'0'..=b'9' | b';', ..], b'r') => {
-                self.other_modes.insert(OtherMode::Region);
+            (b">", b'm') if sequence.first_param() == 4 => {
+                self.set_other_mode(OtherMode::ModifyKeys);
             }
+            (b">", b'u') => self.set_other_mode(OtherMode::KittyKeys),
+            (b" ", b'q') => self.set_other_mode(OtherMode::CursorShape),
+            (b"", b'r') => self.set_other_mode(OtherMode::Region),
             (b"!", b'p') => {
                 self.changed.retain(|mode| ALTERNATE.contains(mode));
                 self.other_modes.retain(|extra| *extra == OtherMode::Title);
             }
             _ => {}
         }
+    }
+
+    fn set_other_mode(&mut self, mode: OtherMode) {
+        self.other_modes.insert(mode);
     }
 
     fn set_private_mode(&mut self, mode: u16, on: bool) {
@@ -216,19 +161,14 @@ impl ModeTracker {
     }
 }
 
-fn numbers(text: &[u8]) -> impl Iterator<Item = u16> + '_ {
-    text.split(|&byte| byte == b';')
-        .filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn left(output: &str) -> String {
-        let mut whole = ModeTracker::new();
+        let mut whole = ModeTracker::default();
         whole.feed(output.as_bytes());
-        let mut pieces = ModeTracker::new();
+        let mut pieces = ModeTracker::default();
         for byte in output.bytes() {
             pieces.feed(&[byte]);
         }
@@ -261,7 +201,7 @@ mod tests {
             left("\x1b[?1049h\x1b[?25l\x1b[?2004h"),
             "\x1b[?25h\x1b[?2004l\x1b[?1049l"
         );
-        let mut modes = ModeTracker::new();
+        let mut modes = ModeTracker::default();
         modes.feed(b"\x1b[?1049h");
         assert!(modes.is_alternate());
         modes.feed(b"\x1b[?1049l");

@@ -12,8 +12,10 @@ use super::key_parser::{DetachKey, KeyParser};
 use super::signals::{AttachSignals, SignalEvent};
 use super::tty::{Tty, is_stdin_terminal};
 use crate::client::{DaemonClient, RequestBody, RetryLimit, TerminalSocket, is_daemon_exiting};
-use crate::commands::{feed_stdin, ids, output_exit_code, report_refused_hosts};
 use crate::error::{CommandError, CommandResult};
+use crate::executions::end::output_exit_code;
+use crate::executions::stdin::feed_stdin;
+use crate::executions::{ids, refused_hosts};
 use crate::missing_output::{LossScope, MissingOutput};
 use crate::output::Style;
 
@@ -34,7 +36,7 @@ pub(crate) struct AttachOptions {
     pub(crate) initial_view: InitialView,
 }
 
-/// What is shown first.
+/// The first output of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InitialView {
     /// The screen as it is.
@@ -77,7 +79,7 @@ pub(super) struct AttachSession {
     client: DaemonClient,
 }
 
-/// What is known of the session.
+/// The client's copy of the session's state.
 #[derive(Debug, Default)]
 pub(super) struct AttachState {
     /// The offset after the last output that was shown.
@@ -157,7 +159,7 @@ pub(crate) async fn attach(client: DaemonClient, options: AttachOptions) -> Comm
     }
     match reason? {
         DetachReason::Exit(info) => {
-            report_refused_hosts(&session.client, &info).await;
+            refused_hosts::report(&session.client, &info).await;
             output_exit_code(&info, session.state.missing_output, LossScope::Retained)
         }
         DetachReason::Detached => {
@@ -192,7 +194,7 @@ async fn connect(
     offset: Option<u64>,
 ) -> Result<TerminalSocket, CommandError> {
     let offset = offset.or(options.initial_view.offset());
-    // A pipe is not a screen: its reader wants every byte.
+    // A pipe is not a terminal: its reader needs every byte.
     let whole = !Style::is_stdout_terminal();
     let mut rest = format!("/terminal?whole={whole}");
     if let Some(offset) = offset {

@@ -89,7 +89,7 @@ impl Tty {
     /// Prepares the local terminal.
     pub(crate) fn open() -> Self {
         let mut window = Self {
-            mode_tracker: ModeTracker::new(),
+            mode_tracker: ModeTracker::default(),
             is_terminal: Style::is_stdout_terminal(),
             raw: None,
             is_open: false,

@@ -97,7 +97,7 @@ impl DaemonClient {
         decode(path, &response.into_bytes().await?)
     }
 
-    /// As [`DaemonClient::call_idempotent`], for a request that says whether it is a retry:
+    /// As [`DaemonClient::call_idempotent`], for a request that contains whether it is a retry:
     /// `into_body` builds its body.
     pub(crate) async fn call_retrying<T: DeserializeOwned>(
         &self,

@@ -110,7 +110,8 @@ pub(crate) fn list(context: &CliContext, args: &ApprovalsArgs) -> CommandResult 
 pub(crate) async fn ask_at_terminal(
     client: &DaemonClient,
     id: &str,
-    (command, reason): (&str, &str),
+    command: &str,
+    reason: &str,
 ) -> Result<Option<bool>, CommandError> {
     let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else {
         return Ok(None);

@@ -2,31 +2,24 @@
 //! standard input and signals passed on, its exit code returned.
 
 use std::io::{self, IsTerminal as _, Read as _};
-use std::time::Duration;
 
-use bytes::Bytes;
-use hyper::Method;
-use ostler_api::{ExecutionBody, InputResponse, StdinBody, StopBody};
-use ostler_model::status::ProcessStatus;
+use ostler_api::{ExecutionBody, StdinBody, StopBody};
 use ostler_model::{ByteString, Cursor, ErrorCode, Signal, StreamName};
 use rustix::fs::{FileType, fstat};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::JoinSet;
 
-use super::output_tail::{OutputPiece, OutputTail, TailEvent, exit_code};
-use super::{ids, interrupt_handler, isolation_args, kill, refused_hosts, stop};
-use crate::client::{DaemonClient, RequestBody, RetryLimit};
+use super::output_tail::{OutputPiece, OutputTail, TailEvent, TailQuery};
+use super::{interrupt_handler, kill, refused_hosts, stop};
+use crate::client::DaemonClient;
 use crate::error::{CommandError, CommandResult, output_failed};
+use crate::executions::end::output_exit_code;
+use crate::executions::stdin::feed_stdin;
 use crate::missing_output::{LossScope, MissingOutput};
 
 /// Input up to this many bytes is sent with the request; more is sent while the command runs.
 const INLINE_BYTES: u64 = 256 * 1024;
-/// The most bytes of input sent at once.
-const INPUT_BYTES: usize = 64 * 1024;
-/// The first and the longest delay before input that was not accepted is sent again, in
-/// milliseconds; it doubles in between.
-const RETRY_MS: (u64, u64) = (5, 500);
 /// What a shell adds to a signal number for the exit status.
 const SIGNAL_EXIT: u8 = 128;
 
@@ -175,7 +168,11 @@ pub(crate) async fn run_attached(
 }
 
 async fn print_output(client: DaemonClient, info: &ExecutionBody) -> CommandResult {
-    let query = "&follow=true&lossless=true".to_owned();
+    let query = TailQuery {
+        follow: true,
+        lossless: true,
+        ..TailQuery::default()
+    };
     let mut output_tail = OutputTail::new(client.clone(), &info.id, query, Cursor::START);
     let mut missing_output = MissingOutput::default();
     loop {
@@ -192,42 +189,6 @@ async fn print_output(client: DaemonClient, info: &ExecutionBody) -> CommandResu
             }
         }
     }
-}
-
-/// The exit code of an ended execution, if all requested output was passed on.
-///
-/// # Errors
-/// When some output is missing.
-pub(crate) fn output_exit_code(
-    info: &ExecutionBody,
-    missing_output: MissingOutput,
-    scope: LossScope,
-) -> CommandResult {
-    let code = report_end(info);
-    match missing_output.check(scope, info) {
-        Ok(()) => Ok(code),
-        Err(error) => Err(error.with_hint(format!("the command itself ended with {code}"))),
-    }
-}
-
-/// The exit code of an ended execution; reports on standard error what the code cannot express.
-pub(crate) fn report_end(info: &ExecutionBody) -> u8 {
-    let is_abnormal = matches!(
-        info.status,
-        ProcessStatus::Terminated | ProcessStatus::Error
-    );
-    if let Some(message) = info.error_message.as_deref().filter(|_| is_abnormal) {
-        crate::print_note(&format!("{}: {message}", info.id));
-    }
-    if info.leftovers > 0 {
-        let count = info.leftovers;
-        crate::print_note(&format!(
-            "{}: {count} processes it left behind were ended",
-            info.id
-        ));
-    }
-    isolation_args::report_end(info);
-    exit_code(info)
 }
 
 #[expect(
@@ -248,7 +209,7 @@ async fn write(mut stream: impl tokio::io::AsyncWrite + Unpin, bytes: &[u8]) -> 
     stream.flush().await
 }
 
-/// Stops an execution whose output nobody reads any more: a child of a shell would get SIGPIPE.
+/// Stops an execution whose output is no longer read: a child of a shell would get SIGPIPE.
 pub(crate) async fn stop_unread(
     client: &DaemonClient,
     info: &ExecutionBody,
@@ -267,75 +228,5 @@ async fn pass_signal(client: DaemonClient, id: String, signal: Signal, mut strea
     while stream.recv().await.is_some() {
         // It may have ended by itself meanwhile.
         drop(kill::send(&client, &id, signal).await);
-    }
-}
-
-/// Sends standard input to the command until either ends. With `close`, the end of input closes
-/// that of the command; a terminal gets its end-of-file character.
-///
-/// # Errors
-/// When the daemon does not accept it.
-pub(crate) async fn feed_stdin(
-    client: DaemonClient,
-    id: String,
-    close: bool,
-) -> Result<(), CommandError> {
-    let mut stdin = tokio::io::stdin();
-    let mut buffer = vec![0; INPUT_BYTES];
-    loop {
-        let read = stdin.read(&mut buffer).await.unwrap_or(0);
-        let bytes = Bytes::copy_from_slice(&buffer[..read]);
-        let last = read == 0;
-        if !last || close {
-            send_input(&client, &id, bytes, last).await?;
-        }
-        if last {
-            return Ok(());
-        }
-    }
-}
-
-/// Sends bytes until all were accepted.
-async fn send_input(
-    client: &DaemonClient,
-    id: &str,
-    mut bytes: Bytes,
-    last: bool,
-) -> Result<(), CommandError> {
-    let path = ids::path(id, if last { "/input?close=true" } else { "/input" });
-    let mut pause = RETRY_MS.0;
-    let mut attempts = RetryLimit::new();
-    loop {
-        let body = RequestBody::Octets(bytes.clone());
-        let result: InputResponse = match client.call(Method::POST, &path, body).await {
-            Err(error @ CommandError::Disconnected(_)) => {
-                attempts.allow_retry(error)?;
-                if !bytes.is_empty() {
-                    // Sent again, it might arrive twice.
-                    crate::print_note(&format!(
-                        "the daemon died with {} bytes of input on their way; {id} may have got \
-                         them or not",
-                        bytes.len()
-                    ));
-                }
-                if !last {
-                    return Ok(());
-                }
-                bytes = Bytes::new();
-                continue;
-            }
-            answer => answer?,
-        };
-        let accepted = usize::try_from(result.taken).unwrap_or(usize::MAX);
-        if accepted >= bytes.len() {
-            return Ok(());
-        }
-        if accepted > 0 {
-            pause = RETRY_MS.0;
-        }
-        bytes = bytes.slice(accepted..);
-        let until = tokio::time::Instant::now() + Duration::from_millis(pause);
-        tokio::time::sleep_until(until).await;
-        pause = (pause * 2).min(RETRY_MS.1);
     }
 }

@@ -6,9 +6,9 @@ use clap::{Arg, Args, Command, CommandFactory as _};
 use hyper::Method;
 use ostler_api::ServicesBody;
 
+use super::args::Cli;
 use super::id_alias::{LAST, LAST_SERVICE, list_executions};
 use super::start::resolve_directory;
-use crate::args::Cli;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
@@ -121,7 +121,7 @@ fn completion_kind(before: &[String]) -> Option<CompletionKind> {
         } else if word == "--" {
             only_positionals = true;
         } else if takes_next(verb, word) {
-            // The value of a flag is what is typed now if no word follows.
+            // Without a next word, the value of the flag is being typed.
             words.next()?;
         }
     }

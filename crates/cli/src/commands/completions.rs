@@ -30,7 +30,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> CommandResult {
 
 /// The verbs and their flags, without the copies below `help`.
 fn verbs() -> Command {
-    let verbs = crate::args::Cli::command().disable_help_subcommand(true);
+    let verbs = super::args::Cli::command().disable_help_subcommand(true);
     let verb = Arg::new("VERB");
     verbs.subcommand(Command::new("help").about("Print help").arg(verb))
 }

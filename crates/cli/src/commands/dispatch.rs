@@ -1,6 +1,6 @@
 //! Dispatch of the parsed verb to the file that carries it out.
 
-use crate::args::{Cli, Verb};
+use super::args::{Cli, Verb};
 use crate::commands;
 use crate::config::ConfigFlags;
 use crate::context::CliContext;

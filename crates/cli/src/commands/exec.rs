@@ -8,14 +8,16 @@ use hyper::Method;
 use ostler_api::{
     ExecutionBody, GapBody, PromptBody, ShellRunBody, ShellRunOutcomeBody, ShellRunResponse,
 };
+use ostler_model::duration::as_millis;
 use ostler_model::{Cursor, ErrorCode, InputId};
 use ostler_render::clean;
 
-use super::output_tail::{OutputPiece, OutputTail, TailEvent};
-use super::{ids, output_tail, value_parsers};
+use super::output_tail::{OutputPiece, OutputTail, TailEvent, TailQuery};
+use super::{ids, value_parsers};
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
+use crate::executions::end;
 use crate::missing_output::{LossScope, MissingOutput};
 use crate::output::{StdoutWriter, Style};
 
@@ -62,7 +64,7 @@ pub(crate) fn run(context: &CliContext, args: ExecArgs) -> CommandResult {
     let script = join_words(args.command)?;
     let client = context.client();
     block_on(async {
-        let run = run_in_shell(&client, &args.id, (script, args.timeout)).await?;
+        let run = run_in_shell(&client, &args.id, script, args.timeout).await?;
         // The output of an incomplete command is the shell's continuation prompt.
         if matches!(run.end, ShellRunOutcomeBody::Incomplete) {
             return exit_result(run);
@@ -78,7 +80,8 @@ pub(crate) fn run(context: &CliContext, args: ExecArgs) -> CommandResult {
 async fn run_in_shell(
     client: &DaemonClient,
     id: &str,
-    (script, timeout): (String, Option<Duration>),
+    script: String,
+    timeout: Option<Duration>,
 ) -> Result<ShellRunResponse, CommandError> {
     let path = ids::path(id, "/shell/run");
     let start = Instant::now();
@@ -90,7 +93,7 @@ async fn run_in_shell(
     };
     let result = client.call_retrying(Method::POST, &path, |again| {
         let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-        body.at_most_ms = left.map(value_parsers::millis);
+        body.at_most_ms = left.map(as_millis);
         body.again = again;
         RequestBody::json(&body)
     });
@@ -132,7 +135,7 @@ async fn print_output(
         offset: run.from,
         event: 0,
     };
-    let mut output_tail = OutputTail::new(client.clone(), &run.info.id, String::new(), from);
+    let mut output_tail = OutputTail::new(client.clone(), &run.info.id, TailQuery::default(), from);
     let mut printer = ShellPrinter::new();
     let mut remaining = run.to.saturating_sub(run.from);
     let mut missing = MissingOutput::default();
@@ -267,5 +270,5 @@ fn prompt_error(id: &str, prompt: &PromptBody) -> CommandError {
 
 fn shell_ended(info: &ExecutionBody) -> u8 {
     crate::print_note(&format!("the shell of {} ended", info.id));
-    output_tail::exit_code(info)
+    end::exit_code(info)
 }

@@ -1,6 +1,5 @@
 //! `ostler export`.
 
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,9 +7,9 @@ use clap::{Args, ValueEnum};
 use http_body_util::BodyExt as _;
 use hyper::Method;
 use ostler_api::ExecutionBody;
-use ostler_backend_local::private_dir::unique_name;
+use ostler_http::rest::LOST_BYTES_HEADER;
+use ostler_journal::atomic_file::{AtomicFile, UMASK_MODE};
 use ostler_model::ErrorCode;
-use ostler_server::rest::LOST_BYTES_HEADER;
 
 use super::ids;
 use crate::client::{DaemonClient, DaemonResponse, RequestBody};
@@ -105,20 +104,10 @@ async fn to_file(response: DaemonResponse, file: &Path) -> Result<(), CommandErr
             format!("{} cannot be written: {error}", file.display()),
         )
     };
-    let mut name = file.as_os_str().to_owned();
-    name.push(unique_name(".part-").map_err(failed)?);
-    let part = PathBuf::from(name);
     // Never a file of another user, and never through a symbolic link.
-    let mut target = File::create_new(&part).map_err(failed)?;
-    let result = copy(response, &mut target, failed).await;
-    match result {
-        Ok(()) => fs::rename(&part, file).map_err(failed),
-        Err(error) => {
-            // The error above matters more than one about a leftover file.
-            drop(fs::remove_file(&part));
-            Err(error)
-        }
-    }
+    let mut target = AtomicFile::create_unique(file, UMASK_MODE).map_err(failed)?;
+    copy(response, &mut target, failed).await?;
+    target.commit().map_err(failed)
 }
 
 async fn copy(

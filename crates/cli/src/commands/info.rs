@@ -10,6 +10,7 @@ use ostler_render::{clean, isolation, service as words};
 use super::{ids, refused_hosts};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
+use crate::executions::end;
 use crate::output::{
     StdoutWriter, Style, StyledLine, format_duration, format_time, line, print_json,
 };
@@ -177,7 +178,7 @@ fn isolation_rows(info: &ExecutionBody) -> Vec<(&'static str, String)> {
     if !limits.is_empty() {
         rows.push(("limits", limits));
     }
-    let reached = super::isolation_args::limits_reached(info);
+    let reached = end::limits_reached(info);
     rows.extend(reached.into_iter().map(|limit| ("reached", limit)));
     let autorun = isolation::describe_autorun(&info.isolation.autorun);
     rows.extend(autorun.into_iter().map(|line| ("autorun", line)));

@@ -9,9 +9,10 @@ use tokio::signal::unix;
 use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 
-use super::{attached_run, kill, stop};
+use super::{kill, stop};
 use crate::client::DaemonClient;
 use crate::error::{CommandError, CommandResult};
+use crate::executions::end;
 
 /// Interrupts further apart than this many seconds are not counted together: a program that
 /// continues after one, as a debugger does, is not stopped by the next.
@@ -97,7 +98,7 @@ async fn kill_now(client: &DaemonClient, id: &str) -> CommandResult {
         Ok(Ok(info)) => {
             let deadline = tokio::time::Instant::now() + Duration::from_millis(DRAIN_MS);
             sleep_until(deadline).await;
-            return Ok(attached_run::report_end(&info));
+            return Ok(end::report_end(&info));
         }
         Ok(Err(error)) => error
             .message()

@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ostler_api::{ExecutionBody, NetworkBody, SandboxOptionsBody};
+use ostler_api::ExecutionBody;
 use ostler_model::{
-    ByteString, Capability, IsolationLevel, Limits, NetworkAccess, OverlayOutcome, PortForward,
+    ByteString, Capability, IsolationLevel, Limits, NetworkAccess, PortForward, SandboxOptions,
+    StartOptions,
 };
 use ostler_render::isolation;
 
@@ -22,7 +23,7 @@ pub(crate) struct IsolationArgs {
     /// it, else `isolation.default`
     #[arg(long, value_name = "LEVEL", value_parser = value_parsers::isolation_level)]
     isolation: Option<IsolationLevel>,
-    /// What it reaches, at level high: none, full, or the only hosts it reaches, as in pypi.org,10.0.0.5:22;
+    /// What it reaches, at level high: none, full, or the only hosts it reaches, as in example.org,10.0.0.5:22;
     /// repeatable
     #[arg(long, value_name = "HOSTS")]
     network: Vec<String>,
@@ -78,42 +79,33 @@ struct LimitArgs {
     file_size: Option<String>,
 }
 
-/// The parsed flags.
-#[derive(Debug)]
-pub(crate) struct IsolationOptions {
-    pub(crate) level: Option<IsolationLevel>,
-    pub(crate) confine: SandboxOptionsBody,
-    pub(crate) limits: Limits,
-    pub(crate) secrets: Vec<String>,
-    pub(crate) approval: Option<String>,
-}
-
 impl IsolationArgs {
     /// Parses the flags; paths may be relative to the working directory.
     ///
     /// # Errors
     /// For a text that is not a host or not an amount.
-    pub(crate) fn into_options(self, config: &Config) -> Result<IsolationOptions, CommandError> {
+    pub(crate) fn into_options(self, config: &Config) -> Result<StartOptions, CommandError> {
         let network = match self.network[..] {
             [] => None,
             _ => Some(value_parsers::network(&self.network.join(","))?),
         };
         let level = self.effective_level(network.as_ref())?;
         let absolute = |path: PathBuf| ByteString::from(std::path::absolute(&path).unwrap_or(path));
-        Ok(IsolationOptions {
+        Ok(StartOptions {
             level: level.or(config.client_policy().isolation),
-            confine: SandboxOptionsBody {
+            sandbox: SandboxOptions {
                 workspace: self.workspace.map(absolute),
                 overlay: self.overlay,
-                network: network.map(NetworkBody),
+                network,
                 read: self.read.into_iter().map(absolute).collect(),
                 write: self.write.into_iter().map(absolute).collect(),
-                forward: self.forward,
+                forwards: self.forward,
                 allow_degraded: self.allow_degraded,
             },
             limits: self.limits.into_limits()?,
             secrets: self.secret,
             approval: self.approval,
+            ..StartOptions::default()
         })
     }
 }
@@ -185,35 +177,4 @@ pub(crate) fn warn_missing(info: &ExecutionBody) {
             isolation::describe_missing(&isolation.warnings)
         ));
     }
-}
-
-/// Reports after the end which limits were reached, and how to commit or discard an overlay.
-pub(crate) fn report_end(info: &ExecutionBody) {
-    let (id, isolation) = (&info.id, &info.isolation);
-    for limit in limits_reached(info) {
-        crate::print_note(&format!("{id}: {limit}"));
-    }
-    for line in isolation::describe_autorun(&isolation.autorun) {
-        crate::print_note(&format!("{id}: {line}"));
-    }
-    let confinement = isolation.confinement.as_ref();
-    if confinement.and_then(|it| it.overlay) == Some(OverlayOutcome::Open) {
-        crate::print_note(&format!(
-            "{id}: its writes are kept apart: `ostler diff {id}` shows them, `ostler commit \
-             {id}` puts them in place, `ostler discard {id}` forgets them"
-        ));
-    }
-}
-
-/// The limits that were reached, in words.
-pub(crate) fn limits_reached(info: &ExecutionBody) -> Vec<String> {
-    let is_oom = info.cause == Some(ostler_model::TerminationCause::OutOfMemory);
-    let ending = is_oom.then(|| {
-        ostler_model::Termination::without_status(ostler_model::TerminationCause::OutOfMemory)
-    });
-    isolation::describe_limits_hit(
-        &info.isolation.limits_hit,
-        &info.isolation.limits,
-        ending.as_ref(),
-    )
 }

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use ostler_api::{ExecutionBody, GapBody, LineBody, OutputPageBody};
 use ostler_model::{Cursor, StreamName};
 
-use super::output_tail::{OutputPiece, OutputTail, TailEvent};
+use super::output_tail::{OutputPiece, OutputTail, TailEvent, TailQuery};
 use super::{ids, refused_hosts, value_parsers};
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
@@ -123,8 +123,11 @@ pub(crate) fn run(context: &CliContext, args: LogsArgs) -> CommandResult {
 }
 
 async fn print_raw(client: DaemonClient, args: &LogsArgs) -> Result<(), CommandError> {
-    let follow = if args.follow { "&follow=true" } else { "" };
-    let query = format!("{}{follow}", stream_query(&args.stream));
+    let query = TailQuery {
+        follow: args.follow,
+        streams: stream_query(&args.stream),
+        ..TailQuery::default()
+    };
     let mut output_tail = OutputTail::new(client, &args.id, query, Cursor::START);
     let mut out = StdoutWriter::new();
     let mut missing_output = MissingOutput::default();
@@ -169,7 +172,11 @@ async fn print_lines(
     }
     // The raw stream only signals that there is more; the lines come from the same pages as without
     // --follow, so that both show the same.
-    let mut output_tail = OutputTail::new(client, &args.id, "&follow=true".to_owned(), reader.next);
+    let query = TailQuery {
+        follow: true,
+        ..TailQuery::default()
+    };
+    let mut output_tail = OutputTail::new(client, &args.id, query, reader.next);
     loop {
         let event = output_tail.next().await?;
         reader.read_pages().await?;
@@ -243,7 +250,7 @@ impl LogReader {
         Ok(())
     }
 
-    /// Checks that no retained output is missing in what was printed.
+    /// Checks that no retained output is missing from the printed output.
     async fn check_complete(mut self) -> Result<(), CommandError> {
         let gap = self.trailing_gap.take();
         self.report_gap(gap)?;
@@ -269,7 +276,7 @@ impl LogReader {
         self.printer.print(&line)
     }
 
-    /// No output follows: prints what was held back.
+    /// No output follows: prints the rest.
     fn finish(mut self) -> Result<MissingOutput, CommandError> {
         let mut partial_lines = std::mem::take(&mut self.partial_lines);
         partial_lines.sort_by_key(|line| line.offset);

@@ -1,8 +1,8 @@
 //! `ostler mcp`.
 
 use clap::Args;
+use ostler_mcp::{ClientContext, ConnectedClient};
 use ostler_model::ByteString;
-use ostler_server::mcp::{self, ClientContext, ConnectedClient};
 
 use crate::config::TOOL_PROFILES;
 use crate::context::CliContext;
@@ -110,7 +110,7 @@ async fn serve(
         CommandError::daemon(format!("standard input and output cannot be used: {error}"))
     })?;
     let result = tokio::select! {
-        served = mcp::serve(embedded.mcp_state.clone(), client, reader, writer) => served,
+        served = ostler_mcp::serve(embedded.mcp_state.clone(), client, reader, writer) => served,
         signal = daemon::wait_for_shutdown_signal() => signal.map(Ok)?,
     };
     if !is_named {

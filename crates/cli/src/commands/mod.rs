@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 pub(crate) mod approve;
+pub(crate) mod args;
 pub(crate) mod attach;
 mod attached_run;
 pub(crate) mod clear;
@@ -12,8 +13,6 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod export;
-pub(crate) mod id_alias;
-pub(crate) mod ids;
 pub(crate) mod info;
 mod interrupt_handler;
 pub(crate) mod isolation_args;
@@ -24,7 +23,6 @@ mod output_tail;
 pub(crate) mod pause;
 pub(crate) mod policy;
 pub(crate) mod ps;
-mod refused_hosts;
 pub(crate) mod resize;
 pub(crate) mod restart;
 pub(crate) mod resume;
@@ -46,6 +44,6 @@ pub(crate) mod wait;
 mod watch;
 pub(crate) mod workspace;
 
-pub(crate) use attached_run::{feed_stdin, output_exit_code};
 pub(crate) use dispatch::run;
-pub(crate) use refused_hosts::report as report_refused_hosts;
+
+use crate::executions::{id_alias, ids, refused_hosts};

@@ -2,16 +2,11 @@
 
 use hyper::Method;
 use ostler_api::{ExecutionBody, GapBody, OutputFrame};
-use ostler_model::{Cursor, TerminationCause};
+use ostler_model::Cursor;
 
 use super::ids;
 use crate::client::{DaemonClient, OutputFrames, RequestBody, RetryLimit, is_daemon_exiting};
 use crate::error::CommandError;
-
-/// The exit code after a timeout, as timeout(1) has it.
-const EXIT_TIMED_OUT: u8 = 124;
-/// The exit code if the wait status of a command is unknown.
-const EXIT_LOST: u8 = 125;
 
 /// The next item of an execution's output.
 #[derive(Debug)]
@@ -31,21 +26,39 @@ pub(crate) enum OutputPiece {
     Gap(GapBody),
 }
 
+/// Which output is wanted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TailQuery {
+    /// Whether the stream goes on until the command ends.
+    pub(crate) follow: bool,
+    /// Whether the command waits for this reader rather than lose output.
+    pub(crate) lossless: bool,
+    /// The parameters that name streams, each with `&`; all streams without any.
+    pub(crate) streams: String,
+}
+
+impl TailQuery {
+    fn to_parameters(&self) -> String {
+        let follow = if self.follow { "&follow=true" } else { "" };
+        let lossless = if self.lossless { "&lossless=true" } else { "" };
+        format!("{}{follow}{lossless}", self.streams)
+    }
+}
+
 /// A stream of raw output that survives daemon restarts.
 #[derive(Debug)]
 pub(crate) struct OutputTail {
     client: DaemonClient,
     id: String,
-    /// The query after `raw?`, without the cursor.
-    query: String,
+    query: TailQuery,
     cursor: Cursor,
     frames: Option<OutputFrames>,
     attempts: RetryLimit,
 }
 
 impl OutputTail {
-    /// The output of `id` from `cursor` on; `query` filters it.
-    pub(crate) fn new(client: DaemonClient, id: &str, query: String, cursor: Cursor) -> Self {
+    /// The output of `id` from `cursor` on.
+    pub(crate) fn new(client: DaemonClient, id: &str, query: TailQuery, cursor: Cursor) -> Self {
         Self {
             client,
             id: id.to_owned(),
@@ -87,7 +100,7 @@ impl OutputTail {
         let frames = match &mut self.frames {
             Some(frames) => frames,
             None => {
-                let rest = format!("/raw?cursor={}{}", self.cursor, self.query);
+                let rest = format!("/raw?cursor={}{}", self.cursor, self.query.to_parameters());
                 let path = ids::path(&self.id, &rest);
                 let response = self
                     .client
@@ -98,10 +111,6 @@ impl OutputTail {
         };
         let frame = frames.next().await?;
         frame.ok_or_else(|| CommandError::Disconnected("the stream ended early".to_owned()))
-    }
-
-    fn is_following(&self) -> bool {
-        self.query.contains("follow=true")
     }
 
     fn event_of(&mut self, frame: OutputFrame) -> Result<TailEvent, CommandError> {
@@ -121,7 +130,7 @@ impl OutputTail {
                 Ok(TailEvent::Output(OutputPiece::Gap(gap)))
             }
             OutputFrame::Problem { problem } => Err((*problem).into()),
-            OutputFrame::End { end, .. } if self.is_following() && !end.is_finished() => {
+            OutputFrame::End { end, .. } if self.query.follow && !end.is_finished() => {
                 Err(CommandError::Disconnected("the daemon ended".to_owned()))
             }
             OutputFrame::End { end, next } => {
@@ -135,20 +144,4 @@ impl OutputTail {
 /// Whether an error means that the connection broke.
 const fn is_disconnect(error: &CommandError) -> bool {
     matches!(error, CommandError::Disconnected(_))
-}
-
-/// The exit code of `run` and `wait` for an ended execution.
-pub(crate) fn exit_code(info: &ExecutionBody) -> u8 {
-    if timed_out(info) {
-        return EXIT_TIMED_OUT;
-    }
-    let status = info
-        .shell_status
-        .and_then(|status| u8::try_from(status).ok());
-    status.unwrap_or(EXIT_LOST)
-}
-
-/// Whether a timeout ended it.
-fn timed_out(info: &ExecutionBody) -> bool {
-    matches!(info.cause, Some(TerminationCause::TimedOut { .. }))
 }

@@ -64,8 +64,8 @@ async fn restart_with_approval(
         result => return result.map_err(start::with_shell_exit_code),
     };
     let id = error.approval().unwrap_or_default().to_owned();
-    let approval_request = (&*previous.command, error.message().unwrap_or_default());
-    if approve::ask_at_terminal(client, &id, approval_request).await? != Some(true) {
+    let reason = error.message().unwrap_or_default();
+    if approve::ask_at_terminal(client, &id, &previous.command, reason).await? != Some(true) {
         return Err(error);
     }
     body.approval = Some(id);

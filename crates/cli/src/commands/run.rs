@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 use ostler_api::{ShellStartBody, StartBody, StdinBody};
-use ostler_model::{ByteString, Command, ExecutionId};
+use ostler_model::{ByteString, Command, ExecutionId, StartOptions};
 
 use super::attach::KeyArgs;
 use super::isolation_args::IsolationArgs;
-use super::start::{
-    CommonArgs, inherits_env, parse_variables, print_started, resolve_directory, start,
-};
+use super::start::{CommonArgs, print_started, resolve_directory, start};
 use super::{attached_run, isolation_args, value_parsers};
 use crate::attach::{self, AttachOptions, DetachKey, InitialView, window_size};
 use crate::client::DaemonClient;
@@ -148,12 +146,12 @@ async fn run_in_process(context: &CliContext, body: &StartBody, mode: RunMode) -
         Err(error) => Err(error),
     };
     in_process.close().await;
-    // Nobody else can have created files there.
+    // No other user can have created files there.
     drop(std::fs::remove_dir_all(&scratch));
     outcome
 }
 
-fn start_body(context: &CliContext, args: RunArgs) -> Result<StartBody, CommandError> {
+fn start_body(context: &CliContext, mut args: RunArgs) -> Result<StartBody, CommandError> {
     let mut words = args.command.into_iter().map(ByteString::from);
     let program = words.next().unwrap_or_default();
     let command = Command::Argv {
@@ -162,27 +160,19 @@ fn start_body(context: &CliContext, args: RunArgs) -> Result<StartBody, CommandE
     };
     // Reported here rather than by a daemon that cannot start.
     drop(crate::config::policy::load(&context.config, &context.env)?);
-    let policy = context.config.client_policy();
-    let mut body = StartBody::new(command, resolve_directory(args.common.cwd)?);
+    let window = || window_size().unwrap_or(ShellStartBody::SIZE);
+    let mut body = StartBody::new(command, resolve_directory(args.common.cwd.take())?);
     body.stdin = StdinBody::Default;
     body.base_env = context.env.to_texts();
-    body.inherit_env = Some(inherits_env(context, args.common.clean_env));
-    body.env = parse_variables(context, args.common.env)?;
-    body.timeout_ms = args.timeout.map(value_parsers::millis);
-    body.idle_ms = args.idle_timeout.map(value_parsers::millis);
-    let isolation = args.isolation.into_options(&context.config)?;
-    body.isolation = isolation.level;
-    body.confine = isolation.confine;
-    body.limits = isolation.limits;
-    body.secrets = isolation.secrets;
-    body.approval = isolation.approval;
-    body.labels = args.common.label;
-    body.description = args.common.description;
-    body.encoding = args.encoding.or(policy.default_encoding);
-    body.allowed = policy.allowed_commands;
-    body.keep = args.keep;
-    let window = || window_size().unwrap_or(ShellStartBody::SIZE);
-    body.pty = args.tty.then(window);
+    let encoding = || context.config.client_policy().default_encoding;
+    body.options = StartOptions {
+        timeout: args.timeout,
+        idle: args.idle_timeout,
+        encoding: args.encoding.or_else(encoding),
+        keep: args.keep,
+        pty: args.tty.then(window),
+        ..args.common.into_options(context, args.isolation)?
+    };
     body.id = Some(ExecutionId::mint());
     body.cli = true;
     Ok(body)

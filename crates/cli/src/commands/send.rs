@@ -6,6 +6,7 @@ use clap::Args;
 use hyper::Method;
 use ostler_api::{InputPieceBody, InputResponse, KeysBody, KeysResponse};
 use ostler_model::ErrorCode;
+use ostler_terminal::Key;
 
 use super::ids;
 use crate::client::{DaemonClient, RequestBody};
@@ -52,7 +53,7 @@ pub(crate) struct SendArgs {
 pub(crate) fn run(context: &CliContext, args: SendArgs) -> CommandResult {
     let raw = if args.raw { Some(read_stdin()?) } else { None };
     let id = args.id.clone();
-    let pieces = input_pieces(args);
+    let pieces = input_pieces(args)?;
     if raw.is_none() && pieces.is_empty() {
         return Err(
             CommandError::value("there is nothing to type").with_hint("give TEXT, --key or --raw")
@@ -70,12 +71,20 @@ pub(crate) fn run(context: &CliContext, args: SendArgs) -> CommandResult {
                 format!("the program does not read: {accepted} of {bytes} bytes were taken"),
             )),
             Ok(_) => Ok(0),
-            Err(error) => Err(ids::suggest(&client, &id, key_error(error)).await),
+            Err(error) => Err(ids::suggest(&client, &id, error).await),
         }
     })
 }
 
-fn input_pieces(args: SendArgs) -> Vec<InputPieceBody> {
+/// What is typed, in order.
+///
+/// # Errors
+/// For a name that is no key.
+fn input_pieces(args: SendArgs) -> Result<Vec<InputPieceBody>, CommandError> {
+    for name in &args.key {
+        name.parse::<Key>()
+            .map_err(|error| CommandError::value(format!("--key: {error}")))?;
+    }
     let mut pieces = Vec::new();
     let enter = args.text.is_some() && args.key.is_empty() && !args.no_enter;
     if let Some(text) = args.text.filter(|text| !text.is_empty()) {
@@ -89,19 +98,7 @@ fn input_pieces(args: SendArgs) -> Vec<InputPieceBody> {
     if enter {
         pieces.push(InputPieceBody::Key("enter".to_owned()));
     }
-    pieces
-}
-
-/// Rephrases errors in terms of the flags: of the pieces, only a key can be invalid.
-fn key_error(mut error: CommandError) -> CommandError {
-    if let CommandError::Failure { message, .. } = &mut error
-        && let Some((_, reason)) = message
-            .strip_prefix("field 'pieces[")
-            .and_then(|rest| rest.split_once("]': "))
-    {
-        *message = format!("--key: {reason}");
-    }
-    error
+    Ok(pieces)
 }
 
 fn read_stdin() -> Result<Vec<u8>, CommandError> {

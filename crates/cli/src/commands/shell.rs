@@ -41,21 +41,12 @@ pub(crate) struct ShellArgs {
 /// When it cannot be started or attached to.
 pub(crate) fn run(context: &CliContext, args: ShellArgs) -> CommandResult {
     let kind = args.kind.unwrap_or_else(|| login_shell(context));
-    let mut body = ShellStartBody::new(kind, start::resolve_directory(args.common.cwd)?);
+    let mut common = args.common;
+    let mut body = ShellStartBody::new(kind, start::resolve_directory(common.cwd.take())?);
     let size = window_size().unwrap_or(ShellStartBody::SIZE);
     (body.cols, body.rows) = (size.cols, size.rows);
     body.base_env = context.env.to_texts();
-    body.inherit_env = Some(start::inherits_env(context, args.common.clean_env));
-    body.env = start::parse_variables(context, args.common.env)?;
-    body.labels = args.common.label;
-    body.description = args.common.description;
-    let isolation = args.isolation.into_options(&context.config)?;
-    body.isolation = isolation.level;
-    body.confine = isolation.confine;
-    body.limits = isolation.limits;
-    body.secrets = isolation.secrets;
-    body.approval = isolation.approval;
-    body.allowed = context.config.client_policy().allowed_commands;
+    body.options = common.into_options(context, args.isolation)?;
     body.id = Some(ExecutionId::mint());
     body.cli = true;
     let client = context.client();

@@ -8,10 +8,11 @@ use std::time::Duration;
 use clap::Args;
 use hyper::Method;
 use ostler_api::{ExecutionBody, QueuedStartBody, StartBody};
-use ostler_model::{ByteString, ErrorCode, ExecutionId};
+use ostler_model::{ByteString, ErrorCode, ExecutionId, StartOptions};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::approve;
+use super::isolation_args::IsolationArgs;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::CliContext;
 use crate::error::{CommandError, CommandResult};
@@ -42,6 +43,10 @@ pub(crate) struct CommonArgs {
     /// A label to find it by; repeatable
     #[arg(short, long, value_name = "LABEL")]
     pub(crate) label: Vec<String>,
+    /// Record what it is given as input, for logs --stream stdin; never what is typed while its
+    /// terminal has echo off, as for a password, and no secret
+    #[arg(long)]
+    pub(crate) record_input: bool,
     /// What to call it, for people
     #[arg(
         long,
@@ -52,9 +57,31 @@ pub(crate) struct CommonArgs {
     pub(crate) description: String,
 }
 
+impl CommonArgs {
+    /// The options of the start, with those of the isolation flags.
+    ///
+    /// # Errors
+    /// For a variable that does not exist, and as [`IsolationArgs::into_options`].
+    pub(crate) fn into_options(
+        self,
+        context: &CliContext,
+        isolation: IsolationArgs,
+    ) -> Result<StartOptions, CommandError> {
+        Ok(StartOptions {
+            set_env: parse_variables(context, self.env)?,
+            inherit_env: Some(inherits_env(context, self.clean_env)),
+            labels: self.label,
+            record_input: self.record_input,
+            description: self.description,
+            allowed: context.config.client_policy().allowed_commands,
+            ..isolation.into_options(&context.config)?
+        })
+    }
+}
+
 /// Whether the command gets the whole environment of this process: by default for commands of a
 /// person, unless the flag or a setting says otherwise.
-pub(crate) fn inherits_env(context: &CliContext, clean_env: bool) -> bool {
+fn inherits_env(context: &CliContext, clean_env: bool) -> bool {
     !clean_env && context.config.inherits_at_prompt()
 }
 
@@ -72,12 +99,12 @@ pub(crate) async fn start(
     };
     let id = error.approval().unwrap_or_default().to_owned();
     let reason = error.message().unwrap_or_default();
-    let approval_request = (&*body.command.display(), reason);
-    if approve::ask_at_terminal(client, &id, approval_request).await? != Some(true) {
+    let command = body.command.display();
+    if approve::ask_at_terminal(client, &id, &command, reason).await? != Some(true) {
         return Err(error);
     }
     let mut body = body.clone();
-    body.approval = Some(id);
+    body.options.approval = Some(id);
     post_start(client, &body)
         .await
         .map_err(with_shell_exit_code)
@@ -161,9 +188,10 @@ fn describe_queue(queued: &QueuedStartBody) -> String {
 
 /// Sets the exit code that a shell would have for a program that cannot run.
 pub(crate) fn with_shell_exit_code(error: CommandError) -> CommandError {
-    let is_spawn_failure = error.to_string().contains("could not start");
     match error.code() {
-        Some(ErrorCode::CommandExecution) if !is_spawn_failure => error.with_exit(EXIT_NOT_FOUND),
+        Some(ErrorCode::CommandExecution) if !error.is_spawn_failure() => {
+            error.with_exit(EXIT_NOT_FOUND)
+        }
         Some(ErrorCode::CommandExecution | ErrorCode::Permission) => {
             error.with_exit(EXIT_NOT_EXECUTABLE)
         }

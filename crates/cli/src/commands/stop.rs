@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use hyper::Method;
 use ostler_api::{ExecutionBody, StopBody};
+use ostler_model::duration::as_millis;
 
 use super::{ids, value_parsers};
 use crate::client::{DaemonClient, RequestBody};
@@ -40,7 +41,7 @@ pub(crate) fn run(context: &CliContext, args: &StopArgs) -> CommandResult {
     let client = context.client();
     let body = StopBody {
         force: args.force,
-        grace_ms: args.grace.map(value_parsers::millis),
+        grace_ms: args.grace.map(as_millis),
         reason: args.reason.clone(),
     };
     block_on(ids::for_each(&client, &args.ids, |id| {

@@ -3,8 +3,8 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use ostler_http::tokens::{AccessToken, NewToken, SCOPES, TokenScope};
 use ostler_model::{Principal, Timestamp};
-use ostler_server::http::tokens::{AccessToken, NewToken, SCOPES, TokenScope};
 use serde_json::json;
 
 use crate::context::CliContext;

@@ -2,23 +2,13 @@
 
 use std::time::Duration;
 
-use ostler_model::{Capability, IsolationLevel, NetworkAccess, Signal};
+use ostler_model::{Capability, IsolationLevel, NetworkAccess, Signal, duration};
 
 use crate::error::CommandError;
 
 /// Parses a duration such as `90`, `1.5s`, `500ms`, `1h30m`; a bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let invalid = || "write a span such as 90, 1.5s, 500ms or 1h30m".to_owned();
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).map_err(|_| invalid());
-    }
-    let signed: jiff::SignedDuration = text.parse().map_err(|_| invalid())?;
-    Duration::try_from(signed).map_err(|_| invalid())
-}
-
-/// A duration in whole milliseconds.
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+    duration::parse(text).ok_or_else(|| "write a span such as 90, 1.5s, 500ms or 1h30m".to_owned())
 }
 
 /// Parses a signal by name or number.
@@ -39,15 +29,16 @@ pub(crate) fn isolation_level(text: &str) -> Result<IsolationLevel, String> {
 /// For the first word that is not a host.
 pub(crate) fn network(text: &str) -> Result<NetworkAccess, CommandError> {
     text.parse().map_err(|error: ostler_model::HostRuleError| {
-        CommandError::value(format!("--network: {error}"))
-            .with_hint("write none, full, or hosts such as pypi.org,*.example.org:8443,10.0.0.0/8")
+        CommandError::value(format!("--network: {error}")).with_hint(
+            "write none, full, or hosts such as example.org,*.example.org:8443,10.0.0.0/8",
+        )
     })
 }
 
 /// Parses a capability of level high.
 pub(crate) fn capability(text: &str) -> Result<Capability, String> {
     text.parse()
-        .map_err(|error: ostler_model::snapshot::CapabilityError| error.to_string())
+        .map_err(|error: ostler_model::CapabilityError| error.to_string())
 }
 
 /// A query string to be appended to another.
@@ -64,7 +55,7 @@ mod tests {
 
     #[test]
     fn spans_are_read_as_people_write_them() {
-        let read = |text: &str| duration(text).map(millis);
+        let read = |text: &str| super::duration(text).map(duration::as_millis);
         assert_eq!(read("90"), Ok(90_000));
         assert_eq!(read("1.5"), Ok(1_500));
         assert_eq!(read("500ms"), Ok(500));

@@ -6,12 +6,14 @@ use clap::Args;
 use hyper::Method;
 use ostler_api::{WaitBody, WaitEndKind, WaitResponse, WaitUntil};
 use ostler_model::ErrorCode;
+use ostler_model::duration::as_millis;
 use ostler_render::{clean, service as words};
 
-use super::{ids, output_tail, value_parsers};
+use super::{ids, value_parsers};
 use crate::client::{DaemonClient, RequestBody, RetryLimit};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
+use crate::executions::end;
 
 /// What `wait` takes.
 #[derive(Debug, Args)]
@@ -59,7 +61,7 @@ pub(crate) fn run(context: &CliContext, args: &WaitArgs) -> CommandResult {
             | WaitEndKind::Output
             | WaitEndKind::Idle
             | WaitEndKind::Prompt
-            | WaitEndKind::Nothing => Ok(output_tail::exit_code(&result.info)),
+            | WaitEndKind::Nothing => Ok(end::exit_code(&result.info)),
         }
     })
 }
@@ -97,7 +99,7 @@ async fn wait(client: &DaemonClient, args: &WaitArgs) -> Result<WaitResponse, Co
             },
             pattern: None,
             idle_ms: None,
-            at_most_ms: left.map(value_parsers::millis),
+            at_most_ms: left.map(as_millis),
         };
         let path = ids::path(&args.id, "/wait");
         match client

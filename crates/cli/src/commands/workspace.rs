@@ -58,7 +58,7 @@ pub(crate) struct DiffArgs {
 /// When the daemon cannot be reached, or the execution has no overlay.
 pub(crate) fn changes(context: &CliContext, args: &WorkspaceArgs) -> CommandResult {
     let path = ids::path(&args.id, &format!("/workspace?limit={MAX_CHANGES}"));
-    run_request(context, args, (Method::GET, path))
+    run_request(context, args, Method::GET, path)
 }
 
 /// Commits the changes to the host, or lists the conflicts or autorun files because of which
@@ -70,7 +70,7 @@ pub(crate) fn commit(context: &CliContext, args: &CommitArgs) -> CommandResult {
     let allowed = args.allow_autorun;
     let query = format!("/workspace/commit?limit={MAX_CHANGES}&allow_autorun={allowed}");
     let path = ids::path(&args.workspace.id, &query);
-    run_request(context, &args.workspace, (Method::POST, path))
+    run_request(context, &args.workspace, Method::POST, path)
 }
 
 /// Discards the changes.
@@ -79,7 +79,7 @@ pub(crate) fn commit(context: &CliContext, args: &CommitArgs) -> CommandResult {
 /// As [`commit`].
 pub(crate) fn discard(context: &CliContext, args: &WorkspaceArgs) -> CommandResult {
     let path = ids::path(&args.id, "/workspace/discard");
-    run_request(context, args, (Method::POST, path))
+    run_request(context, args, Method::POST, path)
 }
 
 /// Prints the changes as a diff that `git apply` accepts.
@@ -94,12 +94,8 @@ pub(crate) fn diff(context: &CliContext, args: &DiffArgs) -> CommandResult {
     }
     let client = context.client();
     block_on(async {
-        let body = call_workspace(
-            &client,
-            &args.id,
-            (Method::GET, ids::path(&args.id, &query)),
-        )
-        .await?;
+        let body =
+            call_workspace(&client, &args.id, Method::GET, ids::path(&args.id, &query)).await?;
         let mut out = StdoutWriter::new();
         out.output_lines(body.diff.unwrap_or_default().as_bytes())?;
         out.flush()?;
@@ -117,11 +113,12 @@ pub(crate) fn diff(context: &CliContext, args: &DiffArgs) -> CommandResult {
 fn run_request(
     context: &CliContext,
     args: &WorkspaceArgs,
-    request: (Method, String),
+    method: Method,
+    path: String,
 ) -> CommandResult {
     let client = context.client();
     block_on(async {
-        let body = call_workspace(&client, &args.id, request).await?;
+        let body = call_workspace(&client, &args.id, method, path).await?;
         let code = if body.conflicts.is_empty() && !body.refused {
             0
         } else {
@@ -139,7 +136,8 @@ fn run_request(
 async fn call_workspace(
     client: &DaemonClient,
     id: &str,
-    (method, path): (Method, String),
+    method: Method,
+    path: String,
 ) -> Result<WorkspaceBody, CommandError> {
     match client.call(method, &path, RequestBody::None).await {
         Ok(body) => Ok(body),

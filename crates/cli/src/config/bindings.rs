@@ -9,9 +9,9 @@ use super::load::SettingSource;
 use super::value::{RawValue, SettingValue, ValueKind, list};
 use crate::error::CommandError;
 
-/// The table of bindings, beside the keys of `secrets` itself.
+/// The table of bindings, in addition to the keys of `secrets` itself.
 const TABLE: &str = "secrets.";
-/// The name of the user of the unix socket, whoever that is.
+/// The name of the user of the unix socket.
 const LOCAL: &str = "local";
 /// Prefixes of the other principals: Unix users, and names of `ostler token new --principal`.
 const KINDS: [&str; 2] = ["uid:", "token:"];
@@ -42,7 +42,8 @@ impl BindingPart {
 pub(super) fn apply(
     bindings: &mut SecretBindings,
     name: &str,
-    (raw, source): (&RawValue, &SettingSource),
+    raw: &RawValue,
+    source: &SettingSource,
 ) -> Result<bool, CommandError> {
     let Some((secret, part)) = parse_key(name) else {
         return Ok(false);
@@ -69,7 +70,7 @@ pub(super) fn apply(
     Ok(true)
 }
 
-/// A binding in words.
+/// A binding, as text.
 pub(crate) fn describe(binding: &SecretBinding) -> String {
     let holders: Vec<&str> = match &binding.holders {
         SecretHolders::LocalUser => vec![LOCAL],
@@ -127,17 +128,17 @@ fn parse_holder(word: &str) -> Option<SecretHolder> {
 mod tests {
     use super::*;
 
-    fn taken(name: &str, raw: &RawValue) -> (Result<bool, String>, SecretBindings) {
+    fn apply_setting(name: &str, raw: &RawValue) -> (Result<bool, String>, SecretBindings) {
         let mut bindings = SecretBindings::new();
         let source = SettingSource::Flag("--set");
-        let taken = apply(&mut bindings, name, (raw, &source));
-        (taken.map_err(|error| error.to_string()), bindings)
+        let applied = apply(&mut bindings, name, raw, &source);
+        (applied.map_err(|error| error.to_string()), bindings)
     }
 
     #[test]
     fn principals_are_local_or_of_a_known_kind() {
         let raw = RawValue::List(vec!["local".to_owned(), "token:ann".to_owned()]);
-        let (done, bindings) = taken("secrets.TOKEN.principals", &raw);
+        let (done, bindings) = apply_setting("secrets.TOKEN.principals", &raw);
         assert_eq!(done, Ok(true));
         let listed = SecretHolders::Listed(vec![
             SecretHolder::LocalUser,
@@ -145,7 +146,7 @@ mod tests {
         ]);
         assert_eq!(bindings["TOKEN"].holders, listed);
         assert_eq!(describe(&bindings["TOKEN"]), "for local, token:ann");
-        let (done, _) = taken(
+        let (done, _) = apply_setting(
             "secrets.TOKEN.principals",
             &RawValue::Text("ann".to_owned()),
         );
@@ -154,13 +155,14 @@ mod tests {
 
     #[test]
     fn projects_are_absolute_and_other_keys_are_none_of_these() {
-        let (done, bindings) = taken("secrets.A.projects", &RawValue::Text("/srv/app".to_owned()));
+        let (done, bindings) =
+            apply_setting("secrets.A.projects", &RawValue::Text("/srv/app".to_owned()));
         assert_eq!(done, Ok(true));
         assert_eq!(bindings["A"].projects, [ByteString::from("/srv/app")]);
         assert_eq!(bindings["A"].holders, SecretHolders::LocalUser);
         assert_eq!(describe(&bindings["A"]), "for local, in /srv/app");
         assert!(
-            taken("secrets.A.projects", &RawValue::Text("app".to_owned()))
+            apply_setting("secrets.A.projects", &RawValue::Text("app".to_owned()))
                 .0
                 .is_err()
         );
@@ -171,7 +173,7 @@ mod tests {
             "mcp.tools",
         ] {
             assert_eq!(
-                taken(other, &RawValue::Text(String::new())).0,
+                apply_setting(other, &RawValue::Text(String::new())).0,
                 Ok(false),
                 "{other}"
             );

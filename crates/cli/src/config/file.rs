@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use ostler_model::ErrorCode;
+use ostler_model::{ErrorCode, line_number};
 use toml::de::{DeTable, DeValue};
 
 use super::value::RawValue;
@@ -16,7 +16,7 @@ const FILE_BYTES: u64 = 1024 * 1024;
 /// One value of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConfigEntry {
-    /// `table.key`.
+    /// The name of the key: `table.key`.
     pub(crate) name: String,
     pub(crate) value: RawValue,
     /// The line number, from 1.
@@ -57,7 +57,7 @@ fn file_error(message: String) -> CommandError {
 pub(super) fn parse(text: &str) -> Result<Vec<ConfigEntry>, (usize, String)> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        (line_of(text, at), error.message().to_owned())
+        (line_number(text, at), error.message().to_owned())
     })?;
     let mut entries = Vec::new();
     collect(text, "", table.get_ref(), &mut entries);
@@ -73,7 +73,7 @@ fn collect(text: &str, prefix: &str, table: &DeTable<'_>, entries: &mut Vec<Conf
             entries.push(ConfigEntry {
                 name,
                 value: raw_value(value.get_ref(), &text[value.span()]),
-                line: line_of(text, key.span().start),
+                line: line_number(text, key.span().start),
             });
         }
     }
@@ -95,9 +95,4 @@ fn raw_value(value: &DeValue<'_>, source_text: &str) -> RawValue {
         }
         DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => unsupported(),
     }
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    let before = &text.as_bytes()[..at.min(text.len())];
-    1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use ostler_http::tokens::TokenStore;
+use ostler_http::{HttpAccess, HttpOptions};
+use ostler_mcp::{ClientContext, McpHttpOptions, ToolSet};
 use ostler_model::{ByteString, ErrorCode, Principal};
-use ostler_server::http::tokens::TokenStore;
-use ostler_server::http::{HttpAccess, HttpOptions};
-use ostler_server::mcp::{ClientContext, ToolSet};
 
 use super::load::Config;
 use super::value::SettingValue;
@@ -55,19 +55,24 @@ impl Config {
         TokenStore::new(self.dirs().state.join(TOKENS_FILE))
     }
 
-    /// The options of the HTTP server. Without tokens, requests belong to `principal`; commands
-    /// start in `directory`.
-    pub(crate) fn http_options(
-        &self,
-        principal: Principal,
-        directory: ByteString,
-        tools: ToolSet,
-    ) -> HttpOptions {
+    /// The options of the HTTP server. Without tokens, requests belong to `principal`.
+    pub(crate) fn http_options(&self, principal: Principal, project: String) -> HttpOptions {
         let access = if self.needs_token() {
             HttpAccess::Tokens(self.tokens())
         } else {
             HttpAccess::Open(principal)
         };
+        HttpOptions {
+            url_prefix: self.url_prefix(),
+            hosts: self.list("http.hosts").unwrap_or_default(),
+            origins: self.list("http.origins").unwrap_or_default(),
+            ..HttpOptions::new(access, Some(project))
+        }
+    }
+
+    /// The options of MCP over HTTP. Commands start in `directory` unless the configuration names
+    /// another.
+    pub(crate) fn mcp_http_options(&self, directory: ByteString, tools: ToolSet) -> McpHttpOptions {
         // The environment is the daemon's own, which the engine has.
         let client = ClientContext {
             cwd: self
@@ -76,13 +81,15 @@ impl Config {
             tools,
             ..ClientContext::default()
         };
-        HttpOptions {
-            url_prefix: self.text("http.url_prefix").unwrap_or_default(),
+        McpHttpOptions {
+            url_prefix: self.url_prefix(),
             legacy_sse: self.get("http.legacy_sse").value == SettingValue::Flag(true),
-            hosts: self.list("http.hosts").unwrap_or_default(),
-            origins: self.list("http.origins").unwrap_or_default(),
             sessions_file: Some(self.dirs().state.join(SESSIONS_FILE)),
-            ..HttpOptions::new(access, client)
+            ..McpHttpOptions::new(client)
         }
+    }
+
+    fn url_prefix(&self) -> String {
+        self.text("http.url_prefix").unwrap_or_default()
     }
 }

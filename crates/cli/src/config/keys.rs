@@ -1,5 +1,7 @@
 //! The table of all settings.
 
+use ostler_model::suggestion;
+
 use super::value::ValueKind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -416,6 +418,6 @@ impl SettingKey {
 
     /// The name of a setting most similar to `name`.
     pub(crate) fn suggest(name: &str) -> Option<&'static str> {
-        crate::output::nearest(name, KEYS.iter().map(|key| key.name))
+        suggestion::nearest(name, KEYS.iter().map(|key| key.name))
     }
 }

@@ -9,12 +9,12 @@ use ostler_model::ErrorCode;
 use ostler_policy::RuleSet;
 
 use super::bindings::{self, SecretBindings};
-use super::env::ProcessEnv;
 use super::file::{self, ConfigEntry};
 use super::keys::{KEYS, SettingKey};
 use super::value::{RawValue, SettingValue, ValueKind};
 use crate::error::CommandError;
 use crate::paths::{self, Dirs};
+use crate::process_env::ProcessEnv;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,13 +50,13 @@ pub(crate) struct Setting {
 /// The flags about configuration.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConfigFlags {
-    /// `--config`.
+    /// The value of `--config`.
     pub(crate) file: Option<PathBuf>,
-    /// `--state-dir`.
+    /// The value of `--state-dir`.
     pub(crate) state_dir: Option<PathBuf>,
-    /// `--runtime-dir`.
+    /// The value of `--runtime-dir`.
     pub(crate) runtime_dir: Option<PathBuf>,
-    /// `--set KEY=VALUE`.
+    /// The values of `--set KEY=VALUE`.
     pub(crate) set: Vec<String>,
     /// The flags of one verb that set keys.
     pub(crate) verb_flags: Vec<FlagValue>,
@@ -178,7 +178,7 @@ impl Config {
 
     fn apply_entry(&mut self, path: &Path, entry: ConfigEntry) -> Result<(), CommandError> {
         let source = SettingSource::File(path.to_owned(), entry.line);
-        if bindings::apply(&mut self.bindings, &entry.name, (&entry.value, &source))? {
+        if bindings::apply(&mut self.bindings, &entry.name, &entry.value, &source)? {
             return Ok(());
         }
         let key =
@@ -239,7 +239,7 @@ impl Config {
         })?;
         let source = SettingSource::Flag("--set");
         let raw = RawValue::Text(value.to_owned());
-        if bindings::apply(&mut self.bindings, name, (&raw, &source))? {
+        if bindings::apply(&mut self.bindings, name, &raw, &source)? {
             return Ok(());
         }
         let key = SettingKey::by_name(name).ok_or_else(|| unknown_key(name, &source))?;

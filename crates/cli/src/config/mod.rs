@@ -8,7 +8,6 @@
 //! * [`settings`]: the settings of the engine and the daemon; [`http`]: those of HTTP.
 
 mod bindings;
-mod env;
 mod file;
 mod http;
 mod keys;
@@ -22,7 +21,6 @@ mod tests;
 mod value;
 
 pub(crate) use bindings::describe as describe_binding;
-pub(crate) use env::ProcessEnv;
 pub(crate) use keys::{KEYS, SettingKey};
 pub(crate) use load::{Config, ConfigFlags, FlagValue, Setting, SettingSource};
 pub(crate) use secrets::check_file as check_secrets;

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use ostler_model::ErrorCode;
 use ostler_policy::{RuleSet, RuleSource, RuleTier};
 
-use super::env::ProcessEnv;
 use super::load::Config;
 use crate::error::CommandError;
 use crate::paths;
+use crate::process_env::ProcessEnv;
 
 /// The file of the machine's rules.
 pub(crate) const MACHINE_FILE: &str = "/etc/ostler/policy.toml";

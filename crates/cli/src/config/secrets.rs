@@ -6,11 +6,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ostler_engine::SecretSource;
-use ostler_model::{ByteString, ErrorCode};
+use ostler_model::{ByteString, ErrorCode, line_number};
 
 use crate::error::CommandError;
 
-/// Its default name, beside the configuration file.
+/// Its default name, in the directory of the configuration file.
 pub(crate) const SECRETS_FILE: &str = "secrets.toml";
 /// The size limit in bytes.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -84,10 +84,7 @@ fn read_file(path: &Path) -> Result<toml::Table, String> {
         Err(error) => return Err(format!("cannot be read: {error}")),
     }
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(1, |span| {
-            let before = text.get(..span.start).unwrap_or_default();
-            before.matches('\n').count() + 1
-        });
+        let line = line_number(&text, error.span().map_or(0, |span| span.start));
         format!("is no TOML: line {line}")
     })?;
     match table.iter().find(|(_, value)| !value.is_str()) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::{IsolationSettings, SecretSettings, SecretSource, Settings};
-use ostler_journal::Format;
+use ostler_export::Format;
+use ostler_mcp::{McpOptions, Structured};
 use ostler_model::quantity::LIMIT_NAMES;
 use ostler_model::{ByteString, IsolationLevel, Limits, NetworkAccess};
-use ostler_server::mcp::{McpOptions, Structured};
 use serde::{Deserialize, Serialize};
 
 use super::load::{Config, Setting, SettingSource};

@@ -4,6 +4,7 @@ use std::path::Path;
 use super::value::SettingValue;
 use super::*;
 use crate::error::CommandError;
+use crate::process_env::ProcessEnv;
 
 fn load(file: &str, env: &[(&str, &str)], set: &[&str]) -> Result<Config, String> {
     let root = tempfile::tempdir().unwrap();
@@ -76,14 +77,14 @@ fn the_variables_of_the_documents_are_honoured() {
 
 #[test]
 fn isolation_and_limits_reach_the_engine() {
-    let file = "[isolation]\ndefault = \"high\"\nnetwork = [\"pypi.org\", \"10.0.0.0/8:22\"]\n\
+    let file = "[isolation]\ndefault = \"high\"\nnetwork = [\"example.org\", \"10.0.0.0/8:22\"]\n\
                 read = [\"/data\"]\nallow_degraded = [\"landlock\"]\n\
                 [limits]\nmemory = \"512M\"\npids = 64\ncpus = \"0.5\"\n";
     let config = load(file, &[], &[]).unwrap();
     let settings = config.engine_settings(Vec::new());
     let isolation = &settings.isolation;
     assert_eq!(isolation.default, ostler_model::IsolationLevel::High);
-    assert_eq!(isolation.network.to_string(), "pypi.org,10.0.0.0/8:22");
+    assert_eq!(isolation.network.to_string(), "example.org,10.0.0.0/8:22");
     assert_eq!(isolation.read, [ostler_model::ByteString::from("/data")]);
     assert_eq!(
         isolation.allow_degraded,
@@ -107,7 +108,7 @@ fn isolation_and_limits_reach_the_engine() {
 }
 
 #[test]
-fn what_a_file_says_is_no_policy_of_a_front() {
+fn values_of_a_file_are_no_policy_of_a_proxy() {
     let config = load("allowed_commands = [\"ls\"]", &[], &[]).unwrap();
     assert_eq!(config.client_policy(), ClientPolicy::default());
     assert!(
@@ -119,7 +120,7 @@ fn what_a_file_says_is_no_policy_of_a_front() {
 }
 
 #[test]
-fn a_bad_value_tells_key_value_place_and_what_is_allowed() {
+fn an_invalid_value_is_reported_with_its_key_source_and_what_is_allowed() {
     let error_of = |file, env: &[_], set: &[_]| load(file, env, set).unwrap_err();
     let all = [
         error_of("[retention]\ncommand_seconds = -1", &[], &[]),
@@ -138,7 +139,7 @@ fn a_bad_value_tells_key_value_place_and_what_is_allowed() {
         error_of("", &[], &["journal.mirror=xml"]),
         error_of("", &[], &["journal.mirror"]),
         error_of("", &[], &["mcp.tools=all"]),
-        error_of("[isolation]\nnetwork = [\"full\", \"a.org\"]", &[], &[]),
+        error_of("[isolation]\nnetwork = [\"full\", \"a.example\"]", &[], &[]),
         error_of("[isolation]\nread = [\"here\"]", &[], &[]),
         error_of("[isolation]\nprotect = [\"../up\"]", &[], &[]),
         error_of("", &[("OSTLER_ISOLATION_DEFAULT", "container")], &[]),

@@ -16,8 +16,7 @@ const LONGEST_S: u64 = 100 * 366 * 24 * 60 * 60;
 const FREE_PORT: u16 = 1_024;
 
 /// The tool profiles.
-pub(crate) const TOOL_PROFILES: [&str; ostler_server::mcp::PROFILE_WORDS.len()] =
-    ostler_server::mcp::PROFILE_WORDS;
+pub(crate) const TOOL_PROFILES: [&str; ostler_mcp::PROFILE_WORDS.len()] = ostler_mcp::PROFILE_WORDS;
 const MIRROR_FORMATS: [&str; 3] = ["yaml", "avro", "jsonl"];
 const POLICY_MODES: [&str; 4] = ["auto", "off", "default", "claude"];
 const TOKEN_MODES: [&str; 2] = ["required", "off"];
@@ -145,7 +144,7 @@ impl fmt::Display for SettingValue {
 }
 
 impl ValueKind {
-    /// What is allowed, for people.
+    /// The allowed values, for people.
     pub(crate) fn allowed(self) -> String {
         match self {
             Self::Directory => "an absolute path".to_owned(),
@@ -175,20 +174,14 @@ impl ValueKind {
             Self::Structured => STRUCTURED.join(", "),
             Self::Tasks => TASKS.join(", "),
             Self::Level => LEVELS.join(", "),
-            Self::Network => "none, full, or a comma list of hosts such as pypi.org, \
+            Self::Network => "none, full, or a comma list of hosts such as example.org, \
                               *.example.org:8443 or 10.0.0.0/8"
                 .to_owned(),
             Self::Paths => "a comma list of absolute paths".to_owned(),
             Self::Forwards => "a comma list of ports such as 8080 or 8080:80".to_owned(),
             Self::RelativePaths => "a comma list of relative paths without '..'".to_owned(),
             Self::Capabilities => {
-                let message = ""
-                    .parse::<Capability>()
-                    .map_or_else(|it| it.to_string(), |_| String::new());
-                let names = message
-                    .split_once("allowed: ")
-                    .map_or("", |(_, names)| names);
-                format!("a comma list of {names}")
+                format!("a comma list of {}", Capability::OPTIONAL_NAMES.join(", "))
             }
             Self::Quantity(name) => {
                 let result = Limits::default().set(name, "");

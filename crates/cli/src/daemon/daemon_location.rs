@@ -134,8 +134,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
         assert_eq!(lock_holder(&path), None);
-        let mut held = super::super::file_lock::lock(&path).unwrap();
-        held.write_state_dir(Path::new("/some/state"));
+        let held = super::super::file_lock::lock(&path).unwrap();
+        super::super::file_lock::write_state_dir(&held, Path::new("/some/state"));
         assert_eq!(lock_holder(&path), Some(std::process::id()));
         assert_eq!(
             recorded_state_dir(&path),

@@ -1,35 +1,17 @@
-//! Locks by flock(2), which the kernel releases however their holder ends.
+//! The daemon's lock files: who holds a lock is written into its file.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
+use ostler_sys::file_lock::{FileLock, TryFileLock};
 
-const LOCK_MODE: u32 = 0o600;
-
-/// A held lock, released on drop or at the end of the process.
-#[derive(Debug)]
-pub(crate) struct FileLock {
-    file: File,
-}
-
-impl FileLock {
-    /// Whether the lock is the file at `path` now, and not one that was replaced.
-    pub(crate) fn is_file_at(&self, path: &Path) -> bool {
-        let own = self.file.metadata();
-        own.and_then(|ours| Ok((ours, std::fs::symlink_metadata(path)?)))
-            .is_ok_and(|(ours, other)| (ours.dev(), ours.ino()) == (other.dev(), other.ino()))
-    }
-
-    /// Records the served state directory in the lock file, for processes that find it locked.
-    pub(crate) fn write_state_dir(&mut self, state: &Path) {
-        let line = [b"\n", state.as_os_str().as_bytes()].concat();
-        if let Err(error) = self.file.write_all(&line) {
-            tracing::warn!(%error, "the lock does not say what is served");
-        }
+/// Records the served state directory in the lock file, for processes that find it locked.
+pub(crate) fn write_state_dir(lock: &FileLock, state: &Path) {
+    let line = [b"\n", state.as_os_str().as_bytes()].concat();
+    if let Err(error) = lock.file().write_all(&line) {
+        tracing::warn!(%error, "the lock does not say what is served");
     }
 }
 
@@ -47,15 +29,13 @@ pub(crate) enum TryLock {
 /// # Errors
 /// When the file cannot be created or written.
 pub(crate) fn try_lock(path: &Path) -> io::Result<TryLock> {
-    let mut file = open(path)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {
-            write_pid(&mut file);
-            Ok(TryLock::Acquired(FileLock { file }))
+    Ok(match FileLock::try_acquire(path)? {
+        TryFileLock::Acquired(lock) => {
+            write_pid(lock.file());
+            TryLock::Acquired(lock)
         }
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(TryLock::Busy(read_pid(&mut file))),
-        Err(error) => Err(error.into()),
-    }
+        TryFileLock::Busy(mut file) => TryLock::Busy(read_pid(&mut file)),
+    })
 }
 
 /// Waits for the lock at `path`, and writes the pid of this process to it.
@@ -63,31 +43,20 @@ pub(crate) fn try_lock(path: &Path) -> io::Result<TryLock> {
 /// # Errors
 /// When the file cannot be created or locked.
 pub(crate) fn lock(path: &Path) -> io::Result<FileLock> {
-    let mut file = open(path)?;
-    rustix::io::retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))?;
-    write_pid(&mut file);
-    Ok(FileLock { file })
+    let lock = FileLock::acquire(path)?;
+    write_pid(lock.file());
+    Ok(lock)
 }
 
 /// Writes the pid for processes that find the file locked. It is informative only: a full disk is
 /// no reason to fail.
-fn write_pid(file: &mut File) {
+fn write_pid(mut file: &File) {
     let result = file
         .set_len(0)
         .and_then(|()| write!(file, "{}", std::process::id()));
     if let Err(error) = result {
         tracing::warn!(%error, "the lock does not say who holds it");
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(LOCK_MODE)
-        .open(path)
 }
 
 fn read_pid(file: &mut File) -> Option<u32> {
@@ -102,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_holds_it_and_the_next_is_told_who() {
+    fn one_holds_the_lock_and_the_next_gets_the_holder() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
         let TryLock::Acquired(first) = try_lock(&path).unwrap() else {

@@ -6,17 +6,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use ostler_engine::project_of;
+use ostler_http::listen::{HEAD_MS, listen_tcp};
+use ostler_http::rest::{RestState, count_in_flight, router};
+use ostler_http::tokens::{NewToken, TokenScope, TokenSecret};
+use ostler_http::{AppParts, HttpOptions, app};
+use ostler_mcp::{McpHttpOptions, McpHttpParts, http_routes};
 use ostler_model::{ByteString, Principal};
-use ostler_server::http::tokens::{NewToken, TokenScope, TokenSecret};
-use ostler_server::http::{AppParts, HttpOptions, app};
-use ostler_server::listen::{HEAD_MS, listen_tcp};
-use ostler_server::rest::{RestState, count_in_flight, router};
 
 use super::run::StartMode;
 use super::stdio_server::{StdioServer, tool_set};
-use crate::config::{Config, ProcessEnv};
+use crate::config::Config;
 use crate::error::CommandError;
 use crate::paths;
+use crate::process_env::ProcessEnv;
 
 /// The name of the token that is created when there is none.
 const FIRST_TOKEN: &str = "default";
@@ -27,6 +29,7 @@ pub(crate) struct HttpListener {
     listener: TcpListener,
     address: SocketAddr,
     options: HttpOptions,
+    mcp_options: McpHttpOptions,
     token_status: TokenStatus,
 }
 
@@ -69,15 +72,13 @@ impl HttpListener {
         let bind_error = |error: io::Error| bind_failed(config, wanted, &error);
         let tools = tool_set(&config.tools());
         let tools = tools.map_err(|error| CommandError::value(error.to_string()))?;
-        let mut options = config.http_options(own_principal(), default_directory(env), tools);
-        let home = paths::home(env);
-        options.project = Some(project_of(
-            options.client_context.cwd.as_path(),
-            Some(&home),
-        ));
+        let mcp_options = config.mcp_http_options(default_directory(env), tools);
+        let directory = mcp_options.client_context.cwd.as_path();
+        let project = project_of(directory, Some(&paths::home(env)));
         Ok(Some(Self {
             address: listener.local_addr().map_err(bind_error)?,
-            options,
+            options: config.http_options(own_principal(), project),
+            mcp_options,
             token_status: token_status(config)?,
             listener,
         }))
@@ -135,18 +136,22 @@ impl HttpListener {
 
     /// Whether the HTTP+SSE transport of 2024-11-05 is served too.
     pub(crate) const fn has_legacy_sse(&self) -> bool {
-        self.options.legacy_sse
+        self.mcp_options.legacy_sse
     }
 
     /// Serves until the daemon stops.
     pub(crate) async fn serve(self, server: StdioServer) {
         let state = RestState::new(server.engine, server.stop.clone());
-        let router = app(AppParts {
-            mcp_state: server.mcp_state,
-            rest: count_in_flight(router(state), server.idle_tracker.count()),
-            options: self.options,
+        let mcp = http_routes(McpHttpParts {
+            state: server.mcp_state,
+            options: self.mcp_options,
             shutdown: server.stop.clone(),
             tasks: server.tracker,
+        });
+        let router = app(AppParts {
+            mcp,
+            rest: count_in_flight(router(state), server.idle_tracker.count()),
+            options: self.options,
         });
         tracing::info!(address = %self.address, "HTTP is served");
         let head_timeout = Duration::from_millis(HEAD_MS);

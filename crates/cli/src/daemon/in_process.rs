@@ -1,7 +1,7 @@
 //! The engine inside a client process (`--no-daemon`): commands end with that process unless they
 //! are durable, and their state is where no daemon looks.
 
-use ostler_server::mcp::McpState;
+use ostler_mcp::McpState;
 use std::path::{Path, PathBuf};
 
 use ostler_backend_local::ZygoteConfig;
@@ -14,9 +14,10 @@ use super::idle_tracker::IdleTracker;
 use super::run::{executable, open_engine, try_open_engine};
 use super::stdio_server::StdioServer;
 use super::stdio_sessions;
-use crate::config::{Config, ProcessEnv};
+use crate::config::Config;
 use crate::error::CommandError;
 use crate::paths;
+use crate::process_env::ProcessEnv;
 use crate::unix_socket;
 
 /// An engine in this process.

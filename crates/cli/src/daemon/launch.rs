@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use super::daemon_location;
 use super::file_lock::{self, TryLock};
-use super::secret_handover::SecretVariables;
 use super::socket_watch::{SocketChange, SocketWatch};
 use crate::config::SettingKey;
 use crate::error::CommandError;
 use crate::paths::Dirs;
+use crate::secret_variables::SecretVariables;
 use crate::unix_socket;
 
 /// Milliseconds until a starting daemon must serve; the recovery of thousands of executions is
@@ -82,11 +82,11 @@ impl DaemonLauncher {
 
 /// Connects to the daemon's `unix_socket`; if no process listens, starts one with `launcher` first.
 /// Starters take a lock, so that many concurrent callers start one daemon; but the process that
-/// holds the lock or starts the daemon may be killed or stopped at any moment, so callers wait for
-/// nothing but the daemon itself.
+/// holds the lock or starts the daemon may be killed or stopped at any moment, so callers wait only
+/// for the daemon itself.
 ///
 /// # Errors
-/// When there is no daemon and none can be started; the error says why.
+/// When there is no daemon and none can be started; the error contains the cause.
 pub(crate) fn connect_or_start(
     socket: &Path,
     launcher: Option<&DaemonLauncher>,
@@ -127,7 +127,7 @@ fn unreachable_error(socket: &Path, error: &io::Error) -> CommandError {
 #[derive(Debug)]
 struct StartAttempt<'a> {
     launcher: &'a DaemonLauncher,
-    /// When the caller gives up.
+    /// When the caller stops waiting.
     deadline: Instant,
     /// Until when the lock of another starter is respected.
     lock_deadline: Option<Instant>,
@@ -140,7 +140,7 @@ struct StartAttempt<'a> {
 /// The outcome of a daemon's start.
 #[derive(Debug)]
 enum StartOutcome {
-    /// It serves.
+    /// The daemon accepts connections.
     Ready,
     /// Another one, with this pid, holds the lock: it starts, serves or ends.
     Busy(Option<u32>),
@@ -191,7 +191,7 @@ impl<'a> StartAttempt<'a> {
                 self.killed_starts += 1;
                 None
             }
-            StartOutcome::Killed => return Err(start_failed(&self.launcher.dirs)),
+            StartOutcome::Killed => return Err(starts_killed(&self.launcher.dirs)),
         };
         let change = match ready_process {
             Some(pid) => map_wait_error(watch.wait(pid, self.deadline))?,
@@ -239,7 +239,7 @@ fn start_daemon(
 }
 
 fn daemon_command(launcher: &DaemonLauncher) -> Command {
-    ostler_backend_local::set_cloexec_on_all();
+    ostler_sys::cloexec::set_cloexec_on_all();
     let mut command = Command::new(super::run::executable());
     command
         .arg("__daemon")
@@ -326,6 +326,17 @@ fn start_timed_out(dirs: &Dirs, holder: Option<u32>) -> CommandError {
     .with_hint(format!(
         "its log is {}; where it is stopped, continue or end it",
         log.display()
+    ))
+}
+
+fn starts_killed(dirs: &Dirs) -> CommandError {
+    let count = MAX_KILLED + 1;
+    CommandError::daemon(format!(
+        "{count} daemons in a row were killed by a signal while they started"
+    ))
+    .with_hint(format!(
+        "see the kernel's log for a lack of memory, and {}",
+        dirs.log().display()
     ))
 }
 

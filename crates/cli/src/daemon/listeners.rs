@@ -5,16 +5,19 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_sys::async_fd;
+use ostler_sys::file_lock::FileLock;
+use parking_lot::Mutex;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixListener;
 use tokio::time::timeout;
 
-use super::file_lock::{self, FileLock};
+use super::file_lock;
 use super::stdio_server::StdioServer;
 use crate::error::CommandError;
 use crate::paths::Dirs;
@@ -65,8 +68,8 @@ impl DaemonListeners {
     }
 }
 
-/// Serves the sockets, and recreates them for as long as the daemon lives. Listeners whose files
-/// were removed keep their connections.
+/// Serves the sockets, and recreates them while the daemon runs. Listeners whose files were removed
+/// keep their connections.
 pub(super) async fn serve_and_rebind(
     sockets: DaemonListeners,
     lock: Arc<Mutex<FileLock>>,
@@ -132,18 +135,18 @@ impl ListenerBinder {
         self.dirs.prepare_runtime()?;
         let path = self.dirs.lock();
         let is_current = {
-            let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let lock = self.lock.lock();
             lock.is_file_at(&path)
         };
         if !is_current {
             // A daemon that starts meanwhile exits when it finds the state directory locked.
             let lock = tokio::task::spawn_blocking(move || file_lock::lock(&path)).await;
-            let mut lock = lock
+            let lock = lock
                 .map_err(io::Error::other)
                 .and_then(|held| held)
                 .map_err(|error| CommandError::daemon(format!("no lock: {error}")))?;
-            lock.write_state_dir(&self.dirs.state);
-            *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock;
+            file_lock::write_state_dir(&lock, &self.dirs.state);
+            *self.lock.lock() = lock;
         }
         let sockets = DaemonListeners::bind(&self.dirs)?;
         self.files = sockets.files;
@@ -194,7 +197,7 @@ impl DirWatch {
             // A directory that is not readable is not watched, and not moved by this user.
             let _unwatched = inotify::add_watch(&watch, ancestor, moves).is_err();
         }
-        let registered = ostler_backend_local::register_descriptor(watch, Interest::READABLE)?;
+        let registered = async_fd::register(watch, Interest::READABLE)?;
         Ok(Self(registered))
     }
 

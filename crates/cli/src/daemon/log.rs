@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_cannot_be_written_are_counted_and_told_later() {
+    fn lines_that_cannot_be_written_are_counted_and_reported_later() {
         static LOST: AtomicU64 = AtomicU64::new(0);
         let mut disk = Disk {
             text: Vec::new(),

@@ -4,16 +4,17 @@
 //! * [`file_lock`]: one daemon for each state directory.
 //! * [`socket_watch`]: waits for a daemon that another process started.
 //! * [`log`]: its log, on a disk that may be full.
+//! * [`banner`]: what `ostler serve` prints.
 //! * [`run`]: its life, from the lock to the orderly shutdown.
 //! * [`stdio_server`]: takes over the standard streams of `ostler mcp`.
 //! * [`stdio_sessions`]: ends sessions of stdio proxies that exited while no daemon ran.
 //! * [`rest_server`] and [`http_listener`]: HTTP on the unix socket, and on TCP.
 //! * [`listeners`]: its listening sockets, recreated when they are removed.
-//! * [`secret_handover`]: passes secrets to it.
 //! * [`daemon_location`]: finds which daemon serves which directory, for error messages.
 //! * [`idle_tracker`]: counts connections, and detects idleness.
 //! * [`in_process`]: the engine inside a client process (`--no-daemon`).
 
+mod banner;
 mod daemon_location;
 mod file_lock;
 mod http_listener;
@@ -24,17 +25,15 @@ mod listeners;
 mod log;
 mod rest_server;
 mod run;
-mod secret_handover;
 mod socket_watch;
 mod stdio_server;
 mod stdio_sessions;
 pub(crate) mod streams;
 
 pub(crate) use daemon_location::{check_state_dir, state_dir_mismatch, unreachable_message};
-pub(crate) use http_listener::{HttpListener, TokenStatus, own_principal};
+pub(crate) use http_listener::own_principal;
 pub(crate) use launch::{DaemonLauncher, connect_or_start};
 pub(crate) use run::{StartMode, executable, run, wait_for_shutdown_signal};
-pub(crate) use secret_handover::{SecretVariables, is_secret};
 pub(crate) use stdio_server::tool_set;
 pub(crate) use stdio_sessions::{
     caller as stdio_session_caller, end as end_session, is_stdio_session, stdio_session,

@@ -1,7 +1,7 @@
 //! REST on the daemon's unix socket.
 
-use ostler_server::listen::listen;
-use ostler_server::rest::{RestState, count_in_flight, router};
+use ostler_http::listen::listen;
+use ostler_http::rest::{RestState, count_in_flight, router};
 use tokio::net::UnixListener;
 
 use super::stdio_server::StdioServer;

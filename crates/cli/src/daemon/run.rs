@@ -2,29 +2,32 @@
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_api::Problem;
 use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::Engine;
+use ostler_mcp::McpState;
 use ostler_model::ErrorCode;
-use ostler_server::mcp::McpState;
+use ostler_sys::file_lock::FileLock;
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::file_lock::{self, FileLock, TryLock};
+use super::file_lock::{self, TryLock};
 use super::http_listener::HttpListener;
 use super::idle_tracker::{self, IdleTracker};
 use super::launch::DaemonReadiness;
 use super::listeners::{self, DaemonListeners};
 use super::stdio_server::StdioServer;
 use super::stdio_sessions;
-use crate::config::{Config, ProcessEnv, check_secrets};
+use crate::config::{Config, check_secrets};
 use crate::error::{CommandError, CommandResult};
 use crate::paths::Dirs;
+use crate::process_env::ProcessEnv;
 
 /// The process name of the daemon in `ps` and `top`.
 const DAEMON_NAME: &str = "ostler-daemon";
@@ -45,7 +48,7 @@ pub(crate) enum StartMode {
     OnDemand,
 }
 
-/// Runs the daemon until it is told to stop or is idle.
+/// Runs the daemon until it is stopped or idle.
 ///
 /// # Errors
 /// When it cannot start: another one runs, or its directories cannot be used.
@@ -67,7 +70,7 @@ pub(crate) fn run(config: &Config, env: &ProcessEnv, mode: StartMode) -> Command
 /// Raises the limit of open files: each execution needs descriptors, and the default soft limit of
 /// 1,024 exists for programs that use select(2). Commands get the original limit.
 fn raise_open_files() {
-    match ostler_backend_local::open_files::raise_limit() {
+    match ostler_sys::open_files::raise_limit() {
         Ok(limit) => tracing::debug!(limit, "open files"),
         Err(error) => tracing::warn!(%error, "the limit on open files stays"),
     }
@@ -101,7 +104,7 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
     }
     let dirs = config.dirs();
     dirs.prepare()?;
-    let mut lock = match (try_lock(&dirs)?, mode) {
+    let lock = match (try_lock(&dirs)?, mode) {
         (TryLock::Acquired(lock), _) => lock,
         (TryLock::Busy(holder), StartMode::Foreground) => {
             return Err(already_served(&dirs, holder));
@@ -111,7 +114,7 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
             return Ok(());
         }
     };
-    lock.write_state_dir(&dirs.state);
+    file_lock::write_state_dir(&lock, &dirs.state);
     // Released only with the process: no later daemon may bind sockets that this one still removes.
     let lock = Arc::new(Mutex::new(lock));
     let runtime = runtime()?;
@@ -123,11 +126,11 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
             .transpose()?;
         match mode {
             StartMode::Foreground => {
-                crate::commands::serve::print_banner(config, http_listener.as_ref())?;
+                super::banner::print_banner(config, http_listener.as_ref())?;
             }
             StartMode::OnDemand => report_readiness(&DaemonReadiness::Ready(std::process::id())),
         }
-        ostler_backend_local::unmap_program();
+        ostler_sys::resident_memory::unmap_program();
         // Clients cannot start a daemon over HTTP, so one that serves it does not exit when idle.
         let idle_exit = config.idle_exit();
         let idle_exit =
@@ -140,7 +143,7 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
 }
 
 fn runtime() -> Result<Runtime, CommandError> {
-    ostler_backend_local::keep_freed_memory();
+    ostler_sys::resident_memory::keep_freed_memory();
     let workers = std::thread::available_parallelism()
         .map_or(1, usize::from)
         .min(WORKERS);

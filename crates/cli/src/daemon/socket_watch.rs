@@ -7,9 +7,9 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use ostler_sys::pidfd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// Milliseconds between two checks while a process cannot be watched: it took a lock and has not
 /// written its pid yet, or has exited.
@@ -52,7 +52,7 @@ impl SocketWatch {
     /// # Errors
     /// Those of poll(2) and inotify(7).
     pub(super) fn wait(&self, pid: Option<u32>, deadline: Instant) -> io::Result<SocketChange> {
-        let process = pid.and_then(open_pidfd);
+        let process = pid.and_then(|pid| pidfd::open(pid).ok());
         let poll_deadline = Instant::now() + Duration::from_millis(UNKNOWN_MS);
         let until = if process.is_some() {
             deadline
@@ -95,11 +95,6 @@ impl SocketWatch {
             }
         }
     }
-}
-
-fn open_pidfd(pid: u32) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
 use ostler_api::Problem;
-use ostler_backend_local::open_files;
 use ostler_engine::error::OPEN_FILES_HINT;
 use ostler_engine::{Engine, project_of};
+use ostler_http::listen::{AcceptedSocket, Acceptor, ConnectionTerms};
+use ostler_mcp::{ClientContext, ConnectedClient, McpConnection, McpState, ToolSet};
 use ostler_model::ErrorCode;
-use ostler_server::listen::{AcceptedSocket, Acceptor, ConnectionTerms};
-use ostler_server::mcp::{self, ClientContext, ConnectedClient, McpConnection, McpState, ToolSet};
+use ostler_sys::open_files;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::{UnixListener, UnixStream};
@@ -165,7 +165,7 @@ async fn send_line<T: serde::Serialize>(control: &mut UnixStream, message: &T) {
     }
 }
 
-/// The project of a proxy: later sessions of it see what it keeps.
+/// The project of a proxy: later sessions in it see what this one passes to it.
 fn project_of_hello(hello: &StdioHello) -> String {
     let home = hello
         .env
@@ -209,7 +209,7 @@ fn client_context(hello: &StdioHello) -> Result<ClientContext, Problem> {
 ///
 /// # Errors
 /// When a name is not a profile.
-pub(crate) fn tool_set(profiles: &[String]) -> Result<ToolSet, mcp::UnknownProfile> {
+pub(crate) fn tool_set(profiles: &[String]) -> Result<ToolSet, ostler_mcp::UnknownProfile> {
     if profiles.is_empty() {
         return Ok(ToolSet::default());
     }

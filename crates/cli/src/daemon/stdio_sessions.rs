@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::{fs, io};
 
-use ostler_backend_local::open_files;
 use ostler_engine::{Engine, ListFilter};
 use ostler_model::{Caller, Owner, Principal, Scope, SessionName};
+use ostler_sys::open_files;
+use ostler_sys::process_stat::ProcessStat;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +39,7 @@ pub(crate) fn caller(session: &str) -> Caller {
     }
 }
 
-/// A caller that sees one session, and what was handed over to its project.
+/// A caller that sees one session, and executions that were passed to its project.
 pub(crate) fn caller_in_project(session: &str, project: String) -> Caller {
     let mut caller = caller(session);
     caller.owner.project = Some(project);
@@ -91,11 +92,11 @@ fn earlier_sessions(engine: &Engine) -> BTreeSet<String> {
 }
 
 async fn wait_client_exit(session: &str) {
-    // A failure to get a descriptor says nothing about the proxy.
+    // A failure to get a descriptor does not mean that the proxy has exited.
     let Some(pidfd) = open_files::wait_passively(|| pidfd_of(session).ok()).await else {
         return;
     };
-    if let Err(error) = ostler_backend_local::wait_exit(pidfd).await {
+    if let Err(error) = ostler_sys::pidfd::wait(pidfd).await {
         tracing::warn!(session, %error, "the front cannot be watched");
     }
 }
@@ -135,19 +136,13 @@ fn pid_of(session: &str) -> Option<Pid> {
 /// # Errors
 /// When no descriptor is free.
 fn session_of_pid(pid: u32) -> io::Result<Option<String>> {
-    let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
+    let stat = match fs::read(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat,
         Err(error) if open_files::is_exhausted_io(&error) => return Err(error),
         Err(_) => return Ok(None),
     };
-    Ok(start_time(&stat).map(|start| format!("{STDIO_SESSION_PREFIX}{pid}-{start}")))
-}
-
-/// The start time of a process in clock ticks after boot: field 22 of proc(5) stat.
-fn start_time(stat: &str) -> Option<u64> {
-    const AFTER_NAME: usize = 19;
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(AFTER_NAME)?.parse().ok()
+    let stat = ProcessStat::parse(&stat);
+    Ok(stat.map(|stat| format!("{STDIO_SESSION_PREFIX}{pid}-{}", stat.start)))
 }
 
 #[cfg(test)]

@@ -136,18 +136,18 @@ async fn run_probe(engine: &Engine, targets: &ProbeTargets) -> Result<Vec<ProbeR
         ByteString::from(targets_json),
     ];
     let mut request = StartRequest::argv(words, targets.workspace.clone());
-    request.level = Some(IsolationLevel::High);
-    request.sandbox.read.push(ByteString::from(program));
-    request.sandbox.allow_degraded = missing_capabilities(engine.capabilities());
-    request.sandbox.network = Some(ostler_model::NetworkAccess::None);
-    request.timeout = Some(PROBE_TIMEOUT);
+    request.options.level = Some(IsolationLevel::High);
+    request.options.sandbox.read.push(ByteString::from(program));
+    request.options.sandbox.allow_degraded = missing_capabilities(engine.capabilities());
+    request.options.sandbox.network = Some(ostler_model::NetworkAccess::None);
+    request.options.timeout = Some(PROBE_TIMEOUT);
     let caller = daemon::stdio_session_caller("doctor");
     let result = engine.run(&caller, request, None).await;
     let info = result.map_err(|error| error.to_string())?.info;
     read_probes(engine, &caller, &info)
 }
 
-/// What is missing is reported in the table; the rest is to be probed nevertheless.
+/// The capabilities to probe without: missing ones are reported in the table.
 fn missing_capabilities(capabilities: &CapabilitySet) -> Vec<Capability> {
     capabilities.missing.iter().map(|it| it.ability).collect()
 }

@@ -1,6 +1,6 @@
 //! What each isolation level provides on this machine.
 
-use ostler_model::isolation::MissingCapability;
+use ostler_model::MissingCapability;
 use ostler_model::{
     Capability, CapabilitySet, IsolationLevel, IsolationRequest, Limits, NetworkAccess,
     SandboxSpec, resolve_isolation,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_missing_piece_is_told_with_what_helps() {
+    fn every_missing_capability_is_reported_with_advice() {
         let abilities = CapabilitySet {
             present: vec![
                 Capability::CleanEnvironment,

@@ -1,8 +1,8 @@
 //! Tests of what this machine can enforce, by doing it.
 //!
 //! * [`examine`]: a test engine on a temporary directory, and the sandboxed command.
-//! * [`sandbox_probe`]: that command: tries what must be denied, and what must work.
-//! * [`level_reports`]: what each level provides; [`remedy`]: what to do about what is missing.
+//! * [`sandbox_probe`]: that command: attempts what must be denied, and what must work.
+//! * [`level_reports`]: what each level provides; [`remedy`]: advice on missing capabilities.
 //! * [`checks`]: directories, zygote, cgroups, secrets, the daemon.
 //! * [`report`]: all results, for people and programs.
 

@@ -18,7 +18,7 @@ const SHARED_GAPS: [&str; 2] = [
      descriptors",
     "between two looks at a workspace (0.1 to 2 s) a command can write more than its disk limit",
 ];
-/// And what is counted for the ids that a jail runs with: for root these are the jail's own.
+/// Paths counted for the ids that a jail runs with: for root these are the jail's own.
 const SAME_USER_GAPS: [&str; 3] = [
     "descriptors in flight over unix sockets count for your user on the whole machine",
     "pages of pipes count for your user on the whole machine",

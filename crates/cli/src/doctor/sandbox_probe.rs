@@ -1,6 +1,6 @@
-//! The sandboxed command: it tries what must be denied and what must work, and reports each result.
-//! Its report counts only for refusals: an attempt that reached its target is reported as not
-//! denied.
+//! The sandboxed command: it attempts what must be denied and what must work, and reports each
+//! result. Its report counts only for refusals: an attempt that reached its target is reported as
+//! not denied.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -37,7 +37,7 @@ pub(super) struct ProbeTargets {
     pub(super) unix: String,
     /// A file in the state directory.
     pub(super) state: PathBuf,
-    /// A file beside the workspace.
+    /// A file in the directory of the workspace.
     pub(super) beside: PathBuf,
     pub(super) home: PathBuf,
     pub(super) daemon: PathBuf,
@@ -50,7 +50,7 @@ pub(super) struct ProbeTargets {
 /// The result of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProbeResult {
-    /// What was tried.
+    /// The attempted operation.
     pub(super) what: String,
     /// Whether it must be denied; else it must work.
     pub(super) to_deny: bool,

@@ -1,14 +1,13 @@
 //! Output for people and scripts: lines, tables, times, colours, and a standard output whose reader
 //! may close it.
 //!
-//! Commands, labels, paths, names and messages are untrusted text. This module is the only way from
-//! them to a terminal, and it escapes them by `ostler_model::visible`.
+//! Commands, labels, paths, names and messages are untrusted text. This module is the only path
+//! from them to a terminal, and it escapes them by `ostler_model::visible`.
 
 mod stderr;
 mod stdout;
 mod style;
 mod styled_line;
-mod suggest;
 mod table;
 mod time;
 mod usage;
@@ -19,7 +18,6 @@ pub(crate) use stderr::{
 pub(crate) use stdout::{StdoutWriter, print_json};
 pub(crate) use style::Style;
 pub(crate) use styled_line::{StyledLine, cells, line};
-pub(crate) use suggest::nearest;
 pub(crate) use table::TextTable;
 pub(crate) use time::{format_age, format_duration, format_time};
 pub(crate) use usage::print_usage;

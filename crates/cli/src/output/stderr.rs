@@ -103,6 +103,6 @@ pub(crate) fn print_prompt(
     reason = "this is where text is made harmless"
 )]
 fn write_stderr(bytes: &[u8]) {
-    // Nobody is left to report to if standard error is closed.
+    // If standard error is closed, nothing is reported.
     drop(io::stderr().write_all(bytes));
 }

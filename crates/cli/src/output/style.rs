@@ -6,7 +6,7 @@ use ostler_model::ColourMode;
 use ostler_model::status::ProcessStatus;
 
 use super::styled_line::{Colour, StyledLine};
-use crate::config::ProcessEnv;
+use crate::process_env::ProcessEnv;
 
 /// Whether text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

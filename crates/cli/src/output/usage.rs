@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use ostler_model::{ColourMode, visible_output};
 
 use super::style::Style;
-use crate::config::ProcessEnv;
+use crate::process_env::ProcessEnv;
 
 /// Prints help on standard output, errors on standard error. The arguments in it are untrusted
 /// text.

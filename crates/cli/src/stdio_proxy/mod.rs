@@ -1,5 +1,5 @@
-//! The stdio proxy: what an MCP client starts. It passes its standard streams to the daemon and
-//! sleeps; when the daemon dies, it finds or starts the next one and passes them again.
+//! The stdio proxy, the process that an MCP client starts. It passes its standard streams to the
+//! daemon and waits; when the daemon dies, it finds or starts the next one and passes them again.
 //!
 //! No runtime and no threads here, unless a stream cannot be passed and is relayed, or no daemon
 //! can be started and the proxy answers requests with that error.

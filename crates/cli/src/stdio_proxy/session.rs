@@ -4,17 +4,18 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
+use ostler_mcp::McpConnection;
 use ostler_model::{ByteString, ErrorCode};
-use ostler_server::mcp::McpConnection;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::control::StdioConnection;
 use super::streams::{ClientPresence, ProxyStreams};
-use crate::config::{ClientPolicy, ProcessEnv};
+use crate::config::ClientPolicy;
 use crate::context::block_on;
 use crate::daemon::{DaemonLauncher, connect_or_start, stdio_session};
 use crate::error::{CommandError, CommandResult};
 use crate::paths::Dirs;
+use crate::process_env::ProcessEnv;
 use crate::stdio_protocol::{CloseReason, PROTOCOL, StdioClientKind, StdioEvent, StdioHello};
 
 /// The number of daemons that may die within [`DEATH_WINDOW`] under one proxy before it pauses
@@ -162,7 +163,7 @@ impl ProxySession<'_> {
         }
         let is_first_pause = self.failures.pause.is_none();
         match (self.failures.next_pause(&exit, Instant::now()), exit) {
-            (Some(pause), exit) => self.pause(streams, (pause, is_first_pause), exit)?,
+            (Some(pause), exit) => self.pause(streams, pause, is_first_pause, exit)?,
             (None, DaemonExit::Bye(_)) => streams.wait_for_client().map_err(internal)?,
             (None, DaemonExit::Died(_) | DaemonExit::HungUp | DaemonExit::Unreachable(_)) => {}
         }
@@ -194,7 +195,8 @@ impl ProxySession<'_> {
     fn pause(
         &mut self,
         streams: &ProxyStreams,
-        (pause, is_first_pause): (Duration, bool),
+        pause: Duration,
+        is_first_pause: bool,
         exit: DaemonExit,
     ) -> Result<(), CommandError> {
         // The end of input is for a daemon to handle, and there was one more attempt since.

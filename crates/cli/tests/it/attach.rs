@@ -50,7 +50,7 @@ fn exit_codes_pass_and_output_is_as_printed() {
         text.starts_with("/dev/pts/") && text.ends_with("\n24 80"),
         "{text}"
     );
-    // Without a local terminal the session has one all the same, and the output is verbatim.
+    // Without a local terminal the session still has one, and the output is verbatim.
     let plain = cli.ostler(&[
         "run",
         "-t",
@@ -79,10 +79,10 @@ fn leaving_and_coming_back_shows_the_same() {
         first.text()
     );
     let id = cli.find_execution("bash");
-    let seen = screen(&cli, &id);
+    let expected = screen(&cli, &id);
 
     let mut second = PtyUser::new(&cli, &["attach", &id]);
-    second.wait_until(|text| text == seen);
+    second.wait_until(|text| text == expected);
     second.type_in("echo $((6*7))\r");
     second.wait_until(|text| text.contains("\n42\n"));
     assert_eq!(second.text(), screen(&cli, &id));

@@ -72,7 +72,7 @@ fn a_bad_value_stops_the_start() {
 }
 
 #[test]
-fn a_state_directory_that_cannot_be_used_is_told() {
+fn a_state_directory_that_cannot_be_used_is_reported() {
     let cli = CliEnv::new();
     std::fs::write(cli.path().join("file"), "").unwrap();
     let ran = cli.ostler(&["--state-dir", "file/x", "ps"]);

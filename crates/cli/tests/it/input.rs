@@ -15,14 +15,14 @@ fn mismatch(cli: &CliEnv, (args, code, message): &Case<'_>) -> Option<String> {
 }
 
 #[test]
-fn bad_wishes_for_walls_are_told_with_what_is_allowed() {
+fn invalid_isolation_options_are_reported_with_what_is_allowed() {
     let cli = CliEnv::new();
     let cases: &[Case<'_>] = &[
-        (&["run", "--network", "a.org", "true"], 64, "high"),
+        (&["run", "--network", "a.example", "true"], 64, "high"),
         (
-            &["run", "--network", "https://a.org", "true"],
+            &["run", "--network", "https://a.example", "true"],
             64,
-            "--network: 'https://a.org'",
+            "--network: 'https://a.example'",
         ),
         (
             &["run", "--allow-degraded", "moat", "true"],
@@ -38,7 +38,7 @@ fn bad_wishes_for_walls_are_told_with_what_is_allowed() {
 }
 
 #[test]
-fn bad_input_is_told_with_code_and_exit() {
+fn bad_input_is_reported_with_code_and_exit() {
     let cli = CliEnv::new();
     let id = cli.stdout_of(&["run", "-d", "true"]);
     cli.stdout_of(&["wait", &id]);
@@ -104,7 +104,7 @@ fn bad_input_is_told_with_code_and_exit() {
 }
 
 #[test]
-fn bad_input_of_terminals_is_told_with_code_and_exit() {
+fn bad_input_of_terminals_is_reported_with_code_and_exit() {
     let cli = CliEnv::new();
     let id = cli.stdout_of(&["run", "-d", "true"]);
     cli.stdout_of(&["wait", &id]);

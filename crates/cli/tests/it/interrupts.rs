@@ -2,6 +2,7 @@
 //! again, interrupts at the terminal.
 
 use std::io::Write as _;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +28,10 @@ fn serving(cli: &CliEnv) -> Option<PidHandle> {
     let text = std::fs::read_to_string(lock).ok()?;
     let pid: u64 = text.lines().next()?.parse().unwrap();
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    (name.trim() == "ostler-daemon").then(|| PidHandle::open(pid))
+    if name.trim() != "ostler-daemon" {
+        return None;
+    }
+    PidHandle::try_open(pid)
 }
 
 fn end_daemon(cli: &CliEnv) {
@@ -37,15 +41,37 @@ fn end_daemon(cli: &CliEnv) {
     }
 }
 
-/// Kills every daemon some time after its start, while `work` is done.
+/// Says that the work is over, also when it panics: the killing thread is waited for.
+struct EndOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Waits until a daemon accepts connections, or the work is over.
+fn wait_served(cli: &CliEnv, over: &AtomicBool) {
+    let socket = cli.path().join("run/ostler/daemon.sock");
+    while !over.load(Ordering::Relaxed) && UnixStream::connect(&socket).is_err() {
+        pass(1);
+    }
+}
+
+/// Kills every daemon some time after its start, while `work` is done. The last of each round is
+/// killed only after it accepted connections, however slow the machine: clients give up after 20
+/// daemons that were killed before that.
 fn under_killing<T>(cli: &CliEnv, millis: &[u64], work: impl FnOnce() -> T) -> (T, usize) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let killing = scope.spawn(|| {
             let mut killed = 0;
-            for wait in millis.iter().cycle() {
+            for (n, wait) in millis.iter().enumerate().cycle() {
                 if over.load(Ordering::Relaxed) {
                     return killed;
+                }
+                if n + 1 == millis.len() {
+                    wait_served(cli, &over);
                 }
                 pass(*wait);
                 if let Some(daemon) = serving(cli) {
@@ -56,14 +82,15 @@ fn under_killing<T>(cli: &CliEnv, millis: &[u64], work: impl FnOnce() -> T) -> (
             }
             killed
         });
-        let done = work();
-        over.store(true, Ordering::Relaxed);
-        (done, killing.join().unwrap())
+        let end = EndOnDrop(&over);
+        let result = work();
+        drop(end);
+        (result, killing.join().unwrap())
     })
 }
 
 #[test]
-fn whoever_starts_the_daemon_may_be_ended_at_any_moment() {
+fn the_starter_of_a_daemon_may_be_killed_at_any_moment() {
     let cli = CliEnv::new();
     let signals = [Signal::INT, Signal::TERM, Signal::KILL, Signal::HUP];
     for millis in (0..=100_u64).step_by(2) {
@@ -97,7 +124,7 @@ fn whoever_starts_the_daemon_may_be_ended_at_any_moment() {
 }
 
 #[test]
-fn a_stopped_starter_keeps_nobody_waiting() {
+fn a_stopped_starter_blocks_no_other_caller() {
     let cli = CliEnv::new();
     for millis in [0, 5, 10, 20, 40, 80] {
         end_daemon(&cli);
@@ -155,7 +182,7 @@ fn a_start_is_carried_out_once_however_many_daemons_die() {
         };
         (0..25).map(start).collect()
     };
-    let (ids, killed) = under_killing(&cli, &[15, 60, 30, 110, 80, 45], work);
+    let (ids, killed) = under_killing(&cli, &[15, 60, 30, 45, 80, 110], work);
     assert!(killed > 3, "{killed} daemons were killed");
     for id in &ids {
         let waited = cli.ostler(&["wait", id]);
@@ -175,6 +202,40 @@ fn a_start_is_carried_out_once_however_many_daemons_die() {
 }
 
 #[test]
+fn daemons_that_are_all_killed_as_they_start_are_named_as_the_cause() {
+    let cli = CliEnv::new();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                match serving(&cli) {
+                    Some(daemon) => {
+                        daemon.send(Signal::KILL);
+                        daemon.wait();
+                    }
+                    None => pass(1),
+                }
+            }
+        });
+        let _end = EndOnDrop(&over);
+        // A daemon that serves before it is killed is one more attempt.
+        let begin = Instant::now();
+        let failed = loop {
+            let ran = cli.ostler(&["ps", "-q"]);
+            if ran.code != 0 {
+                break ran;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "none fails");
+        };
+        let cause = "daemons in a row were killed by a signal while they started";
+        assert!(
+            failed.code == 69 && failed.err.contains(cause),
+            "{failed:?}"
+        );
+    });
+}
+
+#[test]
 fn a_run_goes_on_however_many_daemons_die() {
     let cli = CliEnv::new();
     let script = "i=0; while [ $i -lt 150 ]; do i=$((i+1)); echo line $i; sleep 0.03; done; exit 7";
@@ -182,7 +243,7 @@ fn a_run_goes_on_however_many_daemons_die() {
         let followed = cli.command(&["run", "sh", "-c", script]).output().unwrap();
         to_output(followed)
     };
-    let (run, killed) = under_killing(&cli, &[50, 200, 400, 120], work);
+    let (run, killed) = under_killing(&cli, &[50, 200, 120, 400], work);
     let expected: String = (1..=150).map(|n| format!("line {n}\n")).collect();
     assert_eq!(
         (run.code, run.out),
@@ -304,7 +365,7 @@ fn a_program_that_stops_itself_in_a_terminal_goes_on() {
     pty.type_in("\r");
     assert_eq!(pty.end(), 3);
 
-    // What was requested from outside stays.
+    // Sessions that were started detached stay.
     let id = cli.stdout_of(&["run", "-dt", "cat"]);
     let pid = cli.json(&["info", "--json", &id])["os_pid"]
         .as_u64()
@@ -395,7 +456,7 @@ fn every_verb_goes_on_however_many_daemons_die() {
         let ended = children.map(|child| to_output(child.wait_with_output().unwrap()));
         (ended, shells, service)
     };
-    let ((ended, shells, service), killed) = under_killing(&cli, &[40, 150, 250, 90], work);
+    let ((ended, shells, service), killed) = under_killing(&cli, &[40, 150, 90, 250], work);
     let [logs, wait, attach] = ended;
     assert!(killed > 3, "{killed} daemons were killed");
     let expected: String = (1..=120).map(|n| format!("line {n}\n")).collect();

@@ -103,7 +103,7 @@ fn a_file_of_secrets_that_others_can_read_stops_the_start() {
 }
 
 #[test]
-fn limits_are_taken_and_told() {
+fn limits_are_accepted_and_reported() {
     let cli = CliEnv::new();
     let id = cli.stdout_of(&[
         "run", "-d", "--pids", "64", "--memory", "512M", "--cpus", "0.5", "true",
@@ -172,7 +172,7 @@ fn a_wall_of_level_high_asks_for_level_high() {
 }
 
 #[test]
-fn hosts_that_were_refused_are_told() {
+fn hosts_that_were_refused_are_reported() {
     let cli = CliEnv::new();
     let flags = ["--network", "listed.example.org"];
     let script = "getent hosts unlisted.example.net; echo over";

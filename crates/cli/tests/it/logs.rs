@@ -31,7 +31,7 @@ fn lines_are_chosen_by_count_stream_and_pattern() {
 }
 
 #[test]
-fn times_are_shown_and_asked_for() {
+fn times_are_shown_and_requested() {
     let cli = CliEnv::new();
     let id = ended(&cli, "echo one");
     let shown = cli.stdout_of(&["logs", &id]);

@@ -322,8 +322,8 @@ fn an_address_that_cannot_be_is_refused_with_the_reason() {
             &["(flag --set) is not allowed", "allowed: "],
         );
     }
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port().to_string();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
     let busy = cli.ostler(&["serve", "--port", &port]);
     refused(
         &busy,
@@ -357,12 +357,12 @@ fn a_daemon_started_on_demand_serves_http_where_the_configuration_names_a_port()
     assert_eq!(http.status(), 200);
     cli.stdout_of(&["shutdown"]);
 
-    // With the port in use, a client that needs a daemon gets one all the same.
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    // With the port in use, a client that needs a daemon still gets one.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut command = cli.command(&["run", "true"]);
     command.env(
         "OSTLER_HTTP_PORT",
-        taken.local_addr().unwrap().port().to_string(),
+        listener.local_addr().unwrap().port().to_string(),
     );
     assert_eq!(to_output(command.output().unwrap()).code, 0);
     let log = std::fs::read_to_string(cli.state().join("daemon.log")).unwrap();

@@ -64,7 +64,7 @@ fn names_hold_within_the_workspace_of_the_nearest_file() {
     assert_eq!(ok(&cli, &a, &["ps", "-q"]), "");
     assert_eq!(ok(&cli, &sub, &["ps", "-q"]), "web");
 
-    // A service of another workspace is named by its id; the error for the name says where it is.
+    // A service of another workspace is addressed by its id; the error for the name contains it.
     let api = from(&cli, &a, &["why", "web"]);
     assert_eq!(api.code, 0, "{api:?}");
     std::fs::write(a.join("ostler.toml"), format!("[services.api]\n{STAYS}")).unwrap();

@@ -31,7 +31,7 @@ fn service(cli: &CliEnv, words: &[&str], command: &[String]) -> CommandOutput {
 }
 
 #[test]
-fn a_server_is_started_told_listed_and_stopped() {
+fn a_server_is_started_reported_listed_and_stopped() {
     let cli = CliEnv::new();
     let port = free_port();
     let started = service(&cli, &["start", "--name", "files"], &server(port));
@@ -83,7 +83,7 @@ fn a_server_is_started_told_listed_and_stopped() {
 }
 
 #[test]
-fn what_fails_is_told_with_its_last_lines() {
+fn a_failure_is_reported_with_its_last_lines() {
     let cli = CliEnv::new();
     let script = "echo cannot go on >&2; exit 3";
     let command = ["sh", "-c", script].map(str::to_owned);

@@ -41,7 +41,7 @@ fn commands_run_in_a_living_shell() {
 }
 
 #[test]
-fn what_does_not_end_is_told_honestly() {
+fn a_command_that_does_not_end_is_reported_as_running() {
     let cli = CliEnv::new();
     let id = shell(&cli);
     let late = cli.ostler(&["exec", &id, "--timeout", "500ms", "echo begun; sleep 60"]);

@@ -10,7 +10,7 @@ fn mcp(cli: &CliEnv) -> McpStdioClient {
 }
 
 #[test]
-fn one_family_of_tools_is_offered_unless_more_are_asked_for() {
+fn one_family_of_tools_is_listed_unless_more_are_requested() {
     let cli = CliEnv::new();
     let mut client = McpStdioClient::start(cli.command(&["mcp"]));
     let tools = client.request("tools/list", json!({}));
@@ -49,7 +49,7 @@ fn a_client_runs_commands_and_its_session_ends_with_it() {
 }
 
 #[test]
-fn a_killed_front_ends_its_session() {
+fn a_killed_proxy_ends_its_session() {
     let cli = CliEnv::new();
     let mut client = mcp(&cli);
     let here = cli.path().to_str().unwrap();
@@ -128,7 +128,7 @@ fn a_shutdown_lets_the_client_go_on_when_it_speaks_again() {
 }
 
 #[test]
-fn a_session_ends_when_its_front_went_while_no_daemon_lived() {
+fn a_session_ends_when_its_proxy_went_while_no_daemon_lived() {
     let cli = CliEnv::new();
     let mut client = mcp(&cli);
     let here = cli.path().to_str().unwrap();
@@ -195,7 +195,7 @@ fn socket_pairs_work_as_standard_streams() {
 }
 
 #[test]
-fn the_environment_of_a_front_tightens_what_it_may_run() {
+fn the_environment_of_a_proxy_tightens_what_it_may_run() {
     let cli = CliEnv::new();
     let mut free = mcp(&cli);
     let mut command = cli.command(&["mcp", "--tools", "core,command"]);
@@ -221,7 +221,7 @@ fn the_environment_of_a_front_tightens_what_it_may_run() {
 }
 
 #[test]
-fn an_engine_in_the_front_serves_alone() {
+fn an_engine_in_the_proxy_serves_alone() {
     let cli = CliEnv::new();
     let mut client =
         McpStdioClient::start(cli.command(&["mcp", "--tools", "core,command", "--no-daemon"]));
@@ -236,7 +236,7 @@ fn an_engine_in_the_front_serves_alone() {
 }
 
 #[test]
-fn an_engine_in_the_front_ends_its_session_when_told_to_end() {
+fn an_engine_in_the_proxy_ends_its_session_on_request() {
     for beside_a_daemon in [false, true] {
         let cli = CliEnv::new();
         if beside_a_daemon {

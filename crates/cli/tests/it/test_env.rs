@@ -143,9 +143,17 @@ pub(crate) struct PidHandle {
 
 impl PidHandle {
     pub(crate) fn open(pid: u64) -> Self {
+        Self::try_open(pid).unwrap()
+    }
+
+    /// The process; none where it is gone.
+    pub(crate) fn try_open(pid: u64) -> Option<Self> {
         let raw = Pid::from_raw(pid.try_into().unwrap()).unwrap();
-        let fd = pidfd_open(raw, PidfdFlags::empty()).unwrap();
-        Self { pid, fd }
+        match pidfd_open(raw, PidfdFlags::empty()) {
+            Ok(fd) => Some(Self { pid, fd }),
+            Err(rustix::io::Errno::SRCH) => None,
+            Err(error) => panic!("{pid}: {error}"),
+        }
     }
 
     pub(crate) fn send(&self, signal: Signal) {

@@ -8,11 +8,14 @@ use ostler_api::{
     DependencyBody, DependencyConditionBody, HealthRuleBody, PortRequestBody, ProbeBody,
     ServiceOptionsBody, ServiceStartBody, ShellStartBody, StartBody,
 };
-use ostler_model::{ByteString, Command, DependencyCondition, ExecutionId, RestartPolicy};
+use ostler_model::duration::as_millis;
+use ostler_model::{
+    ByteString, Command, DependencyCondition, ExecutionId, RestartPolicy, StartOptions,
+};
 
 use crate::attach::window_size;
 use crate::commands::isolation_args::IsolationArgs;
-use crate::commands::start::{CommonArgs, inherits_env, parse_variables, resolve_directory};
+use crate::commands::start::{CommonArgs, resolve_directory};
 use crate::commands::value_parsers;
 use crate::context::CliContext;
 use crate::error::CommandError;
@@ -73,35 +76,28 @@ impl ServiceArgs {
     /// # Errors
     /// For invalid values, before a daemon is started for the request.
     pub(super) fn into_body(
-        self,
+        mut self,
         context: &CliContext,
         name: Option<String>,
         words: Vec<OsString>,
     ) -> Result<ServiceStartBody, CommandError> {
-        let policy = context.config.client_policy();
-        let isolation = self.isolation.into_options(&context.config)?;
-        let mut start = StartBody::new(parse_command(words), resolve_directory(self.common.cwd)?);
+        let cwd = resolve_directory(self.common.cwd.take())?;
+        let mut start = StartBody::new(parse_command(words), cwd);
         start.base_env = context.env.to_texts();
-        start.inherit_env = Some(inherits_env(context, self.common.clean_env));
-        start.env = parse_variables(context, self.common.env)?;
-        start.isolation = isolation.level;
-        start.confine = isolation.confine;
-        start.limits = isolation.limits;
-        start.secrets = isolation.secrets;
-        start.approval = isolation.approval;
-        start.labels = self.common.label;
-        start.description = self.common.description;
-        start.encoding = self.encoding.or(policy.default_encoding);
-        start.allowed = policy.allowed_commands;
-        start.restart = self.restart;
         let size = || window_size().unwrap_or(ShellStartBody::SIZE);
-        start.pty = self.tty.then(size);
+        let encoding = || context.config.client_policy().default_encoding;
+        start.options = StartOptions {
+            encoding: self.encoding.or_else(encoding),
+            pty: self.tty.then(size),
+            ..self.common.into_options(context, self.isolation)?
+        };
+        start.restart = self.restart;
         start.id = Some(ExecutionId::mint());
         start.cli = true;
         let (interval, restarts) = (self.health_interval, self.health_restart);
         let health = self.health.map(|probe| HealthRuleBody {
             probe,
-            interval_ms: interval.map(value_parsers::millis),
+            interval_ms: interval.map(as_millis),
             failures: None,
             restart: restarts,
         });
@@ -152,8 +148,9 @@ fn parse_probe(text: &str) -> Result<ProbeBody, String> {
         ("exec", line) if !line.is_empty() => Ok(ProbeBody::Exec(
             [SHELL, "-c", line].map(ByteString::from).to_vec(),
         )),
-        ("quiet", span) if !span.is_empty() => value_parsers::duration(span)
-            .map(|span| ProbeBody::QuietMs(value_parsers::millis(span))),
+        ("quiet", span) if !span.is_empty() => {
+            value_parsers::duration(span).map(|span| ProbeBody::QuietMs(as_millis(span)))
+        }
         _ => Err(
             "allowed: auto, listening, responding, log, notify, http:/PATH, http://URL, \
              tcp:PORT, exec:COMMAND, quiet:SPAN"

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use hyper::Method;
 use ostler_api::{ServiceBody, ServicesBody};
+use ostler_model::suggestion::nearest;
 use ostler_model::{ByteString, ErrorCode};
 
 use crate::client::{DaemonClient, RequestBody};
@@ -14,7 +15,6 @@ use crate::commands::start::resolve_directory;
 use crate::config;
 use crate::context::CliContext;
 use crate::error::CommandError;
-use crate::output::nearest;
 
 /// The most names that are listed as alternatives.
 const MAX_NAMES: usize = 12;
@@ -42,7 +42,7 @@ pub(super) fn service_client(
 pub(super) struct ServiceClient {
     pub(super) daemon: DaemonClient,
     pub(super) cwd: ByteString,
-    /// Whether names are looked up in all workspaces.
+    /// Whether names are resolved in all workspaces.
     all_workspaces: bool,
     /// Whether lists include dismissed services.
     include_dismissed: bool,
@@ -242,7 +242,7 @@ where
     };
     let id = error.approval().unwrap_or_default().to_owned();
     let reason = error.message().unwrap_or_default();
-    if approve::ask_at_terminal(client, &id, (command, reason)).await? != Some(true) {
+    if approve::ask_at_terminal(client, &id, command, reason).await? != Some(true) {
         return Err(error);
     }
     request(Some(id)).await

@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use hyper::Method;
 use ostler_api::{DetectResponse, DetectedServiceBody, StartBody};
 use ostler_model::ServiceKind;
+use ostler_model::duration;
 
 use super::args::parse_command;
 use super::client::service_client;
@@ -14,7 +16,7 @@ use crate::client::RequestBody;
 use crate::commands::start::parse_variables;
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
-use crate::output::{StdoutWriter, format_duration, print_json};
+use crate::output::{StdoutWriter, print_json};
 
 /// The exit code for a command that is not a service.
 const EXIT_NOT_DETECTED: u8 = 1;
@@ -44,7 +46,7 @@ pub(super) fn run(context: &CliContext, args: DetectArgs) -> CommandResult {
     let client = service_client(context, args.cwd)?;
     let mut body = StartBody::new(parse_command(args.command), client.cwd.clone());
     body.base_env = context.env.to_texts();
-    body.env = parse_variables(context, args.env)?;
+    body.options.set_env = parse_variables(context, args.env)?;
     let body = RequestBody::json(&body)?;
     let detected: DetectResponse =
         block_on(client.daemon.call(Method::POST, "/api/v1/detect", body))?;
@@ -88,7 +90,9 @@ fn print_detected(service: &DetectedServiceBody) -> Result<(), CommandError> {
         ("failed", patterns(&service.fail_patterns)),
         (
             "waits",
-            Some(format_duration(seconds(service.ready_timeout_ms))),
+            Some(duration::compact(Duration::from_millis(
+                service.ready_timeout_ms,
+            ))),
         ),
         (
             "terminal",
@@ -102,10 +106,6 @@ fn print_detected(service: &DetectedServiceBody) -> Result<(), CommandError> {
         }
     }
     out.flush()
-}
-
-fn seconds(millis: u64) -> f64 {
-    std::time::Duration::from_millis(millis).as_secs_f64()
 }
 
 const fn describe_kind(kind: ServiceKind) -> &'static str {

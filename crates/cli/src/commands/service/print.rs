@@ -28,6 +28,13 @@ pub(super) struct OutputMode {
     pub(super) single: bool,
 }
 
+/// What a person sees of a wait, and how it is interrupted.
+#[derive(Debug)]
+pub(super) struct WaitUi<'a> {
+    pub(super) progress: &'a mut ProgressLines,
+    pub(super) interrupt: &'a mut Interrupt,
+}
+
 /// Waits for the services that were started, unless not requested, and prints the result.
 ///
 /// # Errors
@@ -37,7 +44,7 @@ pub(super) async fn wait_and_print(
     ensured: Vec<EnsureResponse>,
     wait: wait::ReadyWaitArgs,
     mode: OutputMode,
-    (progress, interrupt): (&mut ProgressLines, &mut Interrupt),
+    ui: WaitUi<'_>,
 ) -> CommandResult {
     for info in ensured
         .iter()
@@ -48,9 +55,14 @@ pub(super) async fn wait_and_print(
     if wait.no_wait {
         return print_results(client, &ensured, mode).await;
     }
-    let waited =
-        wait::wait_until_ready(client, ensured.clone(), wait.timeout, (progress, interrupt))
-            .await?;
+    let waited = wait::wait_until_ready(
+        client,
+        ensured.clone(),
+        wait.timeout,
+        ui.progress,
+        ui.interrupt,
+    )
+    .await?;
     match waited {
         wait::WorkOutcome::Finished(waited) => print_results(client, &waited, mode).await,
         wait::WorkOutcome::Interrupted(_) => Ok(report_interrupted(&ensured)),
@@ -173,21 +185,9 @@ fn exit_code(ensured: &EnsureResponse) -> u8 {
 }
 
 /// The error for a refused start.
-pub(super) fn not_started_error(error: CommandError) -> CommandError {
-    match error {
-        CommandError::Failure {
-            code,
-            message,
-            hint,
-            exit,
-            approval,
-        } => CommandError::Failure {
-            code,
-            message: words::render_not_started(&message),
-            hint,
-            exit,
-            approval,
-        },
-        CommandError::Disconnected(_) | CommandError::BrokenPipe => error,
+pub(super) fn not_started_error(mut error: CommandError) -> CommandError {
+    if let CommandError::Failure { message, .. } = &mut error {
+        *message = words::render_not_started(message);
     }
+    error
 }

@@ -8,7 +8,7 @@ use ostler_api::{EnsureResponse, ServiceStartBody};
 
 use super::args::ServiceArgs;
 use super::client::{ServiceClient, service_client, with_approval};
-use super::print::{OutputMode, not_started_error, report_interrupted, wait_and_print};
+use super::print::{OutputMode, WaitUi, not_started_error, report_interrupted, wait_and_print};
 use super::progress::{ProgressLines, ProgressRow};
 use super::up;
 use super::wait::{Interrupt, ReadyWaitArgs, START_GRACE, WorkOutcome, run_with_progress};
@@ -59,7 +59,7 @@ pub(crate) struct EnsureArgs {
 pub(super) fn start(context: &CliContext, args: ServiceStartArgs) -> CommandResult {
     let (wait, json) = (args.wait, args.json);
     let body = args.service.into_body(context, args.name, args.command)?;
-    start_service(context, ("/api/v1/services", body), wait, json)
+    start_service(context, "/api/v1/services", body, wait, json)
 }
 
 /// Reuses a running service, or starts it.
@@ -73,12 +73,13 @@ pub(super) fn ensure(context: &CliContext, args: EnsureArgs) -> CommandResult {
         return up::ensure(context, name, wait, json);
     }
     let body = args.service.into_body(context, args.name, args.command)?;
-    start_service(context, ("/api/v1/services/ensure", body), wait, json)
+    start_service(context, "/api/v1/services/ensure", body, wait, json)
 }
 
 fn start_service(
     context: &CliContext,
-    (path, body): (&'static str, ServiceStartBody),
+    path: &str,
+    body: ServiceStartBody,
     wait: ReadyWaitArgs,
     json: bool,
 ) -> CommandResult {
@@ -88,20 +89,25 @@ fn start_service(
         let mut interrupt = Interrupt::install()?;
         let request = request_start(&client, path, &body);
         let no_rows = || async { Vec::<ProgressRow>::new() };
-        let ui = (&mut progress, &mut interrupt);
-        let ensured = match run_with_progress(request, ui, START_GRACE, no_rows).await? {
-            WorkOutcome::Finished(ensured) => ensured,
-            WorkOutcome::Interrupted(finished) => {
-                return Ok(report_interrupted(finished.as_slice()));
-            }
-        };
+        let ensured =
+            match run_with_progress(request, &mut progress, &mut interrupt, START_GRACE, no_rows)
+                .await?
+            {
+                WorkOutcome::Finished(ensured) => ensured,
+                WorkOutcome::Interrupted(finished) => {
+                    return Ok(report_interrupted(finished.as_slice()));
+                }
+            };
         let mode = OutputMode { json, single: true };
         wait_and_print(
             &client.daemon,
             vec![ensured],
             wait,
             mode,
-            (&mut progress, &mut interrupt),
+            WaitUi {
+                progress: &mut progress,
+                interrupt: &mut interrupt,
+            },
         )
         .await
     })
@@ -115,7 +121,7 @@ async fn request_start(
     let command = body.start.command.display();
     let response = with_approval(&client.daemon, &command, |approval| async move {
         let mut body = body.clone();
-        body.start.approval = approval.or(body.start.approval);
+        body.start.options.approval = approval.or(body.start.options.approval);
         client
             .daemon
             .call_idempotent(Method::POST, path, RequestBody::json(&body)?)

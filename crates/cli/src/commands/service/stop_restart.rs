@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 use ostler_api::{EnsureResponse, ServiceBody, ServiceStopResponse, StopBody};
+use ostler_model::duration::as_millis;
 use ostler_model::{ErrorCode, PortHolder};
 
 use super::client::{AllWorkspacesArgs, ServiceClient, service_client};
-use super::print::{OutputMode, wait_and_print};
+use super::print::{OutputMode, WaitUi, wait_and_print};
 use super::progress::ProgressLines;
 use super::wait::{Interrupt, ReadyWaitArgs};
 use crate::client::RequestBody;
@@ -98,7 +99,7 @@ pub(super) fn stop(context: &CliContext, args: &ServiceStopArgs) -> CommandResul
     let client = service_client(context, None)?.with_workspaces(args.workspaces);
     let body = StopBody {
         force: args.force,
-        grace_ms: args.grace.map(value_parsers::millis),
+        grace_ms: args.grace.map(as_millis),
         reason: args.reason.clone(),
     };
     let options = StopOptions {
@@ -262,7 +263,10 @@ pub(super) fn restart(context: &CliContext, args: &ServiceRestartArgs) -> Comman
             restarted,
             wait,
             mode,
-            (&mut progress, &mut interrupt),
+            WaitUi {
+                progress: &mut progress,
+                interrupt: &mut interrupt,
+            },
         )
         .await
     })

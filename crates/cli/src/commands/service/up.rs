@@ -10,7 +10,7 @@ use ostler_model::{ErrorCode, IsolationLevel};
 
 use super::client::{ServiceClient, service_client, with_approval};
 use super::manifest::no_services_error;
-use super::print::{OutputMode, not_started_error, report_interrupted, wait_and_print};
+use super::print::{OutputMode, WaitUi, not_started_error, report_interrupted, wait_and_print};
 use super::progress::{ProgressLines, ProgressRow};
 use super::wait::{Interrupt, ReadyWaitArgs, START_GRACE, WorkOutcome, run_with_progress};
 use crate::client::RequestBody;
@@ -50,7 +50,7 @@ pub(super) fn run(context: &CliContext, args: UpArgs) -> CommandResult {
     let client = service_client(context, args.cwd)?;
     let mut body = up_body(context, &client, args.names);
     body.isolation = args.isolation.or(body.isolation);
-    bring_up(context, (client, body), args.wait, mode)
+    bring_up(context, client, body, args.wait, mode)
 }
 
 /// Starts one that is defined.
@@ -67,7 +67,8 @@ pub(super) fn ensure(
     let body = up_body(context, &client, vec![name]);
     bring_up(
         context,
-        (client, body),
+        client,
+        body,
         wait,
         OutputMode {
             json,
@@ -91,7 +92,8 @@ fn up_body(context: &CliContext, client: &ServiceClient, names: Vec<String>) -> 
 
 fn bring_up(
     context: &CliContext,
-    (client, mut body): (ServiceClient, UpBody),
+    client: ServiceClient,
+    mut body: UpBody,
     wait: ReadyWaitArgs,
     mode: OutputMode,
 ) -> CommandResult {
@@ -104,8 +106,15 @@ fn bring_up(
         let names: HashSet<&str> = body.names.iter().map(String::as_str).collect();
         let fetch_rows = || fetch_rows(&client, &names);
         let request = request_up(&client, &body);
-        let ui = (&mut progress, &mut interrupt);
-        let services = match run_with_progress(request, ui, START_GRACE, fetch_rows).await? {
+        let services = match run_with_progress(
+            request,
+            &mut progress,
+            &mut interrupt,
+            START_GRACE,
+            fetch_rows,
+        )
+        .await?
+        {
             WorkOutcome::Finished(upped) => upped.services,
             WorkOutcome::Interrupted(late) => {
                 let finished = late.map(|upped| upped.services).unwrap_or_default();
@@ -121,7 +130,10 @@ fn bring_up(
             services,
             wait,
             mode,
-            (&mut progress, &mut interrupt),
+            WaitUi {
+                progress: &mut progress,
+                interrupt: &mut interrupt,
+            },
         )
         .await
     })

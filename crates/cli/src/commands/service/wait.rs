@@ -11,6 +11,7 @@ use ostler_api::{
     WaitResponse, WaitUntil,
 };
 use ostler_model::ErrorCode;
+use ostler_model::duration::as_millis;
 use tokio::signal::unix::{self, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -71,7 +72,8 @@ impl Interrupt {
 /// The errors of the work.
 pub(super) async fn run_with_progress<T, L, Fut>(
     work: impl Future<Output = Result<T, CommandError>>,
-    (progress, Interrupt(interrupt)): (&mut ProgressLines, &mut Interrupt),
+    progress: &mut ProgressLines,
+    Interrupt(interrupt): &mut Interrupt,
     grace: Duration,
     fetch_rows: L,
 ) -> Result<WorkOutcome<T>, CommandError>
@@ -108,12 +110,13 @@ pub(super) async fn wait_until_ready(
     client: &DaemonClient,
     ensured: Vec<EnsureResponse>,
     limit: Option<Duration>,
-    (progress, interrupt): (&mut ProgressLines, &mut Interrupt),
+    progress: &mut ProgressLines,
+    interrupt: &mut Interrupt,
 ) -> Result<WorkOutcome<Vec<EnsureResponse>>, CommandError> {
     let ids: Vec<String> = ensured.iter().filter_map(execution_id).collect();
     let fetch_rows = || fetch_rows(client, &ids);
     let work = wait_all(client, ensured.clone(), limit);
-    run_with_progress(work, (progress, interrupt), Duration::ZERO, fetch_rows).await
+    run_with_progress(work, progress, interrupt, Duration::ZERO, fetch_rows).await
 }
 
 async fn wait_all(
@@ -141,7 +144,7 @@ async fn wait_one(
         return Ok(ensured);
     };
     let limit = limit.unwrap_or_else(|| default_timeout(&ensured.service));
-    let result = wait(client, (&id, ensured.wait_condition()), limit).await?;
+    let result = wait(client, &id, ensured.wait_condition(), limit).await?;
     ensured.service = ensured.service.with_execution(result.info);
     ensured.waited = Some(ReadinessWaitBody {
         why: result.why,
@@ -152,7 +155,7 @@ async fn wait_one(
     if let Ok(diagnosis) = client.call(Method::GET, &path, RequestBody::None).await {
         ensured.explain(diagnosis);
     }
-    ensured.message = ostler_server::ensure_message(&ensured, value_parsers::millis(limit));
+    ensured.message = ostler_interface::convert::ensure_message(&ensured, as_millis(limit));
     Ok(ensured)
 }
 
@@ -162,7 +165,8 @@ async fn wait_one(
 /// As the daemon responds.
 pub(super) async fn wait(
     client: &DaemonClient,
-    (id, until): (&str, WaitUntil),
+    id: &str,
+    until: WaitUntil,
     limit: Duration,
 ) -> Result<WaitResponse, CommandError> {
     let start = Instant::now();
@@ -173,7 +177,7 @@ pub(super) async fn wait(
             until,
             pattern: None,
             idle_ms: None,
-            at_most_ms: Some(value_parsers::millis(left)),
+            at_most_ms: Some(as_millis(left)),
         };
         let path = ids::path(id, "/wait");
         match client

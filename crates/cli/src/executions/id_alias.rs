@@ -36,7 +36,7 @@ pub(crate) fn resolve_in_place(
     Ok(())
 }
 
-/// The id that `word` stands for; `word` itself where it is an id, or a prefix of none.
+/// The id for a word; `word` itself where it is an id, or not a prefix of one.
 ///
 /// # Errors
 /// For an ambiguous prefix, and an unknown name after `@`.

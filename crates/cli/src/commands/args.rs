@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use ostler_model::suggestion::nearest;
 
 use crate::commands;
 use crate::config::ConfigFlags;
-use crate::output::nearest;
 
 /// Runs, supervises and records commands for AI agents and the people who watch them.
 #[derive(Debug, Parser)]

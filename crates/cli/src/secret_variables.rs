@@ -38,7 +38,7 @@ impl SecretVariables {
     ///
     /// # Errors
     /// When the memory file cannot be created.
-    pub(super) fn to_stdin(&self) -> io::Result<Stdio> {
+    pub(crate) fn to_stdin(&self) -> io::Result<Stdio> {
         if self.0.is_empty() {
             return Ok(Stdio::null());
         }
@@ -51,7 +51,7 @@ impl SecretVariables {
         Ok(Stdio::from(file))
     }
 
-    /// Reads what was passed to this process; its standard input is empty afterwards.
+    /// Reads the secrets that were passed to this process; its standard input is empty afterwards.
     pub(crate) fn from_stdin() -> Self {
         read_stdin().unwrap_or_else(|error| {
             tracing::warn!(%error, "no secrets are taken over");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_model::ByteString;
 
-use crate::daemon::{SecretVariables, is_secret};
+use crate::secret_variables::{SecretVariables, is_secret};
 
 /// Environment variables by name.
 #[derive(Debug, Clone, Default)]

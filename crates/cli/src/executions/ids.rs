@@ -6,12 +6,13 @@ use clap::Args;
 use hyper::Method;
 use ostler_api::ExecutionBody;
 use ostler_model::ErrorCode;
+use ostler_model::suggestion::nearest;
 
 use super::id_alias::{ID_HINT, list_executions, resolve};
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
-use crate::output::{StdoutWriter, nearest, print_json};
+use crate::output::{StdoutWriter, print_json};
 
 /// The REST path of a resource below one execution.
 pub(crate) fn path(id: &str, rest: &str) -> String {
