@@ -1,5 +1,7 @@
 //! Console output for people and CI.
 
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -29,10 +31,41 @@ impl From<CheckResult> for ExitCode {
     }
 }
 
+thread_local! {
+    /// What stands before the lines that this thread prints.
+    static LINE_PREFIX: Cell<Option<&'static str>> = const { Cell::new(None) };
+    /// The last lines that this thread printed.
+    static LAST_LINES: RefCell<VecDeque<String>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// The number of lines kept of each thread.
+const LAST_LINES_LIMIT: usize = 60;
+
+/// The last lines that this thread printed, at most [`LAST_LINES_LIMIT`].
+pub(crate) fn last_lines() -> Vec<String> {
+    LAST_LINES.with_borrow(|lines| lines.iter().cloned().collect())
+}
+
+/// Begins every line that this thread prints from now on with a name: threads print at the same
+/// time.
+pub(crate) fn set_line_prefix(name: &'static str) {
+    LINE_PREFIX.set(Some(name));
+}
+
 /// Prints one line. A reader that closed standard output is not an error.
 pub(crate) fn print_line(line: fmt::Arguments<'_>) {
+    LAST_LINES.with_borrow_mut(|lines| {
+        if lines.len() == LAST_LINES_LIMIT {
+            lines.pop_front();
+        }
+        lines.push_back(line.to_string());
+    });
     let mut out = io::stdout().lock();
-    let _gone = writeln!(out, "{line}").and_then(|()| out.flush());
+    let written = match LINE_PREFIX.get() {
+        Some(name) => writeln!(out, "{name:<11} | {line}"),
+        None => writeln!(out, "{line}"),
+    };
+    let _gone = written.and_then(|()| out.flush());
 }
 
 /// Prints a heading between steps.

@@ -7,6 +7,7 @@ mod console;
 mod setup;
 mod shell;
 mod test;
+mod test_counts;
 mod test_env;
 mod tidy;
 mod workspace;

@@ -28,12 +28,9 @@ pub(crate) fn display(command: &Command) -> String {
         .join(" ")
 }
 
-/// Runs it to its end with inherited output streams.
+/// Runs it to its end and prints its output.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    console::print_line(format_args!("$ {}", display(command)));
-    let status = command
-        .status()
-        .with_context(|| format!("cannot run {}", display(command)))?;
+    let status = watch(command, |_| {})?;
     if !status.success() {
         bail!("{} ended with {status}", display(command));
     }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::json;
 
+use super::context::BenchContext;
 use super::output::{cpu_seconds, private_memory, wait_exit};
-use super::report::{ReportRow, Threshold};
-use super::run::BenchContext;
+use super::report::{Promise, ReportRow};
 use super::ticker;
 use crate::test_env::TestEnv;
 
@@ -40,7 +40,7 @@ pub(super) fn memory(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         "private memory per running execution (shim), mean of 50",
         mean,
         "kB",
-        (Threshold::AtMost(100.0), "≤ 100 KB"),
+        Promise::at_most(100.0, "≤ 100 KB"),
     )])
 }
 
@@ -68,13 +68,13 @@ pub(super) fn printing(bench: &BenchContext) -> Result<Vec<ReportRow>> {
             "1,000 commands printing 10 lines/s: daemon and shims, of one core",
             share,
             "%",
-            (Threshold::AtMost(20.0), "≤ 20 %"),
+            Promise::at_most(20.0, "≤ 20 %"),
         ),
         ReportRow::absolute(
             "lines lost of 300,000",
             f64::from(i32::try_from(lost)?),
             "",
-            (Threshold::AtMost(0.0), "0"),
+            Promise::at_most(0.0, "0"),
         ),
     ])
 }

@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::baseline;
-use super::report::{ReportRow, Threshold};
-use super::run::BenchContext;
+use super::context::BenchContext;
+use super::report::{Promise, ReportRow};
 use super::stats::{LatencySummary, median};
 use crate::test_env::{McpClient, TestEnv};
 
@@ -37,15 +37,17 @@ pub(super) fn one_in_flight(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     Ok(vec![
         ReportRow::ratio(
             "`echo hi` through MCP stdio, one in flight, p50",
-            (seen.p50, floor.p50),
+            seen.p50,
+            floor.p50,
             "ms",
-            (Threshold::AtMost(1.7), "≤ 1.7×"),
+            Promise::at_most(1.7, "≤ 1.7×"),
         ),
         ReportRow::ratio(
             "the same, p99",
-            (seen.p99, floor.p99),
+            seen.p99,
+            floor.p99,
             "ms",
-            (Threshold::AtMost(2.5), "≤ 2.5×"),
+            Promise::at_most(2.5, "≤ 2.5×"),
         ),
     ])
 }
@@ -72,16 +74,17 @@ pub(super) fn in_flight(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     }
     mcp.close()?;
     let [floor, one, eight, wide] = rates.map(|list| median(&list));
-    let half = (Threshold::AtLeast(0.5), "≥ 0.5× the floor's 8-way rate");
+    let half = Promise::at_least(0.5, "≥ 0.5× the floor's 8-way rate");
     Ok(vec![
         ReportRow::ratio(
             "calls per second, 1 in flight",
-            (one, floor),
+            one,
+            floor,
             "/s",
-            (Threshold::AtLeast(0.0), "none"),
+            Promise::NONE,
         ),
-        ReportRow::ratio("calls per second, 8 in flight", (eight, floor), "/s", half),
-        ReportRow::ratio("calls per second, 32 in flight", (wide, floor), "/s", half),
+        ReportRow::ratio("calls per second, 8 in flight", eight, floor, "/s", half),
+        ReportRow::ratio("calls per second, 32 in flight", wide, floor, "/s", half),
     ])
 }
 

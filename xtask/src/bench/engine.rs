@@ -3,23 +3,23 @@
 use anyhow::Result;
 
 use super::baseline;
+use super::context::BenchContext;
 use super::line_process::{self, LineProcess};
-use super::report::{ReportRow, Threshold};
-use super::run::BenchContext;
+use super::report::{Promise, ReportRow};
 use super::stats::LatencySummary;
 use crate::test_env::TestEnv;
 
 /// Commands of one round.
 const COMMANDS: usize = 200;
 
-/// Starts the example program of the library that runs commands and reports the duration of each,
-/// with that many bytes of heap in use.
+/// Starts the program that runs commands and reports the duration of each, with that many bytes of
+/// heap in use.
 pub(super) fn start_driver(
     bench: &BenchContext,
     env: &TestEnv,
     heap_bytes: u64,
 ) -> Result<LineProcess> {
-    let mut command = line_process::example(bench, "ostler", "measure")?;
+    let mut command = line_process::program(bench, "engine")?;
     command
         .arg(bench.ostler())
         .arg(env.path().join("embedded"))
@@ -53,21 +53,24 @@ pub(super) fn start_to_result(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     Ok(vec![
         ReportRow::ratio(
             "engine only: start to result, p50",
-            (small.p50, floor.p50),
+            small.p50,
+            floor.p50,
             "ms",
-            (Threshold::AtMost(1.35), "≤ 1.35×"),
+            Promise::at_most(1.35, "≤ 1.35×"),
         ),
         ReportRow::ratio(
             "the same with 1 GB of touched memory, against the small heap",
-            (large.p50, small.p50),
+            large.p50,
+            small.p50,
             "ms",
-            (Threshold::AtMost(1.15), "≤ 1.15×"),
+            Promise::at_most(1.15, "≤ 1.15×"),
         ),
         ReportRow::ratio(
             "engine only, p99",
-            (small.p99, floor.p99),
+            small.p99,
+            floor.p99,
             "ms",
-            (Threshold::AtMost(f64::INFINITY), "none"),
+            Promise::NONE,
         ),
     ])
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use rustix::fs::{Advice, fadvise};
 
+use super::context::BenchContext;
 use super::engine::start_driver;
 use super::line_process::LineProcess;
 use super::output::{start_script, wait_idle};
-use super::report::{ReportRow, Threshold};
-use super::run::BenchContext;
+use super::report::{Promise, ReportRow};
 use super::stats::{LatencySummary, median};
 use crate::shell;
 
@@ -50,13 +50,13 @@ fn tails(reader: &mut LineProcess, dir: &Path) -> Result<Vec<ReportRow>> {
             "tail -n 1000 of a 1 GB journal, warm, p50",
             LatencySummary::from_samples(&warm).p50,
             "ms",
-            (Threshold::AtMost(1.0), "< 1 ms"),
+            Promise::at_most(1.0, "< 1 ms"),
         ),
         ReportRow::absolute(
             "the same, cold",
             LatencySummary::from_samples(&cold).p50,
             "ms",
-            (Threshold::AtMost(5.0), "< 5 ms"),
+            Promise::at_most(5.0, "< 5 ms"),
         ),
     ])
 }
@@ -102,9 +102,10 @@ fn grep(bench: &BenchContext, reader: &mut LineProcess, dir: &Path) -> Result<Ve
     );
     Ok(vec![ReportRow::ratio(
         &what,
-        (median(&theirs), median(&ours)),
+        median(&theirs),
+        median(&ours),
         "s",
-        (Threshold::AtLeast(0.8), "≥ 80 % of `rg -j1`"),
+        Promise::at_least(0.8, "≥ 80 % of `rg -j1`"),
     )])
 }
 

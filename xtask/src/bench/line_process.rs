@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::run::BenchContext;
+use super::context::BenchContext;
 use crate::shell;
 
 #[derive(Debug)]
@@ -56,9 +56,8 @@ impl LineProcess {
     }
 }
 
-/// Builds an example of a workspace package; returns the command that starts it.
-pub(super) fn example(bench: &BenchContext, package: &str, name: &str) -> Result<Command> {
-    let profile = bench.build(&["--package", package, "--example", name])?;
-    let program = profile.join("examples").join(name);
+/// Builds a program of the package `ostler-bench`; returns the command that starts it.
+pub(super) fn program(bench: &BenchContext, name: &str) -> Result<Command> {
+    let program = bench.build(name)?;
     Ok(shell::command(program, bench.workspace.root()))
 }

@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::context::BenchContext;
 use super::machine::Machine;
-use super::run::BenchContext;
 use super::stats::median;
 use crate::console::print_line;
 use crate::shell;
@@ -20,7 +20,7 @@ use crate::test_env::McpClient;
 use crate::workspace::Workspace;
 
 /// The script that generates the projects.
-const GENERATE: &str = "crates/server/tests/fixtures/logs/generate.py";
+const GENERATE: &str = "crates/interface-tests/tests/it/fixtures/logs/generate.py";
 
 /// The logs, each with the program that it needs.
 const KINDS: &[(&str, &str)] = &[
@@ -94,7 +94,9 @@ pub(super) fn measure(bench: &BenchContext, machine: &Machine, only: &[String]) 
         table.push(compare(
             bench,
             &mut mcp,
-            (kind, &script, &text),
+            kind,
+            &script,
+            &text,
             &plan.failures,
         )?);
     }
@@ -105,7 +107,7 @@ pub(super) fn measure(bench: &BenchContext, machine: &Machine, only: &[String]) 
             .iter()
             .map(|part| vec![(*part).to_owned()])
             .collect();
-        table.push(compare(bench, &mut mcp, (name, script, &text), &failures)?);
+        table.push(compare(bench, &mut mcp, name, script, &text, &failures)?);
     }
     mcp.close()?;
     publish(bench.workspace.root(), machine, &table)
@@ -143,7 +145,9 @@ fn generate_log(workspace: &Workspace, dir: &Path, kind: &str) -> Result<(PathBu
 fn compare(
     bench: &BenchContext,
     mcp: &mut McpClient,
-    (name, script, log): (&str, &str, &str),
+    name: &str,
+    script: &str,
+    log: &str,
     failures: &[Vec<String>],
 ) -> Result<LogRow> {
     let mut millis = Vec::new();

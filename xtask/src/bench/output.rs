@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::report::{ReportRow, Threshold};
-use super::run::BenchContext;
+use super::context::BenchContext;
+use super::report::{Promise, ReportRow};
 use super::stats::median;
 use crate::shell;
 use crate::test_env::{ProcessHandle, TestEnv};
@@ -39,15 +39,16 @@ pub(super) fn hundred_megabytes(bench: &BenchContext) -> Result<Vec<ReportRow>> 
     Ok(vec![
         ReportRow::ratio(
             "100 MB of `seq`, all of it kept, wall",
-            (median(&ours), median(&bare)),
+            median(&ours),
+            median(&bare),
             "s",
-            (Threshold::AtMost(1.3), "≤ 1.3× `seq > file`"),
+            Promise::at_most(1.3, "≤ 1.3× `seq > file`"),
         ),
         ReportRow::absolute(
             "growth of daemon and shim by it (resident)",
             growth,
             "MB",
-            (Threshold::AtMost(10.0), "< 10 MB"),
+            Promise::at_most(10.0, "< 10 MB"),
         ),
     ])
 }
@@ -165,15 +166,16 @@ pub(super) fn ingest(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         // As speed: the duration of the bare loop divided by ours.
         ReportRow::ratio(
             "ingest of 1 GB with time and line index, speed (time of the bare loop over ours)",
-            (median(&bare), median(&ours)),
+            median(&bare),
+            median(&ours),
             "s",
-            (Threshold::AtLeast(0.9), "≥ 90 % of a bare read/write loop"),
+            Promise::at_least(0.9, "≥ 90 % of a bare read/write loop"),
         ),
         ReportRow::absolute(
             "CPU of daemon and shims for it",
             median(&cpu),
             "s",
-            (Threshold::AtMost(0.45), "≤ 0.45 CPU-s per GB"),
+            Promise::at_most(0.45, "≤ 0.45 CPU-s per GB"),
         ),
     ])
 }

@@ -26,9 +26,32 @@ pub(super) struct ReportRow {
     pub(super) holds: bool,
 }
 
+/// What a figure is promised to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Promise {
+    threshold: Threshold,
+    /// The promise in words.
+    text: &'static str,
+}
+
+impl Promise {
+    /// Nothing is promised.
+    pub(super) const NONE: Self = Self::at_most(f64::INFINITY, "none");
+
+    pub(super) const fn at_most(limit: f64, text: &'static str) -> Self {
+        let threshold = Threshold::AtMost(limit);
+        Self { threshold, text }
+    }
+
+    pub(super) const fn at_least(limit: f64, text: &'static str) -> Self {
+        let threshold = Threshold::AtLeast(limit);
+        Self { threshold, text }
+    }
+}
+
 /// The limit of a promise.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Threshold {
+enum Threshold {
     /// The figure must not be larger.
     AtMost(f64),
     /// The figure must not be smaller.
@@ -46,37 +69,27 @@ impl Threshold {
 
 impl ReportRow {
     /// A figure against its baseline; `unit` follows both values.
-    pub(super) fn ratio(
-        what: &str,
-        (value, floor): (f64, f64),
-        unit: &str,
-        (limit, promise): (Threshold, &'static str),
-    ) -> Self {
+    pub(super) fn ratio(what: &str, value: f64, floor: f64, unit: &str, promise: Promise) -> Self {
         let figure = value / floor;
         Self {
             what: what.to_owned(),
             value: format!("{} {unit}", format_value(value)),
             floor: format!("{} {unit}", format_value(floor)),
             figure,
-            promise,
-            holds: limit.holds(figure),
+            promise: promise.text,
+            holds: promise.threshold.holds(figure),
         }
     }
 
     /// A figure against an absolute limit.
-    pub(super) fn absolute(
-        what: &str,
-        value: f64,
-        unit: &str,
-        (limit, promise): (Threshold, &'static str),
-    ) -> Self {
+    pub(super) fn absolute(what: &str, value: f64, unit: &str, promise: Promise) -> Self {
         Self {
             what: what.to_owned(),
             value: format!("{} {unit}", format_value(value)),
             floor: String::new(),
             figure: value,
-            promise,
-            holds: limit.holds(value),
+            promise: promise.text,
+            holds: promise.threshold.holds(value),
         }
     }
 }
@@ -138,12 +151,11 @@ mod tests {
 
     #[test]
     fn a_promise_is_kept_at_its_limit() {
-        let at = |value| {
-            ReportRow::ratio("x", (value, 2.0), "ms", (Threshold::AtMost(1.5), "≤ 1.5×")).holds
-        };
+        let at =
+            |value| ReportRow::ratio("x", value, 2.0, "ms", Promise::at_most(1.5, "≤ 1.5×")).holds;
         assert!(at(2.9) && at(3.0) && !at(3.1));
         let rate =
-            |value| ReportRow::absolute("x", value, "/s", (Threshold::AtLeast(10.0), "≥ 10")).holds;
+            |value| ReportRow::absolute("x", value, "/s", Promise::at_least(10.0, "≥ 10")).holds;
         assert!(rate(10.0) && !rate(9.9));
     }
 }

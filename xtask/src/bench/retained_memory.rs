@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::report::{ReportRow, Threshold};
-use super::run::BenchContext;
+use super::context::BenchContext;
+use super::report::{Promise, ReportRow};
 use crate::test_env::{McpClient, ProcessHandle, TestEnv};
 
 /// The number of commands, which do nothing.
@@ -22,8 +22,6 @@ const STABLE_POLLS: u32 = 4;
 /// The time within which it must become stable.
 const STABLE_TIMEOUT: Duration = Duration::from_secs(15);
 /// No promise.
-const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
-
 /// The memory of a process in kilobytes, as the kernel counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DaemonMemory {
@@ -65,7 +63,7 @@ pub(super) fn after_commands(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let (resident_then, anonymous_then) = DaemonMemory::read(&daemon)?.above(idle);
     let (resident, anonymous) = wait_stable(&daemon)?.above(idle);
     mcp.close()?;
-    let row = |what: &str, value| ReportRow::absolute(what, value, "MB", NO_PROMISE);
+    let row = |what: &str, value| ReportRow::absolute(what, value, "MB", Promise::NONE);
     Ok(vec![
         row(
             "resident memory of the idle daemon, one client connected",
@@ -81,7 +79,7 @@ pub(super) fn after_commands(bench: &BenchContext) -> Result<Vec<ReportRow>> {
             &format!("quiet after {commands} runs of `true`, all of them kept, over idle"),
             resident,
             "MB",
-            (Threshold::AtMost(20.0), "≤ 20 MB over idle"),
+            Promise::at_most(20.0, "≤ 20 MB over idle"),
         ),
         row("of these anonymous", anonymous),
     ])

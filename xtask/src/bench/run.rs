@@ -1,18 +1,17 @@
 //! Selection and order of the suites.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use super::context::{BenchContext, Measure};
 use super::machine::Machine;
-use super::report::{self, ReportRow};
+use super::report;
 use super::{
     concurrency, echo, engine, isolation, journal, logs, output, pty, retained_memory, services,
     start, transports,
 };
 use crate::console::{CheckResult, print_line};
-use crate::shell;
-use crate::test_env::TestEnv;
 use crate::workspace::{Profile, Workspace};
 
 /// What bench can be told.
@@ -44,69 +43,13 @@ enum Suite {
     Mcp,
     /// Terminal sessions
     Pty,
-    /// Walls around commands
+    /// Restrictions of commands
     Isolation,
     /// Services: how soon they are ready, and what watching them costs
     Services,
     /// What failed, in answers to long logs of real tools
     Logs,
 }
-
-/// The context of every measurement.
-#[derive(Debug)]
-pub(super) struct BenchContext<'a> {
-    pub(super) workspace: &'a Workspace,
-    /// The number of measured rounds.
-    pub(super) rounds: u32,
-    brief: bool,
-    binary: PathBuf,
-    dir: PathBuf,
-}
-
-/// The divisor of counts in a brief run.
-const BRIEF_DIVISOR: usize = 10;
-
-impl BenchContext<'_> {
-    /// A new test environment on the chosen file system, its daemon running.
-    pub(super) fn started_env(&self) -> Result<TestEnv> {
-        let env = self.idle_env()?;
-        env.list()?;
-        Ok(env)
-    }
-
-    /// A new test environment in which nothing runs yet.
-    pub(super) fn idle_env(&self) -> Result<TestEnv> {
-        TestEnv::new(&self.dir, &self.binary)
-    }
-
-    /// The measured binary.
-    pub(super) fn ostler(&self) -> &Path {
-        &self.binary
-    }
-
-    /// The count, or a fraction of it in a brief run.
-    pub(super) fn count(&self, full: usize) -> usize {
-        if self.brief {
-            full.div_ceil(BRIEF_DIVISOR)
-        } else {
-            full
-        }
-    }
-
-    /// Builds with optimization, unless the run is brief; returns the profile's directory.
-    pub(super) fn build(&self, args: &[&str]) -> Result<PathBuf> {
-        let mut cargo = shell::command("cargo", self.workspace.root());
-        cargo.args(["build", "--quiet"]).args(args);
-        if !self.brief {
-            cargo.args(["--profile", "dist"]);
-        }
-        shell::run(&mut cargo)?;
-        let profile = if self.brief { "debug" } else { "dist" };
-        Ok(self.workspace.target().join(profile))
-    }
-}
-
-pub(super) type Measure = fn(&BenchContext<'_>) -> Result<Vec<ReportRow>>;
 
 const CORE: &[(&str, Measure)] = &[
     ("echo", echo::one_in_flight),
@@ -122,9 +65,9 @@ const CORE: &[(&str, Measure)] = &[
 ];
 
 const MCP: &[(&str, Measure)] = &[
-    ("faces", transports::one_in_flight),
-    ("faces-flood", transports::in_flight),
-    ("weights", transports::tool_list_sizes),
+    ("transports", transports::one_in_flight),
+    ("transports-flood", transports::in_flight),
+    ("list-sizes", transports::tool_list_sizes),
 ];
 
 /// Builds, measures, publishes. A missed promise is reported and is not an error: machines differ.
@@ -137,15 +80,15 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<CheckResult
         dir: args.dir.clone().unwrap_or_else(std::env::temp_dir),
     };
     if !workspace.is_binary_named() {
-        bench.binary = bench.build(&["--package", "ostler-cli"])?.join("ostler");
+        bench.binary = bench.build("ostler")?;
     }
     let machine = Machine::here(workspace.root(), &bench.dir)?;
     match args.suite {
-        Suite::Core => run_suite(&bench, &machine, args, ("core", CORE)),
-        Suite::Mcp => run_suite(&bench, &machine, args, ("mcp", MCP)),
-        Suite::Pty => run_suite(&bench, &machine, args, ("pty", pty::ALL)),
-        Suite::Isolation => run_suite(&bench, &machine, args, ("isolation", isolation::ALL)),
-        Suite::Services => run_suite(&bench, &machine, args, ("services", services::ALL)),
+        Suite::Core => run_suite(&bench, &machine, args, "core", CORE),
+        Suite::Mcp => run_suite(&bench, &machine, args, "mcp", MCP),
+        Suite::Pty => run_suite(&bench, &machine, args, "pty", pty::ALL),
+        Suite::Isolation => run_suite(&bench, &machine, args, "isolation", isolation::ALL),
+        Suite::Services => run_suite(&bench, &machine, args, "services", services::ALL),
         Suite::Logs => {
             let path = logs::measure(&bench, &machine, &args.only)?;
             print_line(format_args!("written to {}", path.display()));
@@ -159,7 +102,8 @@ fn run_suite(
     bench: &BenchContext,
     machine: &Machine,
     args: &BenchArgs,
-    (title, measures): (&str, &[(&str, Measure)]),
+    title: &str,
+    measures: &[(&str, Measure)],
 ) -> Result<CheckResult> {
     let mut rows = Vec::new();
     let mut broken = false;

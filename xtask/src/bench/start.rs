@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::json;
 
-use super::report::{ReportRow, Threshold};
-use super::run::BenchContext;
+use super::context::BenchContext;
+use super::report::{Promise, ReportRow};
 use super::stats::LatencySummary;
 use crate::test_env::{McpClient, TestEnv};
 
@@ -40,25 +40,25 @@ pub(super) fn first_answer(bench: &BenchContext) -> Result<Vec<ReportRow>> {
             "start of `ostler mcp` to the first tools/list answer, daemon up, p50",
             LatencySummary::from_samples(&warm).p50,
             "ms",
-            (Threshold::AtMost(10.0), "≤ 10 ms"),
+            Promise::at_most(10.0, "≤ 10 ms"),
         ),
         ReportRow::absolute(
             "the same, daemon not up, p50",
             LatencySummary::from_samples(&cold).p50,
             "ms",
-            (Threshold::AtMost(60.0), "≤ 60 ms"),
+            Promise::at_most(60.0, "≤ 60 ms"),
         ),
         ReportRow::absolute(
             "tools/list of the profile served",
             f64::from(u32::try_from(weight)?) / KILO,
             "kB",
-            (Threshold::AtMost(10.0), "≤ 10 kB"),
+            Promise::at_most(10.0, "≤ 10 kB"),
         ),
         ReportRow::absolute(
             "resident memory of the idle daemon",
             idle.unwrap_or(f64::NAN) * 1_024.0 / 1e6,
             "MB",
-            (Threshold::AtMost(20.0), "≤ 20 MB"),
+            Promise::at_most(20.0, "≤ 20 MB"),
         ),
     ])
 }

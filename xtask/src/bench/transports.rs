@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::baseline;
-use super::report::{ReportRow, Threshold};
-use super::run::BenchContext;
+use super::context::BenchContext;
+use super::report::{Promise, ReportRow};
 use super::stats::{LatencySummary, median};
 use crate::test_env::{HttpMcpClient, HttpServer, McpClient, ProtocolEra, TestEnv};
 
@@ -56,15 +56,17 @@ pub(super) fn one_in_flight(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     ] {
         rows.push(ReportRow::ratio(
             &format!("`exec` of `echo hi` over {name}, one in flight, p50"),
-            (seen.p50, floor.p50),
+            seen.p50,
+            floor.p50,
             "ms",
-            (Threshold::AtLeast(0.0), "none"),
+            Promise::NONE,
         ));
         rows.push(ReportRow::ratio(
             "the same, p99",
-            (seen.p99, floor.p99),
+            seen.p99,
+            floor.p99,
             "ms",
-            (Threshold::AtLeast(0.0), "none"),
+            Promise::NONE,
         ));
     }
     Ok(rows)
@@ -90,12 +92,7 @@ pub(super) fn in_flight(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let [floor, handshake, stateless] = rates.map(|all| median(&all));
     let row = |name: &str, seen: f64| {
         let what = format!("calls per second over HTTP, {name}, 8 connections");
-        ReportRow::ratio(
-            &what,
-            (seen, floor),
-            "/s",
-            (Threshold::AtLeast(0.0), "none"),
-        )
+        ReportRow::ratio(&what, seen, floor, "/s", Promise::NONE)
     };
     Ok(vec![
         row("2025-11-25", handshake),
@@ -114,8 +111,8 @@ pub(super) fn tool_list_sizes(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         let weight = f64::from(u32::try_from(list.to_string().len())?) / KILO;
         let what = format!("tools/list of profile {profile}, {tools} tools");
         let promise = match *profile {
-            "core" => (Threshold::AtMost(10.0), "≤ 10 kB"),
-            _ => (Threshold::AtLeast(0.0), "none"),
+            "core" => Promise::at_most(10.0, "≤ 10 kB"),
+            _ => Promise::NONE,
         };
         Ok(ReportRow::absolute(&what, weight, "kB", promise))
     };

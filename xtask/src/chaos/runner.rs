@@ -13,7 +13,7 @@ use super::fault::{self, ActiveFault};
 use super::plan::{CommandPlan, Fault, RoundPlan, Victim};
 use super::terminal_sessions::TerminalSession;
 use crate::console::{CheckResult, print_line};
-use crate::test::TestCounts;
+use crate::test_counts::TestCounts;
 use crate::test_env::{CliInfo, ProcessHandle, TestEnv};
 use crate::workspace::{Profile, Workspace};
 

@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 
-use super::counts::TestCounts;
 use super::plan::StepContext;
+use crate::test_counts::TestCounts;
 use crate::{setup, shell};
 
 pub(super) fn run(context: StepContext<'_>) -> Result<TestCounts> {

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::counts::TestCounts;
 use super::plan::StepContext;
 use super::server::TestServer;
 use crate::console::print_line;
+use crate::test_counts::TestCounts;
 use crate::test_env::TestEnv;
 use crate::{setup, shell};
 

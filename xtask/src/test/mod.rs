@@ -2,12 +2,11 @@
 
 mod clients;
 mod conformance;
-mod counts;
 mod plan;
 mod run;
+mod schedule;
 mod server;
 mod steps;
 mod vm;
 
-pub(crate) use counts::TestCounts;
 pub(crate) use run::{TestRunArgs, run};

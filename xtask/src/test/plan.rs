@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::counts::TestCounts;
 use super::{clients, conformance, steps, vm};
 use crate::setup::Tier;
+use crate::test_counts::TestCounts;
 use crate::workspace::{Profile, Workspace};
 
 /// The context of a step.
@@ -27,12 +27,26 @@ impl StepContext<'_> {
     }
 }
 
+/// What a step occupies while it runs: of two steps in one lane, the second waits for the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Cargo's directory; most of these steps compute.
+    Cargo,
+    /// The installed programs; most of these steps wait.
+    Programs,
+    /// The whole machine: such a step measures time or limits.
+    Machine,
+}
+
 #[derive(Debug)]
 pub(super) struct TestStep {
     /// The name, for `--only` and the table.
     pub(super) name: &'static str,
     /// The first tier that runs it.
     pub(super) tier: Tier,
+    pub(super) lane: Lane,
+    /// The steps that must have ended before it begins, whatever their result.
+    pub(super) after: &'static [&'static str],
     /// Runs it. `Err` is a step that could not be run at all.
     pub(super) run: fn(StepContext<'_>) -> Result<TestCounts>,
 }
@@ -40,30 +54,67 @@ pub(super) struct TestStep {
 const fn step(
     name: &'static str,
     tier: Tier,
-    act: fn(StepContext<'_>) -> Result<TestCounts>,
+    lane: Lane,
+    after: &'static [&'static str],
+    run: fn(StepContext<'_>) -> Result<TestCounts>,
 ) -> TestStep {
     TestStep {
         name,
         tier,
-        run: act,
+        lane,
+        after,
+        run,
     }
 }
 
-/// Cheap checks first, so that a typing error is reported within a minute.
+/// Cheap checks first, so that a typing error is reported within a minute. While cargo compiles,
+/// the programs that later steps need are installed; while the unit tests wait, the Python tests
+/// run beside them.
 pub(super) const STEPS: &[TestStep] = &[
-    step("setup", Tier::Quick, steps::setup),
-    step("fmt", Tier::Quick, steps::fmt),
-    step("tidy", Tier::Quick, steps::tidy),
-    step("clippy", Tier::Quick, steps::clippy),
-    step("doc", Tier::Quick, steps::doc),
-    step("build", Tier::Quick, steps::build),
-    step("unit", Tier::Quick, steps::unit),
-    step("doctest", Tier::Quick, steps::doctest),
-    step("python", Tier::Quick, steps::python),
-    step("conformance", Tier::Quick, conformance::run),
-    step("clients", Tier::Quick, clients::run),
-    step("chaos", Tier::Quick, steps::chaos),
-    step("guest", Tier::Full, vm::run),
-    step("fuzz", Tier::Full, steps::fuzz),
-    step("deny", Tier::Full, steps::deny),
+    step("setup", Tier::Quick, Lane::Programs, &[], steps::setup),
+    step("fmt", Tier::Quick, Lane::Cargo, &[], steps::fmt),
+    step("tidy", Tier::Quick, Lane::Cargo, &[], steps::tidy),
+    step("clippy", Tier::Quick, Lane::Cargo, &[], steps::clippy),
+    step("build", Tier::Quick, Lane::Cargo, &[], steps::build),
+    step("unit", Tier::Quick, Lane::Cargo, &["setup"], steps::unit),
+    step("doctest", Tier::Quick, Lane::Cargo, &[], steps::doctest),
+    step("doc", Tier::Quick, Lane::Cargo, &[], steps::doc),
+    step(
+        "python",
+        Tier::Quick,
+        Lane::Programs,
+        &["setup", "build"],
+        steps::python,
+    ),
+    step(
+        "conformance",
+        Tier::Quick,
+        Lane::Programs,
+        &["setup", "build"],
+        conformance::run,
+    ),
+    step(
+        "clients",
+        Tier::Quick,
+        Lane::Programs,
+        &["setup", "build"],
+        clients::run,
+    ),
+    step(
+        "chaos",
+        Tier::Quick,
+        Lane::Programs,
+        &["build"],
+        steps::chaos,
+    ),
+    step(
+        "measured",
+        Tier::Quick,
+        Lane::Machine,
+        &["setup", "build"],
+        steps::measured,
+    ),
+    step("guest", Tier::Full, Lane::Machine, &["build"], vm::run),
+    step("fuzz", Tier::Full, Lane::Machine, &[], steps::fuzz),
+    step("deny", Tier::Full, Lane::Cargo, &["setup"], steps::deny),
 ];

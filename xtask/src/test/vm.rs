@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::counts::TestCounts;
 use super::plan::StepContext;
 use crate::console::print_line;
 use crate::shell;
+use crate::test_counts::TestCounts;
 use crate::workspace::Workspace;
 
 /// The only architecture whose kernel setup installs for this.
@@ -70,7 +70,7 @@ pub(super) fn run(context: StepContext<'_>) -> Result<TestCounts> {
     let image = image(workspace, &kernel, &program)?;
     let mut tally = TestCounts::default();
     for config in BOOTS {
-        tally += boot(workspace, (&kernel, &image), config)?;
+        tally += boot(workspace, &kernel, &image, config)?;
     }
     Ok(tally)
 }
@@ -152,11 +152,7 @@ fn modules(kernel: &Path, root: &Path) -> Result<()> {
 }
 
 /// Boots the guest once, and counts its results.
-fn boot(
-    workspace: &Workspace,
-    (kernel, image): (&Path, &Path),
-    boot: &VmBoot,
-) -> Result<TestCounts> {
+fn boot(workspace: &Workspace, kernel: &Path, image: &Path, boot: &VmBoot) -> Result<TestCounts> {
     print_line(format_args!("guest: {}", boot.what));
     let mut lines = VmOutput::default();
     let mut emulator = shell::command("timeout", workspace.root());

@@ -95,7 +95,7 @@ impl TestEnv {
         if shim.comm() == "ostler-shim" && shim.belongs_to(self.path()) {
             return Ok(shim);
         }
-        anyhow::bail!("the parent of {leader} is {shim}, no shim of this lab")
+        anyhow::bail!("the parent of {leader} is {shim}, no shim of this environment")
     }
 
     /// Running processes of any execution in this environment.

@@ -101,7 +101,10 @@ impl TestEnv {
             .context("the health route names no pid")?;
         let proc = ProcessHandle::open(u32::try_from(pid)?)?;
         if proc.comm() != "ostler-daemon" || !proc.belongs_to(self.path()) {
-            bail!("pid {pid} ({}) is not this lab's daemon", proc.comm());
+            bail!(
+                "pid {pid} ({}) is not the daemon of this environment",
+                proc.comm()
+            );
         }
         Ok(proc)
     }

@@ -9,7 +9,8 @@ use super::sizes::{FUNCTION_AIM, Sizes, percentile};
 use super::source::SourcePackage;
 use super::type_names::TypeNames;
 use super::{
-    banned_words, crate_deps, forbidden, mod_files, module_cycles, orphans, paths, requirements,
+    banned_words, crate_deps, forbidden, hosts, mod_files, module_cycles, orphans, paths,
+    requirements, tuple_params,
 };
 use crate::console::{CheckResult, print_line};
 use crate::workspace::Workspace;
@@ -22,12 +23,14 @@ pub(crate) struct TidyArgs {}
 pub(crate) fn run(workspace: &Workspace, _: &TidyArgs) -> Result<CheckResult> {
     let mut findings = crate_deps::check(&workspace.metadata);
     findings.extend(paths::check(workspace.root())?);
+    findings.extend(hosts::check(workspace.root())?);
     findings.extend(requirements::check(workspace.root())?);
     let mut sizes = Sizes::default();
     let mut types = TypeNames::default();
     for package in packages(workspace)? {
         findings.extend(orphans::check(&package.dir, &package.sources));
         findings.extend(module_cycles::check(&package));
+        findings.extend(tuple_params::check(&package));
         for source in &package.sources {
             findings.extend(sizes.measure(source));
             findings.extend(mod_files::check(source));

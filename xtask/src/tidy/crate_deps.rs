@@ -7,29 +7,39 @@ use super::diagnostic::Diagnostic;
 /// `(crate, the workspace crates that it may use)`.
 const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ("ostler-model", &[]),
-    ("ostler-sandbox", &["ostler-model"]),
+    ("ostler-escape", &[]),
+    ("ostler-sys", &["ostler-model"]),
+    ("ostler-sandbox", &["ostler-model", "ostler-sys"]),
     ("ostler-journal", &["ostler-model"]),
+    ("ostler-export", &["ostler-model", "ostler-journal"]),
     ("ostler-backend", &["ostler-model", "ostler-journal"]),
-    ("ostler-egress", &["ostler-model", "ostler-sandbox"]),
+    (
+        "ostler-egress",
+        &["ostler-model", "ostler-sys", "ostler-sandbox"],
+    ),
     (
         "ostler-backend-local",
         &[
             "ostler-backend",
             "ostler-model",
             "ostler-journal",
+            "ostler-sys",
             "ostler-sandbox",
             "ostler-egress",
         ],
     ),
-    ("ostler-terminal", &["ostler-model"]),
+    ("ostler-terminal", &["ostler-model", "ostler-escape"]),
     ("ostler-policy", &["ostler-model"]),
-    ("ostler-lifecycle", &["ostler-model"]),
+    ("ostler-lifecycle", &["ostler-model", "ostler-escape"]),
     ("ostler-detect", &["ostler-model", "ostler-policy"]),
     (
         "ostler-engine",
         &[
             "ostler-model",
+            "ostler-sys",
+            "ostler-escape",
             "ostler-journal",
+            "ostler-export",
             "ostler-backend",
             "ostler-backend-local",
             "ostler-terminal",
@@ -40,9 +50,12 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ),
     ("ostler-catalog", &["ostler-model", "ostler-journal"]),
     ("ostler-api", &["ostler-model"]),
-    ("ostler-render", &["ostler-model", "ostler-journal"]),
     (
-        "ostler-server",
+        "ostler-render",
+        &["ostler-model", "ostler-journal", "ostler-escape"],
+    ),
+    (
+        "ostler-interface",
         &[
             "ostler-model",
             "ostler-journal",
@@ -50,14 +63,44 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-terminal",
             "ostler-api",
             "ostler-render",
+        ],
+    ),
+    (
+        "ostler-http",
+        &[
+            "ostler-model",
+            "ostler-sys",
+            "ostler-journal",
+            "ostler-export",
+            "ostler-engine",
+            "ostler-terminal",
+            "ostler-api",
+            "ostler-render",
+            "ostler-interface",
             "ostler-catalog",
         ],
     ),
+    (
+        "ostler-mcp",
+        &[
+            "ostler-model",
+            "ostler-sys",
+            "ostler-escape",
+            "ostler-journal",
+            "ostler-engine",
+            "ostler-terminal",
+            "ostler-api",
+            "ostler-render",
+            "ostler-interface",
+        ],
+    ),
+    ("ostler-interface-tests", &["ostler-http", "ostler-mcp"]),
     (
         "ostler",
         &[
             "ostler-model",
             "ostler-journal",
+            "ostler-export",
             "ostler-backend",
             "ostler-backend-local",
             "ostler-terminal",
@@ -67,18 +110,22 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ("ostler-fuzz", &[]),
     ("ostler-testkit", &["ostler-model", "ostler-backend"]),
     (
-        "ostler-place-container",
+        "ostler-backend-container",
         &["ostler-model", "ostler-journal", "ostler-backend"],
     ),
     (
-        "ostler-place-cluster",
+        "ostler-backend-slurm",
         &["ostler-model", "ostler-journal", "ostler-backend"],
     ),
     (
         "ostler-cli",
         &[
             "ostler-model",
+            "ostler-sys",
+            "ostler-escape",
+            "ostler-terminal",
             "ostler-journal",
+            "ostler-export",
             "ostler-sandbox",
             "ostler-policy",
             "ostler-backend",
@@ -87,9 +134,24 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-catalog",
             "ostler-api",
             "ostler-render",
-            "ostler-server",
-            "ostler-place-container",
-            "ostler-place-cluster",
+            "ostler-interface",
+            "ostler-http",
+            "ostler-mcp",
+            "ostler-backend-container",
+            "ostler-backend-slurm",
+        ],
+    ),
+    // The programs of the benchmarks.
+    (
+        "ostler-bench",
+        &[
+            "ostler",
+            "ostler-model",
+            "ostler-sandbox",
+            "ostler-backend",
+            "ostler-backend-local",
+            "ostler-egress",
+            "ostler-terminal",
         ],
     ),
     ("xtask", &[]),
@@ -98,9 +160,23 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
 /// Dependencies for tests only, besides those above and the test kit: `(crate, crates, why)`.
 const ALLOWED_DEV_DEPS: &[(&str, &[&str], &str)] = &[
     (
-        "ostler-server",
-        &["ostler-backend-local"],
-        "its tests speak to an engine that runs real commands in a LocalPlace",
+        "ostler-mcp",
+        &["ostler-backend-local", "ostler-http"],
+        "the server for the conformance suites mounts MCP as the daemon does",
+    ),
+    (
+        "ostler-interface-tests",
+        &[
+            "ostler-api",
+            "ostler-backend-local",
+            "ostler-engine",
+            "ostler-interface",
+            "ostler-journal",
+            "ostler-model",
+            "ostler-render",
+            "ostler-sys",
+        ],
+        "the tests send requests to an engine that runs real commands on a LocalBackend",
     ),
     (
         "ostler-cli",
@@ -114,10 +190,20 @@ const FOR_TESTS: [&str; 2] = ["ostler-fuzz", "ostler-testkit"];
 
 /// `(third-party crate, the only crates that may depend on it)`.
 const RESTRICTED_CRATES: &[(&str, &[&str])] = &[
-    ("avt", &["ostler-terminal"]),
-    ("rmcp", &["ostler-server"]),
-    ("schemars", &["ostler-server"]),
-    ("axum", &["ostler-server"]),
+    ("apache-avro", &["ostler-export"]),
+    ("avt", &["ostler-terminal", "ostler-bench"]),
+    ("vte", &["ostler-escape"]),
+    ("rmcp", &["ostler-mcp"]),
+    ("schemars", &["ostler-mcp"]),
+    (
+        "axum",
+        &[
+            "ostler-interface",
+            "ostler-http",
+            "ostler-mcp",
+            "ostler-interface-tests",
+        ],
+    ),
     ("rusqlite", &["ostler-catalog"]),
     ("clap", &["ostler-cli", "ostler-testkit", "xtask"]),
     ("anyhow", &["ostler-cli", "ostler-testkit", "xtask"]),
@@ -125,17 +211,20 @@ const RESTRICTED_CRATES: &[(&str, &[&str])] = &[
 
 /// `(crate, third-party crates it must never use)`.
 const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
+    ("ostler-sys", &["hyper", "axum"]),
     ("ostler-sandbox", &["tokio", "hyper"]),
     ("ostler-journal", &["hyper", "axum"]),
+    ("ostler-export", &["tokio", "hyper", "axum"]),
     ("ostler-backend", &["hyper", "axum"]),
     ("ostler-egress", &["hyper", "axum"]),
     ("ostler-backend-local", &["hyper", "axum"]),
+    ("ostler-escape", &["tokio", "rustix", "regex"]),
     ("ostler-lifecycle", &["tokio", "rustix", "inotify"]),
     ("ostler-detect", &["tokio", "rustix", "inotify"]),
 ];
 
 /// The only third-party crates of the model: serialization, errors, time, identifiers.
-const MODEL_MAY_USE: &[&str] = &["serde", "thiserror", "jiff", "uuid", "base64"];
+const MODEL_MAY_USE: &[&str] = &["serde", "thiserror", "jiff", "uuid", "base64", "strsim"];
 
 /// Checks every dependency of the workspace against the lists.
 pub(super) fn check(metadata: &Metadata) -> Vec<Diagnostic> {

@@ -48,7 +48,13 @@ impl ForbiddenRule {
     }
 }
 
-const PRINTING_CRATES: &[&str] = &["ostler-cli", "ostler-fuzz", "ostler-testkit", "xtask"];
+const PRINTING_CRATES: &[&str] = &[
+    "ostler-bench",
+    "ostler-cli",
+    "ostler-fuzz",
+    "ostler-testkit",
+    "xtask",
+];
 const STDOUT: &str = "standard output is the MCP wire; only cli speaks to people";
 const EXPECT: &str = "use #[expect(…, reason = …)], which ends with its cause";
 const FACTS: &str = "wait for the fact, not for time; sleep_until for deadlines";
@@ -85,9 +91,9 @@ const RULES: &[ForbiddenRule] = &[
         .allowed_in_tests(),
     rule(
         &["unsafe"],
-        "unsafe code lives in backend-local, egress and sandbox",
+        "unsafe code lives in sys, sandbox and backend-local",
     )
-    .only_in(&["ostler-backend-local", "ostler-egress", "ostler-sandbox"]),
+    .only_in(&["ostler-backend-local", "ostler-sandbox", "ostler-sys"]),
     rule(&["thread", ":", ":", "sleep"], FACTS)
         .import("std::thread::sleep")
         .only_in(&["ostler-testkit"]),
@@ -106,8 +112,8 @@ const RULES: &[ForbiddenRule] = &[
         &["Other", "(", "String", ")"],
         "name the failure: one variant each",
     ),
-    rule(&["rmcp"], "only server knows MCP").only_in(&["ostler-server"]),
-    rule(&["schemars"], "only server knows JSON schema").only_in(&["ostler-server"]),
+    rule(&["rmcp"], "only mcp knows MCP").only_in(&["ostler-mcp"]),
+    rule(&["schemars"], "only mcp knows JSON schema").only_in(&["ostler-mcp"]),
     rule(&["rusqlite"], "only catalog knows SQL").only_in(&["ostler-catalog"]),
 ];
 

@@ -6,8 +6,11 @@ mod check;
 mod crate_deps;
 mod diagnostic;
 mod forbidden;
+mod hosts;
 mod mod_files;
 mod module_cycles;
+#[cfg(test)]
+mod module_cycles_tests;
 mod orphans;
 mod paths;
 mod requirements;
@@ -15,6 +18,7 @@ mod sizes;
 mod source;
 #[cfg(test)]
 mod tests;
+mod tuple_params;
 mod type_names;
 
 pub(crate) use check::{TidyArgs, run};

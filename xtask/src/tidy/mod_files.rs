@@ -7,7 +7,7 @@ use super::diagnostic::Diagnostic;
 use super::source::{SourceFile, attributes, marks_test};
 
 /// Crates where `unsafe` may be written at all.
-const UNSAFE_HOMES: &[&str] = &["ostler-backend-local", "ostler-egress", "ostler-sandbox"];
+const UNSAFE_HOMES: &[&str] = &["ostler-backend-local", "ostler-sandbox", "ostler-sys"];
 
 /// Checks this rule and the crate-wide ban on `unsafe`.
 pub(super) fn check(source: &SourceFile) -> Vec<Diagnostic> {

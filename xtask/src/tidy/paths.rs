@@ -17,7 +17,7 @@ const OWN: &[&str] = &[".cargo", ".rustup", ".cache", ".local/share", ".config"]
 
 /// Checks every line of every text file against the paths of this machine.
 pub(super) fn check(root: &Path) -> Result<Vec<Diagnostic>> {
-    let places = own_places(root, std::env::var_os("HOME").map(PathBuf::from).as_deref());
+    let places = own_paths(root, std::env::var_os("HOME").map(PathBuf::from).as_deref());
     let mut findings = Vec::new();
     for path in files_below(root, TEXT)? {
         let Ok(text) = std::fs::read_to_string(&path) else {
@@ -30,7 +30,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<Diagnostic>> {
 }
 
 /// The paths that exist on this machine only.
-pub(super) fn own_places(root: &Path, home: Option<&Path>) -> Vec<String> {
+pub(super) fn own_paths(root: &Path, home: Option<&Path>) -> Vec<String> {
     // The path of a checkout directly below `/` is too short to search for.
     let checkout = (root.components().count() > 2).then(|| root.to_string_lossy().into_owned());
     let of_home = home

@@ -159,7 +159,10 @@ fn is_partly(status: &str) -> bool {
 fn missing(reference: &str, texts: &Texts) -> Option<String> {
     if let Some(step) = reference.strip_prefix("step ") {
         let entry = format!("step(\"{step}\"");
-        let known = texts.get(PLAN).is_some_and(|plan| plan.contains(&entry));
+        let plan = texts
+            .get(PLAN)
+            .map(|plan| plan.split_whitespace().collect::<String>());
+        let known = plan.is_some_and(|plan| plan.contains(&entry));
         return (!known).then(|| format!("there is no step '{step}' in {PLAN}"));
     }
     let Some((path, name)) = reference.split_once("::") else {

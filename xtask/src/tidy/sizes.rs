@@ -8,10 +8,23 @@ use syn::visit::{self, Visit};
 use super::diagnostic::Diagnostic;
 use super::source::{SourceFile, TestScope};
 
-/// Lines of a file without its tests: listed above the first number, failing above the second.
-pub(super) const FILE_LINES: (usize, usize) = (500, 800);
-/// Lines of a function's body without blank and comment lines: listed, failing.
-pub(super) const FUNCTION_LINES: (usize, usize) = (70, 100);
+/// A size is listed above the first limit and fails above the second.
+#[derive(Debug, Clone, Copy)]
+struct SizeLimits {
+    listed: usize,
+    failing: usize,
+}
+
+/// Lines of a file without its tests.
+const FILE_LINES: SizeLimits = SizeLimits {
+    listed: 500,
+    failing: 800,
+};
+/// Lines of a function's body without blank and comment lines.
+const FUNCTION_LINES: SizeLimits = SizeLimits {
+    listed: 70,
+    failing: 100,
+};
 /// Parameters of a function, including its receiver; more should be a struct.
 pub(super) const PARAMETERS: usize = 7;
 /// The goal for production functions: median, 95th percentile.
@@ -69,8 +82,9 @@ fn too_long(
     line: usize,
     what: &str,
     lines: usize,
-    (listed, failing): (usize, usize),
+    limits: SizeLimits,
 ) -> Option<Diagnostic> {
+    let SizeLimits { listed, failing } = limits;
     if lines > failing {
         let message = format!("{what} has {lines} lines, more than {failing}");
         return Some(Diagnostic::failure(&source.place, line, message));

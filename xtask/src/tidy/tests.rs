@@ -7,13 +7,10 @@ use cargo_metadata::DependencyKind;
 use super::check::failures;
 use super::sizes::Sizes;
 use super::source::SourceFile;
-use super::source::SourcePackage;
 use super::type_names::TypeNames;
-use super::{
-    banned_words, crate_deps, forbidden, mod_files, module_cycles, orphans, paths, requirements,
-};
+use super::{banned_words, crate_deps, forbidden, hosts, mod_files, orphans, paths, requirements};
 
-fn source(place: &str, krate: &str, text: &str) -> SourceFile {
+pub(super) fn source(place: &str, krate: &str, text: &str) -> SourceFile {
     SourceFile::parse(place, krate, text.to_owned()).expect("the snippet is Rust")
 }
 
@@ -35,9 +32,7 @@ fn an_arrow_outside_the_list_is_found() {
     assert!(
         crate_deps::check_internal("ostler-engine", "ostler-sandbox", normal, allowed).is_some()
     );
-    assert!(
-        crate_deps::check_internal("ostler-engine", "ostler-server", normal, allowed).is_some()
-    );
+    assert!(crate_deps::check_internal("ostler-engine", "ostler-mcp", normal, allowed).is_some());
 }
 
 #[test]
@@ -52,7 +47,7 @@ fn the_test_kit_is_for_tests_only() {
 fn third_party_crates_stay_in_their_rooms() {
     let normal = DependencyKind::Normal;
     assert!(crate_deps::check_external("ostler-engine", "rmcp", normal).is_some());
-    assert!(crate_deps::check_external("ostler-server", "rmcp", normal).is_none());
+    assert!(crate_deps::check_external("ostler-mcp", "rmcp", normal).is_none());
     assert!(crate_deps::check_external("ostler-sandbox", "tokio", normal).is_some());
     assert!(crate_deps::check_external("ostler-model", "tokio", normal).is_some());
     assert!(
@@ -146,7 +141,7 @@ fn rooms_may_do_what_is_theirs() {
 }
 
 #[test]
-fn the_scripted_place_proves_nothing_through_the_public_interface() {
+fn the_fake_backend_proves_nothing_through_the_public_interface() {
     let text = "use ostler_testkit::scripted::ScriptedPlace;";
     let outside = source("crates/engine/tests/stop.rs", "ostler-engine", text);
     assert_eq!(forbidden_in(&outside), 1);
@@ -252,7 +247,7 @@ fn files_are_measured_without_their_tests() {
 
 #[test]
 fn paths_of_this_machine_are_found() {
-    let own = paths::own_places(
+    let own = paths::own_paths(
         Path::new("/home/someone/ostler"),
         Some(Path::new("/home/someone")),
     );
@@ -266,6 +261,21 @@ fn paths_of_this_machine_are_found() {
         1
     );
     assert!(paths::check_text("a.rs", "/home/agent/project /srv/secret", &own).is_empty());
+}
+
+#[test]
+fn hosts_that_exist_are_found() {
+    let text = "GET https://registry.real.dev/a\nsee me@host.com, 8.8.8.8\n";
+    let found = hosts::check_text("docs/a.md", text);
+    let hosts = ["registry.real.dev", "host.com", "8.8.8.8"];
+    for (finding, host) in failures(&found).iter().zip(hosts) {
+        assert!(finding.contains(host), "{finding}");
+    }
+    assert_eq!(found.len(), hosts.len());
+    let reserved = "https://me:key@a.example.org:8443/x http://{name}:1 http://x 10.0.0.1 192.0.2.1 \
+                    127.0.0.1:80 web.test Example.COM 1.2.3 a.b.c";
+    assert!(hosts::check_text("docs/a.md", reserved).is_empty());
+    assert!(hosts::check_text("docs/wsl2.md", "https://sh.rustup.rs").is_empty());
 }
 
 /// The violations of one row in a table of requirements, with a few files with tests.
@@ -419,8 +429,8 @@ fn a_type_name_has_one_meaning() {
         "pub(crate) struct Place; struct Own; pub type Error = ();",
     ));
     types.read(&source(
-        "crates/server/src/place.rs",
-        "ostler-server",
+        "crates/mcp/src/place.rs",
+        "ostler-mcp",
         "pub enum Place {} enum Own {} pub enum Error {}",
     ));
     let found = failures(&types.check());
@@ -452,38 +462,4 @@ fn a_file_that_no_module_reaches_is_found() {
     let found = failures(&orphans::check("crates/a", &sources));
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].contains("src/lost.rs"), "{found:?}");
-}
-
-#[test]
-fn modules_in_a_circle_are_found() {
-    let package = |one: &str, two: &str| SourcePackage {
-        name: "a".to_owned(),
-        dir: "crates/a".to_owned(),
-        sources: vec![
-            source("crates/a/src/lib.rs", "a", "mod one; mod two;"),
-            source("crates/a/src/one.rs", "a", one),
-            source("crates/a/src/two/mod.rs", "a", "mod inner;"),
-            source("crates/a/src/two/inner.rs", "a", two),
-        ],
-    };
-    let circles = [
-        ("use crate::two::X;", "fn f() { crate::one::g() }"),
-        ("use crate::{two, three};", "use super::super::one;"),
-    ];
-    for (one, two) in circles {
-        let found = failures(&module_cycles::check(&package(one, two)));
-        assert_eq!(found.len(), 1, "{one} {two}: {found:?}");
-    }
-    let straight = [
-        ("use crate::two::X;", "use super::other;"),
-        (
-            "use crate::two::X;",
-            "#[cfg(test)] mod tests { use crate::one; }",
-        ),
-        ("use std::two;", "use crate::one;"),
-    ];
-    for (one, two) in straight {
-        let found = failures(&module_cycles::check(&package(one, two)));
-        assert_eq!(found, [""; 0], "{one} {two}");
-    }
 }

@@ -3,15 +3,15 @@
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use super::super::context::BenchContext;
 use super::super::line_process;
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::super::stats::median;
 use crate::shell;
 
 /// The number of runs; each transfers gigabytes.
 const RUNS: u32 = 3;
-/// The fields of the example program's result with the same figure without and with the proxy.
+/// The fields of the program's result with the same figure without and with the proxy.
 const PATHS: [(&str, &str, &str); 3] = [
     ("gigabytes_per_s", "bytes through the gate", "GB/s"),
     ("connections_per_s", "connections through the gate", "/s"),
@@ -28,25 +28,24 @@ pub(super) fn throughput(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         .map(|_| run(bench))
         .collect();
     let runs = runs?;
-    let none = || (Threshold::AtMost(f64::INFINITY), "none");
     let mut rows = Vec::new();
     for (name, what, unit) in PATHS {
         let direct = median_of(&runs, &format!("/direct/{name}"))?;
         let through = median_of(&runs, &format!("/through_the_gate/{name}"))?;
-        rows.push(ReportRow::ratio(what, (through, direct), unit, none()));
+        rows.push(ReportRow::ratio(what, through, direct, unit, Promise::NONE));
     }
     let start = median_of(&runs, "/start_us_median")?;
     rows.push(ReportRow::absolute(
         "start of the gate",
         start,
         "µs",
-        none(),
+        Promise::NONE,
     ));
     Ok(rows)
 }
 
 fn run(bench: &BenchContext) -> Result<Value> {
-    let output = shell::capture(&mut line_process::example(bench, "ostler-egress", "gate")?)?;
+    let output = shell::capture(&mut line_process::program(bench, "egress_proxy")?)?;
     serde_json::from_str(&output).context(output)
 }
 

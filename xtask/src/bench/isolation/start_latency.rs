@@ -5,25 +5,23 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 
+use super::super::context::BenchContext;
 use super::super::line_process::{self, LineProcess};
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::super::stats::LatencySummary;
 use crate::test_env::McpClient;
 
 /// Starts of each kind in one round.
 const STARTS: usize = 50;
-/// The names of the measurements in the sandbox's example program; the first is the baseline.
+/// The names of the measurements in the program; the first is the baseline.
 const KINDS: [&str; 5] = ["bare", "basic", "medium", "high", "bwrap"];
 /// The levels through the daemon; the first is the baseline.
 const LEVELS: [&str; 3] = ["basic", "medium", "high"];
 /// No promise: the figure is informative.
-const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
-
 /// The sandbox as a library: everything that a level needs is created for every start.
 pub(super) fn by_the_sandbox(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;
-    let mut command = line_process::example(bench, "ostler-sandbox", "starts")?;
+    let mut command = line_process::program(bench, "isolated_starts")?;
     let mut program = LineProcess::start(command.arg(env.work()))?;
     let count = bench.count(STARTS);
     let samples = interleaved(bench.rounds, KINDS, |kind| {
@@ -50,13 +48,14 @@ pub(super) fn by_the_sandbox(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         "what level high adds to a bare start, p50",
         added,
         "ms",
-        (Threshold::AtMost(6.0), "≤ 6 ms"),
+        Promise::at_most(6.0, "≤ 6 ms"),
     ));
     rows.push(ReportRow::ratio(
         "level high against bwrap --unshare-all, p50",
-        (high.p50, bwrap.p50),
+        high.p50,
+        bwrap.p50,
         "ms",
-        (Threshold::AtMost(1.0), "≤ bwrap"),
+        Promise::at_most(1.0, "≤ bwrap"),
     ));
     Ok(rows)
 }
@@ -86,7 +85,7 @@ pub(super) fn over_mcp(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         "what level high adds through MCP, p50",
         high.p50 - basic.p50,
         "ms",
-        (Threshold::AtMost(6.0), "≤ 6 ms"),
+        Promise::at_most(6.0, "≤ 6 ms"),
     ));
     Ok(rows)
 }
@@ -114,15 +113,17 @@ fn versus_baseline(what: &str, seen: LatencySummary, floor: LatencySummary) -> [
     [
         ReportRow::ratio(
             &format!("{what}, p50"),
-            (seen.p50, floor.p50),
+            seen.p50,
+            floor.p50,
             "ms",
-            NO_PROMISE,
+            Promise::NONE,
         ),
         ReportRow::ratio(
             &format!("{what}, p99"),
-            (seen.p99, floor.p99),
+            seen.p99,
+            floor.p99,
             "ms",
-            NO_PROMISE,
+            Promise::NONE,
         ),
     ]
 }

@@ -1,6 +1,6 @@
 //! The list of measurements, in order.
 
-use super::super::run::Measure;
+use super::super::context::Measure;
 use super::{commits, egress_proxy, start_latency};
 
 /// Every measurement with its name.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::context::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::super::stats::LatencySummary;
 use super::peers;
 use super::raw_pty::RawPty;
@@ -29,8 +29,6 @@ const READY: &str = "ready";
 /// The timeout of an answer in milliseconds.
 const ANSWER_MS: u64 = 30_000;
 /// No promise.
-const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
-
 /// A terminal that accepts lines.
 trait LineTerminal {
     /// Types a line and waits until a line matches the pattern.
@@ -97,7 +95,7 @@ fn rows(
     peer: Option<(LatencySummary, LatencySummary)>,
 ) -> Vec<ReportRow> {
     let what = "a line typed and its answer waited for over MCP";
-    let at_most = (Threshold::AtMost(1.0), "≤ 1.0× the best peer");
+    let at_most = Promise::at_most(1.0, "≤ 1.0× the best peer");
     let mut rows = match peer {
         Some((in_one, in_two)) => {
             let best = if in_two.p50 < in_one.p50 {
@@ -105,40 +103,42 @@ fn rows(
             } else {
                 in_one
             };
-            let row = |what: &str, pair, promise| ReportRow::ratio(what, pair, "ms", promise);
             vec![
-                row(
+                ReportRow::ratio(
                     &format!("{what}, p50, against pty-mcp"),
-                    (ours.p50, best.p50),
+                    ours.p50,
+                    best.p50,
+                    "ms",
                     at_most,
                 ),
-                row("the same, p99", (ours.p99, best.p99), at_most),
-                row(
+                ReportRow::ratio("the same, p99", ours.p99, best.p99, "ms", at_most),
+                ReportRow::ratio(
                     "pty-mcp by `pty_write` and `pty_read_until`, p50, against `pty_prompt`",
-                    (in_two.p50, in_one.p50),
-                    NO_PROMISE,
+                    in_two.p50,
+                    in_one.p50,
+                    "ms",
+                    Promise::NONE,
                 ),
-                row("the same, p99", (in_two.p99, in_one.p99), NO_PROMISE),
+                ReportRow::ratio("the same, p99", in_two.p99, in_one.p99, "ms", Promise::NONE),
             ]
         }
         None => {
-            let left_out = (
-                Threshold::AtMost(f64::INFINITY),
-                "none: pty-mcp is not installed",
-            );
+            let left_out = Promise::at_most(f64::INFINITY, "none: pty-mcp is not installed");
             vec![
                 ReportRow::absolute(&format!("{what}, p50"), ours.p50, "ms", left_out),
                 ReportRow::absolute("the same, p99", ours.p99, "ms", left_out),
             ]
         }
     };
-    let bare = |what: &str, pair| ReportRow::ratio(what, pair, "ms", NO_PROMISE);
     rows.extend([
-        bare(
+        ReportRow::ratio(
             &format!("{what}, p50, against a bare terminal"),
-            (ours.p50, floor.p50),
+            ours.p50,
+            floor.p50,
+            "ms",
+            Promise::NONE,
         ),
-        bare("the same, p99", (ours.p99, floor.p99)),
+        ReportRow::ratio("the same, p99", ours.p99, floor.p99, "ms", Promise::NONE),
     ]);
     rows
 }

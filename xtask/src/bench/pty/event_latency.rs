@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::context::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::super::stats::LatencySummary;
 use super::echo::start_library;
 use super::raw_pty::RawPty;
@@ -48,15 +48,16 @@ pub(super) fn to_the_event(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         rows.extend([
             ReportRow::ratio(
                 &format!("output to event, {name}, p50, against a bare read"),
-                (seen.p50, floor.p50),
+                seen.p50,
+                floor.p50,
                 "ms",
-                (Threshold::AtMost(f64::INFINITY), "none"),
+                Promise::NONE,
             ),
             ReportRow::absolute(
                 "the same, p99",
                 seen.p99,
                 "ms",
-                (Threshold::AtMost(10.0), "≤ 10 ms; aim 1 ms"),
+                Promise::at_most(10.0, "≤ 10 ms; aim 1 ms"),
             ),
         ]);
     }

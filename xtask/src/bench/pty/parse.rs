@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::super::context::BenchContext;
 use super::super::line_process::{self, LineProcess};
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::super::stats::median;
 
 /// The size of one stream in bytes.
 const BYTES: usize = 16_000_000;
 /// Bytes in a megabyte.
 const MEGA: f64 = 1e6;
-/// The kinds of streams, by their names in the example program.
+/// The kinds of streams, by their names in the program.
 const KINDS: [(&str, &str); 4] = [
     ("log", "plain lines"),
     ("colour", "coloured lines"),
@@ -24,7 +24,7 @@ const KINDS: [(&str, &str); 4] = [
 /// `Screen` compared with the emulator alone.
 pub(super) fn throughput(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let root = bench.workspace.root().to_owned();
-    let mut command = line_process::example(bench, "ostler-terminal", "parse")?;
+    let mut command = line_process::program(bench, "screen_parsing")?;
     let mut parser = LineProcess::start(command.current_dir(root))?;
     let bytes = bench.count(BYTES);
     let size = f64::from(u32::try_from(bytes)?);
@@ -41,9 +41,10 @@ pub(super) fn throughput(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         }
         rows.push(ReportRow::ratio(
             &format!("screen: {name}, against the emulator alone"),
-            (median(&ours), median(&bare)),
+            median(&ours),
+            median(&bare),
             "MB/s",
-            (Threshold::AtLeast(0.0), "none"),
+            Promise::NONE,
         ));
     }
     parser.close()?;

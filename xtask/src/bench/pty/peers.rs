@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 
+use super::super::context::BenchContext;
 use super::super::line_process::LineProcess;
-use super::super::run::BenchContext;
 use crate::test_env::TestEnv;
 use crate::{console, setup, shell};
 

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::super::context::BenchContext;
 use super::super::output::{private_memory, resident_memory};
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::peers;
 use crate::test_env::{ProcessHandle, TestEnv};
 
@@ -18,8 +18,6 @@ const WORD: &str = "pineapple";
 /// The timeout of an answer in milliseconds.
 const ANSWER_MS: u64 = 60_000;
 /// No promise.
-const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
-
 /// Fifty shells, their screens read, compared with the peer's host program with fifty.
 pub(super) fn fifty(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let seen = measure(bench, FIFTY)?;
@@ -27,7 +25,7 @@ pub(super) fn fifty(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         "50 PTY sessions, screens read: daemon, keeper and shims over idle",
         seen.megabytes,
         "MB",
-        (Threshold::AtMost(25.0), "≤ 25 MB"),
+        Promise::at_most(25.0, "≤ 25 MB"),
     )];
     if let Some(mut peer) = peers::open(bench)? {
         // It is idle once it has served a request.
@@ -41,13 +39,13 @@ pub(super) fn fifty(bench: &BenchContext) -> Result<Vec<ReportRow>> {
             "the same in a node-pty host (peer), over idle",
             whole - before,
             "MB",
-            NO_PROMISE,
+            Promise::NONE,
         ));
         rows.push(ReportRow::absolute(
             "the same in a node-pty host (peer), in all",
             whole,
             "MB",
-            NO_PROMISE,
+            Promise::NONE,
         ));
     }
     Ok(rows)
@@ -61,14 +59,19 @@ pub(super) fn thousand(bench: &BenchContext) -> Result<Vec<ReportRow>> {
             &format!("{count} PTY sessions, screens read: daemon, keeper and shims over idle"),
             seen.megabytes,
             "MB",
-            NO_PROMISE,
+            Promise::NONE,
         ),
-        ReportRow::absolute("of these the daemon alone", seen.daemon, "MB", NO_PROMISE),
+        ReportRow::absolute(
+            "of these the daemon alone",
+            seen.daemon,
+            "MB",
+            Promise::NONE,
+        ),
         ReportRow::absolute(
             "sessions that did not answer",
             seen.unresponsive,
             "",
-            (Threshold::AtMost(0.0), "0"),
+            Promise::at_most(0.0, "0"),
         ),
     ])
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::context::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::super::stats::LatencySummary;
 use super::echo::start_library;
 use super::raw_pty::RawPty;
@@ -19,8 +19,6 @@ const COMMANDS: usize = 100;
 /// The prompt to wait for.
 const PROMPT: &str = "ready";
 /// No promise.
-const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
-
 /// From start to prompt, and a command in a running shell, compared with a raw terminal.
 pub(super) fn to_the_prompt(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;
@@ -43,18 +41,19 @@ pub(super) fn to_the_prompt(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     Ok(vec![
         ReportRow::ratio(
             "start of bash to its prompt, p50, against setsid(1) on a bare terminal",
-            (prompt.p50, floor.p50),
+            prompt.p50,
+            floor.p50,
             "ms",
-            NO_PROMISE,
+            Promise::NONE,
         ),
-        ReportRow::ratio("the same, p99", (prompt.p99, floor.p99), "ms", NO_PROMISE),
+        ReportRow::ratio("the same, p99", prompt.p99, floor.p99, "ms", Promise::NONE),
         ReportRow::absolute(
             "`:` in a living shell to its exit status, p50",
             command.p50,
             "ms",
-            NO_PROMISE,
+            Promise::NONE,
         ),
-        ReportRow::absolute("the same, p99", command.p99, "ms", NO_PROMISE),
+        ReportRow::absolute("the same, p99", command.p99, "ms", Promise::NONE),
     ])
 }
 

@@ -1,6 +1,6 @@
 //! The list of measurements, in order.
 
-use super::super::run::Measure;
+use super::super::context::Measure;
 use super::{dialogue, echo, event_latency, parse, session_memory, shell};
 
 /// Every measurement with its name.

@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::json;
 
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::context::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::super::stats::LatencySummary;
 use crate::test_env::TestEnv;
 
 /// Requests of one round.
 const REQUESTS: usize = 200;
 /// No promise: the figure is informative.
-const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
 const COMMANDS: [(&str, &str); 3] = [
     ("a server by its name", "uvicorn app:app --reload"),
     (
@@ -48,9 +47,10 @@ pub(super) fn of_commands(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let rows = seen.iter().zip(COMMANDS).map(|(samples, (what, _))| {
         ReportRow::ratio(
             &format!("recognising {what}, request included, p50; floor: a request for health"),
-            (LatencySummary::from_samples(samples).p50, floor.p50),
+            LatencySummary::from_samples(samples).p50,
+            floor.p50,
             "ms",
-            NO_PROMISE,
+            Promise::NONE,
         )
     });
     Ok(rows.collect())

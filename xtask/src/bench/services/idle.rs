@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::super::context::BenchContext;
 use super::super::output::cpu_seconds;
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::listen;
 
 /// The number of services.
@@ -17,7 +17,7 @@ const WATCH_MS: u64 = 20_000;
 /// The time after `ready` for probes to cease, in milliseconds.
 const SETTLE_MS: u64 = 3_000;
 /// No promise; more than this would be an error.
-const ALLOWED: (Threshold, &str) = (Threshold::AtMost(5.0), "≤ 5 % (aim)");
+const ALLOWED: Promise = Promise::at_most(5.0, "≤ 5 % (aim)");
 
 /// CPU time of the daemon and the shims, without the services themselves.
 pub(super) fn a_hundred(bench: &BenchContext) -> Result<Vec<ReportRow>> {

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::super::run::BenchContext;
+use super::super::context::BenchContext;
 use crate::console::CheckResult;
 use crate::test_env::TestEnv;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::context::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::super::stats::LatencySummary;
 use super::listen;
 use crate::test_env::TestEnv;
@@ -29,7 +29,7 @@ pub(super) fn from_the_socket(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         }
     }
     let seen = LatencySummary::from_samples(&took);
-    let promise = (Threshold::AtMost(50.0), "≤ 50 ms");
+    let promise = Promise::at_most(50.0, "≤ 50 ms");
     Ok(vec![
         ReportRow::absolute(
             "listening socket to `ready` event, p50",

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
+use super::super::context::BenchContext;
 use super::super::line_process::{self, LineProcess};
-use super::super::report::{ReportRow, Threshold};
-use super::super::run::BenchContext;
+use super::super::report::{Promise, ReportRow};
 use super::super::stats::LatencySummary;
 
 /// The number of other listening sockets on the host.
@@ -12,12 +12,10 @@ const SOCKETS: [u32; 3] = [0, 1_000, 10_000];
 /// Scans of one round.
 const SCANS: usize = 50;
 /// No promise: the figure is informative.
-const NO_PROMISE: (Threshold, &str) = (Threshold::AtMost(f64::INFINITY), "none");
-
 /// By the backend alone; the baseline parses the kernel's tables in text form and finds nothing.
 pub(super) fn of_a_tree(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;
-    let mut command = line_process::example(bench, "ostler-backend-local", "looks")?;
+    let mut command = line_process::program(bench, "socket_snapshots")?;
     let mut program = LineProcess::start(command.arg(env.path().join("scan")))?;
     let mut rows = Vec::new();
     for sockets in SOCKETS {
@@ -40,15 +38,17 @@ pub(super) fn of_a_tree(bench: &BenchContext) -> Result<Vec<ReportRow>> {
         let what = format!("a look at a tree's sockets, {sockets} others on the host");
         rows.push(ReportRow::ratio(
             &format!("{what}, p50; floor: reading /proc/net/tcp and tcp6"),
-            (seen.p50, text.p50),
+            seen.p50,
+            text.p50,
             "ms",
-            NO_PROMISE,
+            Promise::NONE,
         ));
         rows.push(ReportRow::ratio(
             &format!("{what}, p99"),
-            (seen.p99, text.p99),
+            seen.p99,
+            text.p99,
             "ms",
-            NO_PROMISE,
+            Promise::NONE,
         ));
     }
     program.close()?;

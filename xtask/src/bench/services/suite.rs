@@ -1,6 +1,6 @@
 //! The list of measurements, in order.
 
-use super::super::run::Measure;
+use super::super::context::Measure;
 use super::{detection, idle, ready, scan};
 
 /// Every measurement with its name.

@@ -30,7 +30,7 @@ impl TestCounts {
     }
 
     /// Combines the counts with those of a second attempt at everything that failed.
-    pub(super) fn after_retry(self, second: Self) -> Self {
+    pub(crate) fn after_retry(self, second: Self) -> Self {
         let recovered = second.passed.min(self.failed);
         Self {
             passed: self.passed + recovered,
@@ -42,7 +42,7 @@ impl TestCounts {
     /// Parses a summary line of nextest, of the standard test harness or of pytest. Only nextest's
     /// may be indented: it indents the output of a failed attempt, which includes the summary of
     /// that attempt's harness.
-    pub(super) fn parse_line(line: &str) -> Option<Self> {
+    pub(crate) fn parse_line(line: &str) -> Option<Self> {
         if let Some((head, counts)) = line.split_once(" run: ") {
             let closes = head.trim_start().starts_with("Summary [");
             return closes.then(|| Self::sum(counts));
