@@ -11,7 +11,7 @@ import pytest
 from harness import Installation, HttpDaemon, ClientTransport, disk
 from harness.protected_env import ProtectedEnv
 from harness.installation import NOBODY, is_root
-from harness.user import ordinary
+from harness.user import temporary_user
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,24 +63,24 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="session")
-def ordinary_user():
+def unprivileged_user():
     """The uid of an unprivileged user created for the tests; none where the tests run as one."""
     if not is_root():
         yield None
         return
-    with ordinary() as number:
+    with temporary_user() as number:
         yield number
 
 
 @pytest.fixture(scope="module")
-def places(binary, ordinary_user):
+def protected_envs(binary, unprivileged_user):
     """Installations by user, each with its host targets, for the duration of the module."""
     with contextlib.ExitStack() as stack:
-        yield ProtectedEnv(binary, ordinary_user, stack)
+        yield ProtectedEnv(binary, unprivileged_user, stack)
 
 
 @pytest.fixture
-def make_place(binary):
+def make_installation(binary):
     """Creates installations; at the end of the test, an orderly shutdown must leave no process."""
     made = []
 
@@ -90,42 +90,42 @@ def make_place(binary):
 
     yield make
     try:
-        for place in made:
-            place.end_commands()
-        staying = [pid for place in made for pid in place.shut_down()]
+        for installation in made:
+            installation.end_commands()
+        staying = [pid for installation in made for pid in installation.shut_down()]
         assert not staying, f"left after shutdown: {staying}"
     finally:
-        for place in made:
-            place.close()
+        for installation in made:
+            installation.close()
 
 
 @pytest.fixture
-def place(make_place):
+def installation(make_installation):
     """An installation for one test."""
-    return make_place()
+    return make_installation()
 
 
 @pytest.fixture
-def small(make_place):
-    """An installation whose state is on a file system of 24 MiB, reached by `place.disk`."""
-    place = make_place()
-    with disk.mounted(place.state, 24, place) as mounted:
-        place.disk = mounted.outside
-        yield place
-        place.end_commands()
-        place.shut_down()
+def small_disk(make_installation):
+    """An installation whose state is on a file system of 24 MiB, reached by `installation.disk`."""
+    installation = make_installation()
+    with disk.mounted(installation.state, 24, installation) as mounted:
+        installation.disk = mounted.outside
+        yield installation
+        installation.end_commands()
+        installation.shut_down()
 
 
 @pytest.fixture(params=["self", "ordinary"] if is_root() else ["self"])
-def any_place(request, make_place):
+def each_installation(request, make_installation):
     """An installation of the current user and, as root, one of an unprivileged user without cgroups."""
-    return make_place(NOBODY if request.param == "ordinary" else None)
+    return make_installation(NOBODY if request.param == "ordinary" else None)
 
 
 @pytest.fixture
-def ordinary_place(make_place):
+def unprivileged_installation(make_installation):
     """An installation of an unprivileged user, to whom file permissions apply."""
-    return make_place(NOBODY if is_root() else None)
+    return make_installation(NOBODY if is_root() else None)
 
 
 #: Every transport in both protocol eras.
@@ -133,40 +133,40 @@ TRANSPORTS = [f"{transport}-{mode}" for transport in ("stdio", "http", "sse") fo
 
 
 @pytest.fixture(scope="module")
-def served(binary):
+def http_daemon(binary):
     """One installation for the tests of a module, with an HTTP listener."""
-    place = Installation(binary)
-    serving = HttpDaemon(place, "--no-token", "--legacy-sse")
+    installation = Installation(binary)
+    daemon = HttpDaemon(installation, "--no-token", "--legacy-sse")
     try:
-        yield serving
-        serving.end()
-        assert place.ours() == [], "left after shutdown"
+        yield daemon
+        daemon.end()
+        assert installation.ours() == [], "left after shutdown"
     finally:
-        place.close()
+        installation.close()
 
 
 @pytest.fixture(scope="module")
-def home(binary):
+def shared_installation(binary):
     """One installation for the tests of a module, with a daemon that stdio proxies start."""
-    place = Installation(binary)
+    installation = Installation(binary)
     try:
-        yield place
-        place.end_commands()
-        assert place.shut_down() == [], "left after shutdown"
+        yield installation
+        installation.end_commands()
+        assert installation.shut_down() == [], "left after shutdown"
     finally:
-        place.close()
+        installation.close()
 
 
 @pytest.fixture(params=TRANSPORTS)
-def way(request):
+def transport(request):
     """A client transport, for each transport and protocol era."""
-    transport, mode = request.param.split("-")
-    return way_in(request, transport, mode)
+    kind, mode = request.param.split("-")
+    return transport_for(request, kind, mode)
 
 
-def way_in(request, transport, mode):
+def transport_for(request, kind, mode):
     """Stdio clients use a daemon that they start, all others one in the foreground."""
-    if transport == "stdio":
-        return ClientTransport(transport, mode, request.getfixturevalue("home"))
-    serving = request.getfixturevalue("served")
-    return ClientTransport(transport, mode, serving.place, serving)
+    if kind == "stdio":
+        return ClientTransport(kind, mode, request.getfixturevalue("shared_installation"))
+    daemon = request.getfixturevalue("http_daemon")
+    return ClientTransport(kind, mode, daemon.installation, daemon)

@@ -1,6 +1,5 @@
-"""Twelve jobs of an agent, each done as a sensible one does it: with the tools of the default
-profile, and with those of document 000. What is counted is what an agent pays: calls, and the
-characters it is answered."""
+"""Twelve jobs of an agent, each done in a sensible way with the tools of the default profile, and with those of
+profile `command`. Counts the cost for the agent: calls, and characters of the responses."""
 
 import contextlib
 import datetime
@@ -84,7 +83,7 @@ class Counted:
 
 @contextlib.contextmanager
 def printing_later(work):
-    """Somebody else's program logs a line while a call waits for it."""
+    """Another program logs a line while a call waits for it."""
     def log():
         with open(work / "app.log", "a") as file:
             file.write("listening on 0.0.0.0:7000\n")
@@ -130,21 +129,21 @@ class Core:
 
     @staticmethod
     async def installer(call, work):
-        asked = await call("exec", command="sh install.sh", input="open", wait_ms=30_000)
-        assert "waiting for input" in asked.text and "Install to [/opt/tool]" in asked.text
-        pid = identified(asked)
-        asked = await call("process_control", action="write", ids=pid, text="/srv/tool", wait_ms=30_000)
-        assert "Accept the license?" in asked.text
+        question = await call("exec", command="sh install.sh", input="open", wait_ms=30_000)
+        assert "waiting for input" in question.text and "Install to [/opt/tool]" in question.text
+        pid = identified(question)
+        question = await call("process_control", action="write", ids=pid, text="/srv/tool", wait_ms=30_000)
+        assert "Accept the license?" in question.text
         done = await call("process_control", action="write", ids=pid, text="y", wait_ms=30_000)
         assert " exit 0," in done.text and (work / "installed").read_text() == "/srv/tool\n"
 
     @staticmethod
     async def repl(call, work):
-        asked = await call("exec", command="python3 -q", input="tty", until="prompt", wait_ms=30_000)
-        assert ">>>" in asked.text
-        pid = identified(asked)
-        told = await call("process_control", action="write", ids=pid, text="import calc; 6 * 7", wait_ms=30_000)
-        assert re.search("^42$", told.text, re.M)
+        question = await call("exec", command="python3 -q", input="tty", until="prompt", wait_ms=30_000)
+        assert ">>>" in question.text
+        pid = identified(question)
+        costs = await call("process_control", action="write", ids=pid, text="import calc; 6 * 7", wait_ms=30_000)
+        assert re.search("^42$", costs.text, re.M)
         ended = await call("process_control", action="write", ids=pid, keys=["ctrl-d"], wait_ms=30_000)
         assert "exited 0" in ended.text
 
@@ -157,17 +156,17 @@ class Core:
 
     @staticmethod
     async def woken(call, work):
-        begun = await call("exec", command="sh migrate.sh", notify="checkpoint", wait_ms=0)
+        start = await call("exec", command="sh migrate.sh", notify="checkpoint", wait_ms=0)
         await call("exec", command="touch go; until [ -e passed ]; do sleep 0.1; done; touch finish")
-        done = await call("process", action="wait", ids=identified(begun), wait_ms=40_000)
+        done = await call("process", action="wait", ids=identified(start), wait_ms=40_000)
         assert " exit 0," in done.text and "migrated" in done.text
         assert re.search(r"news: .*checkpoint 7 reached", call.wait_output)
 
     @staticmethod
     async def runaway(call, work):
-        begun = await call("exec", command="yes spam", wait_ms=500)
-        assert "spam" in begun.text
-        stopped = await call("process_control", action="stop", ids=identified(begun))
+        start = await call("exec", command="yes spam", wait_ms=500)
+        assert "spam" in start.text
+        stopped = await call("process_control", action="stop", ids=identified(start))
         assert stopped.structured["results"][0]["status"] != "running"
 
     @staticmethod
@@ -184,8 +183,8 @@ class Core:
     async def ten_at_once(call, work):
         ids = []
         for n in range(10):
-            begun = await call("exec", command=f"until [ -e all ]; do sleep 0.1; done; echo part {n} > part-{n}", wait_ms=0)
-            ids.append(identified(begun))
+            start = await call("exec", command=f"until [ -e all ]; do sleep 0.1; done; echo part {n} > part-{n}", wait_ms=0)
+            ids.append(identified(start))
         (work / "all").touch()
         done = await call("process", action="wait", ids=ids, all=True, wait_ms=45_000)
         assert done.text.count(" exit 0,") == 10
@@ -193,14 +192,14 @@ class Core:
 
     @staticmethod
     async def long_build(call, work):
-        begun = await call("exec", command="sh long.sh", wait_ms=1_000)
-        more = {} if " exit " in begun.text else {"cursor": re.search(r"cursor (\S+)\]", begun.text)[1]}
-        done = await call("process", action="wait", ids=identified(begun), wait_ms=45_000, **more)
+        start = await call("exec", command="sh long.sh", wait_ms=1_000)
+        more = {} if " exit " in start.text else {"cursor": re.search(r"cursor (\S+)\]", start.text)[1]}
+        done = await call("process", action="wait", ids=identified(start), wait_ms=45_000, **more)
         assert " exit 0," in done.text and (work / "long-app").exists()
 
 
 class Document:
-    """The same with the tools of document 000, which have no input to write to."""
+    """The same with the tools of profile `command`, which cannot write input."""
 
     tools = "command"
 
@@ -212,9 +211,9 @@ class Document:
             "command_execute", command="sh", args=["-c", script], directory=str(self.work), **{"timeout": 45, **options})
 
     async def begin(self, call, script):
-        begun = await call("command_bg_start", command="sh", args=["-c", script],
+        start = await call("command_bg_start", command="sh", args=["-c", script],
                            directory=str(self.work), description="a job")
-        return begun.id
+        return start.id
 
     async def logs(self, call, pid, **options):
         return await call("command_ps_logs", pid=pid, **options)
@@ -234,13 +233,13 @@ class Document:
         await call("command_ps_stop", pid=pid)
 
     async def installer(self, call, work):
-        """It is run to see what it asks, and then with everything answered beforehand."""
+        """It is run once to see its questions, and then with all answers given beforehand."""
         await call("command_execute", command="sh", args=["-c", "sh install.sh || true"], directory=str(work))
         done = await self.run(call, "sh install.sh", stdin="/srv/tool\ny\n")
         assert "Installed to /srv/tool." in done.text
 
     async def repl(self, call, work):
-        """No conversation: what is to be typed is given at once."""
+        """No conversation: the input is given at once."""
         assert "42" in (await self.run(call, "python3 -q", stdin="import calc; print(6 * 7)\n")).text
 
     async def tail(self, call, work):
@@ -254,7 +253,7 @@ class Document:
         await call("command_ps_stop", pid=pid)
 
     async def woken(self, call, work):
-        """Nothing wakes it: it looks."""
+        """No notification: it polls."""
         pid = await self.begin(call, "sh migrate.sh")
         await self.run(call, "touch go; until [ -e passed ]; do sleep 0.1; done")
         assert "checkpoint 7" in (await self.logs(call, pid, grep="checkpoint")).text
@@ -301,39 +300,39 @@ JOBS = {
 }
 
 
-async def worked(place, profile):
+async def worked(installation, profile):
     """Calls and characters of every job, and the list of tools as a client gets it."""
     for name, text in FILES.items():
-        (place.work / name).write_text(text)
-    (place.work / "blob").write_bytes(bytes(n * 7 % 256 for n in range(100_000)))
-    place.give(place.work)
-    place.tools = profile.tools
-    told = {}
-    async with place.agent() as agent:
+        (installation.work / name).write_text(text)
+    (installation.work / "blob").write_bytes(bytes(n * 7 % 256 for n in range(100_000)))
+    installation.give(installation.work)
+    installation.tools = profile.tools
+    costs = {}
+    async with installation.agent() as agent:
         listed = (await agent.client.list_tools()).model_dump(mode="json", exclude_none=True, by_alias=True)
         tools = len(json.dumps({"tools": listed["tools"]}, separators=(",", ":"), ensure_ascii=False))
         for job in JOBS:
             call = Counted(agent)
-            await getattr(profile, job)(call, place.work)
-            told[job] = (call.calls, call.chars)
-    return tools, told
+            await getattr(profile, job)(call, installation.work)
+            costs[job] = (call.calls, call.chars)
+    return tools, costs
 
 
-def total(told):
-    return sum(calls for calls, _ in told.values()), sum(chars for _, chars in told.values())
+def total(costs):
+    return sum(calls for calls, _ in costs.values()), sum(chars for _, chars in costs.values())
 
 
-async def test_twelve_jobs_cost_few_calls_and_little_to_read(make_place):
-    tools, told = await worked(make_place(), Core)
-    calls, chars = total(told)
+async def test_twelve_jobs_cost_few_calls_and_little_to_read(make_installation):
+    tools, costs = await worked(make_installation(), Core)
+    calls, chars = total(costs)
     table = sorted(BENCH.glob("agent-jobs-*.md"))
     if os.environ.get("OSTLER_WRITE_JOBS"):
-        place = make_place()
-        table = [written((tools, told), await worked(place, Document(place.work)))]
-    assert calls <= CALLS, told
-    assert chars + tools <= CHARS, (tools, told)
+        installation = make_installation()
+        table = [written((tools, costs), await worked(installation, Document(installation.work)))]
+    assert calls <= CALLS, costs
+    assert chars + tools <= CHARS, (tools, costs)
     recorded = table[-1].read_text()
-    for job, (calls, _) in told.items():
+    for job, (calls, _) in costs.items():
         assert f"| {JOBS[job]} | {calls} |" in recorded, f"{job}: {calls} calls; docs/bench has another number"
 
 
@@ -342,9 +341,9 @@ def written(core, document):
     lines = [
         f"# Twelve jobs of an agent, {datetime.date.today()}", "",
         "Calls, and characters of the answers, as `tests/python/test_agent_jobs.py` counts them: with the default profile",
-        "(`core`), and with the tools of document 000 (`--tools command`, what the profile `core,command` of before offered",
-        "for the same jobs). Document 000 has no input to write to and nothing that wakes: its installer is run twice with",
-        "everything answered beforehand, its interpreter is no conversation, its checkpoint is looked for.", "",
+        "(`core`), and with the tools of profile `command` for the same jobs. That profile cannot write input and sends no",
+        "notifications: its installer is run twice with all answers given beforehand, its interpreter is no conversation,",
+        "its checkpoint is polled.", "",
         "| job | core: calls | characters | command: calls | characters |", "|---|---|---|---|---|",
     ]
     rows = [(JOBS[job], core[1][job], document[1][job]) for job in JOBS]

@@ -1,10 +1,10 @@
-"""A person and an agent at one terminal (C15): watch, take over, hand back, go on."""
+"""A person and an agent at one terminal: watch, take over, hand back, continue."""
 
 import termios
 
 import pytest
 
-from test_seed_002 import SIZES
+from test_pty_tools import SIZES
 
 from harness import TerminalUser, WsRecorder, Terminals, Tmux, until
 
@@ -16,15 +16,15 @@ PREFIX = b"\x1c"
 ORDINARY = termios.ECHO | termios.ICANON | termios.ISIG
 
 
-async def test_watch_take_over_hand_back_and_go_on(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_watch_take_over_hand_back_and_go_on(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         cat = await terminals.start("cat")
         await cat.line("from the agent")
         await cat.shows(r"^from the agent\nfrom the agent$")
-        with TerminalUser(any_place, "attach", cat.id) as person:
+        with TerminalUser(each_installation, "attach", cat.id) as person:
             person.wait_for(rb"from the agent\s.*from the agent")
             # The lease was free: the person has it.
-            until(lambda: holder(any_place, cat), what="the lease")
+            until(lambda: holder(each_installation, cat), what="the lease")
             person.type("from the person\r")
             await cat.shows(r"^from the person\nfrom the person$")
             refused = await cat.call("pty_write", text="not now", wait_ms=0)
@@ -32,7 +32,7 @@ async def test_watch_take_over_hand_back_and_go_on(any_place):
             assert (await cat.status())["holder"]["name"] in refused.text, "it says who"
             assert (await cat.must("pty_read", wait_ms=0)).value("holder")["name"] in refused.text
             person.type(PREFIX + b"h")
-            until(lambda: not holder(any_place, cat), what="the hand-back")
+            until(lambda: not holder(each_installation, cat), what="the hand-back")
             await cat.line("the agent again")
             person.wait_for(rb"the agent again\s.*the agent again")
             person.type(PREFIX + b"d")
@@ -45,27 +45,27 @@ async def test_watch_take_over_hand_back_and_go_on(any_place):
         await cat.close()
 
 
-def holder(place, session):
-    with WsRecorder(place, session.id, "") as ring:
+def holder(installation, session):
+    with WsRecorder(installation, session.id, "") as ring:
         return ring.wait_message("hello")["holder"]
 
 
-def holder_of_any_daemon(place, session):
-    """As `holder`; nobody while there is no daemon."""
+def holder_of_any_daemon(installation, session):
+    """As `holder`; none while there is no daemon."""
     try:
-        return holder(place, session)
+        return holder(installation, session)
     except OSError:
         return None
 
 
-async def test_a_second_person_watches_until_they_take_over(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_a_second_person_watches_until_they_take_over(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         cat = await terminals.start("sh", "-c", "echo welcome; exec cat")
         await cat.shows("^welcome$")
-        with TerminalUser(any_place, "attach", cat.id) as first, TerminalUser(any_place, "attach", cat.id) as second:
+        with TerminalUser(each_installation, "attach", cat.id) as first, TerminalUser(each_installation, "attach", cat.id) as second:
             for person in (first, second):
                 person.wait_for(rb"welcome")
-            until(lambda: holder(any_place, cat), what="the lease")
+            until(lambda: holder(each_installation, cat), what="the lease")
             first.type("who is first\r")
             second.type("who is second\r")
             await cat.shows(r"^who is (first|second)$")
@@ -73,9 +73,9 @@ async def test_a_second_person_watches_until_they_take_over(any_place):
             assert ("first" in text) != ("second" in text), "one types, the other watches"
             writer, watcher = (first, second) if "first" in text else (second, first)
             watcher.wait_for(rb"who is")
-            before = holder(any_place, cat)
+            before = holder(each_installation, cat)
             watcher.type(PREFIX + b"t")
-            until(lambda: holder(any_place, cat) not in (None, before), what="the take-over")
+            until(lambda: holder(each_installation, cat) not in (None, before), what="the take-over")
             writer.wait_for(rb"types")
             watcher.type("taken over\r")
             await cat.shows(r"^taken over\ntaken over$")
@@ -86,13 +86,13 @@ async def test_a_second_person_watches_until_they_take_over(any_place):
         await cat.close()
 
 
-async def test_watching_only(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_watching_only(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         cat = await terminals.start("cat")
-        with TerminalUser(any_place, "attach", "--watch", cat.id) as person:
+        with TerminalUser(each_installation, "attach", "--watch", cat.id) as person:
             await cat.line("look")
             person.wait_for(rb"look\s.*look")
-            assert holder(any_place, cat) is None
+            assert holder(each_installation, cat) is None
             person.type("typed in vain\r")
             await cat.line("still mine")
             person.wait_for(rb"still mine\s.*still mine")
@@ -102,11 +102,11 @@ async def test_watching_only(any_place):
         await cat.close()
 
 
-async def test_the_prefix_twice_is_the_key_itself(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_the_prefix_twice_is_the_key_itself(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         sleeps = await terminals.start("sleep", "300")
-        with TerminalUser(any_place, "attach", sleeps.id) as person:
-            until(lambda: holder(any_place, sleeps), what="the lease")
+        with TerminalUser(each_installation, "attach", sleeps.id) as person:
+            until(lambda: holder(each_installation, sleeps), what="the lease")
             person.type(PREFIX + PREFIX)
             status = await sleeps.ended()
             assert status["signal"] == "SIGQUIT", status
@@ -114,21 +114,21 @@ async def test_the_prefix_twice_is_the_key_itself(any_place):
 
 
 @pytest.mark.parametrize(("script", "code"), [("read x; exit 0", 0), ("read x; exit 7", 7), ("read x; kill -9 $$", 137)])
-async def test_the_commands_end_is_the_persons_exit_code(any_place, script, code):
-    async with Terminals.connect(any_place) as terminals:
+async def test_the_commands_end_is_the_persons_exit_code(each_installation, script, code):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("sh", "-c", script)
-        with TerminalUser(any_place, "attach", session.id) as person:
-            until(lambda: holder(any_place, session), what="the lease")
+        with TerminalUser(each_installation, "attach", session.id) as person:
+            until(lambda: holder(each_installation, session), what="the lease")
             person.type("\r")
             assert person.wait_exit() == code
             assert person.modes() == ORDINARY
 
 
-async def test_the_window_is_followed_and_given_back(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_the_window_is_followed_and_given_back(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("/usr/bin/python3", "-c", SIZES, cols=90, rows=30)
         await session.shows("^ready$")
-        with TerminalUser(any_place, "attach", session.id, cols=120, rows=40) as person:
+        with TerminalUser(each_installation, "attach", session.id, cols=120, rows=40) as person:
             await session.shows("^40 120$")
             person.resize(70, 20)
             await session.shows("^20 70$")
@@ -139,45 +139,45 @@ async def test_the_window_is_followed_and_given_back(any_place):
         await session.close()
 
 
-async def test_an_agents_vim_is_seen_and_finished_by_a_person(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_an_agents_vim_is_seen_and_finished_by_a_person(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         vim = await terminals.start(*VIM, "shared.txt")
         await vim.shows("shared.txt")
         await vim.type("ihalf by the agent")
         await vim.shows("^half by the agent$")
-        with TerminalUser(any_place, "attach", vim.id) as person:
+        with TerminalUser(each_installation, "attach", vim.id) as person:
             person.wait_for(rb"half by the agent")
             person.type(", half by the person\x1b:wq\r")
             assert person.wait_exit() == 0
             assert person.modes() == ORDINARY
-        assert (any_place.work / "shared.txt").read_text() == "half by the agent, half by the person\n"
+        assert (each_installation.work / "shared.txt").read_text() == "half by the agent, half by the person\n"
 
 
-async def test_the_daemon_dies_and_the_person_stays(any_place):
-    place = any_place
-    async with Terminals.connect(place, session="kept") as terminals:
+async def test_the_daemon_dies_and_the_person_stays(each_installation):
+    installation = each_installation
+    async with Terminals.connect(installation, session="kept") as terminals:
         vim = await terminals.start(*VIM, "letter.txt")
         await vim.shows("letter.txt")
-    with TerminalUser(place, "attach", vim.id) as person:
+    with TerminalUser(installation, "attach", vim.id) as person:
         person.wait_for(rb"letter\.txt")
-        until(lambda: holder(place, vim), what="the lease")
+        until(lambda: holder(installation, vim), what="the lease")
         person.type("iwritten before ")
         person.wait_for(rb"before")
-        place.kill_daemon()
-        until(lambda: holder_of_any_daemon(place, vim), 20, "the person's return")
+        installation.kill_daemon()
+        until(lambda: holder_of_any_daemon(installation, vim), 20, "the person's return")
         person.type("and after\x1b:wq\r")
         assert person.wait_exit() == 0
-    assert (place.work / "letter.txt").read_text() == "written before and after\n"
+    assert (installation.work / "letter.txt").read_text() == "written before and after\n"
 
 
-async def test_an_attached_screen_is_the_screen(place):
-    """What a person sees who comes late, by tmux's account."""
-    (place.work / "text").write_text("".join(f"{n} {'ab 漢字 ' * (n % 9)}\n" for n in range(100)))
-    async with Terminals.connect(place) as terminals:
+async def test_an_attached_screen_is_the_screen(installation):
+    """The screen of a person who attaches late, as rendered by tmux."""
+    (installation.work / "text").write_text("".join(f"{n} {'ab 漢字 ' * (n % 9)}\n" for n in range(100)))
+    async with Terminals.connect(installation) as terminals:
         for command, seen in [([*VIM, "text"], r"^0"), (["less", "text"], r"^0"), (["nano", "-I", "text"], "GNU nano")]:
             session = await terminals.start(*command)
             await session.shows(seen)
-            with Tmux(place.argv("attach", session.id), place.work, place.env()) as tmux:
+            with Tmux(installation.argv("attach", session.id), installation.work, installation.env()) as tmux:
                 tmux.shows(seen)
                 view = await session.screen()
                 until(lambda v=view, t=tmux: (t.rows(), t.cursor()) == (v.rows, v.at), what=f"the screen of {command[0]}")
@@ -186,31 +186,31 @@ async def test_an_attached_screen_is_the_screen(place):
             await session.close()
 
 
-async def test_who_cannot_attach(any_place):
-    place = any_place
-    assert place.cli("attach", "zzzzzzzz", check=False).returncode not in (0, 101)
-    piped = place.cli("run", "-d", "--", "sleep", "300").stdout.decode().strip()
-    with TerminalUser(place, "attach", piped) as person:
+async def test_who_cannot_attach(each_installation):
+    installation = each_installation
+    assert installation.cli("attach", "zzzzzzzz", check=False).returncode not in (0, 101)
+    piped = installation.cli("run", "-d", "--", "sleep", "300").stdout.decode().strip()
+    with TerminalUser(installation, "attach", piped) as person:
         assert person.wait_exit() not in (0, 101)
         assert person.modes() == ORDINARY
-    done = place.cli("attach", piped, check=False)
+    done = installation.cli("attach", piped, check=False)
     assert done.returncode not in (0, 101) and b"terminal" in done.stderr, done
 
 
-async def test_a_person_whose_window_closes_hands_back(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_a_person_whose_window_closes_hands_back(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         cat = await terminals.start("cat")
-        person = TerminalUser(any_place, "attach", cat.id)
-        until(lambda: holder(any_place, cat), what="the lease")
+        person = TerminalUser(each_installation, "attach", cat.id)
+        until(lambda: holder(each_installation, cat), what="the lease")
         person.close()
-        until(lambda: not holder(any_place, cat), 10, "the hand-back")
+        until(lambda: not holder(each_installation, cat), 10, "the hand-back")
         await cat.line("mine again")
         await cat.shows(r"^mine again\nmine again$")
         await cat.close()
 
 
-async def test_a_person_runs_a_command_in_a_terminal(any_place):
-    with TerminalUser(any_place, "run", "-t", "--", "sh", "-c", "tty; stty size; read x; echo got $x; exit 5", cols=100, rows=30) as person:
+async def test_a_person_runs_a_command_in_a_terminal(each_installation):
+    with TerminalUser(each_installation, "run", "-t", "--", "sh", "-c", "tty; stty size; read x; echo got $x; exit 5", cols=100, rows=30) as person:
         person.wait_for(rb"/dev/pts/\d+\r\n30 100\r\n")
         person.type("something\r")
         person.wait_for(rb"got something\r\n")
@@ -218,16 +218,16 @@ async def test_a_person_runs_a_command_in_a_terminal(any_place):
         assert person.modes() == ORDINARY
 
 
-async def test_verbs_for_scripts(any_place):
+async def test_verbs_for_scripts(each_installation):
     """`shell --detach`, `exec`, `send`, `screen`: what a person's scripts use."""
-    place = any_place
-    shell = place.cli("shell", "bash", "--detach").stdout.decode().strip()
-    done = place.cli("exec", shell, "--", "cd /tmp; echo inside; exit_with() { return $1; }; exit_with 6", check=False)
+    installation = each_installation
+    shell = installation.cli("shell", "bash", "--detach").stdout.decode().strip()
+    done = installation.cli("exec", shell, "--", "cd /tmp; echo inside; exit_with() { return $1; }; exit_with 6", check=False)
     assert (done.returncode, done.stdout.decode().replace("\r\n", "\n")) == (6, "inside\n")
-    assert place.cli("exec", shell, "--", "pwd").stdout.decode().strip() == "/tmp"
-    place.cli("send", shell, "echo typed $((40+2))")
-    until(lambda: "typed 42" in place.cli("screen", shell).stdout.decode(), what="what was sent")
-    view = place.json("screen", shell)
+    assert installation.cli("exec", shell, "--", "pwd").stdout.decode().strip() == "/tmp"
+    installation.cli("send", shell, "echo typed $((40+2))")
+    until(lambda: "typed 42" in installation.cli("screen", shell).stdout.decode(), what="what was sent")
+    view = installation.json("screen", shell)
     assert view["size"] == {"cols": 80, "rows": 24} and any("typed 42" in row for row in view["rows"])
-    place.cli("send", shell, "--key", "ctrl-d")
-    assert place.cli("wait", shell, check=False).returncode in (0, 1, 6)
+    installation.cli("send", shell, "--key", "ctrl-d")
+    assert installation.cli("wait", shell, check=False).returncode in (0, 1, 6)

@@ -1,4 +1,4 @@
-"""What a command leaves that a person's tools run without being asked: protected, or told and not committed."""
+"""Files left by a command that a person's tools would run unasked: protected, or reported and not committed."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ plant() { printf '#!/bin/sh\\ntouch "{witness}"\\nexit 1\\n' > "$1" && chmod 755
 evil() { plant evil && mkdir -p "$1/objects" "$1/refs" && echo 'ref: refs/heads/main' > "$1/HEAD" && cp evil.config "$1/config" && cp .git/index "$1/index" 2>/dev/null; : ; }
 """
 
-#: Ways to code on the host at the next `git status` in the named directory, and the path that is told.
+#: Ways to run code on the host at the next `git status` in the named directory, and the reported path.
 VECTORS = {
     "a common directory": ("evil d && echo ../d > .git/commondir", ".", ".git/commondir"),
     "a repository where none was": ("mkdir sub && evil sub/.git", "sub", "sub/.git/config"),
@@ -36,7 +36,7 @@ VECTORS = {
         "git init -q sub && plant evil && cd sub && echo a > f && echo '* filter=x' > .gitattributes && git add f && "
         "git config filter.x.clean ../evil && echo b > f", "sub", "sub/.git/config"),
 }
-#: What is in force already and leads into the workspace: the setting, and how its program is changed.
+#: Settings already in force that lead into the workspace, and how their program is changed.
 NAMED = {
     "core.hooksPath": ("ours", "mkdir -p ours && plant ours/post-index-change"),
     "core.fsmonitor": ("./monitor", "plant monitor"),
@@ -49,34 +49,34 @@ def git(directory, *words, check=True):
     return subprocess.run(words, cwd=directory, check=check, capture_output=True, timeout=60)
 
 
-def repository(place, prepare=lambda directory: None):
-    directory = place.dir / f"unasked-{next(COUNTER)}"
+def repository(installation, prepare=lambda directory: None):
+    directory = installation.dir / f"unasked-{next(COUNTER)}"
     directory.mkdir()
     git(directory, "init", "-q", ".")
     (directory / "file").write_text("one\n")
     git(directory, "add", "file")
     git(directory, "-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-qm", "first")
     prepare(directory)
-    place.give(directory)
+    installation.give(directory)
     return directory
 
 
-class Try:
+class GitAttempt:
     """One way in a workspace of its own."""
 
-    def __init__(self, place, who, prepare=lambda directory: None):
-        self.place, self.who = place, who
-        self.directory = repository(place, prepare)
-        self.witness = place.dir / f"witness-{next(COUNTER)}"
+    def __init__(self, installation, user, prepare=lambda directory: None):
+        self.installation, self.user = installation, user
+        self.directory = repository(installation, prepare)
+        self.witness = installation.dir / f"witness-{next(COUNTER)}"
 
-    def run(self, script, asked, face="cli"):
+    def run(self, script, options, interface="cli"):
         plant = PLANT.replace("{witness}", str(self.witness)).replace("{workspace}", str(self.directory))
-        ran = INTERFACES[face](self.place, ["sh", "-c", f"{plant}\n{script}\necho over"], asked, cwd=self.directory)
-        assert "over" in ran.text, ran.text
-        return ran
+        result = INTERFACES[interface](self.installation, ["sh", "-c", f"{plant}\n{script}\necho over"], options, cwd=self.directory)
+        assert "over" in result.text, result.text
+        return result
 
     def is_hit(self, where="."):
-        """Whether a person who looks at it runs the command's program."""
+        """Whether the command's program runs when a person inspects the directory."""
         git(self.directory / where, "status", check=False)
         return self.witness.exists()
 
@@ -84,62 +84,62 @@ class Try:
 def overlaid(attempt, script):
     """Runs it over an overlay; its id."""
     label = f"unasked-{next(COUNTER)}"
-    ran = attempt.run(script, isolation(attempt.who, workspace="overlay", labels=(label,)))
-    [entry] = attempt.place.json("ps", "-a", "--label", label)
-    return entry["id"], ran
+    result = attempt.run(script, isolation(attempt.user, workspace="overlay", labels=(label,)))
+    [entry] = attempt.installation.json("ps", "-a", "--label", label)
+    return entry["id"], result
 
 
-@pytest.mark.parametrize("who", FIRST)
-@pytest.mark.parametrize("way", VECTORS)
-def test_medium_lets_it_through_untold(places, who, way):
-    script, where, _ = VECTORS[way]
-    attempt = Try(places.of(who), who)
-    ran = attempt.run(script, IsolationOptions(level="medium"))
-    assert attempt.is_hit(where), ran.text
-    assert "used unasked" not in ran.text
+@pytest.mark.parametrize("user", FIRST)
+@pytest.mark.parametrize("transport", VECTORS)
+def test_medium_lets_it_through_untold(protected_envs, user, transport):
+    script, where, _ = VECTORS[transport]
+    attempt = GitAttempt(protected_envs.of(user), user)
+    result = attempt.run(script, IsolationOptions(level="medium"))
+    assert attempt.is_hit(where), result.text
+    assert "used unasked" not in result.text
 
 
-@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
-@pytest.mark.parametrize("way", VECTORS)
-def test_high_tells_it(places, who, face, way):
-    script, _, path = VECTORS[way]
-    ran = Try(places.of(who), who).run(script, isolation(who), face)
-    assert f"unasked by git: {path} " in ran.text, ran.text
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
+@pytest.mark.parametrize("transport", VECTORS)
+def test_high_tells_it(protected_envs, user, interface, transport):
+    script, _, path = VECTORS[transport]
+    result = GitAttempt(protected_envs.of(user), user).run(script, isolation(user), interface)
+    assert f"unasked by git: {path} " in result.text, result.text
 
 
-@pytest.mark.parametrize("who", USERS)
-@pytest.mark.parametrize("way", VECTORS)
-def test_an_overlay_is_not_committed_with_it(places, who, way):
-    script, where, path = VECTORS[way]
-    attempt = Try(places.of(who), who)
-    pid, ran = overlaid(attempt, script)
-    told = f"unasked by git: {path} "
-    assert told in ran.text, ran.text
-    shown = attempt.place.cli("diff", pid)
-    assert told in shown.stderr.decode() and told not in shown.stdout.decode(), shown
-    assert told in attempt.place.cli("workspace", pid).stdout.decode()
-    refused = attempt.place.cli("commit", pid, check=False)
-    assert refused.returncode == 1 and told in refused.stdout.decode() and b"--allow-autorun" in refused.stdout
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("transport", VECTORS)
+def test_an_overlay_is_not_committed_with_it(protected_envs, user, transport):
+    script, where, path = VECTORS[transport]
+    attempt = GitAttempt(protected_envs.of(user), user)
+    pid, result = overlaid(attempt, script)
+    warning = f"unasked by git: {path} "
+    assert warning in result.text, result.text
+    shown = attempt.installation.cli("diff", pid)
+    assert warning in shown.stderr.decode() and warning not in shown.stdout.decode(), shown
+    assert warning in attempt.installation.cli("workspace", pid).stdout.decode()
+    refused = attempt.installation.cli("commit", pid, check=False)
+    assert refused.returncode == 1 and warning in refused.stdout.decode() and b"--allow-autorun" in refused.stdout
     assert not (attempt.directory / where).is_dir() or not attempt.is_hit(where)
-    allowed = attempt.place.cli("commit", "--allow-autorun", pid)
-    assert told in allowed.stdout.decode()
+    allowed = attempt.installation.cli("commit", "--allow-autorun", pid)
+    assert warning in allowed.stdout.decode()
     assert attempt.is_hit(where), "the way is one"
 
 
-@pytest.mark.parametrize("who", USERS)
+@pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("key", NAMED)
-def test_what_a_configuration_names_is_told(places, who, key):
+def test_files_named_by_a_configuration_are_reported(protected_envs, user, key):
     value, script = NAMED[key]
-    attempt = Try(places.of(who), who, lambda directory: git(directory, "config", key, value))
-    ran = attempt.run(script, isolation(who))
+    attempt = GitAttempt(protected_envs.of(user), user, lambda directory: git(directory, "config", key, value))
+    result = attempt.run(script, isolation(user))
     path = {"ours": "ours/post-index-change", "./monitor": "monitor", "../more": "more"}[value]
-    assert f"unasked by git: {path} " in ran.text, ran.text
+    assert f"unasked by git: {path} " in result.text, result.text
 
 
-def with_submodule(place):
+def with_submodule(installation):
     """Adds a submodule to a repository that is prepared."""
     def prepare(directory):
-        other = place.dir / f"other-{next(COUNTER)}"
+        other = installation.dir / f"other-{next(COUNTER)}"
         other.mkdir()
         git(other, "init", "-q", ".")
         git(other, "-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-q", "--allow-empty", "-m", "first")
@@ -158,41 +158,41 @@ MODULE = (
 )
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_hooks_of_submodules_are_protected(places, who):
-    place = places.of(who)
-    attempt = Try(place, who, with_submodule(place))
+@pytest.mark.parametrize("user", USERS)
+def test_hooks_of_submodules_are_protected(protected_envs, user):
+    installation = protected_envs.of(user)
+    attempt = GitAttempt(installation, user, with_submodule(installation))
     hooks = attempt.directory / ".git" / "modules" / "sub" / "hooks"
     before = sorted(path.name for path in hooks.iterdir())
     for script in MODULE:
-        assert "got in" not in attempt.run(script, isolation(who)).text, script
+        assert "got in" not in attempt.run(script, isolation(user)).text, script
     overlaid(attempt, "; ".join(f"({script})" for script in MODULE))
     assert sorted(path.name for path in hooks.iterdir()) == before
     assert "got in" in attempt.run(MODULE[0], IsolationOptions(level="medium")).text
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_configuration_of_submodules_is_told_where_it_says_something_new(places, who):
-    """`git submodule update` writes it again, with what it says already."""
-    place = places.of(who)
-    attempt = Try(place, who, with_submodule(place))
-    told = "unasked by git: .git/modules/sub/config "
+@pytest.mark.parametrize("user", USERS)
+def test_configuration_of_submodules_is_reported_where_it_is_new(protected_envs, user):
+    """`git submodule update` writes it again, unchanged."""
+    installation = protected_envs.of(user)
+    attempt = GitAttempt(installation, user, with_submodule(installation))
+    warning = "unasked by git: .git/modules/sub/config "
     script = 'plant evil && git -C sub config core.fsmonitor "$PWD/evil" && cp .git/index .git/modules/sub/index'
     same = "git -C sub config core.pager other && git -C sub config core.pager ours && git -C sub config user.name B"
-    assert told not in attempt.run(same, isolation(who)).text
-    pid, ran = overlaid(attempt, script)
-    assert told in ran.text and "core.fsmonitor" in ran.text and "core.pager" not in ran.text, ran.text
-    assert attempt.place.cli("commit", pid, check=False).returncode == 1
+    assert warning not in attempt.run(same, isolation(user)).text
+    pid, result = overlaid(attempt, script)
+    assert warning in result.text and "core.fsmonitor" in result.text and "core.pager" not in result.text, result.text
+    assert attempt.installation.cli("commit", pid, check=False).returncode == 1
     assert not attempt.is_hit("sub")
-    assert told in attempt.run(script, isolation(who)).text
+    assert warning in attempt.run(script, isolation(user)).text
     assert attempt.is_hit("sub")
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_work_with_git_goes_on_untold(places, who):
+@pytest.mark.parametrize("user", USERS)
+def test_work_with_git_goes_on_untold(protected_envs, user):
     """Submodules, worktrees, clones and new repositories."""
-    place = places.of(who)
-    attempt = Try(place, who, with_submodule(place))
+    installation = protected_envs.of(user)
+    attempt = GitAttempt(installation, user, with_submodule(installation))
     work = """
     set -ex
     export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b.c GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b.c
@@ -203,12 +203,12 @@ def test_work_with_git_goes_on_untold(places, who):
     git init -q --bare fresh.git && git -C fresh config user.name A && git branch x && git stash list
     echo worked
     """
-    ran = attempt.run(work, isolation(who))
-    assert "worked" in ran.text and "used unasked" not in ran.text, ran.text
-    pid, ran = overlaid(attempt, work.replace("new", "newer").replace("tree2", "tree3").replace("branch x", "branch y")
+    result = attempt.run(work, isolation(user))
+    assert "worked" in result.text and "used unasked" not in result.text, result.text
+    pid, result = overlaid(attempt, work.replace("new", "newer").replace("tree2", "tree3").replace("branch x", "branch y")
                         .replace("fresh", "other").replace("second", "third"))
-    assert "worked" in ran.text and "used unasked" not in ran.text, ran.text
-    committed = attempt.place.cli("commit", pid, check=False)
+    assert "worked" in result.text and "used unasked" not in result.text, result.text
+    committed = attempt.installation.cli("commit", pid, check=False)
     assert committed.returncode == 0, committed
 
 
@@ -220,45 +220,45 @@ TOOLS = {
 }
 
 
-@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
-def test_files_of_other_tools_are_told(places, who, face):
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
+def test_files_of_other_tools_are_reported(protected_envs, user, interface):
     """A line each of several; the whole list is held against real files in crates/sandbox."""
-    attempt = Try(places.of(who), who)
+    attempt = GitAttempt(protected_envs.of(user), user)
     script = "\n".join(f'mkdir -p "$(dirname {path})"; echo x > {path}' for path in TOOLS)
-    ran = attempt.run(script + "\necho 'all:' > Makefile; echo root > .editorconfig", isolation(who), face)
+    result = attempt.run(script + "\necho 'all:' > Makefile; echo root > .editorconfig", isolation(user), interface)
     for path, reader in TOOLS.items():
-        assert f"unasked by {reader}: {path} " in ran.text, ran.text
-    assert "Makefile" not in ran.text and ".editorconfig" not in ran.text
-    again = attempt.run("echo y > plain; cat .envrc", isolation(who), face)
+        assert f"unasked by {reader}: {path} " in result.text, result.text
+    assert "Makefile" not in result.text and ".editorconfig" not in result.text
+    again = attempt.run("echo y > plain; cat .envrc", isolation(user), interface)
     assert "used unasked" not in again.text, "what was there before is not told again"
 
 
-@pytest.mark.parametrize("who", FIRST)
-def test_it_is_in_the_answers_of_programs(places, who):
-    place = places.of(who)
-    attempt = Try(place, who)
+@pytest.mark.parametrize("user", FIRST)
+def test_it_is_in_the_answers_of_programs(protected_envs, user):
+    installation = protected_envs.of(user)
+    attempt = GitAttempt(installation, user)
     pid, _ = overlaid(attempt, "echo x > .envrc")
     one = {"path": ".envrc", "reader": "direnv", "why": "is run on entering the directory"}
-    told = {"found": [one], "more": 0, "incomplete": None}
-    assert place.json("info", pid)["isolation"]["autorun"] == told
-    assert place.json("workspace", pid)["autorun"] == told
-    refused = json.loads(place.cli("commit", pid, "--json", check=False).stdout)
-    assert refused["refused"] is True and refused["autorun"] == told and refused["fate"] == "open"
+    warning = {"found": [one], "more": 0, "incomplete": None}
+    assert installation.json("info", pid)["isolation"]["autorun"] == warning
+    assert installation.json("workspace", pid)["autorun"] == warning
+    refused = json.loads(installation.cli("commit", pid, "--json", check=False).stdout)
+    assert refused["refused"] is True and refused["autorun"] == warning and refused["fate"] == "open"
     path = f"/api/v1/executions/{pid}/workspace"
-    assert place.rest("GET", f"{path}/diff")["autorun"] == told
-    assert place.rest("POST", f"{path}/commit")["refused"] is True
-    committed = place.rest("POST", f"{path}/commit?allow_autorun=true")
-    assert committed["fate"] == "committed" and committed["autorun"] == told
+    assert installation.rest("GET", f"{path}/diff")["autorun"] == warning
+    assert installation.rest("POST", f"{path}/commit")["refused"] is True
+    committed = installation.rest("POST", f"{path}/commit?allow_autorun=true")
+    assert committed["fate"] == "committed" and committed["autorun"] == warning
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("who", USERS)
-async def test_an_agent_is_refused_and_may_insist(places, who):
-    place = places.of(who)
-    directory = repository(place)
-    async with place.agent() as agent:
-        asked = isolation(who, workspace="overlay").arguments()
-        done = await agent.must("exec", script="echo x > .envrc", cwd=str(directory), wait_ms=45_000, **asked)
+@pytest.mark.parametrize("user", USERS)
+async def test_an_agent_is_refused_and_may_insist(protected_envs, user):
+    installation = protected_envs.of(user)
+    directory = repository(installation)
+    async with installation.agent() as agent:
+        options = isolation(user, workspace="overlay").arguments()
+        done = await agent.must("exec", script="echo x > .envrc", cwd=str(directory), wait_ms=45_000, **options)
         assert "unasked by direnv: .envrc" in done.text
         order = {"id": done.value("id")}
         refused = await agent.call("workspace", action="commit", **order)
@@ -268,20 +268,20 @@ async def test_an_agent_is_refused_and_may_insist(places, who):
         assert (directory / ".envrc").exists()
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_directory_that_was_closed_is_not_passed_over(places, who):
-    """Whoever knows a name in it can open that all the same; an ordinary user cannot list it."""
-    attempt = Try(places.of(who), who)
-    ran = attempt.run("mkdir sub && evil sub/.git && chmod 311 sub", isolation(who))
-    assert "unasked by git: sub/.git/config " in ran.text or "sub was not looked at" in ran.text, ran.text
+@pytest.mark.parametrize("user", USERS)
+def test_a_directory_that_was_closed_is_not_passed_over(protected_envs, user):
+    """A process that knows a name in it can still open that; an ordinary user cannot list it."""
+    attempt = GitAttempt(protected_envs.of(user), user)
+    result = attempt.run("mkdir sub && evil sub/.git && chmod 311 sub", isolation(user))
+    assert "unasked by git: sub/.git/config " in result.text or "sub was not looked at" in result.text, result.text
     assert attempt.is_hit("sub")
 
 
-@pytest.mark.parametrize("who", FIRST)
-def test_what_is_not_looked_at_is_said(places, who):
-    attempt = Try(places.of(who), who)
+@pytest.mark.parametrize("user", FIRST)
+def test_what_is_not_looked_at_is_said(protected_envs, user):
+    attempt = GitAttempt(protected_envs.of(user), user)
     script = "python3 -c '" + "\n".join((
         "import os", "os.mkdir(\"many\")", "for n in range(100_100): os.close(os.open(f\"many/{n}\", os.O_CREAT))")) + "'"
-    ran = attempt.run(script + "; mkdir -p many/deep; echo x > many/deep/.envrc", isolation(who))
-    assert "not all files that are used unasked were looked for" in ran.text, ran.text
+    result = attempt.run(script + "; mkdir -p many/deep; echo x > many/deep/.envrc", isolation(user))
+    assert "not all files that are used unasked were looked for" in result.text, result.text
     subprocess.run(["rm", "-rf", str(attempt.directory / "many")], check=True)

@@ -1,4 +1,4 @@
-"""Bad input gets a typed error that says what was wrong and what is allowed; nothing starts."""
+"""Bad input gets a typed error with the problem and what is allowed; nothing starts."""
 
 import os
 import subprocess
@@ -13,9 +13,9 @@ START = "command_bg_start"
 LOGS = "command_ps_logs"
 
 
-def refusals(place):
-    """name -> (tool, arguments, codes that fit, words of which one must be said)"""
-    here = str(place.work)
+def refusals(installation):
+    """name -> (tool, arguments, accepted codes, words of which one must be in the message)"""
+    here = str(installation.work)
     ok = {"command": "true", "directory": here}
     value = ("value_error",)
     start = {"description": "d", **ok}
@@ -62,14 +62,14 @@ NAMES = list(refusals(type("P", (), {"work": "/w"})).keys())
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_refusal(place, name):
-    (place.work / "file").write_text("")
-    tool, arguments, codes, words = refusals(place)[name]
-    async with place.agent() as agent:
+async def test_refusal(installation, name):
+    (installation.work / "file").write_text("")
+    tool, arguments, codes, words = refusals(installation)[name]
+    async with installation.agent() as agent:
         reply = await agent.call(tool, **arguments)
         assert reply.is_error and reply.code in codes, reply
         assert any(word in reply.text for word in words), reply
-        assert place.executions() == [], "nothing was started"
+        assert installation.executions() == [], "nothing was started"
         assert "alive" in (await agent.execute("echo", "alive")).text
 
 
@@ -91,20 +91,20 @@ def log_refusals():
 
 
 @pytest.mark.parametrize("name", log_refusals().keys())
-async def test_log_refusal(place, name):
+async def test_log_refusal(installation, name):
     arguments, codes, words = log_refusals()[name]
-    async with place.agent() as agent:
+    async with installation.agent() as agent:
         pid = await agent.start("echo", "hello")
-        await agent.ended(pid, place)
+        await agent.ended(pid, installation)
         reply = await agent.call(LOGS, pid=pid, **{"follow_seconds": 0, **arguments})
         assert reply.code in codes, reply
         assert any(word in reply.text for word in words), reply
 
 
-async def test_a_catastrophic_expression_is_stopped_by_its_budget(place):
-    async with place.agent() as agent:
+async def test_a_catastrophic_expression_is_stopped_by_its_budget(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("sh", "-c", "printf 'a%.0s' $(seq 2000); echo '!'")
-        await agent.ended(pid, place)
+        await agent.ended(pid, installation)
         begin = time.monotonic()
         linear = await agent.logs(pid, grep=r"(a+)+$")
         assert not linear.is_error and time.monotonic() - begin < 5
@@ -115,61 +115,61 @@ async def test_a_catastrophic_expression_is_stopped_by_its_budget(place):
         assert reply.code in ("value_error", "output_retrieval_error", None), reply
 
 
-async def test_an_unreadable_directory_is_a_permission_error(ordinary_place):
-    place = ordinary_place
-    locked = place.work / "locked"
+async def test_an_unreadable_directory_is_a_permission_error(unprivileged_installation):
+    installation = unprivileged_installation
+    locked = installation.work / "locked"
     locked.mkdir()
-    place.give(locked)
+    installation.give(locked)
     locked.chmod(0)
     try:
-        async with place.agent() as agent:
+        async with installation.agent() as agent:
             reply = await agent.execute("true", directory=str(locked))
             assert reply.code == "permission_error", reply
-            assert place.executions() == []
+            assert installation.executions() == []
     finally:
         locked.chmod(0o700)
 
 
-async def test_a_program_without_the_right_to_run_is_a_permission_error(ordinary_place):
-    script = ordinary_place.work / "script"
+async def test_a_program_without_the_right_to_run_is_a_permission_error(unprivileged_installation):
+    script = unprivileged_installation.work / "script"
     script.write_text("#!/bin/sh\n")
     script.chmod(0o600)
-    ordinary_place.give(script)
-    async with ordinary_place.agent() as agent:
+    unprivileged_installation.give(script)
+    async with unprivileged_installation.agent() as agent:
         reply = await agent.execute(str(script))
         assert reply.code in ("permission_error", "command_execution_error"), reply
 
 
-async def test_an_argument_of_ten_megabytes(place):
-    async with place.agent() as agent:
+async def test_an_argument_of_ten_megabytes(installation):
+    async with installation.agent() as agent:
         reply = await agent.execute("true", "x" * 10_000_000)
         assert reply.code in ("value_error", "command_execution_error"), reply.code
         assert len(reply.text) < 20_000, "the answer does not repeat the argument"
         assert "alive" in (await agent.execute("echo", "alive")).text
 
 
-async def test_standard_input_of_ten_megabytes(place):
-    async with place.agent() as agent:
+async def test_standard_input_of_ten_megabytes(installation):
+    async with installation.agent() as agent:
         reply = await agent.execute("wc", "-c", stdin="x" * 10_000_000)
         assert reply.code in (None, "value_error"), reply.code
         if not reply.is_error:
             assert "10000000" in reply.text
 
 
-async def test_names_that_are_not_utf8(place):
-    name = os.fsencode(place.work) + b"/\xff\xfename"
+async def test_names_that_are_not_utf8(installation):
+    name = os.fsencode(installation.work) + b"/\xff\xfename"
     os.mkdir(name)
     with open(name + b"/\xfefile", "wb") as file:
         file.write(b"content\n")
-    done = place.cli("run", "--", "cat", os.fsdecode(name + b"/\xfefile"))
+    done = installation.cli("run", "--", "cat", os.fsdecode(name + b"/\xfefile"))
     assert done.stdout == b"content\n"
-    async with place.agent() as agent:
-        listing = await agent.execute("ls", directory=str(place.work))
+    async with installation.agent() as agent:
+        listing = await agent.execute("ls", directory=str(installation.work))
         assert not listing.is_error and "name" in listing.text
 
 
-async def test_unknown_tool_is_a_protocol_error(place):
-    async with place.agent() as agent:
+async def test_unknown_tool_is_a_protocol_error(installation):
+    async with installation.agent() as agent:
         with pytest.raises(Exception, match="(?i)unknown|not found|tool"):
             await agent.client.call_tool("command_dance", {})
         assert "alive" in (await agent.execute("echo", "alive")).text
@@ -179,7 +179,7 @@ async def test_unknown_tool_is_a_protocol_error(place):
     "line",
     [b"{", b"[]", b'"text"', b"null", b"{}", b'{"jsonrpc":"2.0"}', b"\xff\xfe\n", b'{"jsonrpc":"1.0","id":1,"method":"x"}', b"x" * 1_000_000],
 )
-def test_garbage_on_the_wire_ends_nothing_else(place, line):
+def test_garbage_on_the_wire_ends_nothing_else(installation, line):
     import json
     import subprocess
 
@@ -188,7 +188,7 @@ def test_garbage_on_the_wire_ends_nothing_else(place, line):
         "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
     }
     child = subprocess.Popen(
-        place.argv("mcp"), cwd=place.work, env=place.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        installation.argv("mcp"), cwd=installation.work, env=installation.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )
     try:
         child.stdin.write(json.dumps(hello).encode() + b"\n")
@@ -202,17 +202,17 @@ def test_garbage_on_the_wire_ends_nothing_else(place, line):
         child.kill()
         child.stdout.close()
         child.wait()
-    assert place.cli("run", "--", "echo", "alive").stdout == b"alive\n"
+    assert installation.cli("run", "--", "echo", "alive").stdout == b"alive\n"
 
 
 @pytest.mark.parametrize("pattern", ["(a{1,200}){1,200}b", "(?=a)(a|a)*b"])
-async def test_a_pattern_that_would_take_minutes_is_refused_and_delays_nobody(place, pattern):
+async def test_a_pattern_that_would_take_minutes_is_refused_and_delays_no_other(installation, pattern):
     """8 MB without a newline: one engine would take ten minutes for it, and nothing interrupts it."""
-    async with place.agent() as agent:
+    async with installation.agent() as agent:
         pid = await agent.start("python3", "-c", "import sys; sys.stdout.write('a' * 8_000_000)")
-        await agent.ended(pid, place, 60)
-        argv = place.argv("logs", pid, "--grep", pattern)
-        with subprocess.Popen(argv, env=place.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as search:
+        await agent.ended(pid, installation, 60)
+        argv = installation.argv("logs", pid, "--grep", pattern)
+        with subprocess.Popen(argv, env=installation.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as search:
             answers = 0
             while search.poll() is None:
                 assert "alive" in (await agent.execute("echo", "alive")).text

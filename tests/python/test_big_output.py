@@ -28,16 +28,16 @@ def numbers_reaching(size):
         total, last, digits = total + count * (digits + 1), last + count, digits + 1
 
 
-async def flood(place, size, seconds):
+async def flood(installation, size, seconds):
     last, size = numbers_reaching(size)
-    async with place.agent() as agent:
+    async with installation.agent() as agent:
         await agent.execute("true")
-        daemon = place.daemon().pid
+        daemon = installation.daemon().pid
         before = resident(daemon)
         pid = await agent.start("seq", str(last))
-        detail = await agent.ended(pid, place, seconds)
+        detail = await agent.ended(pid, installation, seconds)
         assert detail["status"] == "completed", detail
-        info = place.rest("GET", f"/api/v1/executions/{pid}")
+        info = installation.rest("GET", f"/api/v1/executions/{pid}")
         assert info["output_bytes"] == size, "every byte was kept"
         begin = time.monotonic()
         tail = await agent.lines(pid, tail=3)
@@ -49,7 +49,7 @@ async def flood(place, size, seconds):
         assert time.monotonic() - begin < max(5, size / (200 * MEGABYTE))
         assert resident(daemon) - before < GROWTH_BYTES, "the daemon's memory is flat"
         with subprocess.Popen(
-            place.argv("logs", pid, "--raw"), env=place.env(), stdout=subprocess.PIPE,
+            installation.argv("logs", pid, "--raw"), env=installation.env(), stdout=subprocess.PIPE,
         ) as reader, subprocess.Popen(["seq", str(last)], stdout=subprocess.PIPE) as oracle:
             same = subprocess.run(
                 ["cmp", f"/dev/fd/{reader.stdout.fileno()}", f"/dev/fd/{oracle.stdout.fileno()}"],
@@ -59,30 +59,30 @@ async def flood(place, size, seconds):
 
 
 @pytest.mark.limit(90)
-async def test_a_hundred_megabytes(any_place):
-    await flood(any_place, 100 * MEGABYTE, 40)
+async def test_a_hundred_megabytes(each_installation):
+    await flood(each_installation, 100 * MEGABYTE, 40)
 
 
 @pytest.mark.full
 @pytest.mark.limit(600)
-async def test_a_gigabyte(place):
-    await flood(place, 1000 * MEGABYTE, 40)
+async def test_a_gigabyte(installation):
+    await flood(installation, 1000 * MEGABYTE, 40)
 
 
-async def test_a_line_without_an_end(place):
-    async with place.agent() as agent:
+async def test_a_line_without_an_end(installation):
+    async with installation.agent() as agent:
         pid = await agent.start_sh("head -c 5000000 /dev/zero | tr '\\0' x")
-        await agent.ended(pid, place)
+        await agent.ended(pid, installation)
         reply = await agent.logs(pid)
         assert len(reply.text) <= 21_000
-        assert place.rest("GET", f"/api/v1/executions/{pid}")["output_bytes"] == 5_000_000
+        assert installation.rest("GET", f"/api/v1/executions/{pid}")["output_bytes"] == 5_000_000
 
 
-async def test_a_client_that_stops_reading_stops_nobody(place):
-    pid = place.cli("run", "-d", "--", "sh", "-c", "seq 2000000; exit 3").stdout.decode().strip()
-    follower = place.connect()
+async def test_a_client_that_stops_reading_stops_no_other(installation):
+    pid = installation.cli("run", "-d", "--", "sh", "-c", "seq 2000000; exit 3").stdout.decode().strip()
+    follower = installation.connect()
     follower.request("GET", f"/api/v1/executions/{pid}/raw?follow=true")
     follower.getresponse()
-    assert place.cli("wait", pid, check=False).returncode == 3
-    assert place.cli("run", "--", "echo", "up").stdout == b"up\n"
+    assert installation.cli("wait", pid, check=False).returncode == 3
+    assert installation.cli("run", "--", "echo", "up").stdout == b"up\n"
     follower.close()

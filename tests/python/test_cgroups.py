@@ -1,5 +1,5 @@
-"""Cgroups that daemons of one user share a parent directory of: nobody touches another's, and
-what somebody removes is made again."""
+"""Cgroups with a parent directory that daemons of one user share: none touches another's, and removed ones are
+recreated."""
 
 import concurrent.futures
 import contextlib
@@ -28,11 +28,11 @@ def parents():
     return [one for one in found if one.is_dir()]
 
 
-def slots(place):
-    """The slots of a place's shims, whatever else of this user runs on the machine."""
-    directory = os.stat(place.state / "executions")
+def slots(installation):
+    """The slots of an installation's shims, whatever else of this user runs on the machine."""
+    directory = os.stat(installation.state / "executions")
     owner = f"{directory.st_dev:x}.{directory.st_ino:x}-"
-    shims = [f"{pid}-" for pid in place.ours()]
+    shims = [f"{pid}-" for pid in installation.ours()]
     return {
         slot for parent in parents() for slot in parent.iterdir()
         if slot.name.startswith(owner) or any(slot.name.startswith(shim) for shim in shims)
@@ -45,18 +45,18 @@ def hierarchies(kind):
     return [Path(words[4]) for words in mounts if words[words.index("-") + 1] == kind]
 
 
-#: What is mounted where a daemon runs: the kinds that are there, and those taken away.
+#: The mounts where a daemon runs: the existing kinds, and those taken away.
 LAYOUTS = {"v1": ("cgroup", "cgroup-v2"), "v2": ("cgroup2", "cgroup-v1")}
 
 
 @pytest.fixture(params=LAYOUTS)
-def layout(request, make_place):
-    """Makes places whose daemons see hierarchies of one version only; the version's mounts."""
+def layout(request, make_installation):
+    """Makes installations whose daemons see hierarchies of one version only; the version's mounts."""
     kind, without = LAYOUTS[request.param]
     mounts = hierarchies(kind)
     if not mounts:
         pytest.skip(f"no hierarchy of kind {kind} is mounted on this machine")
-    return (lambda: make_place(without=(without,))), mounts
+    return (lambda: make_installation(without=(without,))), mounts
 
 
 def inside(paths, mounts):
@@ -71,30 +71,30 @@ def remove(paths):
             path.rmdir()
 
 
-def elsewhere(place, *args):
+def elsewhere(installation, *args):
     """One command of the command line in a pid namespace of its own, and the daemon it starts."""
-    words = ["unshare", "--pid", "--fork", "--mount-proc", *place.argv(*args)]
-    return subprocess.run(words, env=place.env(), cwd=place.work, capture_output=True, timeout=60, check=False)
+    words = ["unshare", "--pid", "--fork", "--mount-proc", *installation.argv(*args)]
+    return subprocess.run(words, env=installation.env(), cwd=installation.work, capture_output=True, timeout=60, check=False)
 
 
-def runs(place, count=8):
+def runs(installation, count=8):
     """As many commands at once; what they printed."""
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        said = list(pool.map(lambda n: place.cli("run", "--", "echo", n, check=False), range(count)))
-    failed = [done.stderr for done in said if done.returncode != 0]
+        completed = list(pool.map(lambda n: installation.cli("run", "--", "echo", n, check=False), range(count)))
+    failed = [done.stderr for done in completed if done.returncode != 0]
     assert not failed, failed
-    assert [done.stdout.split() for done in said] == [[str(n).encode()] for n in range(count)]
+    assert [done.stdout.split() for done in completed] == [[str(n).encode()] for n in range(count)]
 
 
-def kept(place, before):
-    """Whether every slot of a shim that lives is there still."""
-    living = place.ours()
-    lost = {slot for slot in before - slots(place) if any(f"{pid}-" in slot.name for pid in living)}
+def kept(installation, before):
+    """Whether every slot of a running shim still exists."""
+    living = installation.ours()
+    lost = {slot for slot in before - slots(installation) if any(f"{pid}-" in slot.name for pid in living)}
     assert not lost, lost
 
 
-async def test_daemons_of_two_state_directories_leave_each_other_alone(make_place):
-    one, two = make_place(), make_place()
+async def test_daemons_of_two_state_directories_leave_each_other_alone(make_installation):
+    one, two = make_installation(), make_installation()
     runs(one)
     own = slots(one)
     assert own, "idle shims keep their slots"
@@ -105,8 +105,8 @@ async def test_daemons_of_two_state_directories_leave_each_other_alone(make_plac
     runs(one)
 
 
-async def test_daemons_in_two_pid_namespaces_leave_each_other_alone(make_place):
-    one, two = make_place(), make_place()
+async def test_daemons_in_two_pid_namespaces_leave_each_other_alone(make_installation):
+    one, two = make_installation(), make_installation()
     runs(one, 4)
     own = slots(one)
     done = elsewhere(two, "run", "--", "echo", "over there")
@@ -116,8 +116,8 @@ async def test_daemons_in_two_pid_namespaces_leave_each_other_alone(make_place):
         runs(one, 4)
 
 
-async def test_a_command_in_one_namespace_outlives_a_daemon_of_the_other(make_place):
-    one, two = make_place(), make_place()
+async def test_a_command_in_one_namespace_outlives_a_daemon_of_the_other(make_installation):
+    one, two = make_installation(), make_installation()
     pid = one.cli("run", "-d", "--", "sleep", "300").stdout.decode().strip()
     uuid = one.json("info", pid)["uuid"]
     for _ in range(3):
@@ -127,40 +127,40 @@ async def test_a_command_in_one_namespace_outlives_a_daemon_of_the_other(make_pl
     assert members(uuid)
 
 
-async def test_slots_that_somebody_removes_are_made_again(place):
-    runs(place)
+async def test_removed_slots_are_recreated(installation):
+    runs(installation)
     for _ in range(5):
-        before = slots(place)
+        before = slots(installation)
         assert before
         remove(before)
-        assert len(slots(place)) < len(before), "idle slots have no protection"
-        runs(place)
+        assert len(slots(installation)) < len(before), "idle slots have no protection"
+        runs(installation)
 
 
-async def test_slots_are_removed_while_commands_start(place):
-    runs(place)
+async def test_slots_are_removed_while_commands_start(installation):
+    runs(installation)
     stop = threading.Event()
 
     def sweep():
         while not stop.is_set():
-            remove(slots(place))
+            remove(slots(installation))
 
     sweeper = threading.Thread(target=sweep)
     sweeper.start()
     try:
         for _ in range(10):
-            runs(place)
+            runs(installation)
     finally:
         stop.set()
         sweeper.join()
-    runs(place)
+    runs(installation)
 
 
-async def test_a_limit_holds_in_a_slot_that_was_made_again(place):
-    runs(place)
-    remove(slots(place))
+async def test_a_limit_holds_in_a_slot_that_was_made_again(installation):
+    runs(installation)
+    remove(slots(installation))
     children = "for i in 1 2 3 4 5 6 7 8; do sleep 2 & done; wait"
-    done = place.cli("run", "--isolation", "medium", "--pids", "5", "--", "sh", "-c", children, check=False)
+    done = installation.cli("run", "--isolation", "medium", "--pids", "5", "--", "sh", "-c", children, check=False)
     assert b"ork" in done.stderr, done
 
 
@@ -178,7 +178,7 @@ async def test_with_one_version_only_daemons_leave_each_other_alone(layout):
         two.kill_daemon()
     kept(one, own)
     assert members(uuid)
-    # A daemon of one's own that follows takes away what nobody uses, and nothing else.
+    # A later daemon of the same installation removes unused slots, and nothing else.
     one.kill_daemon()
     assert one.json("info", pid)["status"] == "running"
     assert members(uuid)
@@ -189,35 +189,35 @@ async def test_with_one_version_only_daemons_leave_each_other_alone(layout):
 
 async def test_with_one_version_only_slots_are_made_again(layout):
     make, mounts = layout
-    place = make()
-    runs(place)
+    installation = make()
+    runs(installation)
     for _ in range(5):
-        before = slots(place)
+        before = slots(installation)
         assert inside(before, mounts), before
         remove(before)
-        runs(place)
-        assert inside(slots(place), mounts)
+        runs(installation)
+        assert inside(slots(installation), mounts)
 
 
 async def test_with_one_version_only_a_tree_ends_whole_in_a_slot_made_again(layout):
     make, _ = layout
-    place = make()
+    installation = make()
     for _ in range(3):
-        runs(place)
-        remove(slots(place))
-        pid = place.cli("run", "-d", "--", "sh", "-c", "setsid sleep 300 & sleep 300").stdout.decode().strip()
-        uuid = place.json("info", pid)["uuid"]
+        runs(installation)
+        remove(slots(installation))
+        pid = installation.cli("run", "-d", "--", "sh", "-c", "setsid sleep 300 & sleep 300").stdout.decode().strip()
+        uuid = installation.json("info", pid)["uuid"]
         until(lambda: len(members(uuid)) >= 3, 5, "its tree")
-        place.cli("stop", "--force", pid)
+        installation.cli("stop", "--force", pid)
         assert not members(uuid)
 
 
-async def test_without_the_second_version_limits_hold_in_a_slot_made_again(make_place):
+async def test_without_the_second_version_limits_hold_in_a_slot_made_again(make_installation):
     if not hierarchies("cgroup"):
         pytest.skip("no hierarchy of version 1 is mounted on this machine")
-    place = make_place(without=("cgroup-v2",))
-    runs(place)
-    remove(slots(place))
+    installation = make_installation(without=("cgroup-v2",))
+    runs(installation)
+    remove(slots(installation))
     children = "for i in 1 2 3 4 5 6 7 8; do sleep 2 & done; wait"
-    done = place.cli("run", "--isolation", "medium", "--pids", "5", "--", "sh", "-c", children, check=False)
+    done = installation.cli("run", "--isolation", "medium", "--pids", "5", "--", "sh", "-c", children, check=False)
     assert b"ork" in done.stderr, done

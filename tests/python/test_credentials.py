@@ -1,5 +1,5 @@
-"""Stores of credentials stay hidden at level high, whichever directory above them is shown; their
-harmless neighbours are seen."""
+"""Credential stores stay hidden at level high, whichever directory above them is exposed; harmless neighbours stay
+visible."""
 
 import pytest
 
@@ -26,7 +26,7 @@ STORES = {
     ".gitconfig": ".cargo/config.toml",
     ".claude-tools/key": ".cargo/config.toml",
     ".ssh/id_ed25519": ".cargo/config.toml",
-    # Reached by a link: the store stands below what is shown.
+    # Reached by a link: the store is below the exposed directory.
     "links/aws/credentials": "links/harmless",
 }
 CONFIG = f"[isolation]\nhome_visible = [{', '.join(f'{name!r}' for name in VISIBLE)}]\n".replace("'", '"')
@@ -41,14 +41,14 @@ def put(home, name, text):
 
 
 @pytest.fixture(scope="module")
-def furnished(places):
-    """Places with a home full of credentials."""
+def homes_with_credentials(protected_envs):
+    """Installations with a home full of credentials."""
     made = {}
 
-    def of(who):
-        if who not in made:
-            place = made[who] = places.of(who)
-            home = place.dir / "home"
+    def of(user):
+        if user not in made:
+            installation = made[user] = protected_envs.of(user)
+            home = installation.dir / "home"
             for store, neighbour in STORES.items():
                 put(home, store, GIT if store == ".gitconfig" else MARK)
                 put(home, neighbour, f"seen {neighbour}")
@@ -56,33 +56,33 @@ def furnished(places):
             (home / ".aws" / "credentials").unlink(missing_ok=True)
             (home / ".aws").rmdir()
             (home / ".aws").symlink_to(home / "links" / "aws")
-            (place.dir / "config" / "ostler" / "config.toml").write_text(CONFIG)
-            place.give(place.dir)
-            place.shut_down()
-        return made[who]
+            (installation.dir / "config" / "ostler" / "config.toml").write_text(CONFIG)
+            installation.give(installation.dir)
+            installation.shut_down()
+        return made[user]
 
     return of
 
 
-def read(place, face, level):
+def read(installation, interface, level):
     """What a command reads of every store and neighbour, by name."""
     names = [*STORES, *STORES.values()]
-    ran = INTERFACES[face](place, ["sh", "-c", SCRIPT, "sh", *names], IsolationOptions(level=level))
-    lines = [line for line in ran.text.splitlines() if ": " in line]
-    return ran.text, {name: [line for line in lines if line.startswith(f"{name}: ")] for name in names}
+    result = INTERFACES[interface](installation, ["sh", "-c", SCRIPT, "sh", *names], IsolationOptions(level=level))
+    lines = [line for line in result.text.splitlines() if ": " in line]
+    return result.text, {name: [line for line in lines if line.startswith(f"{name}: ")] for name in names}
 
 
-@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
-def test_what_is_shown_of_a_home_shows_no_store(furnished, who, face):
-    text, lines = read(furnished(who), face, "high")
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
+def test_what_is_shown_of_a_home_shows_no_store(homes_with_credentials, user, interface):
+    text, lines = read(homes_with_credentials(user), interface, "high")
     assert MARK not in text, [line for line in text.splitlines() if MARK in line]
     for neighbour in STORES.values():
         assert any("seen" in line for line in lines[neighbour]), (neighbour, text)
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_medium_reads_every_store(furnished, who):
-    text, lines = read(furnished(who), "cli", "medium")
+@pytest.mark.parametrize("user", USERS)
+def test_medium_reads_every_store(homes_with_credentials, user):
+    text, lines = read(homes_with_credentials(user), "cli", "medium")
     for store in STORES:
         if store != ".gitconfig":
             assert any(MARK in line for line in lines[store]), (store, text)

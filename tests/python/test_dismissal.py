@@ -1,4 +1,4 @@
-"""Failed services that nobody wants to hear of any more."""
+"""Dismissed failed services."""
 
 import pytest
 
@@ -9,64 +9,64 @@ pytestmark = pytest.mark.anyio
 FAILS = ["sh", "-c", "echo 'no such database' >&2; exit 3"]
 
 
-def failed(place, name="web"):
+def failed(installation, name="web"):
     """A service that fails at once."""
-    done = place.cli("service", "start", "--name", name, "--", *FAILS, check=False)
+    done = installation.cli("service", "start", "--name", name, "--", *FAILS, check=False)
     assert done.returncode != 0, done
-    return place.json("service", "ps", "-a")[0]["execution"]["id"]
+    return installation.json("service", "ps", "-a")[0]["execution"]["id"]
 
 
-def listed(place, *args):
-    return [it["name"] for it in place.json("service", "ps", *args)]
+def listed(installation, *args):
+    return [it["name"] for it in installation.json("service", "ps", *args)]
 
 
-def test_a_failed_service_is_dismissed_and_found_with_all(place):
-    one = failed(place)
-    failed(place, "other")
-    assert sorted(listed(place)) == ["other", "web"]
-    assert place.cli("service", "dismiss", "web").stdout == b"web\n"
-    assert listed(place) == ["other"]
-    shown = {it["name"]: it for it in place.json("service", "ps", "--all")}
+def test_a_failed_service_is_dismissed_and_found_with_all(installation):
+    one = failed(installation)
+    failed(installation, "other")
+    assert sorted(listed(installation)) == ["other", "web"]
+    assert installation.cli("service", "dismiss", "web").stdout == b"web\n"
+    assert listed(installation) == ["other"]
+    shown = {it["name"]: it for it in installation.json("service", "ps", "--all")}
     assert shown["web"]["dismissed"] and "dismissed" not in shown["other"], shown
-    assert b"no such database" in place.cli("service", "why", "web").stdout
-    place.cli("service", "dismiss", one)
-    place.kill_daemon()
-    assert listed(place) == ["other"], "also under the next daemon"
-    assert sorted(listed(place, "--all")) == ["other", "web"]
+    assert b"no such database" in installation.cli("service", "why", "web").stdout
+    installation.cli("service", "dismiss", one)
+    installation.kill_daemon()
+    assert listed(installation) == ["other"], "also under the next daemon"
+    assert sorted(listed(installation, "--all")) == ["other", "web"]
 
 
-def test_an_older_end_does_not_come_back_and_a_new_one_does(place):
-    failed(place)
-    failed(place)
-    place.cli("service", "dismiss", "web")
-    assert listed(place) == []
-    failed(place)
-    assert listed(place) == ["web"], "it failed anew"
+def test_an_older_end_does_not_come_back_and_a_new_one_does(installation):
+    failed(installation)
+    failed(installation)
+    installation.cli("service", "dismiss", "web")
+    assert listed(installation) == []
+    failed(installation)
+    assert listed(installation) == ["web"], "it failed anew"
 
 
-def test_what_is_defined_stays_listed(place):
-    place.work.joinpath("ostler.toml").write_text(
+def test_what_is_defined_stays_listed(installation):
+    installation.work.joinpath("ostler.toml").write_text(
         '[services.web]\ncommand = ["sh", "-c", "exit 3"]\n'
     )
-    place.cli("service", "up", check=False)
-    assert listed(place) == ["web"]
-    place.cli("service", "dismiss", "web")
-    assert listed(place) == []
-    assert [it["status"] for it in place.rest("GET", f"/api/v1/services?cwd={place.work}")["services"]] == ["stopped"]
-    assert listed(place, "--all") == ["web"]
+    installation.cli("service", "up", check=False)
+    assert listed(installation) == ["web"]
+    installation.cli("service", "dismiss", "web")
+    assert listed(installation) == []
+    assert [it["status"] for it in installation.rest("GET", f"/api/v1/services?cwd={installation.work}")["services"]] == ["stopped"]
+    assert listed(installation, "--all") == ["web"]
 
 
-def test_only_what_ended_is_dismissed(place):
-    place.cli("service", "start", "--name", "web", "--", "sleep", "300")
-    refused = place.cli("service", "dismiss", "web", check=False)
+def test_only_what_ended_is_dismissed(installation):
+    installation.cli("service", "start", "--name", "web", "--", "sleep", "300")
+    refused = installation.cli("service", "dismiss", "web", check=False)
     assert refused.returncode != 0 and b"has not ended" in refused.stderr, refused
-    unknown = place.cli("service", "dismiss", "nobody", check=False)
+    unknown = installation.cli("service", "dismiss", "nobody", check=False)
     assert b"nobody" in unknown.stderr, unknown
-    assert listed(place) == ["web"]
+    assert listed(installation) == ["web"]
 
 
-async def test_an_agent_dismisses(place):
-    async with place.agent(args=["--tools", "core,service"]) as agent:
+async def test_an_agent_dismisses(installation):
+    async with installation.agent(args=["--tools", "core,service"]) as agent:
         await agent.call("service", action="start", name="web", command=FAILS)
         names = (await agent.must("service", action="list")).structured["services"]
         assert [it["name"] for it in names] == ["web"]
@@ -74,5 +74,5 @@ async def test_an_agent_dismisses(place):
         assert (await agent.must("service", action="list")).structured["services"] == []
         assert (await agent.must("service", action="status", name="web")).structured["name"] == "web"
     with pytest.raises(ProblemError) as refused:
-        place.rest("POST", "/api/v1/services/nobody/dismiss")
+        installation.rest("POST", "/api/v1/services/nobody/dismiss")
     assert refused.value.status == 404

@@ -13,16 +13,16 @@ LINES = ["first", "second: with a colon", "'quoted'", "ünïcödé 字", "", "la
 
 
 @pytest.fixture
-def ended(place):
+def ended(installation):
     script = "".join(f"printf '%s\\n' \"{line}\"; " for line in LINES) + "echo wrong >&2"
-    pid = place.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
-    place.cli("wait", pid)
-    return place, pid
+    pid = installation.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
+    installation.cli("wait", pid)
+    return installation, pid
 
 
 def export(ended, name):
-    place, pid = ended
-    return place.cli("export", pid, "--format", name).stdout
+    installation, pid = ended
+    return installation.cli("export", pid, "--format", name).stdout
 
 
 def printed(entries, stream):
@@ -65,14 +65,14 @@ def test_asciicast_has_a_header_and_frames(ended):
 
 
 @pytest.mark.parametrize("name", ["yaml", "jsonl", "avro"])
-def test_a_mirror_is_a_live_copy(make_place, name):
-    place = make_place()
+def test_a_mirror_is_a_live_copy(make_installation, name):
+    installation = make_installation()
     env = {"OSTLER_JOURNAL_MIRROR": name}
     start = ("run", "-d", "--", "sh", "-c", "echo mirrored; exec sleep 300")
-    pid = place.cli(*start, env=env).stdout.decode().strip()
+    pid = installation.cli(*start, env=env).stdout.decode().strip()
 
     def copied():
-        return any(b"mirrored" in p.read_bytes() for p in place.executions()[0].glob(f"*{name}*"))
+        return any(b"mirrored" in p.read_bytes() for p in installation.executions()[0].glob(f"*{name}*"))
 
     until(copied, 10, "the live copy")
-    place.cli("stop", pid)
+    installation.cli("stop", pid)

@@ -1,5 +1,5 @@
-"""A full disk: output passes to its reader or its loss is told, the daemon lives, and freeing
-space always works."""
+"""A full disk: output reaches its reader or its loss is reported, the daemon stays up, and freeing space always
+works."""
 
 import json
 import os
@@ -21,62 +21,62 @@ def numbers(count):
     return subprocess.run(["seq", str(count)], stdout=subprocess.PIPE, check=True).stdout
 
 
-def popen(place, *args, **options):
+def popen(installation, *args, **options):
     return subprocess.Popen(
-        place.argv(*args), cwd=place.work, env=place.env(), stdin=subprocess.DEVNULL,
+        installation.argv(*args), cwd=installation.work, env=installation.env(), stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE, **options,
     )
 
 
-def test_output_passes_to_its_reader_whatever_the_disk_does(small):
-    done = small.cli("run", "--", "seq", str(LINES), check=False)
+def test_output_passes_to_its_reader_whatever_the_disk_does(small_disk):
+    done = small_disk.cli("run", "--", "seq", str(LINES), check=False)
     assert done.stdout == numbers(LINES), (len(done.stdout), done.stderr)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_slow_reader_of_a_full_disk_misses_nothing(small):
-    fill(small.disk, leave=2 << 20)
-    running = popen(small, "run", "--", "seq", "1000000", stdout=subprocess.PIPE)
+def test_a_slow_reader_of_a_full_disk_misses_nothing(small_disk):
+    fill(small_disk.disk, leave=2 << 20)
+    running = popen(small_disk, "run", "--", "seq", "1000000", stdout=subprocess.PIPE)
     # Nothing is read until output goes to memory: from then on the command waits for its reader.
-    until(lambda: any(entry["degraded"] for entry in small.json("ps", "--all")), 20, "the full disk")
+    until(lambda: any(entry["degraded"] for entry in small_disk.json("ps", "--all")), 20, "the full disk")
     got = running.stdout.read()
     assert (running.wait(30), got == numbers(1_000_000)) == (0, True), running.stderr.read()
 
 
-def test_a_reader_that_leaves_does_not_hold_the_command(small):
-    fill(small.disk, leave=2 << 20)
-    pid = small.cli("run", "-d", "--", "sh", "-c", "until [ -e go ]; do sleep .01; done; seq 4000000; exit 7").stdout.decode().strip()
-    reader = popen(small, "logs", "--raw", "--follow", pid, stdout=subprocess.PIPE)
-    (small.work / "go").touch()
+def test_a_reader_that_leaves_does_not_hold_the_command(small_disk):
+    fill(small_disk.disk, leave=2 << 20)
+    pid = small_disk.cli("run", "-d", "--", "sh", "-c", "until [ -e go ]; do sleep .01; done; seq 4000000; exit 7").stdout.decode().strip()
+    reader = popen(small_disk, "logs", "--raw", "--follow", pid, stdout=subprocess.PIPE)
+    (small_disk.work / "go").touch()
     reader.stdout.read1(1 << 16)
     reader.kill()
     reader.wait()
-    assert small.cli("wait", pid, check=False).returncode == 7
+    assert small_disk.cli("wait", pid, check=False).returncode == 7
 
 
-def test_what_was_lost_is_told_with_its_size(small):
-    fill(small.disk, leave=2 << 20)
-    pid = small.cli("run", "-d", "--", "seq", str(LINES)).stdout.decode().strip()
-    small.cli("wait", pid)
-    info = small.json("info", pid)
+def test_lost_output_is_reported_with_its_size(small_disk):
+    fill(small_disk.disk, leave=2 << 20)
+    pid = small_disk.cli("run", "-d", "--", "seq", str(LINES)).stdout.decode().strip()
+    small_disk.cli("wait", pid)
+    info = small_disk.json("info", pid)
     lost = [text for text in info["degraded"] if "could not be kept" in text]
     assert lost and int(lost[0].split()[0]) > 20_000_000, info["degraded"]
-    shown = small.cli("logs", "--raw", pid, check=False)
+    shown = small_disk.cli("logs", "--raw", pid, check=False)
     assert shown.returncode == 74, shown.stderr
     assert b"bytes" in shown.stderr, shown.stderr
     whole = numbers(LINES)
     missing = len(whole) - len(shown.stdout)
     assert str(missing).encode() in shown.stderr, (missing, shown.stderr)
-    small.kill_daemon()
-    after = small.cli("logs", "--raw", pid, check=False)
+    small_disk.kill_daemon()
+    after = small_disk.cli("logs", "--raw", pid, check=False)
     assert after.returncode == 74 and whole.startswith(after.stdout), after.stderr
     assert str(len(whole) - len(after.stdout)).encode() in after.stderr, after.stderr
 
 
 @pytest.mark.parametrize("verb", ["run", "logs", "raw", "export", "ps", "info", "version", "help", "explain"])
-def test_our_own_output_on_a_full_disk_is_an_error(small, verb):
-    pid = small.cli("run", "-d", "--", "seq", "100000").stdout.decode().strip()
-    small.cli("wait", pid)
+def test_our_own_output_on_a_full_disk_is_an_error(small_disk, verb):
+    pid = small_disk.cli("run", "-d", "--", "seq", "100000").stdout.decode().strip()
+    small_disk.cli("wait", pid)
     verbs = {
         "run": ["run", "--", "seq", "100000"],
         "logs": ["logs", pid],
@@ -89,148 +89,148 @@ def test_our_own_output_on_a_full_disk_is_an_error(small, verb):
         "explain": ["config", "explain"],
     }
     with open("/dev/full", "wb") as full:
-        done = popen(small, *verbs[verb], stdout=full)
-        told = done.communicate()[1]
-    assert done.returncode == 74 and b"No space left" in told, (done.returncode, told)
+        done = popen(small_disk, *verbs[verb], stdout=full)
+        stderr = done.communicate()[1]
+    assert done.returncode == 74 and b"No space left" in stderr, (done.returncode, stderr)
 
 
-def test_the_daemon_outlives_its_own_log(small):
-    small.cli("run", "--", "true")
-    pid = small.daemon().pid
-    running = small.cli("run", "-d", "--", "sh", "-c", "until [ -e go ]; do sleep .05; done; seq 300000").stdout.decode().strip()
-    filler = fill(small.disk)
-    (small.work / "go").touch()
-    small.cli("wait", running, check=False)
+def test_the_daemon_outlives_its_own_log(small_disk):
+    small_disk.cli("run", "--", "true")
+    pid = small_disk.daemon().pid
+    running = small_disk.cli("run", "-d", "--", "sh", "-c", "until [ -e go ]; do sleep .05; done; seq 300000").stdout.decode().strip()
+    filler = fill(small_disk.disk)
+    (small_disk.work / "go").touch()
+    small_disk.cli("wait", running, check=False)
     for _ in range(20):
-        done = small.cli("run", "--", "true", check=False, timeout=20)
+        done = small_disk.cli("run", "--", "true", check=False, timeout=20)
         assert done.returncode == 74, done.stderr
-    told = done.stderr.decode()
-    assert str(small.state) in told and "free" in told and "ostler rm" in told, told
-    assert small.daemon().pid == pid, "the daemon lives"
-    log = (small.disk / "daemon.log").read_text()
+    stderr = done.stderr.decode()
+    assert str(small_disk.state) in stderr and "free" in stderr and "ostler rm" in stderr, stderr
+    assert small_disk.daemon().pid == pid, "the daemon lives"
+    log = (small_disk.disk / "daemon.log").read_text()
     assert "panicked" not in log, log
     filler.unlink()
-    assert small.cli("run", "--", "echo", "again").stdout == b"again\n"
+    assert small_disk.cli("run", "--", "echo", "again").stdout == b"again\n"
 
 
-def test_freeing_space_always_works(small):
-    ids = [small.cli("run", "-d", "--", "seq", "100000").stdout.decode().strip() for _ in range(8)]
+def test_freeing_space_always_works(small_disk):
+    ids = [small_disk.cli("run", "-d", "--", "seq", "100000").stdout.decode().strip() for _ in range(8)]
     for one in ids:
-        small.cli("wait", one)
-    fill(small.disk)
-    assert small.cli("rm", ids[0], timeout=20).returncode == 0
-    fill(small.disk)
-    assert small.cli("clear", ids[1], timeout=20, check=False).returncode in (0, 74)
-    assert small.rest("DELETE", f"/api/v1/executions/{ids[2]}") is None or True
-    fill(small.disk)
-    assert b"removed" in small.cli("rm", "--all", timeout=20).stdout
-    assert small.json("ps", "--all") == []
-    assert small.cli("run", "--", "echo", "again").stdout == b"again\n"
+        small_disk.cli("wait", one)
+    fill(small_disk.disk)
+    assert small_disk.cli("rm", ids[0], timeout=20).returncode == 0
+    fill(small_disk.disk)
+    assert small_disk.cli("clear", ids[1], timeout=20, check=False).returncode in (0, 74)
+    assert small_disk.rest("DELETE", f"/api/v1/executions/{ids[2]}") is None or True
+    fill(small_disk.disk)
+    assert b"removed" in small_disk.cli("rm", "--all", timeout=20).stdout
+    assert small_disk.json("ps", "--all") == []
+    assert small_disk.cli("run", "--", "echo", "again").stdout == b"again\n"
 
 
-def test_a_daemon_starts_on_a_full_disk_and_frees_it(small):
-    ids = [small.cli("run", "-d", "--", "seq", "100000").stdout.decode().strip() for _ in range(4)]
+def test_a_daemon_starts_on_a_full_disk_and_frees_it(small_disk):
+    ids = [small_disk.cli("run", "-d", "--", "seq", "100000").stdout.decode().strip() for _ in range(4)]
     for one in ids:
-        small.cli("wait", one)
-    running = small.cli("run", "-d", "--", "sh", "-c", "until [ -e go ]; do sleep .05; done; exit 9").stdout.decode().strip()
-    fill(small.disk)
-    small.kill_daemon()
-    listed = small.json("ps", "--all")
+        small_disk.cli("wait", one)
+    running = small_disk.cli("run", "-d", "--", "sh", "-c", "until [ -e go ]; do sleep .05; done; exit 9").stdout.decode().strip()
+    fill(small_disk.disk)
+    small_disk.kill_daemon()
+    listed = small_disk.json("ps", "--all")
     assert {entry["id"] for entry in listed} == {*ids, running}
-    (small.work / "go").touch()
-    assert small.cli("wait", running, check=False).returncode == 9
-    small.kill_daemon()
-    assert b"removed" in small.cli("rm", "--all", timeout=20).stdout
-    (small.disk / "filler").unlink()
-    assert small.cli("run", "--", "echo", "again").stdout == b"again\n"
+    (small_disk.work / "go").touch()
+    assert small_disk.cli("wait", running, check=False).returncode == 9
+    small_disk.kill_daemon()
+    assert b"removed" in small_disk.cli("rm", "--all", timeout=20).stdout
+    (small_disk.disk / "filler").unlink()
+    assert small_disk.cli("run", "--", "echo", "again").stdout == b"again\n"
 
 
-def test_two_daemons_on_one_full_disk(make_place, tmp_path):
-    one, two = make_place(), make_place()
+def test_two_daemons_on_one_full_disk(make_installation, tmp_path):
+    one, two = make_installation(), make_installation()
     with mounted(tmp_path / "disk", 24, one, two) as disk:
-        for place, name in ((one, "one"), (two, "two")):
+        for installation, name in ((one, "one"), (two, "two")):
             (disk.outside / name).mkdir()
-            place.state.symlink_to(disk.path / name)
-            place.cli("run", "-d", "--", "seq", "200000")
+            installation.state.symlink_to(disk.path / name)
+            installation.cli("run", "-d", "--", "seq", "200000")
         until(lambda: all(p.json("ps", "--all")[0]["status"] == "completed" for p in (one, two)), 20)
         fill(disk.outside)
-        for place in (one, two):
-            done = place.cli("run", "--", "true", check=False, timeout=20)
+        for installation in (one, two):
+            done = installation.cli("run", "--", "true", check=False, timeout=20)
             assert done.returncode == 74, done.stderr
         assert b"removed" in one.cli("rm", "--all", timeout=20).stdout
         assert one.cli("run", "--", "echo", "one").stdout == b"one\n"
         assert two.cli("run", "--", "echo", "two").stdout == b"two\n", "room is everybody's"
         assert any(entry["command"] == "seq 200000" for entry in two.json("ps", "--all"))
-        for place in (one, two):
-            place.shut_down()
+        for installation in (one, two):
+            installation.shut_down()
 
 
-async def test_a_start_over_mcp_on_a_full_disk_says_what_to_do(small):
-    small.cli("run", "--", "true")
-    async with small.agent() as agent:
-        fill(small.disk)
+async def test_a_start_over_mcp_on_a_full_disk_says_what_to_do(small_disk):
+    small_disk.cli("run", "--", "true")
+    async with small_disk.agent() as agent:
+        fill(small_disk.disk)
         reply = await agent.execute("true")
         assert reply.code == "storage_error", reply
-        for word in (str(small.state), "free", "clean"):
+        for word in (str(small_disk.state), "free", "clean"):
             assert word in str(reply.text), reply.text
         with pytest.raises(ProblemError) as refused:
-            small.rest("POST", "/api/v1/executions", {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"})
+            small_disk.rest("POST", "/api/v1/executions", {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"})
         assert refused.value.code == "storage_error"
-        assert str(small.state) in str(refused.value.problem), refused.value.problem
+        assert str(small_disk.state) in str(refused.value.problem), refused.value.problem
 
 
 @pytest.mark.parametrize("harm", ["emptied", "torn", "removed"])
-async def test_a_damaged_execution_is_listed_and_removed(place, harm):
-    pid = place.cli("run", "-d", "--", "echo", "x").stdout.decode().strip()
-    place.cli("wait", pid)
-    uuid = place.json("info", pid)["uuid"]
-    place.kill_daemon()
-    directory = place.state / "executions" / uuid
+async def test_a_damaged_execution_is_listed_and_removed(installation, harm):
+    pid = installation.cli("run", "-d", "--", "echo", "x").stdout.decode().strip()
+    installation.cli("wait", pid)
+    uuid = installation.json("info", pid)["uuid"]
+    installation.kill_daemon()
+    directory = installation.state / "executions" / uuid
     spec = directory / "spec.json"
     if harm == "removed":
         spec.unlink()
     else:
         os.truncate(spec, 0 if harm == "emptied" else 40)
-    listed = {entry["uuid"]: entry for entry in place.json("ps", "--all")}
+    listed = {entry["uuid"]: entry for entry in installation.json("ps", "--all")}
     assert uuid in listed, listed
     assert listed[uuid]["status"] == "error", listed[uuid]
-    info = place.json("info", pid)
+    info = installation.json("info", pid)
     assert "spec.json" in str(info), info
-    assert place.cli("rm", pid).returncode == 0
+    assert installation.cli("rm", pid).returncode == 0
     assert not directory.exists()
 
 
-def test_what_a_full_disk_refused_is_on_record_once_there_is_room(small):
-    pid = small.cli("run", "-d", "--", "sleep", "300").stdout.decode().strip()
-    directory = small.state / "executions" / small.json("info", pid)["uuid"]
-    filler = fill(small.disk)
-    small.cli("stop", pid)
+def test_what_a_full_disk_refused_is_on_record_once_there_is_room(small_disk):
+    pid = small_disk.cli("run", "-d", "--", "sleep", "300").stdout.decode().strip()
+    directory = small_disk.state / "executions" / small_disk.json("info", pid)["uuid"]
+    filler = fill(small_disk.disk)
+    small_disk.cli("stop", pid)
     for _ in range(3):
-        assert small.cli("run", "--", "true", check=False, timeout=20).returncode == 74
+        assert small_disk.cli("run", "--", "true", check=False, timeout=20).returncode == 74
     filler.unlink()
-    assert small.cli("run", "--", "echo", "again").stdout == b"again\n"
+    assert small_disk.cli("run", "--", "echo", "again").stdout == b"again\n"
 
     def written():
-        lines = (small.disk / directory.relative_to(small.state) / "events.jsonl").read_text().splitlines()
+        lines = (small_disk.disk / directory.relative_to(small_disk.state) / "events.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines[1:]]
 
     until(lambda: any(event["event"] == "finished" for event in written()), 30, "the events")
-    small.kill_daemon()
+    small_disk.kill_daemon()
     assert [event["seq"] for event in written()] == list(range(len(written())))
     assert any(event["event"] == "stopping" for event in written()), written()
-    assert small.json("info", pid)["status"] == "terminated"
-    ledger = b"".join(path.read_bytes() for path in sorted((small.disk / "ledger").iterdir()))
+    assert small_disk.json("info", pid)["status"] == "terminated"
+    ledger = b"".join(path.read_bytes() for path in sorted((small_disk.disk / "ledger").iterdir()))
     assert ledger.count(b'"event":"spawn_failed"') == 3, ledger
 
 
-async def test_a_session_ends_on_a_full_disk(small):
-    async with small.agent() as agent:
+async def test_a_session_ends_on_a_full_disk(small_disk):
+    async with small_disk.agent() as agent:
         kept = await agent.must("exec", command=["sleep", "300"], wait_ms=0, keep=True)
         lost = await agent.must("exec", command=["sleep", "301"], wait_ms=0)
-        fill(small.disk)
+        fill(small_disk.disk)
 
     def running():
-        return {entry["id"] for entry in small.json("ps")}
+        return {entry["id"] for entry in small_disk.json("ps")}
 
     until(lambda: lost.id not in running(), 30, "the end of what was of the session")
     assert kept.id in running()

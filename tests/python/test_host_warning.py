@@ -1,4 +1,4 @@
-"""What no command gets on this host is told once, what a command asked for each time."""
+"""A limit that no command gets on this host is reported once; one that a command requests, each time."""
 
 import pytest
 
@@ -8,41 +8,41 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def bare(make_place, ordinary_user):
-    """A place of an ordinary user, who has no cgroups; none where this one has."""
-    place = make_place(ordinary_user)
-    pid = place.cli("run", "-d", "true").stdout.decode().strip()
-    lacks = place.json("info", pid)["isolation"]["missing"]
-    place.shut_down()
+def no_cgroups(make_installation, unprivileged_user):
+    """An installation of an ordinary user without cgroups; skipped where this user has some."""
+    installation = make_installation(unprivileged_user)
+    pid = installation.cli("run", "-d", "true").stdout.decode().strip()
+    lacks = installation.json("info", pid)["isolation"]["missing"]
+    installation.shut_down()
     if not any(it["ability"] == "own_cgroup" for it in lacks):
         assert not is_root(), "an ordinary user has cgroups here"
         pytest.skip("cgroups are delegated to us")
-    return place
+    return installation
 
 
-def told(place, *words):
+def warnings(installation, *words):
     """Lines of warning of one run at the prompt."""
-    lines = place.cli("run", *words).stderr.decode().splitlines()
+    lines = installation.cli("run", *words).stderr.decode().splitlines()
     return [line for line in lines if "WITHOUT" in line]
 
 
-async def test_missing_cgroups_are_told_once_per_daemon(bare):
-    first = told(bare, "true")
+async def test_missing_cgroups_are_reported_once_per_daemon(no_cgroups):
+    first = warnings(no_cgroups, "true")
     assert len(first) == 1 and "own_cgroup" in first[0], first
-    assert told(bare, "true") == []
-    asked = told(bare, "--memory", "64m", "--allow-degraded", "memory_limit", "true")
-    assert len(asked) == 1 and "memory_limit" in asked[0] and "own_cgroup" not in asked[0], asked
-    async with bare.agent() as agent:
+    assert warnings(no_cgroups, "true") == []
+    degraded = warnings(no_cgroups, "--memory", "64m", "--allow-degraded", "memory_limit", "true")
+    assert len(degraded) == 1 and "memory_limit" in degraded[0] and "own_cgroup" not in degraded[0], degraded
+    async with no_cgroups.agent() as agent:
         reply = await agent.must("exec", command=["true"])
         assert "cgroup" not in reply.text, reply
-        asked = await agent.must(
+        degraded = await agent.must(
             "exec", command=["true"], limits={"memory": "64m"}, allow_degraded=["memory_limit"]
         )
-        assert "memory_limit" in asked.text, asked
-    info = bare.json("ps", "-a")[0]
+        assert "memory_limit" in degraded.text, degraded
+    info = no_cgroups.json("ps", "-a")[0]
     assert any(it["ability"] == "own_cgroup" for it in info["isolation"]["missing"]), "info says it"
-    assert b"own_cgroup" in bare.cli("doctor", check=False).stdout
-    bare.shut_down()
-    async with bare.agent() as agent:
+    assert b"own_cgroup" in no_cgroups.cli("doctor", check=False).stdout
+    no_cgroups.shut_down()
+    async with no_cgroups.agent() as agent:
         assert "own_cgroup" in (await agent.must("exec", command=["true"])).text
         assert "cgroup" not in (await agent.must("exec", command=["true"])).text

@@ -19,18 +19,18 @@ IDLE_SECONDS = 10
 
 
 @pytest.mark.limit(90)
-async def test_a_hundred_followers_of_silence_cost_no_system_call(place, tmp_path):
-    pid = place.cli("run", "-d", "--", "sh", "-c", "echo up; exec sleep 300").stdout.decode().strip()
-    daemon = place.daemon()
+async def test_a_hundred_followers_of_silence_cost_no_system_call(installation, tmp_path):
+    pid = installation.cli("run", "-d", "--", "sh", "-c", "echo up; exec sleep 300").stdout.decode().strip()
+    daemon = installation.daemon()
     with contextlib.ExitStack() as stack:
         for _ in range(FOLLOWERS):
-            follower = stack.enter_context(contextlib.closing(place.connect()))
+            follower = stack.enter_context(contextlib.closing(installation.connect()))
             follower.request("GET", f"/api/v1/executions/{pid}/raw?follow=true")
             answer = follower.getresponse()
             assert b"up" in answer.readline()
         calls = traced(daemon.pid, tmp_path / "trace")
     assert calls == [], f"{len(calls)} system calls, for example {calls[:5]}"
-    place.cli("stop", pid)
+    installation.cli("stop", pid)
 
 
 def traced(pid, log):
@@ -52,16 +52,16 @@ def traced(pid, log):
     return calls
 
 
-async def test_shims_of_silent_commands_do_not_wake_either(place):
-    ids = [place.cli("run", "-d", "--", "sleep", "300").stdout.decode().strip() for _ in range(5)]
-    shims = [p for p in place.ours() if procs.comm(p) == "ostler-shim"]
+async def test_shims_of_silent_commands_do_not_wake_either(installation):
+    ids = [installation.cli("run", "-d", "--", "sleep", "300").stdout.decode().strip() for _ in range(5)]
+    shims = [p for p in installation.ours() if procs.comm(p) == "ostler-shim"]
     assert len(shims) >= 5
     before = {p: switches(p) for p in shims}
     with contextlib.suppress(subprocess.TimeoutExpired):
         subprocess.run(["sleep", "60"], timeout=3, check=False)
     assert {p: switches(p) for p in shims} == before
     for pid in ids:
-        place.cli("stop", pid)
+        installation.cli("stop", pid)
 
 
 def switches(pid):

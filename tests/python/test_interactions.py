@@ -1,4 +1,4 @@
-"""Questions of running commands (B7): listed and answered through profile `interaction`."""
+"""Questions of running commands: listed and answered through profile `interaction`."""
 
 import datetime
 
@@ -31,23 +31,23 @@ async def answer(agent, question, **options):
     return await agent.call("interaction_answer", id=question["id"], **options)
 
 
-async def printed(agent, place, pid):
+async def printed(agent, installation, pid):
     """The last line of what has ended by now."""
-    place.rest("POST", f"/api/v1/executions/{pid}/wait", {"until": "exit", "at_most_ms": 10_000})
+    installation.rest("POST", f"/api/v1/executions/{pid}/wait", {"until": "exit", "at_most_ms": 10_000})
     polled = await agent.must("poll_process", process_id=pid, tail={"n": 1})
     assert polled.structured["status"] == "finished", polled
     return polled.structured["tail"]["lines"][0]
 
 
-async def test_the_profile(place):
-    async with place.agent(args=("--tools", "interaction")) as agent:
+async def test_the_profile(installation):
+    async with installation.agent(args=("--tools", "interaction")) as agent:
         offered = [tool.name for tool in (await agent.client.list_tools()).tools]
         assert offered == ["interaction_list", "interaction_answer"]
         assert await questions(agent) == []
 
 
-async def test_a_question_is_listed_answered_and_gone(any_place):
-    async with any_place.agent(args=TOOLS) as agent:
+async def test_a_question_is_listed_answered_and_gone(each_installation):
+    async with each_installation.agent(args=TOOLS) as agent:
         pid, question = await ask(agent, NAME)
         assert question["kind"] == "input_request" and question["message"] == "Your name:"
         assert question["default"] is None and "secret" not in question
@@ -60,35 +60,35 @@ async def test_a_question_is_listed_answered_and_gone(any_place):
         assert answered.structured == {
             "id": question["id"], "status": "answered", "kind": "input_request", "execution": pid,
         }
-        assert await printed(agent, any_place, pid) == "Your name: hello Ada Lovelace"
+        assert await printed(agent, each_installation, pid) == "Your name: hello Ada Lovelace"
         assert await questions(agent) == []
         again = await answer(agent, question, answer="Bob")
         assert again.code == "interaction_error" and "no longer open" in again.text
 
 
 @pytest.mark.parametrize(("given", "taken"), [("yes", "y"), ("n", "n"), ("", "N")])
-async def test_a_confirmation_takes_yes_or_no_or_its_default(place, given, taken):
-    async with place.agent(args=TOOLS) as agent:
+async def test_a_confirmation_takes_yes_or_no_or_its_default(installation, given, taken):
+    async with installation.agent(args=TOOLS) as agent:
         pid, question = await ask(agent, OVERWRITE)
         assert question["kind"] == "confirmation" and question["default"] == "N"
         refused = await answer(agent, question, answer="perhaps")
         assert refused.code == "interaction_error" and "perhaps" in refused.text
         assert [it["id"] for it in await questions(agent)] == [question["id"]], "it is still open"
         assert not (await answer(agent, question, answer=given)).is_error
-        assert (await printed(agent, place, pid)).lower().endswith(f"got <{taken.lower()}>")
+        assert (await printed(agent, installation, pid)).lower().endswith(f"got <{taken.lower()}>")
 
 
-async def test_a_choice_is_made_by_its_number(place):
-    async with place.agent(args=TOOLS) as agent:
+async def test_a_choice_is_made_by_its_number(installation):
+    async with installation.agent(args=TOOLS) as agent:
         pid, question = await ask(agent, CHOICE)
         assert question["kind"] == "choice_selection" and len(question["options"]) == 3
         assert (await answer(agent, question, answer="4")).code == "interaction_error"
         assert not (await answer(agent, question, answer="2")).is_error
-        assert await printed(agent, place, pid) == "Select one: got <2>"
+        assert await printed(agent, installation, pid) == "Select one: got <2>"
 
 
-async def test_a_question_is_given_up(place):
-    async with place.agent(args=TOOLS) as agent:
+async def test_a_question_is_given_up(installation):
+    async with installation.agent(args=TOOLS) as agent:
         pid, question = await ask(agent, NAME)
         cancelled = await answer(agent, question, cancel=True, reason="not needed")
         assert cancelled.structured["status"] == "cancelled", cancelled
@@ -98,8 +98,8 @@ async def test_a_question_is_given_up(place):
         await agent.must("kill_process", process_id=pid)
 
 
-async def test_a_secret_is_not_taken_and_never_told(any_place):
-    async with any_place.agent(args=TOOLS) as agent:
+async def test_a_secret_is_not_accepted_and_never_shown(each_installation):
+    async with each_installation.agent(args=TOOLS) as agent:
         pid, question = await ask(agent, PASSWORD)
         assert question["secret"] is True and question["default"] is None
         refused = await answer(agent, question, answer="hunter2")
@@ -109,12 +109,12 @@ async def test_a_secret_is_not_taken_and_never_told(any_place):
         assert [it["id"] for it in await questions(agent)] == [question["id"]]
         control = {"action": "write", "ids": [pid], "text": "hunter2"}
         assert not (await agent.call("process_control", **control)).is_error
-        assert (await printed(agent, any_place, pid)).endswith("7 characters")
+        assert (await printed(agent, each_installation, pid)).endswith("7 characters")
         assert await questions(agent) == [], "what got its input elsewhere asks no longer"
 
 
-async def test_the_end_of_a_command_ends_its_question(any_place):
-    async with any_place.agent(args=TOOLS) as agent:
+async def test_the_end_of_a_command_ends_its_question(each_installation):
+    async with each_installation.agent(args=TOOLS) as agent:
         pid, question = await ask(agent, NAME)
         await agent.must("kill_process", process_id=pid)
         assert await questions(agent) == []
@@ -122,8 +122,8 @@ async def test_the_end_of_a_command_ends_its_question(any_place):
         assert late.code == "interaction_error" and "no longer open" in late.text
 
 
-async def test_questions_of_other_sessions_are_not_seen(any_place):
-    async with any_place.agent(args=TOOLS) as one, any_place.agent(args=TOOLS) as other:
+async def test_questions_of_other_sessions_are_not_seen(each_installation):
+    async with each_installation.agent(args=TOOLS) as one, each_installation.agent(args=TOOLS) as other:
         pid, question = await ask(one, NAME)
         assert await questions(other) == []
         for options in ({"answer": "me"}, {"cancel": True}):
@@ -134,15 +134,15 @@ async def test_questions_of_other_sessions_are_not_seen(any_place):
         await one.must("kill_process", process_id=pid)
 
 
-async def test_wrong_arguments(place):
-    async with place.agent(args=TOOLS) as agent:
-        for arguments, told in [
+async def test_wrong_arguments(installation):
+    async with installation.agent(args=TOOLS) as agent:
+        for arguments, problem in [
             ({}, "Missing required parameter: id"),
             ({"id": "i1"}, "neither 'answer' nor 'cancel'"),
             ({"id": "i1", "answer": "a", "cancel": True}, "both parameters"),
             ({"id": "i1", "answer": ["a"]}, "allowed: text"),
         ]:
             reply = await agent.call("interaction_answer", **arguments)
-            assert reply.code == "value_error" and told in reply.text, reply
+            assert reply.code == "value_error" and problem in reply.text, reply
         missing = await agent.call("interaction_answer", id="nothing", answer="a")
         assert missing.code == "interaction_error" and "not found or access denied" in missing.text

@@ -1,4 +1,4 @@
-"""Whoever has another principal or another session sees nothing, on whatever transport."""
+"""Another principal or another session sees nothing, over any transport."""
 
 import contextlib
 import re
@@ -7,8 +7,8 @@ import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from conftest import way_in
-from harness import Installation, ClientTransport, serving_two_principals
+from conftest import transport_for
+from harness import Installation, ClientTransport, serve_two_principals
 
 pytestmark = pytest.mark.anyio
 
@@ -18,14 +18,14 @@ MODES = ("auto", "legacy")
 
 
 @pytest.fixture(scope="module")
-def guarded(binary):
+def token_daemon(binary):
     """A daemon that asks for tokens, and two of them for different principals."""
-    with serving_two_principals(Installation(binary), "--legacy-sse") as serving:
-        yield serving
+    with serve_two_principals(Installation(binary), "--legacy-sse") as http_daemon:
+        yield http_daemon
 
 
-def bearer(serving, name):
-    return {"headers": {"Authorization": f"Bearer {serving.tokens[name]}"}}
+def bearer(http_daemon, name):
+    return {"headers": {"Authorization": f"Bearer {http_daemon.tokens[name]}"}}
 
 
 def pairs():
@@ -45,10 +45,10 @@ def pair(request):
     """Two ways in that must not see each other."""
     _two, by, transport, mode = request.param.split("-")
     if by == "tokens":
-        serving = request.getfixturevalue("guarded")
-        one = ClientTransport(transport, mode, serving.place, serving)
-        return one.into(**bearer(serving, "ann")), one.into(**bearer(serving, "bob"))
-    one = way_in(request, transport, mode)
+        http_daemon = request.getfixturevalue("token_daemon")
+        one = ClientTransport(transport, mode, http_daemon.installation, http_daemon)
+        return one.into(**bearer(http_daemon, "ann")), one.into(**bearer(http_daemon, "bob"))
+    one = transport_for(request, transport, mode)
     if by == "names" and request.param.startswith("two"):
         return one.into(session="ann"), one.into(session="bob")
     if by == "paths":
@@ -56,54 +56,54 @@ def pair(request):
     return one, one.into()
 
 
-def hearing(heard):
-    async def hear(message):
-        heard.append(message)
+def recorder_of(messages):
+    async def receive(message):
+        messages.append(message)
 
-    return hear
+    return receive
 
 
 async def test_neither_sees_what_the_other_runs(pair):
-    mine, others = pair
-    heard = []
-    async with mine.agent() as one, others.agent(message_handler=hearing(heard)) as other:
+    own, others = pair
+    messages = []
+    async with own.agent() as one, others.agent(message_handler=recorder_of(messages)) as other:
         async with listening(others, other) as events:
-            begun = await one.must("exec", script=f"echo {SECRET}; exec sleep 300", wait_ms=20_000,
+            start = await one.must("exec", script=f"echo {SECRET}; exec sleep 300", wait_ms=20_000,
                                    until="pattern", pattern="see")
-            pid = re.search(r"\[([0-9a-hjkmnp-tv-z]{8})\b", begun.text)[1]
+            pid = re.search(r"\[([0-9a-hjkmnp-tv-z]{8})\b", start.text)[1]
             await nothing_to_see(other, pid)
             await one.must("process_control", action="stop", ids=[pid], force=True)
-            # An answer comes after whatever there was to tell before it.
+            # A response comes after earlier notifications.
             await other.client.list_tools(cache_mode="bypass")
             assert events == [], "somebody else's resources"
         after = await other.must("exec", script="echo mine")
         assert pid not in after.text and SECRET not in after.text
         assert "mine" in after.text
-    said = "\n".join(map(repr, heard))
-    assert pid not in said and SECRET not in said, said
+    text = "\n".join(map(repr, messages))
+    assert pid not in text and SECRET not in text, text
 
 
 @contextlib.asynccontextmanager
-async def listening(way, agent):
-    """What a client of 2026-07-28 hears of its list of resources; of old ones every message is."""
+async def listening(transport, agent):
+    """The notifications of a client of 2026-07-28 about its list of resources; of old ones every message counts."""
     events = []
-    if way.mode == "legacy":
+    if transport.mode == "legacy":
         yield events
         return
 
-    async def hear(stream):
+    async def receive(stream):
         async for event in stream:
             events.append(event)
 
     async with agent.client.listen(resources_list_changed=True) as stream:
         async with anyio.create_task_group() as group:
-            group.start_soon(hear, stream)
+            group.start_soon(receive, stream)
             yield events
             group.cancel_scope.cancel()
 
 
 async def nothing_to_see(other, pid):
-    """Lists, logs, details, control and resources tell what they tell of an unknown id."""
+    """Lists, logs, details, control and resources respond as for an unknown id."""
     listed = await other.must("process", action="list")
     assert pid not in listed.text and SECRET not in listed.text
     assert pid not in (await other.must("command_ps_list")).text
@@ -140,16 +140,16 @@ async def no_resources(client, pid):
     for uri in (f"proc://{pid}", f"proc://{pid}/log", f"proc://{pid}/events"):
         with pytest.raises(MCPError, match=f"(?i){DENIED}"):
             await client.read_resource(uri)
-    news = (await client.read_resource("proc://news")).contents[0].text
-    assert pid not in news and SECRET not in news
+    notifications = (await client.read_resource("proc://news")).contents[0].text
+    assert pid not in notifications and SECRET not in notifications
 
 
 async def test_a_foreign_id_cannot_be_subscribed_to(pair):
-    mine, others = pair
-    heard = []
-    async with mine.agent() as one, others.agent(message_handler=hearing(heard)) as other:
-        begun = await one.must("exec", script="exec sleep 300", wait_ms=0)
-        pid = re.search(r"\[([0-9a-hjkmnp-tv-z]{8})\b", begun.text)[1]
+    own, others = pair
+    messages = []
+    async with own.agent() as one, others.agent(message_handler=recorder_of(messages)) as other:
+        start = await one.must("exec", script="exec sleep 300", wait_ms=0)
+        pid = re.search(r"\[([0-9a-hjkmnp-tv-z]{8})\b", start.text)[1]
         uri = f"proc://{pid}"
         if others.mode == "legacy":
             with contextlib.suppress(MCPError):
@@ -162,26 +162,26 @@ async def test_a_foreign_id_cannot_be_subscribed_to(pair):
                     await one.must("process_control", action="stop", ids=[pid], force=True)
                     await other.must("exec", script="true")
                     with anyio.move_on_after(0.5):
-                        heard.append(await anext(stream))
-        assert pid not in "\n".join(map(repr, heard)), heard
+                        messages.append(await anext(stream))
+        assert pid not in "\n".join(map(repr, messages)), messages
 
 
-async def test_one_session_by_name_is_the_same_from_both_eras(served):
-    ways = [ClientTransport("http", mode, served.place, served, session="shared") for mode in MODES]
-    async with ways[0].agent() as one, ways[1].agent() as other:
-        begun = await one.must("exec", script="exec sleep 300", wait_ms=0)
-        pid = re.search(r"\[([0-9a-hjkmnp-tv-z]{8})\b", begun.text)[1]
+async def test_one_session_by_name_is_the_same_from_both_eras(http_daemon):
+    transports = [ClientTransport("http", mode, http_daemon.installation, http_daemon, session="shared") for mode in MODES]
+    async with transports[0].agent() as one, transports[1].agent() as other:
+        start = await one.must("exec", script="exec sleep 300", wait_ms=0)
+        pid = re.search(r"\[([0-9a-hjkmnp-tv-z]{8})\b", start.text)[1]
         assert pid in (await other.must("process", action="list")).text
         await other.must("process_control", action="stop", ids=[pid], force=True)
 
 
-async def test_without_a_token_nobody_comes_in(guarded):
+async def test_requests_without_a_token_are_refused(token_daemon):
     import httpx2
 
     async with httpx2.AsyncClient() as http:
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic eDp5"}):
             for method, path in (("POST", "/mcp"), ("GET", "/sse"), ("GET", "/api/v1/executions")):
-                answer = await http.request(method, guarded.base + path, headers=headers, json={})
+                answer = await http.request(method, token_daemon.base + path, headers=headers, json={})
                 assert answer.status_code == 401, (method, path, headers, answer)
                 assert "bearer" in answer.headers.get("www-authenticate", "").lower()
 
@@ -189,10 +189,10 @@ async def test_without_a_token_nobody_comes_in(guarded):
 @pytest.mark.parametrize("headers", [
     {"Origin": "https://evil.example"}, {"Host": "evil.example"}, {"Origin": "null"},
 ])
-async def test_strange_pages_and_names_are_refused(guarded, headers):
+async def test_strange_pages_and_names_are_refused(token_daemon, headers):
     import httpx2
 
     async with httpx2.AsyncClient() as http:
         for method, path in (("POST", "/mcp"), ("GET", "/sse"), ("GET", "/api/v1/executions")):
-            answer = await http.request(method, guarded.base + path, headers=headers, json={})
+            answer = await http.request(method, token_daemon.base + path, headers=headers, json={})
             assert answer.status_code == 403, (method, path, answer)

@@ -1,4 +1,4 @@
-"""Bombs: limited, told as what they are, the neighbours and the engine unharmed."""
+"""Bombs: limited, reported as what they are, without harm to neighbours and the engine."""
 
 import itertools
 import re
@@ -53,7 +53,7 @@ for n in itertools.count():
     with open(f"filler-{n}", "wb") as file: file.write(bytes(1 << 20))
     time.sleep(0.01)
 """
-#: Ends by itself long after every look there may be.
+#: Ends by itself long after the last check.
 NAMELESS_FILLER = """
 import os, time
 def opened():
@@ -94,18 +94,18 @@ import os; os._exit(0)
 """
 
 
-def bomb(place, who, face, level, program, limits, **more):
-    """Runs a bomb in a directory of its own; what came of it, and everything known of it."""
-    directory = place.dir / f"bomb-{next(COUNTER)}"
+def bomb(installation, user, interface, level, program, limits, **more):
+    """Runs a bomb in its own directory; returns its result and its info."""
+    directory = installation.dir / f"bomb-{next(COUNTER)}"
     directory.mkdir()
-    place.give(directory)
+    installation.give(directory)
     label = directory.name
-    asked = (isolation(who, limits=limits, labels=(label,)) if level == "high"
+    options = (isolation(user, limits=limits, labels=(label,)) if level == "high"
              else IsolationOptions(level=level, limits=limits, labels=(label,)))
-    with NoisyNeighbour(place):
-        ran = INTERFACES[face](place, ["python3", "-c", program], asked, cwd=directory, **more)
-    [info] = place.json("ps", "-a", "--label", label)
-    return ran, place.json("info", info["id"]), directory
+    with NoisyNeighbour(installation):
+        result = INTERFACES[interface](installation, ["python3", "-c", program], options, cwd=directory, **more)
+    [info] = installation.json("ps", "-a", "--label", label)
+    return result, installation.json("info", info["id"]), directory
 
 
 def hit(info):
@@ -113,95 +113,95 @@ def hit(info):
 
 
 @ROOT
-@pytest.mark.parametrize("face", INTERFACES)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_fork_bomb(places, face, level):
-    place = places.of("root")
-    timeout = {"timeout": 4} if face == "mcp" else {}
-    program = FORK_BOMB if face == "mcp" else FORK_BOMB.replace("signal.pause()", "os.kill(0, 9)")
-    ran, info, _ = bomb(place, "root", face, level, program, {"pids": 40}, **timeout)
+def test_a_fork_bomb(protected_envs, interface, level):
+    installation = protected_envs.of("root")
+    timeout = {"timeout": 4} if interface == "mcp" else {}
+    program = FORK_BOMB if interface == "mcp" else FORK_BOMB.replace("signal.pause()", "os.kill(0, 9)")
+    result, info, _ = bomb(installation, "root", interface, level, program, {"pids": 40}, **timeout)
     assert "pids" in hit(info), info
-    assert re.search(r"(?i)process", ran.text) and "40" in ran.text, ran.text
+    assert re.search(r"(?i)process", result.text) and "40" in result.text, result.text
     until(lambda: not named("OSTLER-BOMB"), 5, "the end of the whole bomb")
 
 
 @ROOT
-@pytest.mark.parametrize("face", INTERFACES)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_memory_hog(places, face, level):
-    ran, info, _ = bomb(places.of("root"), "root", face, level, MEMORY_HOG, {"memory": "64M"})
-    assert "all of it" not in ran.text
+def test_a_memory_hog(protected_envs, interface, level):
+    result, info, _ = bomb(protected_envs.of("root"), "root", interface, level, MEMORY_HOG, {"memory": "64M"})
+    assert "all of it" not in result.text
     assert "memory" in hit(info), info
-    assert re.search(r"(?i)memory", ran.text) and "64" in ran.text, ran.text
+    assert re.search(r"(?i)memory", result.text) and "64" in result.text, result.text
     assert info["exit_code"] in (137, None) or info.get("signal"), info
 
 
 @ROOT
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_memory_hog_of_a_child_is_told_although_the_command_succeeds(places, level):
-    place = places.of("root")
+def test_a_memory_hog_of_a_child_is_reported_although_the_command_succeeds(protected_envs, level):
+    installation = protected_envs.of("root")
     label = f"child-{level}"
-    asked = IsolationOptions(level=level, limits={"memory": "64M"}, labels=(label,))
-    ran = INTERFACES["mcp"](place, ["sh", "-c", 'python3 -c "$0"; echo survived', MEMORY_HOG], asked)
-    [info] = place.json("ps", "-a", "--label", label)
-    assert "survived" in ran.text and ran.exit_code == 0
-    assert "memory" in hit(place.json("info", info["id"])), info
-    assert re.search(r"(?i)memory", ran.text), ran.text
+    options = IsolationOptions(level=level, limits={"memory": "64M"}, labels=(label,))
+    result = INTERFACES["mcp"](installation, ["sh", "-c", 'python3 -c "$0"; echo survived', MEMORY_HOG], options)
+    [info] = installation.json("ps", "-a", "--label", label)
+    assert "survived" in result.text and result.exit_code == 0
+    assert "memory" in hit(installation.json("info", info["id"])), info
+    assert re.search(r"(?i)memory", result.text), result.text
 
 
 @ROOT
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_kill_by_somebody_is_no_lack_of_memory(places, level):
-    place = places.of("root")
+def test_a_kill_by_another_process_is_no_lack_of_memory(protected_envs, level):
+    installation = protected_envs.of("root")
     label = f"killed-{level}"
-    asked = IsolationOptions(level=level, limits={"memory": "64M"}, labels=(label,))
-    ran = INTERFACES["mcp"](place, ["sh", "-c", "sh -c 'kill -9 $PPID'; sleep 9"], asked)
-    [info] = place.json("ps", "-a", "--label", label)
-    assert hit(place.json("info", info["id"])) == [], info
-    assert "memory" not in ran.text.lower(), ran.text
+    options = IsolationOptions(level=level, limits={"memory": "64M"}, labels=(label,))
+    result = INTERFACES["mcp"](installation, ["sh", "-c", "sh -c 'kill -9 $PPID'; sleep 9"], options)
+    [info] = installation.json("ps", "-a", "--label", label)
+    assert hit(installation.json("info", info["id"])) == [], info
+    assert "memory" not in result.text.lower(), result.text
 
 
 @ROOT
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_spinning_cpu(places, level):
-    ran, info, _ = bomb(places.of("root"), "root", "cli", level, CPU_SPIN, {"cpus": "0.3"})
-    assert ran.exit_code == 0, ran.text
+def test_a_spinning_cpu(protected_envs, level):
+    result, info, _ = bomb(protected_envs.of("root"), "root", "cli", level, CPU_SPIN, {"cpus": "0.3"})
+    assert result.exit_code == 0, result.text
     usage = info["usage"]
     used = (usage["user_us"] + usage["system_us"]) / 1e6
     took = info["duration"] if "duration" in info else info["duration_seconds"]
     assert used < 0.3 * took + 0.6, (used, took)
 
 
-@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
-def test_a_disk_filler(places, who, face):
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
+def test_a_disk_filler(protected_envs, user, interface):
     begin = time.monotonic()
-    ran, info, directory = bomb(places.of(who), who, face, "high", DISK_FILLER, {"disk": "20M"})
+    result, info, directory = bomb(protected_envs.of(user), user, interface, "high", DISK_FILLER, {"disk": "20M"})
     assert time.monotonic() - begin < 20
     assert "disk" in hit(info), info
-    assert re.search(r"(?i)disk|workspace", ran.text) and "20" in ran.text, ran.text
+    assert re.search(r"(?i)disk|workspace", result.text) and "20" in result.text, result.text
     assert info["status"] in ("terminated", "failed"), info
-    held = sum(path.stat().st_blocks * 512 for path in directory.iterdir())
-    assert held < 600 << 20, "accounted every two seconds"
+    used = sum(path.stat().st_blocks * 512 for path in directory.iterdir())
+    assert used < 600 << 20, "accounted every two seconds"
 
 
 @pytest.mark.parametrize("how", ["removed", "never named"])
-@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
-def test_files_without_a_name_fill_the_disk_too(places, who, face, how):
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
+def test_files_without_a_name_fill_the_disk_too(protected_envs, user, interface, how):
     program = NAMELESS_FILLER.replace("OPEN", NAMELESS[how])
-    ran, info, directory = bomb(places.of(who), who, face, "high", program, {"disk": "20M"})
+    result, info, directory = bomb(protected_envs.of(user), user, interface, "high", program, {"disk": "20M"})
     assert "disk" in hit(info), info
-    assert "all of it" not in ran.text and info["status"] in ("terminated", "failed"), info
+    assert "all of it" not in result.text and info["status"] in ("terminated", "failed"), info
     assert list(directory.iterdir()) == [], "none of it has a name"
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("where", [".", "/tmp"])
-@pytest.mark.parametrize("who", USERS)
-def test_a_hundred_thousand_files(places, who, where):
-    place = places.of(who)
+@pytest.mark.parametrize("user", USERS)
+def test_a_hundred_thousand_files(protected_envs, user, where):
+    installation = protected_envs.of(user)
     program = f"import os; os.chdir({where!r})\n" + MANY_FILES
-    ran, info, directory = bomb(place, who, "mcp", "high", program, {})
-    assert "over" in ran.text and ran.exit_code == 0, ran.text
+    result, info, directory = bomb(installation, user, "mcp", "high", program, {})
+    assert "over" in result.text and result.exit_code == 0, result.text
     if where == ".":
         assert sum(1 for _ in directory.iterdir()) == 100_000
     else:
@@ -210,74 +210,74 @@ def test_a_hundred_thousand_files(places, who, where):
 
 @pytest.mark.full
 @pytest.mark.parametrize("where", ["/tmp", "/var/tmp", "/dev/shm", "~", "/run", "/"])
-@pytest.mark.parametrize("who", USERS)
-def test_private_directories_are_no_way_to_fill_the_memory(places, who, where):
-    """What lies in memory has an end of its own."""
-    place = places.of(who)
+@pytest.mark.parametrize("user", USERS)
+def test_private_directories_are_no_way_to_fill_the_memory(protected_envs, user, where):
+    """Output in memory is limited too."""
+    installation = protected_envs.of(user)
     script = f'dd if=/dev/zero of={where}/filler bs=1M count=6000; ls -l {where}/filler; echo over'
-    with NoisyNeighbour(place):
-        ran = INTERFACES["cli"](place, ["sh", "-c", script], isolation(who), timeout=40)
-    assert "over" in ran.text
-    assert re.search(r"No space|Permission|Read-only|cannot create|can't create|failed to open", ran.text), ran.text
-    assert "6291456000 bytes" not in ran.text
+    with NoisyNeighbour(installation):
+        result = INTERFACES["cli"](installation, ["sh", "-c", script], isolation(user), timeout=40)
+    assert "over" in result.text
+    assert re.search(r"No space|Permission|Read-only|cannot create|can't create|failed to open", result.text), result.text
+    assert "6291456000 bytes" not in result.text
 
 
-@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_descriptor_hog(places, who, face, level):
-    ran, _info, _ = bomb(places.of(who), who, face, level, DESCRIPTOR_HOG, {"files": 64})
-    held = re.search(r"held (\d+) Too many open files", ran.text)
-    assert held and int(held[1]) < 64, ran.text
+def test_a_descriptor_hog(protected_envs, user, interface, level):
+    result, _info, _ = bomb(protected_envs.of(user), user, interface, level, DESCRIPTOR_HOG, {"files": 64})
+    used = re.search(r"held (\d+) Too many open files", result.text)
+    assert used and int(used[1]) < 64, result.text
 
 
-@pytest.mark.parametrize("who", USERS)
+@pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_file_too_large(places, who, level):
+def test_a_file_too_large(protected_envs, user, level):
     program = "open('large', 'wb').write(bytes(8 << 20))"
-    ran, info, directory = bomb(places.of(who), who, "mcp", level, program, {"file_size": "1M"})
-    assert ran.exit_code != 0
+    result, info, directory = bomb(protected_envs.of(user), user, "mcp", level, program, {"file_size": "1M"})
+    assert result.exit_code != 0
     assert (directory / "large").stat().st_size <= 1 << 20
 
 
-@pytest.mark.parametrize("who", USERS)
+@pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_file_too_large_is_told_where_it_ends_the_command(places, who, level):
+def test_a_file_too_large_is_reported_where_it_ends_the_command(protected_envs, user, level):
     words = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); open('large', 'wb').write(bytes(8 << 20))"
-    ran, info, directory = bomb(places.of(who), who, "mcp", level, words, {"file_size": "1M"})
+    result, info, directory = bomb(protected_envs.of(user), user, "mcp", level, words, {"file_size": "1M"})
     assert "file_size" in hit(info), info
-    assert re.search(r"(?i)file", ran.text) and "1" in ran.text, ran.text
+    assert re.search(r"(?i)file", result.text) and "1" in result.text, result.text
 
 
 @ROOT
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_thread_hog(places, level):
-    ran, info, _ = bomb(places.of("root"), "root", "mcp", level, THREAD_HOG, {"pids": 50})
-    started = re.search(r"threads (\d+)", ran.text)
-    assert started and int(started[1]) < 50, ran.text
+def test_a_thread_hog(protected_envs, level):
+    result, info, _ = bomb(protected_envs.of("root"), "root", "mcp", level, THREAD_HOG, {"pids": 50})
+    started = re.search(r"threads (\d+)", result.text)
+    assert started and int(started[1]) < 50, result.text
     assert "pids" in hit(info), info
 
 
 @pytest.mark.skipif(not is_root(), reason="makes an ordinary user's place")
-@pytest.mark.parametrize("face", INTERFACES)
-def test_a_limit_that_cannot_be_had_is_refused_unless_that_is_allowed(places, face):
-    place = places.of("ordinary")
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_a_limit_that_cannot_be_had_is_refused_unless_that_is_allowed(protected_envs, interface):
+    installation = protected_envs.of("ordinary")
     limits = {"memory": "64M"}
-    refused = INTERFACES[face](place, ["echo", "ran"], isolation("ordinary", limits=limits))
+    refused = INTERFACES[interface](installation, ["echo", "ran"], isolation("ordinary", limits=limits))
     assert "memory_limit" in refused.text and "ran" not in refused.text.split(), refused.text
-    refused = INTERFACES[face](place, ["echo", "ran"], IsolationOptions(level="medium", limits=limits))
+    refused = INTERFACES[interface](installation, ["echo", "ran"], IsolationOptions(level="medium", limits=limits))
     assert "memory_limit" in refused.text and "ran" not in refused.text.split(), refused.text
-    lacking = IsolationOptions(level="medium", limits=limits, allow_degraded=("memory_limit",))
-    told = INTERFACES[face](place, ["echo", "ran"], lacking)
-    assert "ran" in told.text.split(), told.text
-    if face == "mcp":
-        assert "memory" in told.text, "an answer says what is missing"
+    degraded = IsolationOptions(level="medium", limits=limits, allow_degraded=("memory_limit",))
+    unlimited = INTERFACES[interface](installation, ["echo", "ran"], degraded)
+    assert "ran" in unlimited.text.split(), unlimited.text
+    if interface == "mcp":
+        assert "memory" in unlimited.text, "an answer says what is missing"
 
 
-@pytest.mark.parametrize("face", INTERFACES)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("limits", [
     {"memory": "lots"}, {"memory": "0"}, {"pids": "0"}, {"cpus": "nan"}, {"moat": "3"}, {"disk": "1Q"},
 ])
-def test_limits_that_are_none_are_refused(places, face, limits):
+def test_limits_that_are_none_are_refused(protected_envs, interface, limits):
     [(name, value)] = limits.items()
-    ran = INTERFACES[face](places.of(USERS[0]), ["echo", "ran"], IsolationOptions(level="medium", limits=limits))
-    assert "ran" not in ran.text.split() and name in ran.text, ran.text
+    result = INTERFACES[interface](protected_envs.of(USERS[0]), ["echo", "ran"], IsolationOptions(level="medium", limits=limits))
+    assert "ran" not in result.text.split() and name in result.text, result.text

@@ -1,4 +1,4 @@
-"""What of the network a command of level high reaches: nothing, a list, or everything."""
+"""The network of a command of level high: nothing, a list, or everything."""
 
 import json
 import re
@@ -35,38 +35,38 @@ if len(sys.argv) > 2 and answers:
 """
 
 
-def attempts(place, who, face, network, names):
-    asked = isolation(who, network=network)
-    return INTERFACES[face](place, [PYTHON, "attempts.py", "facts.json", *names], asked).attempts
+def attempts(installation, user, interface, network, names):
+    options = isolation(user, network=network)
+    return INTERFACES[interface](installation, [PYTHON, "attempts.py", "facts.json", *names], options).attempts
 
 
-def listed(place, more=()):
+def listed(installation, more=()):
     """An allow list of the test's own listener."""
-    facts = place.outside.facts
+    facts = installation.outside.facts
     return [f"{facts['address']}:{facts['tcp_port']}", *more]
 
 
-@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
-def test_a_listed_address_is_reached_and_nothing_else(places, who, face):
-    place = places.of(who)
-    tried = attempts(place, who, face, listed(place), DIRECT)
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
+def test_a_listed_address_is_reached_and_nothing_else(protected_envs, user, interface):
+    installation = protected_envs.of(user)
+    tried = attempts(installation, user, interface, listed(installation), DIRECT)
     assert tried.pop("tcp_address")[0] == "did", tried
     assert {name: what for name, (what, _) in tried.items() if what != "denied"} == {}
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_another_port_of_a_listed_address_is_not_reached(places, who):
-    place = places.of(who)
-    facts = place.outside.facts
+@pytest.mark.parametrize("user", USERS)
+def test_another_port_of_a_listed_address_is_not_reached(protected_envs, user):
+    installation = protected_envs.of(user)
+    facts = installation.outside.facts
     for network in ([f"{facts['address']}:9"], [facts["address"]]):
-        tried = attempts(place, who, "mcp", network, ["tcp_address"])
+        tried = attempts(installation, user, "mcp", network, ["tcp_address"])
         assert tried["tcp_address"][0] == "denied", network
 
 
-@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
-def test_full_is_the_hosts_network_behind_the_other_walls(places, who, face):
-    place = places.of(who)
-    tried = attempts(place, who, face, "full", [*DIRECT, "read_ssh", "write_over", "signal_host", "raw_socket", "packet_socket"])
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
+def test_full_is_the_hosts_network_with_the_other_restrictions(protected_envs, user, interface):
+    installation = protected_envs.of(user)
+    tried = attempts(installation, user, interface, "full", [*DIRECT, "read_ssh", "write_over", "signal_host", "raw_socket", "packet_socket"])
     for name in ("tcp_loopback", "tcp_address", "udp_address", "dns_query"):
         assert tried[name][0] == "did", (name, tried[name])
     for name in ("read_ssh", "write_over", "signal_host", "raw_socket", "packet_socket", "path_socket", "engine_socket",
@@ -74,134 +74,137 @@ def test_full_is_the_hosts_network_behind_the_other_walls(places, who, face):
         assert tried[name][0] == "denied", (name, tried[name])
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_names_that_are_not_listed_do_not_resolve(places, who):
-    place = places.of(who)
-    asked = isolation(who, network=["listed.example.org", "*.below.example.org"])
+@pytest.mark.parametrize("user", USERS)
+def test_names_that_are_not_listed_do_not_resolve(protected_envs, user):
+    installation = protected_envs.of(user)
+    options = isolation(user, network=["listed.example.org", "*.below.example.org"])
     for name in ("unlisted.example.org", "example.org", "below.example.org", "xlisted.example.org", "localhost.localdomain"):
-        ran = INTERFACES["cli"](place, [PYTHON, "-c", ASK, name], asked)
-        assert re.search(r"answer [35] 0 -", ran.text), (name, ran.text)
+        result = INTERFACES["cli"](installation, [PYTHON, "-c", ASK, name], options)
+        assert re.search(r"answer [35] 0 -", result.text), (name, result.text)
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_listed_names_have_addresses_of_nobody(places, who):
-    """Handed out without asking anybody: only a connection makes the gate look outside."""
-    place = places.of(who)
-    asked = isolation(who, network=["listed.example.org", "*.below.example.org"])
+@pytest.mark.parametrize("user", USERS)
+def test_listed_names_have_unused_addresses(protected_envs, user):
+    """Assigned without a query: only a connection makes the proxy resolve the name."""
+    installation = protected_envs.of(user)
+    options = isolation(user, network=["listed.example.org", "*.below.example.org"])
     for name in ("listed.example.org", "LISTED.Example.org", "a.b.below.example.org"):
-        ran = INTERFACES["cli"](place, [PYTHON, "-c", ASK, name], asked)
-        assert re.search(r"answer 0 1 198\.1[89]\.", ran.text), (name, ran.text)
+        result = INTERFACES["cli"](installation, [PYTHON, "-c", ASK, name], options)
+        assert re.search(r"answer 0 1 198\.1[89]\.", result.text), (name, result.text)
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_listed_name_is_no_way_to_private_addresses(places, who):
+@pytest.mark.parametrize("user", USERS)
+def test_a_listed_name_is_no_way_to_private_addresses(protected_envs, user):
     """`localhost` is 127.0.0.1 outside: refused, unless a rule names addresses."""
-    place = places.of(who)
-    port = place.outside.facts["tcp_port"]
-    ran = INTERFACES["cli"](place, [PYTHON, "-c", ASK, "localhost", str(port)], isolation(who, network=[f"localhost:{port}"]))
-    assert place.outside.secret not in ran.text and "over" not in ran.text, ran.text
-    assert "reached" not in ran.text or re.search(r"reached\s*$", ran.text), ran.text
+    installation = protected_envs.of(user)
+    port = installation.outside.facts["tcp_port"]
+    options = isolation(user, network=[f"localhost:{port}"])
+    result = INTERFACES["cli"](installation, [PYTHON, "-c", ASK, "localhost", str(port)], options)
+    assert installation.outside.secret not in result.text and "over" not in result.text, result.text
+    assert "reached" not in result.text or re.search(r"reached\s*$", result.text), result.text
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_decisions_are_told_and_listed(places, who):
-    place = places.of(who)
-    label = f"decisions-{who}"
-    asked = isolation(who, network=[*listed(place), "listed.example.org"], labels=(label,))
+@pytest.mark.parametrize("user", USERS)
+def test_decisions_are_reported_and_listed(protected_envs, user):
+    installation = protected_envs.of(user)
+    label = f"decisions-{user}"
+    options = isolation(user, network=[*listed(installation), "listed.example.org"], labels=(label,))
     script = f"{PYTHON} attempts.py facts.json tcp_address; {PYTHON} -c \"$0\" unlisted.example.net"
-    ran = INTERFACES["mcp"](place, ["sh", "-c", script, ASK], asked)
-    assert "unlisted.example.net" in ran.text.split("[")[-1] or "not reached" in ran.text, ran.text
-    [entry] = place.json("ps", "-a", "--label", label)
-    decisions = place.rest("GET", f"/api/v1/executions/{entry['id']}/network")["decisions"]
+    result = INTERFACES["mcp"](installation, ["sh", "-c", script, ASK], options)
+    assert "unlisted.example.net" in result.text.split("[")[-1] or "not reached" in result.text, result.text
+    [entry] = installation.json("ps", "-a", "--label", label)
+    decisions = installation.rest("GET", f"/api/v1/executions/{entry['id']}/network")["decisions"]
     hosts = {it["host"] for it in decisions}
-    assert {place.outside.facts["address"], "unlisted.example.net"} <= hosts, decisions
-    [directory] = [path for path in place.executions() if path.name == place.json("info", entry["id"])["uuid"]]
+    assert {installation.outside.facts["address"], "unlisted.example.net"} <= hosts, decisions
+    [directory] = [path for path in installation.executions() if path.name == installation.json("info", entry["id"])["uuid"]]
     lines = [json.loads(line) for line in (directory / "network.jsonl").read_text().splitlines()]
     # The last one adds up.
     assert all({"at", "host", "decision"} <= set(line) for line in lines if "summary" not in line), lines
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_loopback_servers_work_behind_an_allow_list_on_the_listed_port(places, who):
-    place = places.of(who)
-    port = place.outside.facts["tcp_port"]
+@pytest.mark.parametrize("user", USERS)
+def test_loopback_servers_work_behind_an_allow_list_on_the_listed_port(protected_envs, user):
+    installation = protected_envs.of(user)
+    port = installation.outside.facts["tcp_port"]
     script = (f"import socket\ns = socket.socket(); s.bind(('0.0.0.0', {port})); s.listen()\n"
               f"c = socket.create_connection(('127.0.0.1', {port}), 2); s.accept()[0].sendall(b'own'); print(c.recv(9))\n"
-              f"with socket.create_connection(('{place.outside.facts['address']}', {port}), 2) as o: print(o.recv(99))")
-    ran = INTERFACES["cli"](place, [PYTHON, "-c", script], isolation(who, network=listed(place)))
-    assert "own" in ran.text and place.outside.secret in ran.text, ran.text
+              f"with socket.create_connection(('{installation.outside.facts['address']}', {port}), 2) as o: print(o.recv(99))")
+    result = INTERFACES["cli"](installation, [PYTHON, "-c", script], isolation(user, network=listed(installation)))
+    assert "own" in result.text and installation.outside.secret in result.text, result.text
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_the_list_holds_without_the_daemon(places, who):
-    """The gate is the execution's own: it goes on while the daemon is killed and comes back."""
-    place = places.of(who)
-    facts = place.outside.facts
+@pytest.mark.parametrize("user", USERS)
+def test_the_list_holds_without_the_daemon(protected_envs, user):
+    """The proxy belongs to the execution: it continues while the daemon is killed and restarted."""
+    installation = protected_envs.of(user)
+    facts = installation.outside.facts
     script = ("import os, socket, time\nprint('up', flush=True)\n"
               "while not os.path.exists('go'): time.sleep(0.05)\n"
               f"with socket.create_connection(('{facts['address']}', {facts['tcp_port']}), 5) as c: print(c.recv(99).decode())\n")
-    directory = place.dir / f"gate-{who}"
+    directory = installation.dir / f"gate-{user}"
     directory.mkdir(exist_ok=True)
-    place.give(directory)
-    done = place.cli("run", "-d", *isolation(who, network=listed(place)).words(), "--cwd", directory, "--", PYTHON, "-c", script)
+    installation.give(directory)
+    options = isolation(user, network=listed(installation))
+    done = installation.cli("run", "-d", *options.words(), "--cwd", directory, "--", PYTHON, "-c", script)
     pid = done.stdout.decode().strip()
-    until(lambda: b"up" in place.cli("logs", pid, "--raw").stdout, 10)
-    place.kill_daemon()
+    until(lambda: b"up" in installation.cli("logs", pid, "--raw").stdout, 10)
+    installation.kill_daemon()
     (directory / "go").touch()
-    assert place.cli("wait", pid, check=False).returncode == 0
-    assert place.outside.secret.encode() in place.cli("logs", pid, "--raw").stdout
+    assert installation.cli("wait", pid, check=False).returncode == 0
+    assert installation.outside.secret.encode() in installation.cli("logs", pid, "--raw").stdout
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_large_transfers_pass_whole(places, who):
-    """Both ways, through the gate, with half-closes."""
+@pytest.mark.parametrize("user", USERS)
+def test_large_transfers_pass_whole(protected_envs, user):
+    """Both ways through the proxy, with half-closes."""
     import hashlib
     import threading
 
-    place = places.of(who)
+    installation = protected_envs.of(user)
     size = 32 << 20
     with socket.socket() as listener:
         listener.bind((own_address(), 0))
         listener.listen()
         port = listener.getsockname()[1]
-        heard = hashlib.sha256()
+        digest = hashlib.sha256()
 
         def serve():
             connection, _ = listener.accept()
             with connection:
                 while data := connection.recv(1 << 16):
-                    heard.update(data)
+                    digest.update(data)
                 for _ in range(size >> 20):
                     connection.sendall(b"z" * (1 << 20))
 
-        serving = threading.Thread(target=serve, daemon=True)
-        serving.start()
+        http_daemon = threading.Thread(target=serve, daemon=True)
+        http_daemon.start()
         script = (f"import socket\nc = socket.create_connection(('{own_address()}', {port}), 5)\n"
                   f"for _ in range({size >> 20}): c.sendall(b'y' * (1 << 20))\n"
                   "c.shutdown(socket.SHUT_WR)\ntotal = 0\n"
                   "while data := c.recv(1 << 16): total += len(data)\nprint('got', total)")
-        ran = INTERFACES["cli"](place, [PYTHON, "-c", script], isolation(who, network=[f"{own_address()}:{port}"]))
-        serving.join(20)
-    assert f"got {size}" in ran.text, ran.text
-    assert heard.hexdigest() == hashlib.sha256(b"y" * size).hexdigest()
+        result = INTERFACES["cli"](installation, [PYTHON, "-c", script], isolation(user, network=[f"{own_address()}:{port}"]))
+        http_daemon.join(20)
+    assert f"got {size}" in result.text, result.text
+    assert digest.hexdigest() == hashlib.sha256(b"y" * size).hexdigest()
 
 
-@pytest.mark.parametrize("face", INTERFACES)
-@pytest.mark.parametrize("network", [["https://a.org"], ["a b"], [""], ["*.*.org"], ["a.org:0"], ["a.org:99999"], ["full", "a.org"], "so me"])
-def test_networks_that_are_none_are_refused(places, face, network):
-    ran = INTERFACES[face](places.of(USERS[0]), ["echo", "ran"], IsolationOptions(network=network))
-    assert "ran" not in ran.text.split(), ran.text
-    assert "network" in ran.text or "host" in ran.text, ran.text
+@pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize("network", [["https://a.example"], ["a b"], [""], ["*.*.org"], ["a.example:0"], ["a.example:99999"], ["full", "a.example"], "so me"])
+def test_networks_that_are_none_are_refused(protected_envs, interface, network):
+    result = INTERFACES[interface](protected_envs.of(USERS[0]), ["echo", "ran"], IsolationOptions(network=network))
+    assert "ran" not in result.text.split(), result.text
+    assert "network" in result.text or "host" in result.text, result.text
 
 
-@pytest.mark.parametrize("face", INTERFACES)
-def test_a_network_needs_level_high(places, face):
-    """At lower levels a list would be a wall of paper."""
-    ran = INTERFACES[face](places.of(USERS[0]), ["echo", "ran"], IsolationOptions(level="medium", network=["a.org"]))
-    assert "ran" not in ran.text.split() and "high" in ran.text, ran.text
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_a_network_needs_level_high(protected_envs, interface):
+    """At lower levels a list would not be enforced."""
+    options = IsolationOptions(level="medium", network=["a.example"])
+    result = INTERFACES[interface](protected_envs.of(USERS[0]), ["echo", "ran"], options)
+    assert "ran" not in result.text.split() and "high" in result.text, result.text
 
 
-#: Serves one connection on the command's own loopback, and says so.
+#: Serves one connection on the command's own loopback, and reports that it listens.
 SERVE = """
 import socket, sys
 with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as listener:
@@ -212,40 +215,40 @@ with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as listener:
 
 
 @pytest.mark.parametrize("network", ["none", "listed"])
-@pytest.mark.parametrize("who", USERS)
-def test_a_port_of_the_host_leads_to_a_server_inside(places, who, network):
-    place = places.of(who)
+@pytest.mark.parametrize("user", USERS)
+def test_a_port_of_the_host_leads_to_a_server_inside(protected_envs, user, network):
+    installation = protected_envs.of(user)
     outside = free_port()
-    asked = isolation(who, network=listed(place) if network == "listed" else "none", forward=[f"{outside}:4321"])
+    options = isolation(user, network=listed(installation) if network == "listed" else "none", forward=[f"{outside}:4321"])
 
     async def ask():
-        async with place.agent() as agent:
+        async with installation.agent() as agent:
             began = await agent.call(
                 "exec", command=[PYTHON, "-c", SERVE, "4321"], until="pattern", pattern="listening",
-                wait_ms=20_000, **asked.arguments())
+                wait_ms=20_000, **options.arguments())
             with socket.create_connection(("127.0.0.1", outside), 5) as caller:
                 caller.sendall(b"hello")
-                said = caller.recv(100)
-            return began, said
+                response = caller.recv(100)
+            return began, response
 
-    began, said = anyio.run(ask)
-    assert said == b"from inside hello", began.text
+    began, response = anyio.run(ask)
+    assert response == b"from inside hello", began.text
     until(lambda: refuses(outside), what="the port is given back")
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_port_that_is_taken_is_no_start(places, who):
-    place = places.of(who)
+@pytest.mark.parametrize("user", USERS)
+def test_a_port_that_is_taken_is_no_start(protected_envs, user):
+    installation = protected_envs.of(user)
     with socket.create_server(("127.0.0.1", 0)) as holder:
         taken = holder.getsockname()[1]
-        ran = INTERFACES["cli"](place, ["true"], isolation(who, forward=[f"{taken}:80"]))
-    assert ran.exit_code != 0 and f"cannot forward port {taken}:80" in ran.text, ran.text
+        result = INTERFACES["cli"](installation, ["true"], isolation(user, forward=[f"{taken}:80"]))
+    assert result.exit_code != 0 and f"cannot forward port {taken}:80" in result.text, result.text
 
 
-def test_only_level_high_forwards(places):
-    place = places.of("root")
-    ran = INTERFACES["cli"](place, ["true"], IsolationOptions(level="medium", forward=("8080",)))
-    assert ran.exit_code != 0 and "forward" in ran.text and "level high" in ran.text, ran.text
+def test_only_level_high_forwards(protected_envs):
+    installation = protected_envs.of("root")
+    result = INTERFACES["cli"](installation, ["true"], IsolationOptions(level="medium", forward=("8080",)))
+    assert result.exit_code != 0 and "forward" in result.text and "level high" in result.text, result.text
 
 
 def free_port():

@@ -21,17 +21,17 @@ rm replaced && mkdir replaced && echo in > replaced/in && cat kept && ls
 
 
 @pytest.fixture
-def workspace(places):
-    def make(who):
-        place = places.of(who)
-        directory = place.dir / f"overlay-{time.monotonic_ns()}"
+def workspace(protected_envs):
+    def make(user):
+        installation = protected_envs.of(user)
+        directory = installation.dir / f"overlay-{time.monotonic_ns()}"
         directory.mkdir()
         for name in ("kept", "gone", "moved", "script", "replaced", "untouched"):
             (directory / name).write_text(f"{name}\n")
         (directory / "tree" / "a").mkdir(parents=True)
         (directory / "tree" / "a" / "leaf").write_text("leaf\n")
-        place.give(directory)
-        return place, directory
+        installation.give(directory)
+        return installation, directory
 
     return make
 
@@ -46,61 +46,61 @@ def snapshot(directory):
     return found
 
 
-def overlaid(who, **more):
-    return isolation(who, workspace="overlay", **more)
+def overlaid(user, **more):
+    return isolation(user, workspace="overlay", **more)
 
 
-def run(place, who, directory, script):
+def run(installation, user, directory, script):
     """Runs a script over an overlay by the command line; its id."""
     label = f"overlay-{time.monotonic_ns()}"
-    done = place.cli("run", *overlaid(who, labels=(label,)).words(), "--cwd", directory, "--", "sh", "-ec", script)
-    [entry] = place.json("ps", "-a", "--label", label)
+    done = installation.cli("run", *overlaid(user, labels=(label,)).words(), "--cwd", directory, "--", "sh", "-ec", script)
+    [entry] = installation.json("ps", "-a", "--label", label)
     return entry["id"], done
 
 
 class ByCli:
     """The four verbs of the command line."""
 
-    def __init__(self, place):
-        self.place = place
+    def __init__(self, installation):
+        self.installation = installation
 
     def changes(self, pid):
-        return self.place.json("workspace", pid)
+        return self.installation.json("workspace", pid)
 
     def diff(self, pid):
-        return self.place.cli("diff", pid).stdout.decode()
+        return self.installation.cli("diff", pid).stdout.decode()
 
     def commit(self, pid):
-        return self.place.cli("commit", pid, check=False)
+        return self.installation.cli("commit", pid, check=False)
 
     def discard(self, pid):
-        return self.place.cli("discard", pid, check=False)
+        return self.installation.cli("discard", pid, check=False)
 
 
-def told(changes):
+def kinds_of(changes):
     return {it["path"]: it["kind"] for it in changes["changes"]}
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_nothing_is_written_until_it_is_committed(workspace, who):
-    place, directory = workspace(who)
+@pytest.mark.parametrize("user", USERS)
+def test_nothing_is_written_until_it_is_committed(workspace, user):
+    installation, directory = workspace(user)
     before = snapshot(directory)
-    pid, done = run(place, who, directory, CHANGE)
+    pid, done = run(installation, user, directory, CHANGE)
     assert b"kept\nchanged\n" in done.stdout, "the command sees its own writes"
     assert snapshot(directory) == before, "the host does not"
-    changes = told(ByCli(place).changes(pid))
+    changes = kinds_of(ByCli(installation).changes(pid))
     assert {name: changes.get(name) for name in ("created", "kept", "gone", "elsewhere", "moved", "link", "empty")} == {
         "created": "created", "kept": "changed", "gone": "deleted", "elsewhere": "created", "moved": "deleted",
         "link": "created", "empty": "created"}
     assert "untouched" not in changes
-    assert b"created" in done.stderr or b"created" in place.cli("workspace", pid).stdout
+    assert b"created" in done.stderr or b"created" in installation.cli("workspace", pid).stdout
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_commit_puts_everything_on_the_host(workspace, who):
-    place, directory = workspace(who)
-    pid, _ = run(place, who, directory, CHANGE)
-    committed = ByCli(place).commit(pid)
+@pytest.mark.parametrize("user", USERS)
+def test_a_commit_puts_everything_on_the_host(workspace, user):
+    installation, directory = workspace(user)
+    pid, _ = run(installation, user, directory, CHANGE)
+    committed = ByCli(installation).commit(pid)
     assert committed.returncode == 0, committed
     after = snapshot(directory)
     assert after["created"][2] == b"new\n" and after["kept"][2] == b"kept\nchanged\n"
@@ -108,30 +108,30 @@ def test_a_commit_puts_everything_on_the_host(workspace, who):
     assert after["script"][1] == 0o755 and after["binary"][2] == b"\0\1" and after["empty"][2] == b""
     assert after["replaced/in"][2] == b"in\n" and after["untouched"][2] == b"untouched\n"
     assert not {"gone", "moved", "tree", "tree/a", "tree/a/leaf", "pipe"} & set(after)
-    owner = place.user if place.user is not None else 0
+    owner = installation.user if installation.user is not None else 0
     for path in directory.rglob("*"):
         assert path.lstat().st_uid == owner, path
-    again = ByCli(place).commit(pid)
+    again = ByCli(installation).commit(pid)
     assert again.returncode != 0 or b"committed" in again.stdout + again.stderr
     assert snapshot(directory) == after
 
 
-@pytest.mark.parametrize("who", FIRST)
-def test_a_discard_forgets_everything(workspace, who):
-    place, directory = workspace(who)
+@pytest.mark.parametrize("user", FIRST)
+def test_a_discard_forgets_everything(workspace, user):
+    installation, directory = workspace(user)
     before = snapshot(directory)
-    pid, _ = run(place, who, directory, CHANGE)
-    assert ByCli(place).discard(pid).returncode == 0
+    pid, _ = run(installation, user, directory, CHANGE)
+    assert ByCli(installation).discard(pid).returncode == 0
     assert snapshot(directory) == before
-    assert ByCli(place).commit(pid).returncode != 0, "it was decided"
+    assert ByCli(installation).commit(pid).returncode != 0, "it was decided"
     assert snapshot(directory) == before
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_diff_shows_text_and_names_the_rest(workspace, who):
-    place, directory = workspace(who)
-    pid, _ = run(place, who, directory, CHANGE)
-    diff = ByCli(place).diff(pid)
+@pytest.mark.parametrize("user", USERS)
+def test_a_diff_shows_text_and_names_the_rest(workspace, user):
+    installation, directory = workspace(user)
+    pid, _ = run(installation, user, directory, CHANGE)
+    diff = ByCli(installation).diff(pid)
     assert "+changed" in diff and "-gone" in diff and "+new" in diff, diff
     assert "Binary files" in diff and "binary" in diff
     assert "untouched" not in diff
@@ -149,65 +149,65 @@ CONFLICTS = {
 }
 
 
-@pytest.mark.parametrize("who", FIRST)
+@pytest.mark.parametrize("user", FIRST)
 @pytest.mark.parametrize("how", CONFLICTS)
-def test_a_conflict_commits_nothing_and_names_it(workspace, who, how):
-    place, directory = workspace(who)
-    pid, _ = run(place, who, directory, CHANGE)
+def test_a_conflict_commits_nothing_and_names_it(workspace, user, how):
+    installation, directory = workspace(user)
+    pid, _ = run(installation, user, directory, CHANGE)
     CONFLICTS[how](directory)
     before = snapshot(directory)
-    refused = ByCli(place).commit(pid)
+    refused = ByCli(installation).commit(pid)
     assert refused.returncode != 0, refused
-    said = (refused.stdout + refused.stderr).decode()
-    assert any(name in said for name in ("kept", "created", "gone")), said
+    text = (refused.stdout + refused.stderr).decode()
+    assert any(name in text for name in ("kept", "created", "gone")), text
     assert snapshot(directory) == before, "nothing at all"
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_what_the_host_changes_elsewhere_is_no_conflict(workspace, who):
-    place, directory = workspace(who)
-    pid, _ = run(place, who, directory, "echo more >> kept")
+@pytest.mark.parametrize("user", USERS)
+def test_what_the_host_changes_elsewhere_is_no_conflict(workspace, user):
+    installation, directory = workspace(user)
+    pid, _ = run(installation, user, directory, "echo more >> kept")
     (directory / "untouched").write_text("by the host\n")
     (directory / "unrelated").write_text("by the host\n")
-    assert ByCli(place).commit(pid).returncode == 0
+    assert ByCli(installation).commit(pid).returncode == 0
     after = snapshot(directory)
     assert after["kept"][2] == b"kept\nmore\n" and after["untouched"][2] == b"by the host\n"
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_link_on_the_host_does_not_lead_a_commit_out(workspace, who):
+@pytest.mark.parametrize("user", USERS)
+def test_a_link_on_the_host_does_not_lead_a_commit_out(workspace, user):
     """A directory that the host replaced by a link meanwhile."""
-    place, directory = workspace(who)
+    installation, directory = workspace(user)
     outside = directory.parent / f"{directory.name}-outside"
     outside.mkdir()
-    place.give(outside)
-    pid, _ = run(place, who, directory, "echo planted > tree/a/planted")
+    installation.give(outside)
+    pid, _ = run(installation, user, directory, "echo planted > tree/a/planted")
     (directory / "tree" / "a" / "leaf").unlink()
     (directory / "tree" / "a").rmdir()
     (directory / "tree" / "a").symlink_to(outside)
-    assert ByCli(place).commit(pid).returncode != 0
+    assert ByCli(installation).commit(pid).returncode != 0
     assert list(outside.iterdir()) == []
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_protected_paths_are_not_committed(workspace, who):
-    place, directory = workspace(who)
+@pytest.mark.parametrize("user", USERS)
+def test_protected_paths_are_not_committed(workspace, user):
+    installation, directory = workspace(user)
     hooks = directory / ".git" / "hooks"
     hooks.mkdir(parents=True)
     (directory / ".git" / "config").write_text("[core]\n")
-    place.give(directory)
-    pid, _ = run(place, who, directory, "echo evil > .git/hooks/pre-commit || true; echo '[x]' >> .git/config || true; echo ok > fine")
-    ByCli(place).commit(pid)
+    installation.give(directory)
+    pid, _ = run(installation, user, directory, "echo evil > .git/hooks/pre-commit || true; echo '[x]' >> .git/config || true; echo ok > fine")
+    ByCli(installation).commit(pid)
     assert list(hooks.iterdir()) == [] and (directory / ".git" / "config").read_text() == "[core]\n"
 
 
-@pytest.mark.parametrize("who", USERS)
-async def test_agents_decide_too(workspace, who):
-    place, directory = workspace(who)
+@pytest.mark.parametrize("user", USERS)
+async def test_agents_decide_too(workspace, user):
+    installation, directory = workspace(user)
     before = snapshot(directory)
-    asked = overlaid(who).arguments()
-    async with place.agent() as agent:
-        done = await agent.must("exec", script=CHANGE, cwd=str(directory), wait_ms=20_000, **asked)
+    arguments = overlaid(user).arguments()
+    async with installation.agent() as agent:
+        done = await agent.must("exec", script=CHANGE, cwd=str(directory), wait_ms=20_000, **arguments)
         pid = done.value("id")
         assert "created" in done.text and "commit" in done.text, "the answer lists and tells how to go on"
         listed = await agent.must("workspace", action="changes", id=pid)
@@ -217,7 +217,7 @@ async def test_agents_decide_too(workspace, who):
         assert snapshot(directory) == before
         await agent.must("workspace", action="commit", id=pid)
         assert (directory / "created").read_text() == "new\n"
-        second = await agent.must("exec", script="echo other > created", cwd=str(directory), wait_ms=20_000, **asked)
+        second = await agent.must("exec", script="echo other > created", cwd=str(directory), wait_ms=20_000, **arguments)
         (directory / "created").write_text("by the host\n")
         refused = await agent.call("workspace", action="commit", id=second.value("id"))
         assert "created" in refused.text and "nothing was committed" in refused.text, refused
@@ -225,65 +225,66 @@ async def test_agents_decide_too(workspace, who):
         await agent.must("workspace", action="discard", id=second.value("id"))
 
 
-@pytest.mark.parametrize("who", FIRST)
-def test_while_it_runs_nothing_is_committed(workspace, who):
-    place, directory = workspace(who)
-    done = place.cli("run", "-d", *overlaid(who).words(), "--cwd", directory, "--", "sh", "-c", "echo x > created; echo up; exec sleep 300")
+@pytest.mark.parametrize("user", FIRST)
+def test_while_it_runs_nothing_is_committed(workspace, user):
+    installation, directory = workspace(user)
+    script = "echo x > created; echo up; exec sleep 300"
+    done = installation.cli("run", "-d", *overlaid(user).words(), "--cwd", directory, "--", "sh", "-c", script)
     pid = done.stdout.decode().strip()
-    until(lambda: b"up" in place.cli("logs", pid, "--raw").stdout, 10)
-    assert ByCli(place).commit(pid).returncode != 0
+    until(lambda: b"up" in installation.cli("logs", pid, "--raw").stdout, 10)
+    assert ByCli(installation).commit(pid).returncode != 0
     assert not (directory / "created").exists()
-    place.cli("stop", "--force", pid)
-    assert ByCli(place).commit(pid).returncode == 0, "what was stopped may be committed"
+    installation.cli("stop", "--force", pid)
+    assert ByCli(installation).commit(pid).returncode == 0, "what was stopped may be committed"
     assert (directory / "created").exists()
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_it_outlives_the_daemon(workspace, who):
-    place, directory = workspace(who)
-    pid, _ = run(place, who, directory, "echo x > created")
-    place.kill_daemon()
-    assert ByCli(place).commit(pid).returncode == 0
+@pytest.mark.parametrize("user", USERS)
+def test_it_outlives_the_daemon(workspace, user):
+    installation, directory = workspace(user)
+    pid, _ = run(installation, user, directory, "echo x > created")
+    installation.kill_daemon()
+    assert ByCli(installation).commit(pid).returncode == 0
     assert (directory / "created").read_text() == "x\n"
 
 
 @pytest.mark.parametrize("level", ["basic", "medium"])
-def test_an_overlay_needs_level_high(places, level):
+def test_an_overlay_needs_level_high(protected_envs, level):
     from harness.isolation_client import INTERFACES, IsolationOptions
 
-    for face in INTERFACES.values():
-        ran = face(places.of(USERS[0]), ["echo", "ran"], IsolationOptions(level=level, workspace="overlay"))
-        assert "ran" not in ran.text.split() and "high" in ran.text, ran.text
+    for interface in INTERFACES.values():
+        result = interface(protected_envs.of(USERS[0]), ["echo", "ran"], IsolationOptions(level=level, workspace="overlay"))
+        assert "ran" not in result.text.split() and "high" in result.text, result.text
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("who", USERS)
-def test_many_files_commit(workspace, who):
-    place, directory = workspace(who)
+@pytest.mark.parametrize("user", USERS)
+def test_many_files_commit(workspace, user):
+    installation, directory = workspace(user)
     script = "import os\nfor n in range(3000):\n    os.makedirs(f'm/{n % 30}', exist_ok=True)\n    open(f'm/{n % 30}/{n}', 'w').write(str(n))"
     (directory / "make.py").write_text(script)
-    place.give(directory)
-    pid, _ = run(place, who, directory, "python3 make.py")
-    assert ByCli(place).commit(pid).returncode == 0
+    installation.give(directory)
+    pid, _ = run(installation, user, directory, "python3 make.py")
+    assert ByCli(installation).commit(pid).returncode == 0
     made = [path for path in (directory / "m").rglob("*") if path.is_file()]
     assert len(made) == 3000 and all(path.read_text() == path.name for path in made)
-    assert json.loads(place.cli("workspace", pid, "--json", check=False).stdout or b"{}").get("fate", "committed") == "committed"
+    assert json.loads(installation.cli("workspace", pid, "--json", check=False).stdout or b"{}").get("fate", "committed") == "committed"
 
 
-@pytest.mark.parametrize("who", USERS)
+@pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize(("on", "name"), [("tree", "opaque"), ("empty", "whiteout")])
-def test_planted_marks_are_refused(workspace, who, on, name):
+def test_planted_marks_are_refused(workspace, user, on, name):
     """A command without an overlay sets what a later overlay would obey."""
-    place, directory = workspace(who)
+    installation, directory = workspace(user)
     (directory / "empty").touch()
-    place.give(directory)
+    installation.give(directory)
     plant = f"import os; os.setxattr({on!r}, 'user.overlay.{name}', b'x')"
-    planted = place.cli("run", "--isolation", "high", "--cwd", directory, "--", "python3", "-c", plant, check=False)
+    planted = installation.cli("run", "--isolation", "high", "--cwd", directory, "--", "python3", "-c", plant, check=False)
     if b"not supported" in planted.stderr:
         pytest.skip("no attributes of users on this file system")
     assert planted.returncode == 0, planted
-    words = overlaid(who).words()
-    refused = place.cli("run", *words, "--cwd", directory, "--", "echo", "r''an", check=False)
+    words = overlaid(user).words()
+    refused = installation.cli("run", *words, "--cwd", directory, "--", "echo", "r''an", check=False)
     assert refused.returncode != 0 and b"user.overlay" in refused.stderr and b"ran" not in refused.stdout, refused
     os.removexattr(directory / on, f"user.overlay.{name}")
-    assert place.cli("run", *words, "--cwd", directory, "--", "echo", "ran").stdout == b"ran\n"
+    assert installation.cli("run", *words, "--cwd", directory, "--", "echo", "ran").stdout == b"ran\n"

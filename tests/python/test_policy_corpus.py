@@ -1,5 +1,5 @@
-"""The shell analyser from outside: attempts of every class are refused and leave nothing behind,
-and each is real: without a policy it does what it is for."""
+"""The shell analyser from outside: attempts of every class are refused and leave nothing behind, and each is real:
+without a policy it has its effect."""
 
 import json
 import shutil
@@ -31,21 +31,21 @@ def sample(path, size=SAMPLE):
 CLASSES = sorted(path.stem for path in (CORPUS / "attempts").glob("*.txt"))
 
 
-def decision(place, script):
-    told = place.cli("policy", "check", "--shipped", "--json", "--cwd", place.work, "--script", script, check=False)
-    return json.loads(told.stdout)["decision"]
+def decision(installation, script):
+    check = installation.cli("policy", "check", "--shipped", "--json", "--cwd", installation.work, "--script", script, check=False)
+    return json.loads(check.stdout)["decision"]
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_no_attempt_of_a_class_is_allowed(place, name):
+def test_no_attempt_of_a_class_is_allowed(installation, name):
     attempts = sample(CORPUS / "attempts" / f"{name}.txt")
-    missed = [script for script in attempts if decision(place, script) == "allow"]
+    missed = [script for script in attempts if decision(installation, script) == "allow"]
     assert len(attempts) >= 8 and not missed, missed
 
 
-def test_daily_work_is_allowed(place):
-    asked = [script for script in sample(CORPUS / "innocent.txt", 40) if decision(place, script) != "allow"]
-    assert not asked, asked
+def test_daily_work_is_allowed(installation):
+    refused = [script for script in sample(CORPUS / "innocent.txt", 40) if decision(installation, script) != "allow"]
+    assert not refused, refused
 
 
 #: By class: a shell, a script that makes the witness, and the programs it needs.
@@ -77,16 +77,16 @@ REAL = {
 }
 
 
-def prepared(place):
-    evil = place.work / "evil"
-    evil.write_text("#!/bin/sh\ntouch witness\n")
-    evil.chmod(0o755)
-    (place.work / "evil.mk").write_text("all:\n\ttouch witness\n")
-    return place
+def prepared(installation):
+    lookalikes = installation.work / "evil"
+    lookalikes.write_text("#!/bin/sh\ntouch witness\n")
+    lookalikes.chmod(0o755)
+    (installation.work / "evil.mk").write_text("all:\n\ttouch witness\n")
+    return installation
 
 
-def witnessed(place):
-    return sorted(place.dir.rglob(WITNESS))
+def witnessed(installation):
+    return sorted(installation.dir.rglob(WITNESS))
 
 
 def usable(name):
@@ -97,31 +97,31 @@ def usable(name):
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_each_is_real_without_a_policy(place, name):
+def test_each_is_real_without_a_policy(installation, name):
     usable(name)
     shell, script, _ = REAL[name]
-    ran = INTERFACES["cli"](prepared(place), [shell, "-c", script], IsolationOptions(level="medium"))
-    assert witnessed(place), ran.text
+    result = INTERFACES["cli"](prepared(installation), [shell, "-c", script], IsolationOptions(level="medium"))
+    assert witnessed(installation), result.text
 
 
 @pytest.fixture
-def shipped(make_place):
-    """A place under the shipped policy."""
-    place = make_place()
-    config = place.dir / "config" / "ostler"
+def shipped(make_installation):
+    """An installation with the shipped policy."""
+    installation = make_installation()
+    config = installation.dir / "config" / "ostler"
     config.mkdir(exist_ok=True)
     (config / "config.toml").write_text('[policy]\nmode = "default"\n')
-    return prepared(place)
+    return prepared(installation)
 
 
-@pytest.mark.parametrize("face", INTERFACES)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("name", REAL)
-def test_none_gets_through_the_shipped_policy(shipped, face, name):
+def test_none_gets_through_the_shipped_policy(shipped, interface, name):
     usable(name)
     shell, script, _ = REAL[name]
-    ran = INTERFACES[face](shipped, [shell, "-c", script], IsolationOptions(level="medium"))
-    assert ran.refused and ran.exit_code != 0, ran.text
-    assert not witnessed(shipped), ran.text
+    result = INTERFACES[interface](shipped, [shell, "-c", script], IsolationOptions(level="medium"))
+    assert result.refused and result.exit_code != 0, result.text
+    assert not witnessed(shipped), result.text
     assert shipped.json("ps", "-a") == []
 
 

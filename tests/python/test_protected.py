@@ -36,9 +36,9 @@ ATTACKS = {
 }
 
 
-def repository(place, name=None):
+def repository(installation, name=None):
     """A directory with a repository, which has one hook."""
-    directory = place.dir / (name or f"repository-{next(COUNTER)}")
+    directory = installation.dir / (name or f"repository-{next(COUNTER)}")
     directory.mkdir()
     git(directory, "init", "-q", ".")
     (directory / "file").write_text("one\n")
@@ -47,7 +47,7 @@ def repository(place, name=None):
     hooks = directory / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
     (hooks / "post-checkout").write_text(HOOK)
-    place.give(directory)
+    installation.give(directory)
     return directory
 
 
@@ -55,10 +55,10 @@ def git(directory, *words):
     subprocess.run(["git", *words], cwd=directory, check=True, capture_output=True)
 
 
-def got_in(face, place, script, isolation, directory):
-    ran = INTERFACES[face](place, ["sh", "-c", script + "; echo over"], isolation, cwd=directory)
-    lines = [line.strip() for line in ran.text.splitlines()]
-    assert "over" in lines, ran.text
+def got_in(interface, installation, script, isolation, directory):
+    result = INTERFACES[interface](installation, ["sh", "-c", script + "; echo over"], isolation, cwd=directory)
+    lines = [line.strip() for line in result.text.splitlines()]
+    assert "over" in lines, result.text
     return "in" in lines
 
 
@@ -68,106 +68,105 @@ def state(directory):
     return {path.name: path.read_bytes() for path in hooks.iterdir()}, (directory / ".git" / "config").read_bytes()
 
 
-@pytest.mark.parametrize("who", FIRST)
-@pytest.mark.parametrize("way", ATTACKS)
-def test_medium_lets_it_through(places, who, way):
-    place = places.of(who)
-    if "mount" in way:
+@pytest.mark.parametrize("user", FIRST)
+@pytest.mark.parametrize("transport", ATTACKS)
+def test_medium_lets_it_through(protected_envs, user, transport):
+    installation = protected_envs.of(user)
+    if "mount" in transport:
         pytest.skip("a mount in namespaces of its own changes nothing outside")
-    directory = repository(place)
-    assert got_in("cli", place, ATTACKS[way], IsolationOptions(level="medium"), directory)
+    directory = repository(installation)
+    assert got_in("cli", installation, ATTACKS[transport], IsolationOptions(level="medium"), directory)
 
 
-@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
-@pytest.mark.parametrize("way", ATTACKS)
-def test_high_denies(places, who, face, way):
-    place = places.of(who)
-    directory = repository(place)
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
+@pytest.mark.parametrize("transport", ATTACKS)
+def test_high_denies(protected_envs, user, interface, transport):
+    installation = protected_envs.of(user)
+    directory = repository(installation)
     before = state(directory)
-    assert not got_in(face, place, ATTACKS[way], isolation(who), directory)
+    assert not got_in(interface, installation, ATTACKS[transport], isolation(user), directory)
     assert state(directory) == before
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_repository_is_worked_in(places, who):
-    place = places.of(who)
-    directory = repository(place)
+@pytest.mark.parametrize("user", USERS)
+def test_a_repository_is_worked_in(protected_envs, user):
+    installation = protected_envs.of(user)
+    directory = repository(installation)
     script = ("git config --list >/dev/null && echo two >> file && git add file && "
               "git -c user.name=A -c user.email=a@b.c commit -qm second && git checkout -q -b new && "
               "git tag t && git gc -q && git status --porcelain | grep . ; git log --oneline | wc -l")
-    ran = INTERFACES["cli"](place, ["sh", "-c", script], isolation(who), cwd=directory)
-    assert ran.exit_code == 0 and "2" in ran.text.split(), ran.text
+    result = INTERFACES["cli"](installation, ["sh", "-c", script], isolation(user), cwd=directory)
+    assert result.exit_code == 0 and "2" in result.text.split(), result.text
     git(directory, "-c", f"safe.directory={directory}", "fsck")
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_missing_hooks_cannot_be_made(places, who):
-    place = places.of(who)
-    directory = repository(place)
+@pytest.mark.parametrize("user", USERS)
+def test_missing_hooks_cannot_be_made(protected_envs, user):
+    installation = protected_envs.of(user)
+    directory = repository(installation)
     for hook in (directory / ".git" / "hooks").iterdir():
         hook.unlink()
     (directory / ".git" / "hooks").rmdir()
     script = "mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit && echo in"
-    assert not got_in("cli", place, script, isolation(who), directory)
+    assert not got_in("cli", installation, script, isolation(user), directory)
     hooks = directory / ".git" / "hooks"
     assert not hooks.exists() or list(hooks.iterdir()) == []
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_symbolic_link_instead_of_the_repository(places, who):
+@pytest.mark.parametrize("user", USERS)
+def test_a_symbolic_link_instead_of_the_repository(protected_envs, user):
     """Neither followed out of the workspace nor a reason not to start."""
-    place = places.of(who)
-    other = repository(place)
-    directory = place.dir / f"linked-{next(COUNTER)}"
+    installation = protected_envs.of(user)
+    other = repository(installation)
+    directory = installation.dir / f"linked-{next(COUNTER)}"
     directory.mkdir()
     (directory / ".git").symlink_to(other / ".git")
-    place.give(directory)
+    installation.give(directory)
     before = state(other)
-    assert not got_in("cli", place, "echo evil > .git/hooks/pre-commit && echo in", isolation(who), directory)
+    assert not got_in("cli", installation, "echo evil > .git/hooks/pre-commit && echo in", isolation(user), directory)
     assert state(other) == before
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_symbolic_link_to_a_repository_inside(places, who):
-    place = places.of(who)
-    directory = repository(place)
+@pytest.mark.parametrize("user", USERS)
+def test_a_symbolic_link_to_a_repository_inside(protected_envs, user):
+    installation = protected_envs.of(user)
+    directory = repository(installation)
     (directory / ".git").rename(directory / "real")
     (directory / ".git").symlink_to("real")
     hooks = directory / "real" / "hooks"
     before = sorted(path.name for path in hooks.iterdir())
-    ran = INTERFACES["cli"](place, ["sh", "-c", "echo started"], isolation(who), cwd=directory)
-    assert "started" in ran.text, ran.text
-    assert not got_in("cli", place, "echo evil > .git/hooks/pre-commit && echo in", isolation(who), directory)
+    result = INTERFACES["cli"](installation, ["sh", "-c", "echo started"], isolation(user), cwd=directory)
+    assert "started" in result.text, result.text
+    assert not got_in("cli", installation, "echo evil > .git/hooks/pre-commit && echo in", isolation(user), directory)
     assert sorted(path.name for path in hooks.iterdir()) == before
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_file_instead_of_the_repository(places, who):
+@pytest.mark.parametrize("user", USERS)
+def test_a_file_instead_of_the_repository(protected_envs, user):
     """A worktree: `.git` is a file that names the repository elsewhere."""
-    place = places.of(who)
-    main = repository(place)
-    tree = place.dir / f"tree-{next(COUNTER)}"
+    installation = protected_envs.of(user)
+    main = repository(installation)
+    tree = installation.dir / f"tree-{next(COUNTER)}"
     git(main, "-c", f"safe.directory={main}", "worktree", "add", "-q", str(tree), "-b", f"b{next(COUNTER)}")
-    place.give(tree)
-    place.give(main)
+    installation.give(tree)
+    installation.give(main)
     before = state(main)
-    ran = INTERFACES["cli"](place, ["sh", "-c", "cat .git file && echo x > made"], isolation(who), cwd=tree)
-    assert "gitdir:" in ran.text and (tree / "made").exists(), ran.text
+    result = INTERFACES["cli"](installation, ["sh", "-c", "cat .git file && echo x > made"], isolation(user), cwd=tree)
+    assert "gitdir:" in result.text and (tree / "made").exists(), result.text
     script = f"echo evil > {main}/.git/hooks/pre-commit && echo in"
-    assert not got_in("cli", place, script, isolation(who), tree)
+    assert not got_in("cli", installation, script, isolation(user), tree)
     assert state(main) == before
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_the_rules_of_the_workspace_are_not_written(places, who):
-    """What tightens here must not be taken away by whom it is about. (Rules put where none are can only
-    tighten, too.)"""
-    place = places.of(who)
-    directory = repository(place)
+@pytest.mark.parametrize("user", USERS)
+def test_the_rules_of_the_workspace_are_not_written(protected_envs, user):
+    """A command must not remove the rules that restrict it. (Rules added where there are none can only tighten.)"""
+    installation = protected_envs.of(user)
+    directory = repository(installation)
     rules = directory / ".ostler" / "policy.toml"
     rules.parent.mkdir()
     rules.write_text("# ours\n")
-    place.give(directory)
+    installation.give(directory)
     for script in ("mkdir -p .ostler; echo evil >> .ostler/policy.toml", "rm -rf .ostler", "mv .ostler o", "rm .ostler/policy.toml"):
-        got_in("cli", place, script, isolation(who), directory)
+        got_in("cli", installation, script, isolation(user), directory)
     assert rules.read_text() == "# ours\n"

@@ -14,7 +14,7 @@ STATUSES = {"running", "completed", "failed", "terminated", "error"}
 STOPS = 80
 
 
-async def storm(agent, place, rounds):
+async def storm(agent, installation, rounds):
     for number in range(rounds):
         code = number % 2
         pid = await agent.start_sh(f"sleep 0.0{number % 9}; exit {code}")
@@ -43,51 +43,51 @@ async def storm(agent, place, rounds):
             assert status in STATUSES - {"running", "error"}, last
             assert (await agent.clean(pid))[pid] == "success"
     assert await agent.list() == []
-    until(lambda: place.executions() == [], 5, "the removal of every directory")
+    until(lambda: installation.executions() == [], 5, "the removal of every directory")
 
 
 @pytest.mark.limit(120)
-async def test_concurrent_stop_clean_exit_and_list(any_place):
-    async with any_place.agent() as agent:
-        await storm(agent, any_place, 100)
+async def test_concurrent_stop_clean_exit_and_list(each_installation):
+    async with each_installation.agent() as agent:
+        await storm(agent, each_installation, 100)
 
 
 @pytest.mark.full
 @pytest.mark.limit(1200)
-async def test_concurrent_stop_clean_exit_and_list_thousands_of_times(place):
-    async with place.agent() as agent:
-        daemon = place.daemon()
+async def test_concurrent_stop_clean_exit_and_list_thousands_of_times(installation):
+    async with installation.agent() as agent:
+        daemon = installation.daemon()
         before = len(list((procs.Path(f"/proc/{daemon.pid}/fd")).iterdir()))
-        await storm(agent, place, 3000)
+        await storm(agent, installation, 3000)
         after = len(list((procs.Path(f"/proc/{daemon.pid}/fd")).iterdir()))
         assert after <= before + 20, "descriptors leak"
 
 
-async def test_the_exit_wins_or_the_stop_wins_but_the_status_is_true(place):
-    async with place.agent() as agent:
+async def test_the_exit_wins_or_the_stop_wins_but_the_status_is_true(installation):
+    async with installation.agent() as agent:
         for number in range(40):
             pid = await agent.start_sh(f"sleep 0.0{number % 5}; exit 0")
             await agent.stop(pid)
-            detail = await agent.ended(pid, place)
+            detail = await agent.ended(pid, installation)
             assert detail["status"] in ("completed", "terminated"), detail
             if detail["status"] == "completed":
                 assert detail["exit_code"] == 0
 
 
 @pytest.mark.limit(120)
-async def test_parallel_stops_of_one_client_find_every_execution(any_place):
-    any_place.cli("ps")
+async def test_parallel_stops_of_one_client_find_every_execution(each_installation):
+    each_installation.cli("ps")
     for _ in range(4):
-        ids = [start(any_place) for _ in range(STOPS)]
+        ids = [start(each_installation) for _ in range(STOPS)]
         with concurrent.futures.ThreadPoolExecutor(STOPS) as pool:
-            ended = list(pool.map(lambda id: stop(any_place, id), ids))
+            ended = list(pool.map(lambda id: stop(each_installation, id), ids))
         assert ended == ["terminated"] * STOPS, ended
 
 
-def start(place):
+def start(installation):
     body = {"command": {"argv": {"program": "sleep", "args": ["1000"]}}, "cwd": "/"}
-    return place.rest("POST", "/api/v1/executions", body)["id"]
+    return installation.rest("POST", "/api/v1/executions", body)["id"]
 
 
-def stop(place, id):
-    return place.rest("POST", f"/api/v1/executions/{id}/stop", {"force": True})["status"]
+def stop(installation, id):
+    return installation.rest("POST", f"/api/v1/executions/{id}/stop", {"force": True})["status"]

@@ -1,4 +1,4 @@
-"""`ostler restart`: the same again, with the same walls, limits and secrets, and asked about anew."""
+"""`ostler restart`: the same command again, with the same isolation, limits and secrets, and a new approval."""
 
 import pytest
 
@@ -18,57 +18,57 @@ not_match = ["true"]
 
 
 @pytest.fixture
-def asking(place):
-    """A place that asks before anything sleeps."""
-    config = place.dir / "config" / "ostler"
+def asking_policy(installation):
+    """An installation with a policy that asks before a sleep."""
+    config = installation.dir / "config" / "ostler"
     config.mkdir(exist_ok=True)
     (config / "policy.toml").write_text(RULES)
-    return place
+    return installation
 
 
-def approved(place):
+def approved(installation):
     """A command that a person agreed to."""
-    person = TerminalUser(place, "run", "-d", "--", "sleep", "300")
+    person = TerminalUser(installation, "run", "-d", "--", "sleep", "300")
     person.wait_for(b"nobody sleeps unasked")
     person.wait_for(rb"\[y/N\]")
     person.type("y\r")
     person.wait_exit()
-    return place.json("ps")[0]["id"]
+    return installation.json("ps")[0]["id"]
 
 
-def test_a_person_is_asked_anew_before_anything_is_stopped(asking):
-    pid = approved(asking)
-    refused = asking.cli("restart", pid, check=False)
+def test_a_person_is_asked_again_before_anything_is_stopped(asking_policy):
+    pid = approved(asking_policy)
+    refused = asking_policy.cli("restart", pid, check=False)
     assert refused.returncode == 77, refused
-    assert [it["id"] for it in asking.json("ps")] == [pid], "it runs as before"
-    person = TerminalUser(asking, "restart", pid)
+    assert [it["id"] for it in asking_policy.json("ps")] == [pid], "it runs as before"
+    person = TerminalUser(asking_policy, "restart", pid)
     person.wait_for(b"nobody sleeps unasked")
     person.wait_for(rb"\[y/N\]")
     person.type("n\r")
     assert person.wait_exit() != 0
-    assert [it["id"] for it in asking.json("ps")] == [pid], "it runs as before"
-    person = TerminalUser(asking, "restart", pid)
+    assert [it["id"] for it in asking_policy.json("ps")] == [pid], "it runs as before"
+    person = TerminalUser(asking_policy, "restart", pid)
     person.wait_for(rb"\[y/N\]")
     person.type("y\r")
     assert person.wait_exit() == 0
-    running = asking.json("ps")
+    running = asking_policy.json("ps")
     assert len(running) == 1 and running[0]["id"] != pid, running
-    assert asking.json("info", pid)["status"] == "terminated"
+    assert asking_policy.json("info", pid)["status"] == "terminated"
 
 
-def test_what_cannot_start_again_is_not_stopped(place):
-    (place.work / "here").mkdir()
-    pid = place.cli("run", "-d", "--cwd", place.work / "here", "sleep", "300").stdout.decode().strip()
-    (place.work / "here").rmdir()
-    refused = place.cli("restart", pid, check=False)
+def test_what_cannot_start_again_is_not_stopped(installation):
+    (installation.work / "here").mkdir()
+    pid = installation.cli("run", "-d", "--cwd", installation.work / "here", "sleep", "300").stdout.decode().strip()
+    (installation.work / "here").rmdir()
+    refused = installation.cli("restart", pid, check=False)
     assert refused.returncode != 0, refused
-    assert [it["id"] for it in place.json("ps")] == [pid]
+    assert [it["id"] for it in installation.json("ps")] == [pid]
 
 
-def test_level_limits_and_secrets_are_as_they_were(place):
+def test_level_limits_and_secrets_are_as_they_were(installation):
     token = "s3cr3t-t0k3n-0815"
-    place.cli("run", "true")
-    read = place.dir / "extra"
+    installation.cli("run", "true")
+    read = installation.dir / "extra"
     read.mkdir()
     (read / "data").write_text("seen\n")
     script = (
@@ -80,22 +80,22 @@ def test_level_limits_and_secrets_are_as_they_were(place):
         "--overlay", "--secret", "TOKEN", "--timeout", "40s", "--label", "same", "--", "sh", "-c", script,
     ]
     env = {"OSTLER_SECRET_TOKEN": token}
-    first = place.cli(*words, env=env).stdout.decode().strip()
-    place.cli("wait", first)
-    # Neither this front nor the daemon has it.
-    without = place.cli("restart", first, check=False)
+    first = installation.cli(*words, env=env).stdout.decode().strip()
+    installation.cli("wait", first)
+    # Neither this proxy nor the daemon has it.
+    without = installation.cli("restart", first, check=False)
     assert without.returncode != 0 and token.encode() not in without.stderr + without.stdout, without
     assert b"TOKEN" in without.stderr, without
     for kill in (False, True):
         if kill:
-            place.kill_daemon()
-        again = place.cli("restart", first, env=env).stdout.decode().strip()
-        place.cli("wait", again)
-        one, other = place.json("info", first), place.json("info", again)
+            installation.kill_daemon()
+        again = installation.cli("restart", first, env=env).stdout.decode().strip()
+        installation.cli("wait", again)
+        one, other = installation.json("info", first), installation.json("info", again)
         for key in ("asked", "in_force", "missing", "limits", "confinement"):
             assert one["isolation"][key] == other["isolation"][key], key
         for key in ("argv", "directory", "labels", "timeout", "exit_code"):
             assert one[key] == other[key], key
-        printed = place.cli("logs", "--no-time", first).stdout
+        printed = installation.cli("logs", "--no-time", first).stdout
         assert b"has-secret\nseen\n99\n" in printed, printed
-        assert place.cli("logs", "--no-time", again).stdout == printed
+        assert installation.cli("logs", "--no-time", again).stdout == printed

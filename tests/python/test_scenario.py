@@ -1,4 +1,4 @@
-"""The whole story of an agent: run, start, read, stop, list, clean, look closer."""
+"""A whole session of an agent: run, start, read, stop, list, clean, inspect."""
 
 import re
 import socket
@@ -30,8 +30,8 @@ def answers(port):
         return None
 
 
-async def test_the_seven_tools_are_there_with_their_parameters(place):
-    async with place.agent() as agent:
+async def test_the_seven_tools_are_there_with_their_parameters(installation):
+    async with installation.agent() as agent:
         tools = {tool.name: tool for tool in (await agent.client.list_tools()).tools}
     assert TOOLS <= set(tools)
     schema = tools["command_execute"].input_schema
@@ -49,11 +49,11 @@ async def test_the_seven_tools_are_there_with_their_parameters(place):
     assert {name: defaults[name] for name in expected} == expected
 
 
-async def test_an_agent_runs_a_real_server(any_place):
-    place, port = any_place, free_port()
-    (place.work / "here.txt").write_text("it is here")
-    place.give(place.work)
-    async with place.agent() as agent:
+async def test_an_agent_runs_a_real_server(each_installation):
+    installation, port = each_installation, free_port()
+    (installation.work / "here.txt").write_text("it is here")
+    installation.give(installation.work)
+    async with installation.agent() as agent:
         done = await agent.sh("echo out; echo err >&2; exit 3")
         assert "out" in done.text and "err" in done.text and "3" in done.text
 
@@ -62,15 +62,15 @@ async def test_an_agent_runs_a_real_server(any_place):
             description="a web server", labels=["web", "test"],
         )
         assert until(lambda: answers(port), 15) == b"it is here"
-        until(lambda: b"GET /here.txt" in place.cli("logs", server, "--raw").stderr, 5)
+        until(lambda: b"GET /here.txt" in installation.cli("logs", server, "--raw").stderr, 5)
 
-        # http.server says where it listens on stdout, and requests on stderr.
+        # http.server prints its address on stdout, and requests on stderr.
         assert any("Serving HTTP" in line for line in await agent.lines(server))
         assert any(
             "GET /here.txt" in line
             for line in await agent.lines(server, with_stdout=False, with_stderr=True)
         )
-        # Ours, or the one by which it was seen to be ready.
+        # This test's request, or the readiness probe.
         tail = await agent.lines(server, with_stderr=True, tail=1)
         assert sum("GET /" in line for line in tail) == 1
         assert not any("Serving HTTP" in line for line in tail)
@@ -102,11 +102,11 @@ async def test_an_agent_runs_a_real_server(any_place):
         assert gone.code == "process_not_found"
 
 
-async def test_logs_by_time(place):
-    async with place.agent() as agent:
+async def test_logs_by_time(installation):
+    async with installation.agent() as agent:
         pid = await agent.start_sh("echo first; sleep 1.2; echo second; sleep 1.2; echo third")
-        await agent.ended(pid, place)
-        entries = place.rest("GET", f"/api/v1/executions/{pid}/output")["lines"]
+        await agent.ended(pid, installation)
+        entries = installation.rest("GET", f"/api/v1/executions/{pid}/output")["lines"]
         assert [entry["text"] for entry in entries] == ["first", "second", "third"]
         times = [entry["at"] for entry in entries]
 
@@ -120,10 +120,10 @@ async def test_logs_by_time(place):
         assert {"first", "third"} <= set(await agent.lines(pid, since="10m"))
 
 
-async def test_time_prefix_and_its_format(place):
-    async with place.agent() as agent:
+async def test_time_prefix_and_its_format(installation):
+    async with installation.agent() as agent:
         pid = await agent.start_sh("echo a line")
-        await agent.ended(pid, place)
+        await agent.ended(pid, installation)
         plain = await agent.must("command_ps_logs", pid=pid, follow_seconds=0)
         assert re.search(r"^\[?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\]? a line$", plain.text, re.M), plain
         formatted = await agent.must(
@@ -132,8 +132,8 @@ async def test_time_prefix_and_its_format(place):
         assert re.search(r"^\[?\d\d\.\d\d\]? a line$", formatted.text, re.M), formatted
 
 
-async def test_follow_collects_and_returns_at_exit(place):
-    async with place.agent() as agent:
+async def test_follow_collects_and_returns_at_exit(installation):
+    async with installation.agent() as agent:
         pid = await agent.start_sh("echo one; sleep 1; echo two")
         at_once = await agent.logs(pid)
         assert "two" not in at_once.text
@@ -146,8 +146,8 @@ async def test_follow_collects_and_returns_at_exit(place):
         await agent.stop(long, force=True)
 
 
-async def test_output_beyond_the_budget_is_counted(place):
-    async with place.agent() as agent:
+async def test_output_beyond_the_budget_is_counted(installation):
+    async with installation.agent() as agent:
         reply = await agent.execute("seq", "200000")
         assert not reply.is_error
         assert len(reply.text) <= 21_000
@@ -156,8 +156,8 @@ async def test_output_beyond_the_budget_is_counted(place):
         assert re.search(r"\d{6}", reply.text.replace("200000", "")), "the omitted lines are counted"
 
 
-async def test_limit_lines_makes_blocks(place):
-    async with place.agent() as agent:
+async def test_limit_lines_makes_blocks(installation):
+    async with installation.agent() as agent:
         reply = await agent.execute("seq", "25", limit_lines=10)
         assert not reply.is_error
         numbers = [[line for line in block.splitlines() if line.isdigit()] for block in reply.blocks]
@@ -165,9 +165,9 @@ async def test_limit_lines_makes_blocks(place):
         assert [n for block in numbers for n in block] == [str(n) for n in range(1, 26)]
 
 
-async def test_no_shell_touches_arguments(any_place):
+async def test_no_shell_touches_arguments(each_installation):
     hostile = ['$(id)', '`id`', '; rm -rf /', '&& id', '| id', '*', '~', "'", '"', '\\', 'a\nb', '']
-    async with any_place.agent() as agent:
+    async with each_installation.agent() as agent:
         code = "import sys, json; print(json.dumps(sys.argv[1:]))"
         reply = await agent.execute("python3", "-c", code, *hostile)
         assert not reply.is_error
@@ -178,32 +178,32 @@ async def test_no_shell_touches_arguments(any_place):
         assert "$(id) ; rm" in echoed.text
 
 
-async def test_standard_input_is_given_or_empty(place):
-    async with place.agent() as agent:
+async def test_standard_input_is_given_or_empty(installation):
+    async with installation.agent() as agent:
         given = await agent.execute("cat", stdin="from the client\n")
         assert "from the client" in given.text
         empty = await agent.execute("sh", "-c", "wc -c", timeout=5)
         assert not empty.is_error and "0" in empty.text
 
 
-async def test_both_protocol_eras_are_spoken(place):
+async def test_both_protocol_eras_are_spoken(installation):
     for mode in ("auto", "legacy"):
-        async with Agent.connect(place.argv("mcp"), place.env(), place.work, mode=mode) as agent:
+        async with Agent.connect(installation.argv("mcp"), installation.env(), installation.work, mode=mode) as agent:
             reply = await agent.execute("echo", f"hello {mode}")
             assert f"hello {mode}" in reply.text
 
 
-async def test_the_environment_is_clean(place):
-    async with place.agent(env={"SECRET_TOKEN": "do not pass on"}) as agent:
+async def test_the_environment_is_clean(installation):
+    async with installation.agent(env={"SECRET_TOKEN": "do not pass on"}) as agent:
         reply = await agent.execute("env", envs={"MINE": "passed on"})
         assert "MINE=passed on" in reply.text
         assert "SECRET_TOKEN" not in reply.text
-        assert f"HOME={place.dir / 'home'}" in reply.text
+        assert f"HOME={installation.dir / 'home'}" in reply.text
 
 
-async def test_nothing_is_left_of_a_finished_command(any_place):
-    async with any_place.agent() as agent:
+async def test_nothing_is_left_of_a_finished_command(each_installation):
+    async with each_installation.agent() as agent:
         pid = await agent.start_sh("sleep 300 >/dev/null 2>&1 & exit 0")
-        await agent.ended(pid, any_place)
-        uuid = any_place.rest("GET", f"/api/v1/executions/{pid}")["uuid"]
+        await agent.ended(pid, each_installation)
+        uuid = each_installation.rest("GET", f"/api/v1/executions/{pid}")["uuid"]
         until(lambda: not members(uuid), 5, "the end of leftovers")

@@ -1,5 +1,5 @@
-"""Secrets are bound: one that is nobody's in particular is for the local user of the socket, and
-every refusal is the same whether or not there is one."""
+"""Bindings of secrets: an unbound one is for the local user of the socket, and every refusal is the same whether
+or not the secret exists."""
 
 import http.client
 import json
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness import Installation, ClientTransport, serving_two_principals, token
+from harness import Installation, ClientTransport, serve_two_principals, token
 
 pytestmark = pytest.mark.anyio
 
@@ -31,30 +31,30 @@ SCRIPT = 'test -n "${NAME}" && echo g"o"t ${#NAME}'
 
 
 @pytest.fixture(scope="module")
-def bound(binary):
+def daemon_with_secrets(binary):
     """A daemon with secrets, bound and unbound, and three tokens: one speaks for the user itself."""
-    place = Installation(binary)
-    plain = place.env
-    place.env = lambda **more: plain(**{**ENV, **more})
-    config = place.dir / "config" / "ostler"
+    installation = Installation(binary)
+    plain = installation.env
+    installation.env = lambda **more: plain(**{**ENV, **more})
+    config = installation.dir / "config" / "ostler"
     config.mkdir(exist_ok=True)
-    (place.work / "app").mkdir()
-    (config / "config.toml").write_text(CONFIG.format(project=place.work / "app"))
-    with serving_two_principals(place) as serving:
-        serving.tokens["self"] = token(place, "self")
-        yield serving
+    (installation.work / "app").mkdir()
+    (config / "config.toml").write_text(CONFIG.format(project=installation.work / "app"))
+    with serve_two_principals(installation) as http_daemon:
+        http_daemon.tokens["self"] = token(installation, "self")
+        yield http_daemon
 
 
 def script(name):
     return SCRIPT.replace("NAME", name)
 
 
-def by_rest(serving, who, name, cwd):
-    """What a token is answered: whether the command had the secret, and everything that was said."""
-    where = urlsplit(serving.base)
+def by_rest(http_daemon, user, name, cwd):
+    """The response to a token: whether the command had the secret, and the whole text."""
+    where = urlsplit(http_daemon.base)
     connection = http.client.HTTPConnection(where.hostname, where.port, timeout=60)
     body = {"command": {"shell": {"shell": "/bin/sh", "script": script(name)}}, "cwd": str(cwd), "secrets": [name]}
-    headers = {"Authorization": f"Bearer {serving.tokens[who]}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {http_daemon.tokens[user]}", "Content-Type": "application/json"}
 
     def ask(method, path, body=None):
         connection.request(method, path, body=json.dumps(body) if body else None, headers=headers)
@@ -64,7 +64,7 @@ def by_rest(serving, who, name, cwd):
     try:
         status, text = ask("POST", "/api/v1/executions", body)
         if status >= 400:
-            is_absent = (who, name) == ("ann", "ANNS_MISSING")
+            is_absent = (user, name) == ("ann", "ANNS_MISSING")
             assert status == (422 if is_absent else 403), (status, text)
             return False, text
         pid = json.loads(text)["id"]
@@ -75,20 +75,21 @@ def by_rest(serving, who, name, cwd):
         connection.close()
 
 
-async def by_mcp(serving, who, name, cwd):
-    way = ClientTransport("http", "auto", serving.place, serving, headers={"Authorization": f"Bearer {serving.tokens[who]}"})
-    async with way.agent() as agent:
+async def by_mcp(http_daemon, user, name, cwd):
+    headers = {"Authorization": f"Bearer {http_daemon.tokens[user]}"}
+    transport = ClientTransport("http", "auto", http_daemon.installation, http_daemon, headers=headers)
+    async with transport.agent() as agent:
         reply = await agent.call("exec", script=script(name), cwd=str(cwd), secrets=[name], wait_ms=30_000)
     return f"got {len(VALUE) + 1 + len(name)}" in reply.text, reply.text
 
 
-def by_cli(serving, _who, name, cwd):
-    done = serving.place.cli("run", "--secret", name, "--cwd", cwd, "--", "sh", "-c", script(name), check=False)
+def by_cli(http_daemon, _user, name, cwd):
+    done = http_daemon.installation.cli("run", "--secret", name, "--cwd", cwd, "--", "sh", "-c", script(name), check=False)
     text = (done.stdout + done.stderr).decode()
     return f"got {len(VALUE) + 1 + len(name)}" in text, text
 
 
-#: Who is given what in the project's directory; what is not named is refused.
+#: Which secrets are granted in the project's directory; all others are refused.
 GIVEN = {
     "ann": {"ANNS", "SHARED", "HERE"},
     "bob": {"SHARED"},
@@ -97,48 +98,48 @@ GIVEN = {
 }
 
 
-async def asked(serving, face, who, name, cwd):
-    if face == "mcp":
-        return await by_mcp(serving, who, name, cwd)
-    return {"rest": by_rest, "cli": by_cli}[face](serving, who, name, cwd)
+async def request_secret(http_daemon, interface, user, name, cwd):
+    if interface == "mcp":
+        return await by_mcp(http_daemon, user, name, cwd)
+    return {"rest": by_rest, "cli": by_cli}[interface](http_daemon, user, name, cwd)
 
 
-CASES = [(face, who) for who in ("ann", "bob", "self") for face in ("rest", "mcp")] + [("cli", "local")]
+CASES = [(interface, user) for user in ("ann", "bob", "self") for interface in ("rest", "mcp")] + [("cli", "local")]
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("face", "who"), CASES)
-async def test_a_secret_is_given_to_whom_it_is_bound(bound, face, who, name):
-    given, text = await asked(bound, face, who, name, bound.place.work / "app")
-    assert given == (name in GIVEN[who]), text
+@pytest.mark.parametrize(("interface", "user"), CASES)
+async def test_a_secret_is_given_to_whom_it_is_bound(daemon_with_secrets, interface, user, name):
+    granted, text = await request_secret(daemon_with_secrets, interface, user, name, daemon_with_secrets.installation.work / "app")
+    assert granted == (name in GIVEN[user]), text
     assert VALUE not in text, text
-    if not given:
+    if not granted:
         assert name in text and "got" not in text.split(), text
 
 
-@pytest.mark.parametrize(("face", "who"), [("rest", "ann"), ("mcp", "ann"), ("cli", "local")])
-async def test_a_secret_of_a_project_is_given_there_alone(bound, face, who):
-    outside = bound.place.work
-    given, text = await asked(bound, face, who, "HERE", outside)
-    assert not given and VALUE not in text, text
-    link = outside / f"link-{face}"
+@pytest.mark.parametrize(("interface", "user"), [("rest", "ann"), ("mcp", "ann"), ("cli", "local")])
+async def test_a_secret_of_a_project_is_given_there_alone(daemon_with_secrets, interface, user):
+    outside = daemon_with_secrets.installation.work
+    granted, text = await request_secret(daemon_with_secrets, interface, user, "HERE", outside)
+    assert not granted and VALUE not in text, text
+    link = outside / f"link-{interface}"
     link.symlink_to("/tmp")
-    (bound.place.work / "app" / f"out-{face}").symlink_to("/tmp")
-    for way_out in (link, bound.place.work / "app" / f"out-{face}"):
-        given, text = await asked(bound, face, who, "HERE", way_out)
-        assert not given and VALUE not in text, text
+    (daemon_with_secrets.installation.work / "app" / f"out-{interface}").symlink_to("/tmp")
+    for way_out in (link, daemon_with_secrets.installation.work / "app" / f"out-{interface}"):
+        granted, text = await request_secret(daemon_with_secrets, interface, user, "HERE", way_out)
+        assert not granted and VALUE not in text, text
 
 
-@pytest.mark.parametrize("face", ["rest", "mcp"])
-@pytest.mark.parametrize("who", ["bob", "self"])
-async def test_a_refusal_does_not_tell_whether_there_is_one(bound, face, who):
-    app = bound.place.work / "app"
-    said = {}
+@pytest.mark.parametrize("interface", ["rest", "mcp"])
+@pytest.mark.parametrize("user", ["bob", "self"])
+async def test_a_refusal_does_not_tell_whether_there_is_one(daemon_with_secrets, interface, user):
+    app = daemon_with_secrets.installation.work / "app"
+    texts = {}
     for name in ("ANNS", "PLAIN", "MISSING", "ANNS_MISSING"):
-        given, text = await asked(bound, face, who, name, app)
-        assert not given
-        said[name] = text.replace(name, "NAME")
-    assert len(set(said.values())) == 1, said
+        granted, text = await request_secret(daemon_with_secrets, interface, user, name, app)
+        assert not granted
+        texts[name] = text.replace(name, "NAME")
+    assert len(set(texts.values())) == 1, texts
 
 
 #: Other ways to start something with a secret: path and what the body has besides.
@@ -150,9 +151,9 @@ WAYS_IN = {
 
 
 @pytest.mark.parametrize("path", WAYS_IN)
-def test_services_and_shells_are_starts_too(bound, path):
-    where = urlsplit(bound.base)
-    headers = {"Authorization": f"Bearer {bound.tokens['bob']}", "Content-Type": "application/json"}
+def test_services_and_shells_are_starts_too(daemon_with_secrets, path):
+    where = urlsplit(daemon_with_secrets.base)
+    headers = {"Authorization": f"Bearer {daemon_with_secrets.tokens['bob']}", "Content-Type": "application/json"}
 
     def ask(path, body):
         connection = http.client.HTTPConnection(where.hostname, where.port, timeout=60)
@@ -163,11 +164,11 @@ def test_services_and_shells_are_starts_too(bound, path):
         finally:
             connection.close()
 
-    body = {"cwd": str(bound.place.work / "app"), **WAYS_IN[path]}
-    before = len(bound.place.executions())
+    body = {"cwd": str(daemon_with_secrets.installation.work / "app"), **WAYS_IN[path]}
+    before = len(daemon_with_secrets.installation.executions())
     status, text = ask(path, {**body, "secrets": ["PLAIN"]})
     assert status == 403 and "PLAIN" in text, (status, text)
-    assert len(bound.place.executions()) == before
+    assert len(daemon_with_secrets.installation.executions()) == before
     status, text = ask(path, {**body, "secrets": ["SHARED"]})
     assert status in (200, 201), (status, text)
     name = body.get("name")
@@ -175,28 +176,28 @@ def test_services_and_shells_are_starts_too(bound, path):
     assert ask(stop, {"force": True})[0] < 300
 
 
-def test_a_refused_start_starts_nothing_and_is_on_record(bound):
-    before = len(bound.place.executions())
-    given, _text = by_rest(bound, "bob", "ANNS", bound.place.work / "app")
-    assert not given and len(bound.place.executions()) == before
-    record = b"".join(path.read_bytes() for path in bound.place.state.rglob("*ledger*") if path.is_file())
-    record += b"".join(path.read_bytes() for path in (bound.place.state / "ledger").rglob("*") if path.is_file())
+def test_a_refused_start_starts_nothing_and_is_on_record(daemon_with_secrets):
+    before = len(daemon_with_secrets.installation.executions())
+    granted, _text = by_rest(daemon_with_secrets, "bob", "ANNS", daemon_with_secrets.installation.work / "app")
+    assert not granted and len(daemon_with_secrets.installation.executions()) == before
+    record = b"".join(path.read_bytes() for path in daemon_with_secrets.installation.state.rglob("*ledger*") if path.is_file())
+    record += b"".join(path.read_bytes() for path in (daemon_with_secrets.installation.state / "ledger").rglob("*") if path.is_file())
     assert b"not given to this caller" in record and VALUE.encode() not in record
 
 
-def test_bindings_are_explained(bound):
-    said = bound.place.cli("config", "explain").stdout.decode()
-    assert "secret ANNS: for token:ann" in said, said
-    assert f"secret HERE: for local, token:ann, in {bound.place.work / 'app'}" in said, said
-    assert VALUE not in said
+def test_bindings_are_explained(daemon_with_secrets):
+    texts = daemon_with_secrets.installation.cli("config", "explain").stdout.decode()
+    assert "secret ANNS: for token:ann" in texts, texts
+    assert f"secret HERE: for local, token:ann, in {daemon_with_secrets.installation.work / 'app'}" in texts, texts
+    assert VALUE not in texts
 
 
 @pytest.mark.parametrize("value", ['["ann"]', '["uid:"]', "7", '[["local"]]'])
-def test_a_binding_that_is_none_is_refused_with_its_line(make_place, value):
-    place = make_place()
-    config = place.dir / "config" / "ostler"
+def test_a_binding_that_is_none_is_refused_with_its_line(make_installation, value):
+    installation = make_installation()
+    config = installation.dir / "config" / "ostler"
     config.mkdir(exist_ok=True)
     (config / "config.toml").write_text(f"\n[secrets.TOKEN]\nprincipals = {value}\n")
-    done = subprocess.run(place.argv("run", "--", "true"), cwd=place.work, env=place.env(), capture_output=True,
+    done = subprocess.run(installation.argv("run", "--", "true"), cwd=installation.work, env=installation.env(), capture_output=True,
                           stdin=subprocess.DEVNULL, timeout=60, check=False)
     assert done.returncode != 0 and b"config.toml:3" in done.stderr and b"token:NAME" in done.stderr, done.stderr

@@ -13,21 +13,21 @@ SERVE = "python3 -m http.server {port} --bind 127.0.0.1"
 
 
 @pytest.fixture
-def workspace(make_place):
-    """A place with a workspace; whatever runs in it is ended."""
-    place = make_place()
-    yield place
-    place.cli("service", "down", check=False)
+def workspace(make_installation):
+    """An installation with a workspace; its services are ended afterwards."""
+    installation = make_installation()
+    yield installation
+    installation.cli("service", "down", check=False)
 
 
-def add(place, name, text):
-    path = place.work / name
+def add(installation, name, text):
+    path = installation.work / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
-def imported(place, *args):
-    done = place.cli("service", "import", *args)
+def imported(installation, *args):
+    done = installation.cli("service", "import", *args)
     return done.stdout.decode(), done.stderr.decode()
 
 
@@ -115,12 +115,12 @@ def test_what_is_defined_already_is_not_overwritten(workspace):
     assert (workspace.work / "ostler.toml").read_text() == text
 
 
-@pytest.mark.parametrize("name, text, place", [
+@pytest.mark.parametrize("name, text, position", [
     ("compose.yml", "services:\n  web:\n    command: [a\n", "compose.yml:4:1: "),
     ("package.json", '{"scripts": {,}}', "package.json:1:14: "),
     ("docker-compose.yaml", "web: {}\n", "docker-compose.yaml:1:1: there are no 'services'"),
 ])
-def test_a_bad_file_is_told_with_its_place(workspace, name, text, place):
+def test_a_bad_file_is_reported_with_its_place(workspace, name, text, position):
     add(workspace, name, text)
     done = workspace.cli("service", "import", name, check=False)
-    assert done.returncode not in (0, 1) and place in done.stderr.decode(), done
+    assert done.returncode not in (0, 1) and position in done.stderr.decode(), done

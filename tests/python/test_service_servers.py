@@ -1,5 +1,5 @@
-"""Real servers through every face (02 §E, document 004): known by what a developer types, ready
-when they answer, stopped whole, missed when they die, explained when their port is taken."""
+"""Real servers over every interface: detected by the usual commands, ready when they respond, stopped completely,
+reported when they crash, explained when their port is in use."""
 
 import dataclasses
 import os
@@ -15,9 +15,9 @@ from harness.services import STARTED, ServerProject, projects, taken
 
 pytestmark = [pytest.mark.anyio, pytest.mark.limit(120)]
 
-#: How soon a start must say that its port is taken, in seconds; some servers try for five.
+#: The time in which a start must report a port in use, in seconds; some servers try for five.
 SOON_SECONDS = 20
-#: Where Next listens unless it is told otherwise; it fails where it is told a port that is taken.
+#: The default port of Next; it fails where it is given a port in use.
 NEXT_PORT = 3000
 SERVERS = [*QUICK, *(pytest.param(server, marks=pytest.mark.full) for server in FULL)]
 NAMES = [*map(str, [*QUICK, *FULL])]
@@ -34,53 +34,53 @@ class StartResult:
 
 @pytest.fixture
 def make_site(request):
-    """Makes copies of projects; they go last, a place empties itself first."""
+    """Makes copies of projects; they are removed last, after the installation's own end."""
     with projects() as make:
-        make_place = request.getfixturevalue("make_place")
-        yield lambda server, user=None: ServerProject(server, make_place(user), make(server))
+        make_installation = request.getfixturevalue("make_installation")
+        yield lambda server, user=None: ServerProject(server, make_installation(user), make(server))
 
 
 @pytest.fixture
 def site(make_site, server):
-    """A copy of the server's project, and a place in it."""
-    return make_site(server, NOBODY if server.ordinary and is_root() else None)
+    """A copy of the server's project, and an installation in it."""
+    return make_site(server, NOBODY if server.refuses_root and is_root() else None)
 
 
 async def by_exec(site, agent):
-    return begun(site, (await agent.call("exec", script=site.command, wait_ms=45_000)).text)
+    return parse_start(site, (await agent.call("exec", script=site.command, wait_ms=45_000)).text)
 
 
 async def by_shell(site, agent):
-    return begun(site, (await agent.call("execute_shell", command=site.command)).text)
+    return parse_start(site, (await agent.call("execute_shell", command=site.command)).text)
 
 
 async def by_service(site, agent):
-    return begun(site, (await agent.call("service", action="start", script=site.command)).text)
+    return parse_start(site, (await agent.call("service", action="start", script=site.command)).text)
 
 
 async def by_terminal(site, _agent):
     done = site.cli("service", "start", "--tty", "--", site.command, check=False)
-    return begun(site, (done.stdout + done.stderr).decode())
+    return parse_start(site, (done.stdout + done.stderr).decode())
 
 
-#: Where a developer's line is given, and whether it is said to be a service. The last has a
+#: The interface of a developer's command line, and whether it is marked as a service. The last has a
 #: terminal, the others have pipes.
 INTERFACES = {"exec": by_exec, "shell": by_shell, "service": by_service, "terminal": by_terminal}
 AUTOMATIC = {"exec", "shell"}
 
 
-def begun(site, text):
-    """An answer, with the id of what it is about: one that has failed is told by its name."""
+def parse_start(site, text):
+    """A response, with the id of its service: a failed one is identified by its name."""
     found = STARTED.search(text)
     return StartResult(text, found[1] if found else site.newest())
 
 
-async def stop_by(face, site, agent, execution):
-    if face == "exec":
+async def stop_by(interface, site, agent, execution):
+    if interface == "exec":
         await agent.must("process_control", action="stop", ids=[execution])
-    elif face == "shell":
+    elif interface == "shell":
         await agent.must("kill_process", process_id=execution)
-    elif face == "service":
+    elif interface == "service":
         reply = await agent.must("service", action="stop", name=execution)
         assert site.port in reply.value("released"), reply
     else:
@@ -88,7 +88,7 @@ async def stop_by(face, site, agent, execution):
 
 
 def assert_ready(site, started, port):
-    """The words of document 004 and what is added to them; what is known of the service."""
+    """The words of the response and of its notes; the service's info."""
     text = started.text
     first = STARTED.search(text)
     assert first and text.startswith(first[0]), text
@@ -107,27 +107,27 @@ def assert_ready(site, started, port):
     return info
 
 
-@pytest.mark.parametrize("face", INTERFACES)
+@pytest.mark.parametrize("interface", INTERFACES)
 @pytest.mark.parametrize("server", SERVERS, ids=NAMES)
-async def test_a_server_is_known_ready_and_stopped_whole(site, face):
+async def test_a_server_is_known_ready_and_stopped_whole(site, interface):
     async with site.agent() as agent:
-        started = await INTERFACES[face](site, agent)
+        started = await INTERFACES[interface](site, agent)
         info = assert_ready(site, started, site.port)
-        assert site.server.says in site.first_answer(info["service"]["url"])
-        assert info["service"]["automatic"] == (face in AUTOMATIC)
+        assert site.server.response in site.first_answer(info["service"]["url"])
+        assert info["service"]["automatic"] == (interface in AUTOMATIC)
         assert site.members(), "the test knows its processes"
-        await stop_by(face, site, agent, started.id)
+        await stop_by(interface, site, agent, started.id)
         site.assert_gone(started.id)
         assert site.info(started.id)["service"]["status"] == "stopped"
 
 
 @pytest.mark.root
-async def test_an_ordinary_user_is_told_the_same(make_site):
+async def test_an_ordinary_user_gets_the_same_report(make_site):
     site = make_site(QUICK[0], NOBODY)
     async with site.agent() as agent:
         started = await by_exec(site, agent)
         info = assert_ready(site, started, site.port)
-        assert site.server.says in site.first_answer(info["service"]["url"])
+        assert site.server.response in site.first_answer(info["service"]["url"])
         await stop_by("service", site, agent, started.id)
         site.assert_gone(started.id)
         with taken(site.port):
@@ -137,7 +137,7 @@ async def test_an_ordinary_user_is_told_the_same(make_site):
 
 @pytest.mark.parametrize("victim", ["leader", "server"])
 @pytest.mark.parametrize("server", SERVERS, ids=NAMES)
-async def test_a_crash_after_ready_is_told(site, victim):
+async def test_a_crash_after_ready_is_reported(site, victim):
     async with site.agent() as agent:
         started = await by_exec(site, agent)
         info = assert_ready(site, started, site.port)
@@ -146,42 +146,42 @@ async def test_a_crash_after_ready_is_told(site, victim):
         assert pid in site.members(), info
         ProcessHandle(pid).kill()
         serves = victim == "server" and pid != info["os_pid"]
-        if serves and (site.server.heals or site.server.hides):
+        if serves and (site.server.restarts_workers or site.server.keeps_port):
             return
         allowed = {"failed"} | ({"degraded"} if serves else set())
-        ended = site.settled(started.id, allowed | ({"stopped"} if site.server.forgives else set()))
+        ended = site.settled(started.id, allowed | ({"stopped"} if site.server.exits_zero else set()))
         reply = await agent.call("exec", command=["true"])
         name = ended["service"]["name"]
-        news = [line for line in reply.text.splitlines() if name in line or started.id in line]
-        assert news, reply
-        assert re.search(r"exited|ended by|not well", news[0], re.I), reply
+        lines = [line for line in reply.text.splitlines() if name in line or started.id in line]
+        assert lines, reply
+        assert re.search(r"exited|ended by|not well", lines[0], re.I), reply
         if ended["service"]["status"] != "degraded":
             site.assert_gone(started.id)
 
 
-@pytest.mark.parametrize("face", ["exec", "terminal"])
+@pytest.mark.parametrize("interface", ["exec", "terminal"])
 @pytest.mark.parametrize("server", SERVERS, ids=NAMES)
-async def test_a_taken_port_is_explained_soon(site, face):
+async def test_a_taken_port_is_explained_soon(site, interface):
     async with site.agent() as agent:
         with taken(site.port):
             begin = time.monotonic()
-            started = await INTERFACES[face](site, agent)
+            started = await INTERFACES[interface](site, agent)
             took = time.monotonic() - begin
-            if site.server.moves:
+            if site.server.takes_next_port:
                 got = next(it["port"] for it in site.info(started.id)["service"]["ports"] if it["main"])
                 assert got != site.port
                 info = assert_ready(site, started, got)
                 warnings = " ".join(info["service"]["warnings"])
                 assert str(site.port) in warnings and str(got) in warnings, started.text
                 assert f"Warning: {info['service']['warnings'][0]}" in started.text
-                assert site.server.says in site.first_answer(info["service"]["url"])
+                assert site.server.response in site.first_answer(info["service"]["url"])
             else:
                 assert took < SOON_SECONDS, started.text
-                begins = STARTED if site.server.shares else re.compile(
+                begins = STARTED if site.server.shares_port else re.compile(
                     r"(ostler: )?Service failed to become ready: ")
                 assert begins.match(started.text), started.text
-                # Of a process of root's an ordinary user is told no more.
-                holder = "may not see" if site.place.user else rf"\b{os.getpid()}\b"
+                # An ordinary user does not learn more about a process of root.
+                holder = "may not see" if site.installation.user else rf"\b{os.getpid()}\b"
                 assert re.search(holder, started.text), started.text
                 assert str(site.port) in started.text
         if site.members():
@@ -201,7 +201,7 @@ async def test_next_goes_from_its_own_port_to_another_one(make_site):
             assert got != NEXT_PORT
             assert_ready(site, started, got)
             assert str(NEXT_PORT) in " ".join(service["warnings"]), started.text
-            assert server.says in site.first_answer(service["url"])
+            assert server.response in site.first_answer(service["url"])
         await agent.must("service", action="stop", name=started.id)
         site.port = got
         site.assert_gone(started.id)

@@ -10,8 +10,8 @@ DENIED = "Process not found or access denied"
 QUOTA = 20
 
 
-async def test_sessions_do_not_see_each_other(any_place):
-    async with any_place.agent() as one, any_place.agent() as other:
+async def test_sessions_do_not_see_each_other(each_installation):
+    async with each_installation.agent() as one, each_installation.agent() as other:
         pid = await one.start_sh("echo secret; exec sleep 300")
         assert await other.list() == []
         unknown = [
@@ -35,24 +35,24 @@ EVERY = [
 ]
 
 
-async def test_a_guessed_whole_id_is_denied_too(place):
-    async with place.agent() as one, place.agent() as other:
+async def test_a_guessed_whole_id_is_denied_too(installation):
+    async with installation.agent() as one, installation.agent() as other:
         pid = await one.start("sleep", "300")
-        uuid = place.rest("GET", f"/api/v1/executions/{pid}")["uuid"]
+        uuid = installation.rest("GET", f"/api/v1/executions/{pid}")["uuid"]
         assert (await one.detail(uuid))["status"] == "running"
         assert (await other.call("command_ps_detail", pid=uuid)).code == "process_not_found"
         await one.stop(pid, force=True)
 
 
-async def test_the_command_line_sees_everything_of_its_user(place):
-    async with place.agent() as agent:
+async def test_the_command_line_sees_everything_of_its_user(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("sleep", "300")
-        assert pid in [entry["id"] for entry in place.json("ps")]
+        assert pid in [entry["id"] for entry in installation.json("ps")]
         await agent.stop(pid, force=True)
 
 
-async def test_at_the_quota_a_start_that_waited_is_refused_and_its_holders_named(any_place):
-    async with any_place.agent() as agent:
+async def test_at_the_quota_a_start_that_waited_is_refused_and_its_holders_named(each_installation):
+    async with each_installation.agent() as agent:
         held = [await agent.start("sleep", "300") for _ in range(QUOTA)]
         refused = await agent.execute("true", timeout=1)
         assert refused.code == "quota_exceeded", refused
@@ -61,6 +61,6 @@ async def test_at_the_quota_a_start_that_waited_is_refused_and_its_holders_named
         assert len(running) == QUOTA, "no running one was killed to make room"
         await agent.stop(held[0], force=True)
         assert not (await agent.execute("true")).is_error
-        async with any_place.agent() as other:
+        async with each_installation.agent() as other:
             assert not (await other.execute("true")).is_error, "the quota is per session"
-    until(lambda: any_place.executions() == [], 20, "the cleaning of the session")
+    until(lambda: each_installation.executions() == [], 20, "the cleaning of the session")

@@ -1,4 +1,4 @@
-"""Profile `shell` beyond document 003's own list: scripts to their end, limits, environment."""
+"""Profile `shell`: scripts to their end, limits, environment."""
 
 import asyncio
 import random
@@ -18,17 +18,17 @@ SHELL_TOOLS = [
 
 
 def mark():
-    """Seconds to sleep that nobody else sleeps."""
+    """A unique number of seconds to sleep."""
     return f"300.{random.randrange(10**8, 10**9)}"
 
 
-async def tools(place, words):
-    async with Shell.connect(place, tools=words) as shell:
+async def tools(installation, words):
+    async with Shell.connect(installation, tools=words) as shell:
         return (await shell.agent.client.list_tools()).tools
 
 
-async def test_the_profile_has_the_documents_tools(place):
-    offered = {tool.name: tool for tool in await tools(place, "shell")}
+async def test_the_profile_has_the_documents_tools(installation):
+    offered = {tool.name: tool for tool in await tools(installation, "shell")}
     assert list(offered) == SHELL_TOOLS
     properties = {name: tool.input_schema["properties"] for name, tool in offered.items()}
     execute = properties["execute_shell"]
@@ -45,13 +45,13 @@ async def test_the_profile_has_the_documents_tools(place):
     assert properties["list_processes"]["status_filter"]["default"] == "all"
 
 
-async def test_seeds_is_command_and_shell(place):
-    names = [tool.name for tool in await tools(place, "seeds")]
+async def test_seeds_is_command_and_shell(installation):
+    names = [tool.name for tool in await tools(installation, "seeds")]
     assert names[-5:] == SHELL_TOOLS and "command_execute" in names
 
 
-async def test_sync_answers_output_exit_code_and_time(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_sync_answers_output_exit_code_and_time(each_installation):
+    async with Shell.connect(each_installation) as shell:
         reply = await shell.sh("echo out; echo err >&2; exit 3")
         assert reply.structured is None, "what bears output answers text"
         assert reply.blocks[0] == "out" and reply.blocks[1] == "[stderr]\nerr"
@@ -63,18 +63,18 @@ async def test_sync_answers_output_exit_code_and_time(any_place):
         assert 0.5 <= reply.value("execution_time") <= time.monotonic() - begin
 
 
-async def test_the_shell_is_posix_sh(any_place):
-    async with Shell.connect(any_place) as shell:
-        (any_place.work / "lib.sh").write_text("greet() { echo hello $1; }\n")
+async def test_the_shell_is_posix_sh(each_installation):
+    async with Shell.connect(each_installation) as shell:
+        (each_installation.work / "lib.sh").write_text("greet() { echo hello $1; }\n")
         reply = await shell.sh(". ./lib.sh; greet you | tr a-z A-Z && echo $((6*7)) # done")
         assert reply.blocks[0] == "HELLO YOU\n42"
         reply = await shell.sh('echo "$0 $#"; cat; echo end')
         assert reply.blocks[0] == "/bin/sh 0\nend", "no arguments, no input"
 
 
-async def test_a_timeout_ends_the_whole_tree_and_answers_the_output_so_far(any_place):
+async def test_a_timeout_ends_the_whole_tree_and_answers_the_output_so_far(each_installation):
     seconds = mark()
-    async with Shell.connect(any_place) as shell:
+    async with Shell.connect(each_installation) as shell:
         begin = time.monotonic()
         reply = await shell.execute(
             f"echo before; setsid sleep {seconds} & (setsid sh -c 'sleep {seconds}; true' &);"
@@ -90,8 +90,8 @@ async def test_a_timeout_ends_the_whole_tree_and_answers_the_output_so_far(any_p
         assert (await shell.poll(reply.value("process_id")))["status"] == "killed"
 
 
-async def test_a_timeout_holds_in_sync_mode_only(place):
-    async with Shell.connect(place) as shell:
+async def test_a_timeout_holds_in_sync_mode_only(installation):
+    async with Shell.connect(installation) as shell:
         reply = await shell.execute("exec sleep 300", run_mode="background", timeout=1)
         assert "timeout holds in sync mode only" in reply.text
         pid = reply.value("process_id")
@@ -102,13 +102,13 @@ async def test_a_timeout_holds_in_sync_mode_only(place):
 
 async def until_older(shell, pid, seconds):
     """Waits until the process has run for so long, by its own account."""
-    while shell.place.rest("GET", f"/api/v1/executions/{pid}")["duration"] < seconds:
+    while shell.installation.rest("GET", f"/api/v1/executions/{pid}")["duration"] < seconds:
         await shell.poll(pid)
 
 
 @pytest.mark.parametrize("mode", ["async", "background"])
-async def test_the_background_answers_at_once(any_place, mode):
-    async with Shell.connect(any_place) as shell:
+async def test_the_background_answers_at_once(each_installation, mode):
+    async with Shell.connect(each_installation) as shell:
         begin = time.monotonic()
         pid = await shell.start("exec sleep 60", run_mode=mode)
         assert time.monotonic() - begin < 1
@@ -116,9 +116,9 @@ async def test_the_background_answers_at_once(any_place, mode):
         await shell.kill(pid)
 
 
-async def test_kill_ends_the_whole_tree_at_once(any_place):
+async def test_kill_ends_the_whole_tree_at_once(each_installation):
     seconds = mark()
-    async with Shell.connect(any_place) as shell:
+    async with Shell.connect(each_installation) as shell:
         pid = await shell.start(
             f"trap '' TERM INT HUP; setsid sleep {seconds} & sleep {seconds} & echo up; wait"
         )
@@ -137,9 +137,9 @@ async def test_kill_ends_the_whole_tree_at_once(any_place):
         assert (late["status"], late["exit_code"], late["was_running"]) == ("failed", 5, False)
 
 
-async def test_what_a_script_leaves_behind_is_ended_and_told(any_place):
+async def test_leftovers_of_a_script_are_ended_and_reported(each_installation):
     seconds = mark()
-    async with Shell.connect(any_place) as shell:
+    async with Shell.connect(each_installation) as shell:
         reply = await shell.sh(f"sleep {seconds} & echo started")
         assert "1 process it left behind was ended" in reply.text
         assert not named(f"sleep {seconds}")
@@ -149,7 +149,7 @@ async def test_what_a_script_leaves_behind_is_ended_and_told(any_place):
 
 
 @pytest.mark.parametrize("last", ["\n", "#", " ", "; echo last", "'"])
-async def test_a_script_of_128_kib_runs_and_one_byte_more_is_refused(any_place, last):
+async def test_a_script_of_128_kib_runs_and_one_byte_more_is_refused(each_installation, last):
     begin, end = "echo begin $# $0; cat <<'END'\nline\nEND\n: '", "'; echo end; exit 4"
     if last == "'":
         end = "; exit 9'; echo end; exit 4"
@@ -158,7 +158,7 @@ async def test_a_script_of_128_kib_runs_and_one_byte_more_is_refused(any_place, 
         end += " " + last
     script = begin + "x" * (KIB_128 - len(begin) - len(end)) + end
     assert len(script) == KIB_128
-    async with Shell.connect(any_place) as shell:
+    async with Shell.connect(each_installation) as shell:
         for shorter in (0, 1, 2):
             reply = await shell.sh(script.replace("x", "", shorter))
             assert reply.blocks[0] == "begin 0 /bin/sh\nline\nend", reply
@@ -172,19 +172,19 @@ async def test_a_script_of_128_kib_runs_and_one_byte_more_is_refused(any_place, 
             assert "131072" in refused.text and refused.meta["rpc"] == -32602
 
 
-async def test_a_128_kib_script_may_break_anywhere(place):
+async def test_a_128_kib_script_may_break_anywhere(installation):
     """Inside a word, a quote, a character: the part that no argument can carry is its last byte."""
-    async with Shell.connect(place) as shell:
+    async with Shell.connect(installation) as shell:
         for end in ("echo 'ab'", 'echo "a$((1+1))"', "echo €", "echo ${X:-d}", "{ echo a; }", "echo a\\\n"):
             script = "#" + "x" * (KIB_128 - len(end.encode()) - 2) + "\n" + end
             assert len(script.encode()) == KIB_128
-            whole, small = await shell.sh(script), await shell.sh(end)
-            assert whole.blocks[0] == small.blocks[0] and whole.value("exit_code") == 0, whole
+            whole, small_disk = await shell.sh(script), await shell.sh(end)
+            assert whole.blocks[0] == small_disk.blocks[0] and whole.value("exit_code") == 0, whole
 
 
-async def test_the_environment_is_the_fronts_base(any_place):
+async def test_the_environment_is_the_proxys_base(each_installation):
     more = {"SECRET_TOKEN": "t", "LC_TIME": "C", "NODE_ENV": "test", "LD_PRELOAD_X": "1"}
-    async with Shell.connect(any_place, env=more) as shell:
+    async with Shell.connect(each_installation, env=more) as shell:
         for isolation in ("basic", "medium"):
             reply = await shell.sh("env", isolation=isolation)
             names = {line.split("=")[0] for line in reply.blocks[0].splitlines() if "=" in line}
@@ -192,11 +192,11 @@ async def test_the_environment_is_the_fronts_base(any_place):
             assert not names & {"SECRET_TOKEN", "NODE_ENV", "LD_PRELOAD_X", "OSTLER_STATE_DIR"}
             assert reply.value("isolation")["asked"] == isolation
         reply = await shell.sh("pwd; echo $HOME")
-        assert reply.blocks[0] == f"{any_place.work}\n{any_place.dir / 'home'}"
+        assert reply.blocks[0] == f"{each_installation.work}\n{each_installation.dir / 'home'}"
 
 
-async def test_isolation_is_reported_and_never_faked(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_isolation_is_reported_and_never_faked(each_installation):
+    async with Shell.connect(each_installation) as shell:
         reply = await shell.sh("ps -o sid= -p $$; echo $$", isolation="basic")
         isolation = reply.value("isolation")
         assert isolation["asked"] == "basic" and "tree_kill" in isolation["in_force"]
@@ -205,15 +205,15 @@ async def test_isolation_is_reported_and_never_faked(any_place):
         assert (await shell.execute("true", isolation="container")).code == "value_error"
 
 
-async def test_an_allow_list_refuses_scripts(place):
-    async with Shell.connect(place, env={"ALLOWED_COMMANDS": "ls,sh"}) as shell:
+async def test_an_allow_list_refuses_scripts(installation):
+    async with Shell.connect(installation, env={"ALLOWED_COMMANDS": "ls,sh"}) as shell:
         refused = await shell.execute("ls; touch made")
         assert refused.code == "security_error", refused
-        assert not (place.work / "made").exists()
+        assert not (installation.work / "made").exists()
 
 
-async def test_every_answer_stays_in_its_budget(place):
-    async with Shell.connect(place) as shell:
+async def test_every_answer_stays_in_its_budget(installation):
+    async with Shell.connect(installation) as shell:
         reply = await shell.sh("seq 1 100000; seq 1 100000 >&2")
         assert len(reply.text) <= REPLY_CHARS
         pid = reply.value("process_id")
@@ -236,8 +236,8 @@ async def test_every_answer_stays_in_its_budget(place):
         assert listed.structured["total"] == len(listed.structured["processes"]) + listed.structured["omitted"]
 
 
-async def test_lines_are_shown_as_a_terminal_would_leave_them(place):
-    async with Shell.connect(place) as shell:
+async def test_lines_are_shown_as_a_terminal_would_leave_them(installation):
+    async with Shell.connect(installation) as shell:
         pid = await shell.start(
             r"printf '\033[31mred\033[0m\n'; i=0; while [ $i -le 10000 ]; do"
             r" printf '\r%d of 10000' $i; i=$((i+1)); done; printf '\nlast'"
@@ -246,15 +246,15 @@ async def test_lines_are_shown_as_a_terminal_would_leave_them(place):
         assert (await shell.read(pid))["content"] == ["red", "10000 of 10000", "last"]
 
 
-async def test_what_is_no_text_is_read_all_the_same(place):
-    async with Shell.connect(place) as shell:
+async def test_what_is_no_text_is_read_all_the_same(installation):
+    async with Shell.connect(installation) as shell:
         pid = await shell.start("head -c 5000 /dev/urandom; echo; printf 'h\\303\\251llo\\377\\n'")
         await shell.ended(pid)
         assert (await shell.read(pid, lines=1))["content"] == ["héllo\ufffd"]
 
 
-async def test_no_output_is_no_line(place):
-    async with Shell.connect(place) as shell:
+async def test_no_output_is_no_line(installation):
+    async with Shell.connect(installation) as shell:
         pid = await shell.start("true")
         await shell.ended(pid)
         assert (await shell.poll(pid, src="stderr", n=5))["tail"] == {"src": "stderr", "lines": []}
@@ -263,8 +263,8 @@ async def test_no_output_is_no_line(place):
         assert (await shell.sh("true")).blocks[0].startswith("exit_code: 0")
 
 
-async def test_a_sync_script_is_seen_running_by_others(place):
-    async with Shell.connect(place, session="s") as one, Shell.connect(place, session="s") as two:
+async def test_a_sync_script_is_seen_running_by_others(installation):
+    async with Shell.connect(installation, session="s") as one, Shell.connect(installation, session="s") as two:
         call = asyncio.ensure_future(one.sh("while [ ! -e go ]; do sleep 0.05; done"))
         deadline = time.monotonic() + 10
         while True:
@@ -273,20 +273,20 @@ async def test_a_sync_script_is_seen_running_by_others(place):
                 break
             assert time.monotonic() < deadline, processes
         assert processes[0]["pid"] and processes[0]["exit_code"] is None
-        (place.work / "go").touch()
+        (installation.work / "go").touch()
         assert (await call).value("exit_code") == 0
 
 
 @pytest.mark.full
 @pytest.mark.limit(120)
-async def test_a_sync_script_that_takes_longer_than_a_call_goes_on(place):
-    async with Shell.connect(place) as shell:
+async def test_a_sync_script_that_takes_longer_than_a_call_goes_on(installation):
+    async with Shell.connect(installation) as shell:
         begin = time.monotonic()
         reply = await shell.sh("echo begun; while [ ! -e go ]; do sleep 0.1; done; echo done", timeout=90)
         assert 44 < time.monotonic() - begin < 50
         assert reply.blocks[0] == "begun" and reply.value("yielded")
         assert "status: running" in reply.text and "poll_process" in reply.text
         pid = reply.value("process_id")
-        (place.work / "go").touch()
+        (installation.work / "go").touch()
         assert (await shell.ended(pid))["status"] == "finished"
         assert (await shell.read(pid))["content"] == ["begun", "done"]

@@ -46,9 +46,9 @@ KNOWN = {
 
 @pytest.mark.parametrize("case", MALFORMED)
 @pytest.mark.parametrize("shaken", [True, False])
-def test_what_is_malformed_is_answered_and_the_next_line_is_served(any_place, case, shaken):
+def test_what_is_malformed_is_answered_and_the_next_line_is_served(each_installation, case, shaken):
     line, code, number = MALFORMED[case]
-    with RawMcpClient(any_place) as wire:
+    with RawMcpClient(each_installation) as wire:
         if shaken:
             wire.shake()
             # The handshake has taken the first number.
@@ -61,8 +61,8 @@ def test_what_is_malformed_is_answered_and_the_next_line_is_served(any_place, ca
         assert wire.end() == 0
 
 
-def test_malformed_params_of_known_methods_are_invalid_params(any_place):
-    with RawMcpClient(any_place) as wire:
+def test_malformed_params_of_known_methods_are_invalid_params(each_installation):
+    with RawMcpClient(each_installation) as wire:
         wire.shake()
         for method, params in KNOWN.items():
             error = wire.answer(wire.ask(method, params))["error"]
@@ -71,8 +71,8 @@ def test_malformed_params_of_known_methods_are_invalid_params(any_place):
         assert wire.answer(wire.ask("no/such", {}))["error"]["code"] == -32601
 
 
-def test_an_id_in_flight_is_refused_and_not_run_twice(any_place):
-    with RawMcpClient(any_place) as wire:
+def test_an_id_in_flight_is_refused_and_not_run_twice(each_installation):
+    with RawMcpClient(each_installation) as wire:
         wire.shake()
         script = "echo once >> twice; sleep 0.5; echo done"
         message = {"jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": {
@@ -83,15 +83,15 @@ def test_an_id_in_flight_is_refused_and_not_run_twice(any_place):
         first, second = wire.answers['"same"']
         assert first["error"]["code"] == -32600 and "in flight" in first["error"]["message"]
         assert "done" in json.dumps(second["result"])
-        assert (any_place.work / "twice").read_text() == "once\n"
+        assert (each_installation.work / "twice").read_text() == "once\n"
         # Answered, its id is free.
         wire.send(message)
         wire.until(lambda: len(wire.answers['"same"']) == 3)
         assert "done" in json.dumps(wire.answers['"same"'][2]["result"])
 
 
-def test_batches_belong_to_one_revision(any_place):
-    with RawMcpClient(any_place) as wire:
+def test_batches_belong_to_one_revision(each_installation):
+    with RawMcpClient(each_installation) as wire:
         wire.shake("2025-03-26")
         wire.send([
             {"jsonrpc": "2.0", "id": "a", "method": "ping"},
@@ -115,9 +115,9 @@ def test_batches_belong_to_one_revision(any_place):
         assert len([it for it in wire.others if isinstance(it, list)]) == 1
 
 
-@pytest.mark.parametrize("way", ["pipe", "socket", "file"])
-def test_the_end_of_input_is_answered_within_a_second(any_place, way):
-    with RawMcpClient(any_place, way=way) as wire:
+@pytest.mark.parametrize("transport", ["pipe", "socket", "file"])
+def test_the_end_of_input_is_answered_within_a_second(each_installation, transport):
+    with RawMcpClient(each_installation, transport=transport) as wire:
         wire.shake()
         slow = [wire.call("exec", command=["sleep", "300"]) for _ in range(3)]
         quick = wire.call("exec", script="sleep 0.2; echo quick")
@@ -128,11 +128,11 @@ def test_the_end_of_input_is_answered_within_a_second(any_place, way):
         for number in slow:
             error = wire.answer(number)["error"]
             assert error["message"] == "cancelled: input closed", error
-    assert any_place.json("ps") == []
+    assert each_installation.json("ps") == []
 
 
-def test_the_last_line_needs_no_end(any_place):
-    with RawMcpClient(any_place) as wire:
+def test_the_last_line_needs_no_end(each_installation):
+    with RawMcpClient(each_installation) as wire:
         wire.shake()
         wire.raw(b'{"jsonrpc":"2.0","id":40,"method":"ping"}')
         assert wire.end() == 0

@@ -1,4 +1,4 @@
-"""What a user would do wrong with terminals: told what was wrong, nothing started, nothing lost."""
+"""Mistakes of users with terminals: reported, nothing started, nothing lost."""
 
 import asyncio
 import time
@@ -13,17 +13,17 @@ pytestmark = pytest.mark.anyio
 TOOLS = ["pty_start", "pty_run", "pty_write", "pty_read", "pty_resize", "pty_list", "pty_close"]
 
 
-async def test_the_profile(place):
-    async with Terminals.connect(place) as terminals:
+async def test_the_profile(installation):
+    async with Terminals.connect(installation) as terminals:
         offered = {tool.name: tool for tool in (await terminals.agent.client.list_tools()).tools}
         assert list(offered) == TOOLS
         assert all(tool.description and tool.input_schema["type"] == "object" for tool in offered.values())
-    async with place.agent() as agent:
+    async with installation.agent() as agent:
         default = [tool.name for tool in (await agent.client.list_tools()).tools]
         assert not set(default) & set(TOOLS), "not in the default profile"
 
 
-@pytest.mark.parametrize(("arguments", "told"), [
+@pytest.mark.parametrize(("arguments", "expected"), [
     ({"command": []}, "command"),
     ({"command": [""]}, ""),
     ({"command": ["no-such-program"]}, "no-such-program"),
@@ -45,14 +45,14 @@ async def test_the_profile(place):
     ({"command": "cat file"}, "command"),
     ({"command": ["cat"], "size": "80x24"}, "size"),
 ])
-async def test_what_cannot_be_started(home, arguments, told):
-    async with Terminals.connect(home) as terminals:
+async def test_what_cannot_be_started(shared_installation, arguments, expected):
+    async with Terminals.connect(shared_installation) as terminals:
         reply = await terminals.call("pty_start", **arguments)
-        assert reply.is_error and reply.code != "internal" and told in reply.text, reply
+        assert reply.is_error and reply.code != "internal" and expected in reply.text, reply
         assert await terminals.list() == [], "nothing was started"
 
 
-@pytest.mark.parametrize(("tool", "arguments", "told"), [
+@pytest.mark.parametrize(("tool", "arguments", "expected"), [
     ("pty_write", {}, "nothing to type"),
     ("pty_write", {"enter": False}, "nothing to type"),
     ("pty_write", {"keys": []}, ""),
@@ -79,22 +79,22 @@ async def test_what_cannot_be_started(home, arguments, told):
     ("pty_close", {"signal": "SIGNONSENSE"}, "signal"),
     ("pty_close", {"sessions": 7}, "sessions"),
 ])
-async def test_what_cannot_be_asked(home, tool, arguments, told):
-    async with Terminals.connect(home) as terminals:
+async def test_invalid_requests(shared_installation, tool, arguments, expected):
+    async with Terminals.connect(shared_installation) as terminals:
         cat = await terminals.start("cat")
         if tool == "pty_close":
             arguments = {"sessions": [cat.id], **arguments}
             reply = await terminals.call(tool, **arguments)
         else:
             reply = await cat.call(tool, **arguments)
-        assert reply.is_error and reply.code == "value_error" and told in reply.text, reply
+        assert reply.is_error and reply.code == "value_error" and expected in reply.text, reply
         await cat.line("unharmed")
         await cat.shows(r"\Aunharmed\nunharmed$")
         await cat.close()
 
 
-async def test_a_process_without_a_terminal_is_none(place):
-    async with Terminals.connect(place, tools="pty,command") as terminals:
+async def test_a_process_without_a_terminal_is_none(installation):
+    async with Terminals.connect(installation, tools="pty,command") as terminals:
         pid = await terminals.agent.start("sleep", "300")
         for tool, more in [("pty_read", {}), ("pty_write", {"text": "x"}), ("pty_run", {"script": "true"}),
                            ("pty_resize", {"cols": 80, "rows": 24})]:
@@ -104,8 +104,8 @@ async def test_a_process_without_a_terminal_is_none(place):
         await terminals.agent.stop(pid, force=True)
 
 
-async def test_sessions_of_others_are_not_found(any_place):
-    async with Terminals.connect(any_place) as one, Terminals.connect(any_place) as other:
+async def test_sessions_of_others_are_not_found(each_installation):
+    async with Terminals.connect(each_installation) as one, Terminals.connect(each_installation) as other:
         cat = await one.start("cat")
         for tool, more in [("pty_read", {}), ("pty_write", {"text": "x"}), ("pty_run", {"script": "true"}),
                            ("pty_resize", {"cols": 80, "rows": 24})]:
@@ -120,8 +120,8 @@ async def test_sessions_of_others_are_not_found(any_place):
         await cat.close()
 
 
-async def test_the_ids_of_close_are_judged_one_by_one(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_the_ids_of_close_are_judged_one_by_one(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         cat = await terminals.start("cat")
         done = await terminals.start("true")
         await done.ended()
@@ -135,8 +135,8 @@ async def test_the_ids_of_close_are_judged_one_by_one(any_place):
         assert again["status"] == "killed"
 
 
-async def test_the_smallest_and_the_largest_terminal(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_the_smallest_and_the_largest_terminal(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         for cols, rows in [(1, 1), (2, 2), (1000, 1), (1, 500), (500, 200)]:
             session = await terminals.start("sh", "-c", "stty size; seq 1 2000; echo 漢字; read x", cols=cols, rows=rows)
             await session.wrote("漢字".encode())
@@ -150,8 +150,8 @@ async def test_the_smallest_and_the_largest_terminal(any_place):
             await session.ended()
 
 
-async def test_a_screen_of_an_ended_session_stays(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_a_screen_of_an_ended_session_stays(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("sh", "-c", "printf 'last words'; exit 3")
         await session.ended()
         view = await session.screen()
@@ -165,9 +165,9 @@ async def test_a_screen_of_an_ended_session_stays(any_place):
             assert time.monotonic() - begin < 3
 
 
-async def test_text_that_looks_like_something_else(any_place):
-    """Typed as it is: newlines are Enter, nothing is a key's name or an escape of ours."""
-    async with Terminals.connect(any_place) as terminals:
+async def test_text_that_looks_like_something_else(each_installation):
+    """Typed literally: newlines are Enter, nothing is interpreted as a key's name or an escape."""
+    async with Terminals.connect(each_installation) as terminals:
         cat = await terminals.start("cat")
         await cat.type("ctrl-c \\n $HOME `x` {enter} é 漢 😀\n")
         await cat.shows(r"^ctrl-c \\n \$HOME `x` \{enter\} é 漢 😀\nctrl-c")
@@ -178,9 +178,9 @@ async def test_text_that_looks_like_something_else(any_place):
         await cat.close()
 
 
-async def test_the_answers_wait_for_what_typing_did(any_place):
-    """Typing and looking are one call."""
-    async with Terminals.connect(any_place) as terminals:
+async def test_the_answers_wait_for_what_typing_did(each_installation):
+    """Typing and reading the screen are one call."""
+    async with Terminals.connect(each_installation) as terminals:
         reply = await terminals.must("pty_start", command=["python3", "-q", "-i", "-S", "-E"])
         assert ">>>" in reply.text, reply
         session = reply.id
@@ -194,14 +194,14 @@ async def test_the_answers_wait_for_what_typing_did(any_place):
         assert reply.value("exit_code") == 4, reply
 
 
-async def test_a_read_waits_for_what_it_is_told(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_a_read_waits_for_its_condition(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; echo came; read x; exit 2")
         begin = time.monotonic()
         reply = await session.must("pty_read", until="output", wait_ms=300)
         assert reply.value("why") == "time" and 0.25 < time.monotonic() - begin < 5
         waiting = asyncio.ensure_future(session.must("pty_read", pattern="came", wait_ms=20_000))
-        (any_place.work / "go").touch()
+        (each_installation.work / "go").touch()
         reply = await waiting
         assert reply.value("why") == "pattern" and "came" in reply.text
         reply = await session.must("pty_read", until="prompt", wait_ms=20_000)
@@ -211,32 +211,32 @@ async def test_a_read_waits_for_what_it_is_told(any_place):
         assert (await waiting).value("exit_code") == 2
 
 
-async def test_a_socket_that_talks_nonsense(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_a_socket_that_talks_nonsense(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         cat = await terminals.start("cat")
         for frames in [
             [(1, b"not json")], [(1, b'{"type":"fly"}')], [(1, b'{"type":"resize","cols":0,"rows":0}')],
             [(1, b'{"type":"resize","cols":80}')], [(1, b"\xff\xfe")], [(2, b"x" * 70_000)], [(9, b"ping")],
             [(1, b'{"type":"take","take_over":"yes"}')], [(3, b"reserved")], [(8, b"")],
         ]:
-            with WsRecorder(any_place, cat.id) as ring:
+            with WsRecorder(each_installation, cat.id) as ring:
                 for opcode, data in frames:
                     ring.send(opcode, data)
-        with WsRecorder(any_place, cat.id) as ring:
+        with WsRecorder(each_installation, cat.id) as ring:
             ring.say(type="resize", cols=0, rows=0)
             assert ring.wait_message("refused")["code"]
         with pytest.raises((AssertionError, OSError)):
-            WsRecorder(any_place, "zzzzzzzz")
+            WsRecorder(each_installation, "zzzzzzzz")
         with pytest.raises(ProblemError):
-            any_place.rest("GET", f"/api/v1/executions/{cat.id}/terminal")
-        until(lambda: not any_place.rest("GET", f"/api/v1/executions/{cat.id}/screen")["title"])
+            each_installation.rest("GET", f"/api/v1/executions/{cat.id}/terminal")
+        until(lambda: not each_installation.rest("GET", f"/api/v1/executions/{cat.id}/screen")["title"])
         await cat.line("unharmed")
         await cat.shows("^unharmed$")
         await cat.close()
 
 
-async def test_rest_says_what_was_wrong(place):
-    async with Terminals.connect(place) as terminals:
+async def test_rest_says_what_was_wrong(installation):
+    async with Terminals.connect(installation) as terminals:
         cat = await terminals.start("cat")
         path = f"/api/v1/executions/{cat.id}"
         for method, route, body in [
@@ -250,10 +250,10 @@ async def test_rest_says_what_was_wrong(place):
             ("GET", "/api/v1/executions/zzzzzzzz/screen", None),
         ]:
             with pytest.raises(ProblemError) as refused:
-                place.rest(method, route, body)
+                installation.rest(method, route, body)
             assert 400 <= refused.value.status < 500, (route, refused.value)
             assert refused.value.code and refused.value.code != "internal", (route, refused.value)
-        done = place.rest("POST", f"{path}/keys", {"pieces": [{"text": "a"}, {"key": "backspace"}, {"paste": "b"}, {"base64": "Yw=="}, {"key": "enter"}]})
+        done = installation.rest("POST", f"{path}/keys", {"pieces": [{"text": "a"}, {"key": "backspace"}, {"paste": "b"}, {"base64": "Yw=="}, {"key": "enter"}]})
         assert done["bytes"] == done["taken"] == 5
         await cat.shows("^bc\nbc$")
         await cat.close()

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.serial]
 
 PYTHON = "/usr/bin/python3"
 
-#: Writes so many bytes of escape sequences, text and nonsense, then one known screen.
+#: Writes this many bytes of escape sequences, text and noise, then one known screen.
 FLOOD = """
 import random, sys
 rng, left, out = random.Random(7), int(sys.argv[1]), sys.stdout.buffer
@@ -37,8 +37,8 @@ input()
 MEGABYTE = 1_000_000
 
 
-async def flood(place, size, seconds):
-    async with Terminals.connect(place) as terminals:
+async def flood(installation, size, seconds):
+    async with Terminals.connect(installation) as terminals:
         quiet = await terminals.start("cat")
         noisy = await terminals.start(PYTHON, "-c", FLOOD, str(size))
         # While it floods, another session answers, and so does it.
@@ -60,38 +60,38 @@ async def flood(place, size, seconds):
         await quiet.close()
 
 
-async def test_ten_megabytes_of_escapes(place):
-    await flood(place, 10 * MEGABYTE, 30)
+async def test_ten_megabytes_of_escapes(installation):
+    await flood(installation, 10 * MEGABYTE, 30)
 
 
 @pytest.mark.full
 @pytest.mark.limit(300)
-async def test_full_a_hundred_megabytes_of_escapes(place):
-    await flood(place, 100 * MEGABYTE, 120)
+async def test_full_a_hundred_megabytes_of_escapes(installation):
+    await flood(installation, 100 * MEGABYTE, 120)
 
 
-async def test_nonsense_for_a_terminal_is_no_harm(place):
+async def test_nonsense_for_a_terminal_is_no_harm(installation):
     """Random bytes, and sequences that never end."""
     rng = random.Random(11)
-    noise = place.work / "noise"
+    noise = installation.work / "noise"
     noise.write_bytes(bytes(rng.randrange(256) for _ in range(300_000)))
     openings = [b"\x1b]0;", b"\x1bP", b"\x1b[", b"\x1b_", b"\x1b^", b"\x1bX", b"\x1b]52;c;", b"\x1b[1;", b"\xf0\x9f"]
-    async with Terminals.connect(place) as terminals:
+    async with Terminals.connect(installation) as terminals:
         session = await terminals.start("sh", "-c", "cat noise; printf '\\030\\033c\\033[2J\\033[Hstill here'; read x")
         # Noise asks questions, too: answers may be echoed.
         await session.shows(r"\Astill here")
         await session.close()
         for opening in openings:
-            (place.work / "open").write_bytes(b"before " + opening + b"x" * 200_000)
+            (installation.work / "open").write_bytes(b"before " + opening + b"x" * 200_000)
             session = await terminals.start("sh", "-c", "cat open; printf '\\030\\033\\\\\\033c\\033[2J\\033[Hstill here'; read x")
             await session.shows(r"\Astill here$")
             assert len((await session.screen()).title) <= 5000
             await session.close()
 
 
-async def test_a_program_that_never_reads(place):
-    """A write is bounded; the answer says how much was taken; nobody else is held up."""
-    async with Terminals.connect(place) as terminals:
+async def test_a_program_that_never_reads(installation):
+    """A write is bounded; the response reports how much was accepted; other sessions are not delayed."""
+    async with Terminals.connect(installation) as terminals:
         deaf = await terminals.start(PYTHON, "-c", "import tty, time; tty.setraw(0); print('ready', flush=True); time.sleep(300)")
         other = await terminals.start("cat")
         await deaf.shows("^ready")
@@ -117,26 +117,26 @@ async def test_a_program_that_never_reads(place):
         assert time.monotonic() - begin < 8
 
 
-async def test_a_program_that_reads_late_gets_all_that_was_taken(place):
+async def test_a_program_that_reads_late_gets_all_that_was_taken(installation):
     script = (
         "import tty, os, time\ntty.setraw(0)\nprint('ready', flush=True)\n"
         "while not os.path.exists('go'): time.sleep(0.02)\n"
         "got = 0\nwhile True:\n data = os.read(0, 65536)\n got += len(data)\n"
         " if b'.' in data: break\nprint('got', got, flush=True)\ninput()\n"
     )
-    async with Terminals.connect(place) as terminals:
+    async with Terminals.connect(installation) as terminals:
         late = await terminals.start(PYTHON, "-c", script)
         await late.shows("^ready")
         reply = await late.call("pty_write", text="x" * 50_000, enter=False, wait_ms=0)
         taken = 0 if reply.is_error else reply.value("taken")
-        (place.work / "go").touch()
+        (installation.work / "go").touch()
         await late.type(".")
         await late.shows(rf"got {taken + 1}$")
         await late.close()
 
 
-async def test_a_big_paste_into_a_program_that_reads(place):
-    async with Terminals.connect(place) as terminals:
+async def test_a_big_paste_into_a_program_that_reads(installation):
+    async with Terminals.connect(installation) as terminals:
         script = "stty raw -echo; echo ready; head -c 1000000 | md5sum; stty sane; read x"
         session = await terminals.start("sh", "-c", script)
         await session.shows("ready")
@@ -149,9 +149,9 @@ async def test_a_big_paste_into_a_program_that_reads(place):
         await session.close()
 
 
-async def many(place, count, together):
-    """So many sessions at once: all answer, every end is told once, nobody is left."""
-    async with Terminals.connect(place) as terminals:
+async def many(installation, count, together):
+    """This many sessions at once: all respond, every end is reported once, no process is left."""
+    async with Terminals.connect(installation) as terminals:
         gate = asyncio.Semaphore(together)
 
         async def one(number):
@@ -168,9 +168,9 @@ async def many(place, count, together):
                 await sessions[number].shows(rf"^number {number} got word{number}$", 60)
 
         await asyncio.gather(*(talk(number) for number in range(count)))
-        running = place.rest("GET", "/api/v1/executions?status=running")["executions"]
+        running = installation.rest("GET", "/api/v1/executions?status=running")["executions"]
         assert len(running) == count
-        rings = [WsRecorder(place, session.id) for session in sessions[: min(count, 50)]]
+        rings = [WsRecorder(installation, session.id) for session in sessions[: min(count, 50)]]
 
         async def end(number):
             async with gate:
@@ -178,51 +178,51 @@ async def many(place, count, together):
 
         await asyncio.gather(*(end(number) for number in range(count)))
         for number, ring in enumerate(rings):
-            told = [it for it in ring.to_the_end() if it["type"] == "exit"]
-            assert [it["exit_code"] for it in told] == [number % 200], told
+            exits = [it for it in ring.to_the_end() if it["type"] == "exit"]
+            assert [it["exit_code"] for it in exits] == [number % 200], exits
             ring.close()
         for number, session in enumerate(sessions):
-            info = place.rest("POST", f"/api/v1/executions/{session.id}/wait", {"until": "exit", "at_most_ms": 20_000})["info"]
+            info = installation.rest("POST", f"/api/v1/executions/{session.id}/wait", {"until": "exit", "at_most_ms": 20_000})["info"]
             assert info["exit_code"] == number % 200, info
         for session in sessions:
-            uuid = place.rest("GET", f"/api/v1/executions/{session.id}")["uuid"]
-            assert ends(place, uuid) == 1, session.id
-        assert zombies(place) == []
-        until(lambda: not running_of(place), 20, "the end of all")
+            uuid = installation.rest("GET", f"/api/v1/executions/{session.id}")["uuid"]
+            assert ends(installation, uuid) == 1, session.id
+        assert zombies(installation) == []
+        until(lambda: not running_of(installation), 20, "the end of all")
 
 
-def running_of(place):
-    return place.rest("GET", "/api/v1/executions?status=running")["executions"]
+def running_of(installation):
+    return installation.rest("GET", "/api/v1/executions?status=running")["executions"]
 
 
-def ends(place, uuid):
+def ends(installation, uuid):
     """How often the end is recorded."""
-    events = place.state / "executions" / uuid / "events.jsonl"
+    events = installation.state / "executions" / uuid / "events.jsonl"
     until(lambda: events.exists() and "finished" in events.read_text(), 10, "its end in the events")
     return events.read_text().count("finished")
 
 
-def zombies(place):
-    """Dead children of our processes that nobody waited for."""
-    ours = {str(pid) for pid in place.ours()}
+def zombies(installation):
+    """Zombies: children of this installation that were not reaped."""
+    ours = {str(pid) for pid in installation.ours()}
     return [p for p in procs.pids() if procs.status(p, "State") == "Z" and procs.status(p, "PPid") in ours]
 
 
 @pytest.mark.limit(120)
-async def test_a_hundred_sessions_at_once(place):
-    await many(place, 100, 16)
+async def test_a_hundred_sessions_at_once(installation):
+    await many(installation, 100, 16)
 
 
 @pytest.mark.full
 @pytest.mark.limit(600)
-async def test_full_a_thousand_sessions_at_once(place):
-    await many(place, 1_000, 16)
+async def test_full_a_thousand_sessions_at_once(installation):
+    await many(installation, 1_000, 16)
 
 
-async def test_many_readers_and_writers_of_one_session(place):
-    async with Terminals.connect(place) as terminals:
+async def test_many_readers_and_writers_of_one_session(installation):
+    async with Terminals.connect(installation) as terminals:
         session = await terminals.start("sh", "-c", "stty -echo; cat")
-        rings = [WsRecorder(place, session.id) for _ in range(20)]
+        rings = [WsRecorder(installation, session.id) for _ in range(20)]
         await asyncio.gather(*(session.line(f"<line {n}>") for n in range(50)))
         for ring in rings:
             for number in range(50):
@@ -233,13 +233,13 @@ async def test_many_readers_and_writers_of_one_session(place):
         await session.close()
 
 
-async def test_resizes_in_a_row_end_at_the_last(place):
-    async with Terminals.connect(place) as terminals:
+async def test_resizes_in_a_row_end_at_the_last(installation):
+    async with Terminals.connect(installation) as terminals:
         session = await terminals.start("sh", "-c", "while [ ! -e go ]; do seq 1 200; done; stty size; read x")
         sizes = [(random.Random(n).randrange(20, 200), random.Random(n + 1).randrange(5, 60)) for n in range(60)]
         for cols, rows in sizes:
             await session.resize(cols, rows)
-        (place.work / "go").touch()
+        (installation.work / "go").touch()
         cols, rows = sizes[-1]
         await session.shows(rf"^{rows} {cols}$")
         view = await session.screen()

@@ -24,13 +24,13 @@ TEXT = "First line\n\tA tab at the start\nplain text here\n" + "".join(
     for n in range(1, 60)
 )
 
-#: Prints what it is given as JSON text, and waits for an answer so that its screen stays.
+#: Prints its argument as JSON text, and waits for input so that its screen stays.
 SHOW = "import sys, json; sys.stdout.write(json.loads(sys.argv[1])); sys.stdout.flush(); input()"
 
 
 @dataclass
 class Scene:
-    """A program, what is typed into it, and what tells that it is done with it."""
+    """A program, its input, and the text that shows that it has finished with it."""
 
     argv: list
     steps: list
@@ -181,47 +181,47 @@ PRINTED = {
 
 
 
-async def play(place, scene):
-    """The scene on ours and on the oracle."""
+async def play(installation, scene):
+    """The scene on Ostler's screen and on the oracle's."""
     for name, text in scene.files.items():
-        (place.work / name).write_text(text)
+        (installation.work / name).write_text(text)
     if scene.before == "git":
-        two_hunks(place)
-    env = place.env(GIT_CONFIG_NOSYSTEM=1)
+        two_hunks(installation)
+    env = installation.env(GIT_CONFIG_NOSYSTEM=1)
     size = {"cols": scene.cols, "rows": scene.rows}
-    async with Terminals.connect(place) as terminals:
+    async with Terminals.connect(installation) as terminals:
         session = await terminals.start(*scene.argv, **size)
-        with Tmux(scene.argv, place.work, env, **size) as tmux:
+        with Tmux(scene.argv, installation.work, env, **size) as tmux:
             await perform_both(session, tmux, scene.steps)
             assert (await session.screen()).alternate == tmux.alternate()
         await session.close()
 
 
 @pytest.mark.parametrize("name", SCENES)
-async def test_a_program_looks_as_in_tmux(place, name):
-    await play(place, SCENES[name])
+async def test_a_program_looks_as_in_tmux(installation, name):
+    await play(installation, SCENES[name])
 
 
 @pytest.mark.parametrize("name", PRINTED)
-async def test_what_is_printed_looks_as_in_tmux(home, name):
-    await play(home, show(PRINTED[name]))
+async def test_what_is_printed_looks_as_in_tmux(shared_installation, name):
+    await play(shared_installation, show(PRINTED[name]))
 
 
 @pytest.mark.parametrize("name", ["boxes", "wrap", "full", "combining"])
-async def test_what_is_printed_looks_as_in_tmux_after_growing(home, name):
+async def test_what_is_printed_looks_as_in_tmux_after_growing(shared_installation, name):
     """Only growing: where lines go that leave a smaller screen, terminals differ."""
-    await play(home, show(PRINTED[name], steps=[Size(100, 40), Type("x"), See("x$")]))
+    await play(shared_installation, show(PRINTED[name], steps=[Size(100, 40), Type("x"), See("x$")]))
 
 
 @pytest.mark.parametrize(("program", "rows"), [
     ("top", [r"^top - ", r"^Tasks:", r"^%Cpu\(s\):", r"^[MKG]iB Mem", r"^[MKG]iB Swap"]),
     ("htop", [r"Tasks: *\d+", r"Load average:", r"Uptime:", r"F1Help"]),
 ])
-async def test_a_program_that_never_stands_still_has_the_same_shape(place, program, rows):
-    """Figures change between two looks; where things stand does not."""
-    async with Terminals.connect(place) as terminals:
+async def test_a_program_that_never_stands_still_has_the_same_shape(installation, program, rows):
+    """Numbers change between two reads; positions do not."""
+    async with Terminals.connect(installation) as terminals:
         session = await terminals.start(program, cols=100, rows=40)
-        with Tmux([program], place.work, place.env(), cols=100, rows=40) as tmux:
+        with Tmux([program], installation.work, installation.env(), cols=100, rows=40) as tmux:
             for row in rows:
                 await session.shows(row)
                 tmux.shows(row)
@@ -239,7 +239,7 @@ def lines_of(pattern, rows):
     return [number for number, row in enumerate(rows) if re.search(pattern, row)]
 
 
-#: Where tmux is no oracle: what is printed, what a terminal must show, and what tmux does instead.
+#: Where tmux is no oracle: the output, the expected screen, and the screen of tmux.
 BEYOND_TMUX = {
     "half a wide character is overwritten: the other half goes too (tmux keeps it)":
         ("漢\bX|y", [" X|y"]),
@@ -269,12 +269,12 @@ BEYOND_TMUX = {
 
 
 @pytest.mark.parametrize("name", BEYOND_TMUX)
-async def test_where_tmux_is_no_oracle(home, name):
+async def test_where_tmux_is_no_oracle(shared_installation, name):
     text, rows = BEYOND_TMUX[name]
-    # The end stands at the bottom, where none of them prints.
+    # The end is at the bottom, where none of them prints.
     encoded = (text + "\x1b[24;1H@end").encode("utf-8", "surrogateescape")
     script = "import sys; sys.stdout.buffer.write(bytes.fromhex(sys.argv[1])); sys.stdout.flush(); input()"
-    async with Terminals.connect(home) as terminals:
+    async with Terminals.connect(shared_installation) as terminals:
         session = await terminals.start("/usr/bin/python3", "-c", script, encoded.hex())
         await session.shows("@end")
         assert (await session.screen()).rows[:len(rows)] == rows

@@ -43,8 +43,8 @@ def files_with(directory, secret):
 # Interpreters
 
 
-async def test_python_repl(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_python_repl(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         python = await terminals.start(PYTHON, "-q", "-i", "-E")
         await python.shows(r"^>>>$")
         await python.line("6 * 7")
@@ -62,15 +62,15 @@ async def test_python_repl(any_place):
         assert (status["status"], status["exit_code"]) == ("exited", 0)
 
 
-async def test_node_repl(any_place):
+async def test_node_repl(each_installation):
     program = node()
     assert program, "Node is not here"
-    if any_place.user is not None:
-        brought = any_place.dir / "node"
+    if each_installation.user is not None:
+        brought = each_installation.dir / "node"
         shutil.copy2(program, brought)
         brought.chmod(0o755)
         program = brought
-    async with Terminals.connect(any_place) as terminals:
+    async with Terminals.connect(each_installation) as terminals:
         repl = await terminals.start(program)
         await repl.shows(r"^>$")
         await repl.line("[1, 2, 3].map(n => n * 14)")
@@ -87,11 +87,11 @@ async def test_node_repl(any_place):
 # Editors
 
 
-async def test_vim_edits_and_saves_a_file(any_place):
-    file = any_place.work / "notes.txt"
+async def test_vim_edits_and_saves_a_file(each_installation):
+    file = each_installation.work / "notes.txt"
     file.write_text("one\ntwo\nthree\n")
-    any_place.give(any_place.work)
-    async with Terminals.connect(any_place) as terminals:
+    each_installation.give(each_installation.work)
+    async with Terminals.connect(each_installation) as terminals:
         vim = await terminals.start(*VIM, "notes.txt")
         await vim.shows(r"^three$")
         view = await vim.screen()
@@ -113,11 +113,11 @@ async def test_vim_edits_and_saves_a_file(any_place):
         assert not (await vim.screen()).alternate
 
 
-async def test_vim_is_resized_to_300_columns(any_place):
+async def test_vim_is_resized_to_300_columns(each_installation):
     wide = "".join(f"{n:<10}" for n in range(29))
-    (any_place.work / "wide.txt").write_text(wide + "|\nshort\n")
-    any_place.give(any_place.work)
-    async with Terminals.connect(any_place) as terminals:
+    (each_installation.work / "wide.txt").write_text(wide + "|\nshort\n")
+    each_installation.give(each_installation.work)
+    async with Terminals.connect(each_installation) as terminals:
         vim = await terminals.start(*VIM, "wide.txt")
         await vim.shows(r"^short$")
         assert (await vim.screen()).rows[0].startswith(wide[:80].rstrip())
@@ -136,11 +136,11 @@ async def test_vim_is_resized_to_300_columns(any_place):
         await vim.shows(r"^20 x 5$")
         await vim.line(":wq")
         assert (await vim.ended())["exit_code"] == 0
-    assert (any_place.work / "wide.txt").read_text() == f"{wide}|xxxxxxxxx\nshort\n"
+    assert (each_installation.work / "wide.txt").read_text() == f"{wide}|xxxxxxxxx\nshort\n"
 
 
-async def test_nano_edits_and_saves_a_file(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_nano_edits_and_saves_a_file(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         nano = await terminals.start("nano", "--ignorercfiles", "new.txt")
         await nano.shows(r"GNU nano")
         await nano.type("written in nano\nsecond line")
@@ -154,16 +154,16 @@ async def test_nano_edits_and_saves_a_file(any_place):
         await nano.shows(r"Wrote 2 lines")
         await nano.keys("ctrl-x")
         assert (await nano.ended())["exit_code"] == 0
-    assert (any_place.work / "new.txt").read_text() == ">> written in nano\nsecond line\n"
+    assert (each_installation.work / "new.txt").read_text() == ">> written in nano\nsecond line\n"
 
 
 # Full-screen viewers
 
 
-async def test_less_pages_and_searches(any_place):
-    (any_place.work / "long.txt").write_text("".join(f"line {n}\n" for n in range(1, 1001)))
-    any_place.give(any_place.work)
-    async with Terminals.connect(any_place) as terminals:
+async def test_less_pages_and_searches(each_installation):
+    (each_installation.work / "long.txt").write_text("".join(f"line {n}\n" for n in range(1, 1001)))
+    each_installation.give(each_installation.work)
+    async with Terminals.connect(each_installation) as terminals:
         less = await terminals.start("less", "long.txt")
         await less.shows(r"^line 23$")
         await less.type(" ")
@@ -185,8 +185,8 @@ async def test_less_pages_and_searches(any_place):
         assert (await less.ended())["exit_code"] == 0
 
 
-async def test_top_shows_its_table_and_quits(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_top_shows_its_table_and_quits(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         top = await terminals.start("top", cols=100, rows=40)
         await top.shows(r"^top - \d\d:\d\d:\d\d up")
         await top.shows(r"^ +PID USER +PR +NI +VIRT +RES +SHR S +%CPU +%MEM +TIME\+ COMMAND$")
@@ -199,8 +199,8 @@ async def test_top_shows_its_table_and_quits(any_place):
         assert (await top.ended())["exit_code"] == 0
 
 
-async def test_htop_shows_its_table_and_quits(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_htop_shows_its_table_and_quits(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         htop = await terminals.start("htop", cols=120, rows=40)
         await htop.shows(r"F1Help +F2Setup")
         await htop.shows(r"PID.?.?USER +PRI +NI +VIRT")
@@ -216,23 +216,23 @@ async def test_htop_shows_its_table_and_quits(any_place):
 # Dialogues
 
 
-async def test_git_add_p_stages_one_of_two_hunks(place):
-    two_hunks(place)
-    async with Terminals.connect(place) as terminals:
+async def test_git_add_p_stages_one_of_two_hunks(installation):
+    two_hunks(installation)
+    async with Terminals.connect(installation) as terminals:
         add = await terminals.start("git", "add", "-p", cols=100, rows=40)
         await add.shows(r"\(1/2\) Stage this hunk.*\?$")
         await add.line("n")
         await add.shows(r"\(2/2\) Stage this hunk.*\?$")
         await add.line("y")
         assert (await add.ended())["exit_code"] == 0
-    staged, rest = git(place, "diff", "--cached"), git(place, "diff")
+    staged, rest = git(installation, "diff", "--cached"), git(installation, "diff")
     assert "thirty-five changed" in staged and "two changed" not in staged
     assert "two changed" in rest and "thirty-five changed" not in rest
 
 
-async def test_ssh_keygen_takes_a_passphrase_and_nobody_keeps_it(any_place):
-    place = any_place
-    async with Terminals.connect(place) as terminals:
+async def test_ssh_keygen_gets_a_passphrase_that_is_stored_nowhere(each_installation):
+    installation = each_installation
+    async with Terminals.connect(installation) as terminals:
         keygen = await terminals.start("ssh-keygen", "-t", "ed25519", "-f", "key", "-C", "test")
         await keygen.shows(r"^Enter passphrase \(empty for no passphrase\):$")
         assert await prompt(keygen, secret=True)
@@ -242,7 +242,7 @@ async def test_ssh_keygen_takes_a_passphrase_and_nobody_keeps_it(any_place):
         await keygen.shows(r"randomart image")
         assert (await keygen.ended())["exit_code"] == 0
         assert PASSPHRASE.encode() not in await keygen.whole()
-        assert files_with(place.dir, PASSPHRASE) == []
+        assert files_with(installation.dir, PASSPHRASE) == []
         print_key = await terminals.start("ssh-keygen", "-y", "-f", "key")
         await print_key.shows(r"^Enter passphrase")
         await print_key.line(PASSPHRASE)
@@ -251,8 +251,8 @@ async def test_ssh_keygen_takes_a_passphrase_and_nobody_keeps_it(any_place):
 
 
 async def prompt(session, *, secret, seconds=10):
-    """Waits until the session is told to wait for an answer."""
-    waited = session.place.rest(
+    """Waits until the session is reported as waiting for an answer."""
+    waited = session.installation.rest(
         "POST", f"/api/v1/executions/{session.id}/wait",
         {"until": "prompt", "at_most_ms": int(seconds * 1000)},
     )
@@ -261,30 +261,30 @@ async def prompt(session, *, secret, seconds=10):
     return waited["prompt"]
 
 
-async def test_a_password_prompt_echoes_nothing(any_place):
+async def test_a_password_prompt_echoes_nothing(each_installation):
     script = "import getpass; word = getpass.getpass('Secret word: '); print(len(word), 'letters')"
-    async with Terminals.connect(any_place) as terminals:
-        asks = await terminals.start(PYTHON, "-c", script)
-        await asks.shows(r"^Secret word:$")
-        asked = await prompt(asks, secret=True)
-        assert asked["text"].strip() == "Secret word:"
-        await asks.line(PASSPHRASE)
-        await asks.shows(rf"^{len(PASSPHRASE)} letters$")
-        await asks.ended()
-        assert PASSPHRASE not in (await asks.screen()).text
-        assert files_with(any_place.dir, PASSPHRASE) == []
+    async with Terminals.connect(each_installation) as terminals:
+        program = await terminals.start(PYTHON, "-c", script)
+        await program.shows(r"^Secret word:$")
+        question = await prompt(program, secret=True)
+        assert question["text"].strip() == "Secret word:"
+        await program.line(PASSPHRASE)
+        await program.shows(rf"^{len(PASSPHRASE)} letters$")
+        await program.ended()
+        assert PASSPHRASE not in (await program.screen()).text
+        assert files_with(each_installation.dir, PASSPHRASE) == []
 
 
-async def test_a_question_as_apt_asks_it(any_place):
+async def test_a_question_as_apt_asks_it(each_installation):
     script = (
         "printf 'After this operation, 12 MB of disk space will be used.\\n'"
         "; printf 'Do you want to continue? [Y/n] '; read answer; echo \"answer <$answer>\"; exit 5"
     )
-    async with Terminals.connect(any_place) as terminals:
+    async with Terminals.connect(each_installation) as terminals:
         apt = await terminals.start("sh", "-c", script)
         await apt.shows(r"\[Y/n\]$")
-        asked = await prompt(apt, secret=False)
-        assert asked["kind"] == "confirmation" and asked["text"].startswith("Do you want")
+        question = await prompt(apt, secret=False)
+        assert question["kind"] == "confirmation" and question["text"].startswith("Do you want")
         await apt.line("n")
         await apt.shows(r"^answer <n>$")
         assert (await apt.ended())["exit_code"] == 5
@@ -294,8 +294,8 @@ async def test_a_question_as_apt_asks_it(any_place):
 
 
 @pytest.mark.parametrize(("key", "number"), [("ctrl-c", 2), ("ctrl-\\", 3)])
-async def test_keys_are_signals_for_the_foreground(any_place, key, number):
-    async with Terminals.connect(any_place) as terminals:
+async def test_keys_are_signals_for_the_foreground(each_installation, key, number):
+    async with Terminals.connect(each_installation) as terminals:
         sleeps = await terminals.start("sleep", "300")
         await sleeps.keys(key)
         status = await sleeps.ended()
@@ -303,8 +303,8 @@ async def test_keys_are_signals_for_the_foreground(any_place, key, number):
         assert status["signal"] == {2: "SIGINT", 3: "SIGQUIT"}[number]
 
 
-async def test_a_job_is_stopped_and_goes_on_in_the_foreground(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_a_job_is_stopped_and_goes_on_in_the_foreground(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         bash = await terminals.start("bash", "--norc", "--noprofile", "-i")
         await bash.shows(r"[$#]$")
         await bash.line("echo go; cat > kept")
@@ -325,9 +325,9 @@ async def test_a_job_is_stopped_and_goes_on_in_the_foreground(any_place):
 # Terminals in terminals
 
 
-async def test_tmux_inside_a_session(place):
-    async with Terminals.connect(place) as terminals:
-        tmux = await terminals.start("tmux", "-u", "-f", "/dev/null", "-S", place.dir / "t", "new", "-s", "in", "sh")
+async def test_tmux_inside_a_session(installation):
+    async with Terminals.connect(installation) as terminals:
+        tmux = await terminals.start("tmux", "-u", "-f", "/dev/null", "-S", installation.dir / "t", "new", "-s", "in", "sh")
         await tmux.shows(r"^\[in\]")
         assert (await tmux.screen()).alternate
         await tmux.line("echo inside $((40+2))")
@@ -359,8 +359,8 @@ input()
 """
 
 
-async def test_characters_are_split_across_reads(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_characters_are_split_across_reads(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         writer = await terminals.start(PYTHON, "-c", SPLIT)
         await writer.shows(r"^last$")
         rows = (await writer.screen()).rows
@@ -378,8 +378,8 @@ async def test_characters_are_split_across_reads(any_place):
         await writer.close()
 
 
-async def test_a_paste_comes_as_one_where_the_program_asks(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_a_paste_comes_as_one_where_the_program_asks(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         bash = await terminals.start("bash", "--norc", "--noprofile", "-i", env={"PS1": "> "})
         await bash.wrote(rb"\x1b\[\?2004h")
         await bash.paste("echo one\necho two")
@@ -398,9 +398,9 @@ async def test_a_paste_comes_as_one_where_the_program_asks(any_place):
         await cat.close()
 
 
-async def test_one_write_is_one(place):
+async def test_one_write_is_one(installation):
     """Many write at once; no line has another's letters in it."""
-    async with Terminals.connect(place) as terminals:
+    async with Terminals.connect(installation) as terminals:
         script = "stty -echo; echo ready; cat > got"
         cat = await terminals.start("sh", "-c", script)
         await cat.shows(r"^ready$")
@@ -408,5 +408,5 @@ async def test_one_write_is_one(place):
         await asyncio.gather(*(cat.line(line) for line in lines))
         await cat.keys("ctrl-d")
         await cat.ended()
-    got = (place.work / "got").read_text().splitlines()
+    got = (installation.work / "got").read_text().splitlines()
     assert sorted(got) == lines

@@ -1,5 +1,5 @@
-"""Shell sessions (C14): a command typed into a living shell, its end, status, directory and
-exactly its output; and whatever a person does to a shell never hangs a call."""
+"""Shell sessions: a command typed into a running shell, its end, status, directory and exact output; and nothing
+that a person does to a shell makes a call hang."""
 
 import time
 
@@ -20,80 +20,80 @@ def kind(request):
 
 async def finished(session, script, **options):
     """A command that must come to its end."""
-    ran = await session.run(script, **options)
-    assert ran.end == "finished", ran
-    return ran
+    result = await session.run(script, **options)
+    assert result.end == "finished", result
+    return result
 
 
-async def test_status_directory_and_exactly_its_output(any_place, kind):
-    async with Terminals.connect(any_place) as terminals:
+async def test_status_directory_and_exactly_its_output(each_installation, kind):
+    async with Terminals.connect(each_installation) as terminals:
         shell = await terminals.shell(kind)
-        ran = await finished(shell, "echo one; echo two >&2")
-        assert (ran.output, ran.exit_code, ran.cwd) == ("one\ntwo", 0, str(any_place.work))
+        result = await finished(shell, "echo one; echo two >&2")
+        assert (result.output, result.exit_code, result.cwd) == ("one\ntwo", 0, str(each_installation.work))
         assert (await finished(shell, "false")).exit_code == 1
-        ran = await finished(shell, "cd /tmp")
-        assert (ran.output, ran.exit_code, ran.cwd) == ("", 0, "/tmp")
+        result = await finished(shell, "cd /tmp")
+        assert (result.output, result.exit_code, result.cwd) == ("", 0, "/tmp")
         assert (await finished(shell, "pwd")).output == "/tmp"
         assert (await finished(shell, "sh -c 'exit 42'")).exit_code == 42
         assert (await finished(shell, "no-such-command-here")).exit_code == 127
-        ran = await finished(shell, "printf 'no newline at the end'")
-        assert ran.output == "no newline at the end", ran
+        result = await finished(shell, "printf 'no newline at the end'")
+        assert result.output == "no newline at the end", result
         assert (await finished(shell, "printf ''")).output == ""
-        ran = await finished(shell, "seq 1 3 | tac")
-        assert ran.output == "3\n2\n1"
+        result = await finished(shell, "seq 1 3 | tac")
+        assert result.output == "3\n2\n1"
         assert (await finished(shell, "sh -c 'kill -9 $$'")).exit_code == 137
 
 
-async def test_a_shells_state_stays(place, kind):
-    async with Terminals.connect(place) as terminals:
+async def test_a_shells_state_stays(installation, kind):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
         await finished(shell, "set -x KEPT yes" if kind == "fish" else "export KEPT=yes")
         assert (await finished(shell, "sh -c 'echo $KEPT'")).output == "yes"
-        weird = place.work / "a dir ä'\"%41;\\"
+        weird = installation.work / "a dir ä'\"%41;\\"
         weird.mkdir()
-        place.give(place.work)
-        ran = await finished(shell, "cd a\\ dir*")
-        assert ran.cwd == str(weird), ran
+        installation.give(installation.work)
+        result = await finished(shell, "cd a\\ dir*")
+        assert result.cwd == str(weird), result
         assert (await finished(shell, "true")).cwd == str(weird)
 
 
-async def test_several_lines_are_one_command(place, kind):
+async def test_several_lines_are_one_command(installation, kind):
     script = {
         "bash": "for n in 1 2 3\ndo\n  echo n $n\ndone\n(exit 4)",
         "zsh": "for n in 1 2 3\ndo\n  echo n $n\ndone\n(exit 4)",
         "fish": "for n in 1 2 3\n  echo n $n\nend\nsh -c 'exit 4'",
     }[kind]
-    async with Terminals.connect(place) as terminals:
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
-        ran = await finished(shell, script)
-        assert "n 1\nn 2\nn 3" in ran.output and ran.exit_code == 4, ran
+        result = await finished(shell, script)
+        assert "n 1\nn 2\nn 3" in result.output and result.exit_code == 4, result
         assert (await finished(shell, "echo after")).output == "after", "nothing of it is left"
 
 
-async def test_here_documents_quotes_and_odd_characters(place):
-    async with Terminals.connect(place) as terminals:
+async def test_here_documents_quotes_and_odd_characters(installation):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
-        ran = await finished(shell, "cat <<'END'\n$HOME `x` \"y\"\n\ttab\nEND")
-        assert ran.output == "$HOME `x` \"y\"\n\ttab", ran
+        result = await finished(shell, "cat <<'END'\n$HOME `x` \"y\"\n\ttab\nEND")
+        assert result.output == "$HOME `x` \"y\"\n\ttab", result
         assert (await finished(shell, "echo 'a!b' \"ä 漢 😀\"")).output == "a!b ä 漢 😀"
         assert (await finished(shell, "# only a comment")).output == ""
         assert (await finished(shell, "echo a; echo b # c")).output == "a\nb"
         assert (await finished(shell, "  echo indented  ")).output == "indented"
 
 
-async def test_a_command_that_takes_its_time_goes_on(place, kind):
-    async with Terminals.connect(place) as terminals:
+async def test_a_command_that_takes_its_time_goes_on(installation, kind):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
         await finished(shell, "true")
         begin = time.monotonic()
-        ran = await shell.run("echo begun; sleep 300", wait_ms=500)
-        assert ran.end == "running" and time.monotonic() - begin < 5, ran
-        assert "begun" in ran.output
+        result = await shell.run("echo begun; sleep 300", wait_ms=500)
+        assert result.end == "running" and time.monotonic() - begin < 5, result
+        assert "begun" in result.output
         busy = await shell.call("pty_run", script="echo no")
         assert busy.is_error, "it runs something else"
         await shell.keys("ctrl-c")
-        ran = await until_run(shell, "echo yes")
-        assert ran.output == "yes"
+        result = await until_run(shell, "echo yes")
+        assert result.output == "yes"
 
 
 async def until_run(shell, script, seconds=10):
@@ -107,53 +107,53 @@ async def until_run(shell, script, seconds=10):
 
 
 @pytest.mark.parametrize("asks", ["read -r x", "python3 -q -i -S -E"])
-async def test_a_command_that_asks_is_told_and_answered(place, asks):
-    async with Terminals.connect(place) as terminals:
+async def test_a_command_that_asks_is_reported_and_answered(installation, asks):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
-        ran = await shell.run(asks, wait_ms=20_000)
+        result = await shell.run(asks, wait_ms=20_000)
         if asks.startswith("read"):
             # The shell itself reads: nobody can tell its question from its prompt, so the
             # wait is bounded and honest.
-            assert ran.end in ("prompt", "silent"), ran
+            assert result.end in ("prompt", "silent"), result
             await shell.line("answer")
             assert (await until_run(shell, "echo $x")).output == "answer"
             return
-        assert ran.end == "prompt", ran
+        assert result.end == "prompt", result
         await shell.line("6*7")
         await shell.shows(r"^42$")
         await shell.keys("ctrl-d")
         assert (await until_run(shell, "echo back")).output == "back"
 
 
-async def test_an_incomplete_command_is_told(place, kind):
-    async with Terminals.connect(place) as terminals:
+async def test_an_incomplete_command_is_reported(installation, kind):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
         await finished(shell, "true")
-        ran = await shell.run("echo 'open", wait_ms=10_000)
-        assert ran.end in ("incomplete", "silent"), ran
+        result = await shell.run("echo 'open", wait_ms=10_000)
+        assert result.end in ("incomplete", "silent"), result
         await shell.keys("ctrl-c")
         assert (await until_run(shell, "echo closed")).output == "closed"
 
 
 @pytest.mark.parametrize("ends", ["exit 7", "exec sh -c 'exit 7'", "kill -9 $$"])
-async def test_the_shell_itself_ends(place, ends):
-    async with Terminals.connect(place) as terminals:
+async def test_the_shell_itself_ends(installation, ends):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
-        ran = await shell.run(ends, wait_ms=10_000)
-        assert ran.end == "shell_ended", ran
+        result = await shell.run(ends, wait_ms=10_000)
+        assert result.end == "shell_ended", result
         status = await shell.ended()
         assert status["exit_code"] == (None if "kill" in ends else 7)
         refused = await shell.call("pty_run", script="echo no")
         assert refused.is_error, refused
 
 
-async def test_exec_of_another_program_is_no_hang(place):
-    async with Terminals.connect(place) as terminals:
+async def test_exec_of_another_program_is_no_hang(installation):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
         begin = time.monotonic()
-        ran = await shell.run("exec python3 -q -i -S -E", wait_ms=10_000)
-        assert ran.end == "shell_ended" and ran.reply.value("status") == "running", ran
-        assert ran.reply.value("why") != "exit", "the session goes on"
+        result = await shell.run("exec python3 -q -i -S -E", wait_ms=10_000)
+        assert result.end == "shell_ended" and result.reply.value("status") == "running", result
+        assert result.reply.value("why") != "exit", "the session goes on"
         assert time.monotonic() - begin < 9, "found out, not waited out"
         await shell.line("raise SystemExit(3)")
         assert (await shell.ended())["exit_code"] == 3
@@ -167,13 +167,13 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("kind", "breaks"), [(k, b) for k in SHELLS for b in BROKEN[k]])
-async def test_a_broken_prompt_is_no_hang(place, kind, breaks):
-    async with Terminals.connect(place) as terminals:
+async def test_a_broken_prompt_is_no_hang(installation, kind, breaks):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
         await finished(shell, "true")
         begin = time.monotonic()
-        ran = await shell.run(breaks, wait_ms=15_000)
-        assert ran.end in ("finished", "silent", "prompt"), ran
+        result = await shell.run(breaks, wait_ms=15_000)
+        assert result.end in ("finished", "silent", "prompt"), result
         again = await shell.call("pty_run", script="echo still here", wait_ms=15_000)
         assert time.monotonic() - begin < 25
         if not again.is_error and ShellRunResult(again).end == "finished":
@@ -182,49 +182,49 @@ async def test_a_broken_prompt_is_no_hang(place, kind, breaks):
         await shell.shows(r"^by keys 42$")
 
 
-async def test_a_stopped_child_is_no_hang(place):
-    async with Terminals.connect(place) as terminals:
+async def test_a_stopped_child_is_no_hang(installation):
+    async with Terminals.connect(installation) as terminals:
         for kind in ("bash", "zsh"):
             shell = await terminals.shell(kind)
-            ran = await shell.run("sh -c 'echo up; kill -STOP $$'", wait_ms=15_000)
-            assert ran.end == "finished" and ran.exit_code in (145, 147, 148), ran
+            result = await shell.run("sh -c 'echo up; kill -STOP $$'", wait_ms=15_000)
+            assert result.end == "finished" and result.exit_code in (145, 147, 148), result
             assert (await finished(shell, "kill -9 %1; echo ok")).exit_code == 0
             await shell.close()
 
 
-async def test_output_cannot_pretend_to_be_the_shell(place):
+async def test_output_cannot_pretend_to_be_the_shell(installation):
     fake = r"printf '\033]133;D;0\007\033]133;A\007$ \033]133;B\007'; echo after; (exit 9)"
-    async with Terminals.connect(place) as terminals:
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
-        ran = await finished(shell, fake)
-        assert ran.exit_code == 9 and "after" in ran.output
-        ran = await finished(shell, r"env | grep -i ostler; echo; (exit 8)")
-        assert ran.exit_code == 8
-        uuid = place.json("info", shell.id)["uuid"]
-        nonce = nonce_of(place, uuid)
-        assert nonce and nonce not in ran.output, "its secret is not in the environment"
+        result = await finished(shell, fake)
+        assert result.exit_code == 9 and "after" in result.output
+        result = await finished(shell, r"env | grep -i ostler; echo; (exit 8)")
+        assert result.exit_code == 8
+        uuid = installation.json("info", shell.id)["uuid"]
+        nonce = nonce_of(installation, uuid)
+        assert nonce and nonce not in result.output, "its secret is not in the environment"
         assert nonce not in (await finished(shell, "export -p; python3 -c 'import os; print(os.environ)'")).output
 
 
-def nonce_of(place, uuid):
+def nonce_of(installation, uuid):
     import json
 
-    spec = json.loads((place.state / "executions" / uuid / "spec.json").read_text())
+    spec = json.loads((installation.state / "executions" / uuid / "spec.json").read_text())
     return spec.get("spec", spec)["shell"]["nonce"]
 
 
-async def test_the_persons_own_files_are_loaded(any_place):
-    home = any_place.dir / "home"
+async def test_the_persons_own_files_are_loaded(each_installation):
+    home = each_installation.dir / "home"
     (home / ".bashrc").write_text("MINE=bashrc\nPS1='mine> '\nalias greet='echo hi'\n")
     (home / ".zshrc").write_text("MINE=zshrc\nPS1='mine> '\nalias greet='echo hi'\n")
     (home / ".zshenv").write_text("ENVMINE=zshenv\n")
     (home / ".config").mkdir()
-    (any_place.dir / "config" / "fish").mkdir()
-    (any_place.dir / "config" / "fish" / "config.fish").write_text("set MINE fishrc\nalias greet='echo hi'\n")
+    (each_installation.dir / "config" / "fish").mkdir()
+    (each_installation.dir / "config" / "fish" / "config.fish").write_text("set MINE fishrc\nalias greet='echo hi'\n")
     (home / ".config" / "fish").mkdir()
     (home / ".config" / "fish" / "config.fish").write_text("set MINE fishrc\nalias greet='echo hi'\n")
-    any_place.give(any_place.dir)
-    async with Terminals.connect(any_place) as terminals:
+    each_installation.give(each_installation.dir)
+    async with Terminals.connect(each_installation) as terminals:
         for kind, mine in [("bash", "bashrc"), ("zsh", "zshrc"), ("fish", "fishrc")]:
             shell = await terminals.shell(kind)
             assert (await finished(shell, "echo $MINE")).output == mine
@@ -236,67 +236,67 @@ async def test_the_persons_own_files_are_loaded(any_place):
             await shell.close()
 
 
-async def test_a_person_types_and_the_state_is_known_all_the_same(place, kind):
-    async with Terminals.connect(place) as terminals:
+async def test_a_person_types_and_the_state_is_known_all_the_same(installation, kind):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
         await finished(shell, "true")
         await shell.line("cd /usr")
         await shell.line("echo typed")
         await shell.shows(r"^typed$")
-        ran = await until_run(shell, "pwd")
-        assert (ran.output, ran.cwd) == ("/usr", "/usr")
+        result = await until_run(shell, "pwd")
+        assert (result.output, result.cwd) == ("/usr", "/usr")
         assert (await finished(shell, "(exit 3)" if kind != "fish" else "sh -c 'exit 3'")).exit_code == 3
 
 
-async def test_commands_after_half_a_line_was_typed(place):
-    """A person left something on the line: what is run is not appended to it unseen."""
-    async with Terminals.connect(place) as terminals:
+async def test_commands_after_half_a_line_was_typed(installation):
+    """A person left text on the line: the command is not appended to it."""
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
         await finished(shell, "true")
         await shell.type("echo half ")
         await shell.shows(r"echo half$")
-        ran = await shell.call("pty_run", script="echo whole")
-        if not ran.is_error:
-            assert ShellRunResult(ran).output in ("whole", "half echo whole"), ran
+        result = await shell.call("pty_run", script="echo whole")
+        if not result.is_error:
+            assert ShellRunResult(result).output in ("whole", "half echo whole"), result
 
 
-async def test_much_output_stays_exact_and_in_its_budget(place):
-    async with Terminals.connect(place) as terminals:
+async def test_much_output_stays_exact_and_in_its_budget(installation):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
-        ran = await finished(shell, "seq 1 200000")
-        assert len(ran.reply.text) <= 20_000
-        assert ran.output.startswith("1\n2\n3\n") and "200000" in ran.output
-        ran = await finished(shell, "echo small")
-        assert ran.output == "small"
+        result = await finished(shell, "seq 1 200000")
+        assert len(result.reply.text) <= 20_000
+        assert result.output.startswith("1\n2\n3\n") and "200000" in result.output
+        result = await finished(shell, "echo small")
+        assert result.output == "small"
 
 
-async def test_resized_and_clear_and_full_screen_programs_leave_the_state_alone(place):
-    (place.work / "long").write_text("".join(f"{n}\n" for n in range(500)))
-    place.give(place.work)
-    async with Terminals.connect(place) as terminals:
+async def test_resized_and_clear_and_full_screen_programs_leave_the_state_alone(installation):
+    (installation.work / "long").write_text("".join(f"{n}\n" for n in range(500)))
+    installation.give(installation.work)
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
         await finished(shell, "true")
         await shell.resize(132, 43)
         assert (await finished(shell, "stty size; tput cols")).output == "43 132\n132"
         await finished(shell, "clear")
-        ran = await shell.run("less long", wait_ms=10_000)
-        assert ran.end in ("prompt", "running"), ran
+        result = await shell.run("less long", wait_ms=10_000)
+        assert result.end in ("prompt", "running"), result
         await shell.type("q")
         assert (await until_run(shell, "echo back")).output == "back"
 
 
-async def test_a_background_job_does_not_hold_the_answer(place):
-    async with Terminals.connect(place) as terminals:
+async def test_a_background_job_does_not_hold_the_answer(installation):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
         begin = time.monotonic()
-        ran = await finished(shell, "sleep 300 & echo started")
-        assert time.monotonic() - begin < 10 and "started" in ran.output
+        result = await finished(shell, "sleep 300 & echo started")
+        assert time.monotonic() - begin < 10 and "started" in result.output
         assert (await finished(shell, "kill %1; wait; echo gone")).exit_code == 0
         await shell.close()
 
 
-async def test_scripts_that_are_refused(place):
-    async with Terminals.connect(place) as terminals:
+async def test_scripts_that_are_refused(installation):
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
         await finished(shell, "true")
         for script in ["", "   ", "\n"]:
@@ -312,24 +312,24 @@ async def test_scripts_that_are_refused(place):
         assert (await finished(shell, long)).output == "y" * 5000
 
 
-async def test_two_runs_at_once_do_not_mix(place):
+async def test_two_runs_at_once_do_not_mix(installation):
     import asyncio
 
-    async with Terminals.connect(place) as terminals:
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell("bash")
         await finished(shell, "true")
         replies = await asyncio.gather(*(
             shell.call("pty_run", script=f"echo begin {n}; sleep 0.2; echo end {n}") for n in range(4)
         ))
-        ran = [ShellRunResult(reply) for reply in replies if not reply.is_error]
-        assert ran, "one of them was run"
-        for one in ran:
+        result = [ShellRunResult(reply) for reply in replies if not reply.is_error]
+        assert result, "one of them was run"
+        for one in result:
             lines = one.output.split("\n")
-            assert len(lines) == 2 and lines[0].removeprefix("begin") == lines[1].removeprefix("end"), ran
+            assert len(lines) == 2 and lines[0].removeprefix("begin") == lines[1].removeprefix("end"), result
 
 
-async def test_everything_of_a_shell_ends_at_close(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_everything_of_a_shell_ends_at_close(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         shell = await terminals.shell("bash")
         await finished(shell, "sleep 301.77 & (setsid sleep 301.77 &) ; disown -a")
         until(lambda: len(named("sleep 301.77")) == 2, what="both")
@@ -339,7 +339,7 @@ async def test_everything_of_a_shell_ends_at_close(any_place):
         until(lambda: not named("sleep 301.77"), 5, "the end of everything")
 
 
-#: Files of persons with a taste of their own; commands are told about all the same.
+#: Configuration files as people write them; commands are still reported.
 TASTES = {
     "bash": [
         "set -u", "set -o vi", "set -e", "PS1=", "PROMPT_COMMAND='echo from the prompt'", "PROMPT_COMMAND=(true 'history -a')",
@@ -360,19 +360,20 @@ TASTES = {
 
 
 @pytest.mark.parametrize(("kind", "taste"), [(kind, taste) for kind, tastes in TASTES.items() for taste in tastes])
-async def test_a_person_has_a_taste(place, kind, taste):
-    home = place.dir / "home"
-    for file in (home / f".{kind}rc", home / ".config" / kind / f"config.{kind}", place.dir / "config" / kind / f"config.{kind}"):
+async def test_a_person_has_a_taste(installation, kind, taste):
+    home = installation.dir / "home"
+    config = installation.dir / "config"
+    for file in (home / f".{kind}rc", home / ".config" / kind / f"config.{kind}", config / kind / f"config.{kind}"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(taste + "\n")
-    async with Terminals.connect(place) as terminals:
+    async with Terminals.connect(installation) as terminals:
         shell = await terminals.shell(kind)
-        ran = await shell.run("echo one; sh -c 'exit 3'", wait_ms=15_000)
+        result = await shell.run("echo one; sh -c 'exit 3'", wait_ms=15_000)
         if taste in ("set -e", "setopt errexit"):
-            assert ran.end == "shell_ended", "as the person asked for"
+            assert result.end == "shell_ended", "as the person asked for"
             return
-        assert (ran.end, ran.exit_code) == ("finished", 3), ran
-        assert "one" in ran.output.split("\n"), ran
-        ran = await finished(shell, "echo two words")
-        assert "two words" in ran.output.split("\n") and ran.exit_code == 0, ran
+        assert (result.end, result.exit_code) == ("finished", 3), result
+        assert "one" in result.output.split("\n"), result
+        result = await finished(shell, "echo two words")
+        assert "two words" in result.output.split("\n") and result.exit_code == 0, result
         await shell.close()

@@ -6,19 +6,19 @@ import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 
-import { Place } from '../lib/place.mjs';
+import { Installation } from '../lib/installation.mjs';
 
 const run = promisify(execFile);
 const INSPECTOR = path.resolve(import.meta.dirname, '../node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js');
 
-const WAYS = ['stdio', 'http', 'sse'].flatMap((transport) => ['legacy', 'modern'].map((era) => [transport, era]));
+const TARGETS = ['stdio', 'http', 'sse'].flatMap((transport) => ['legacy', 'modern'].map((era) => [transport, era]));
 
 let local;
 let served;
 
 before(async () => {
-  local = new Place();
-  served = new Place();
+  local = new Installation();
+  served = new Installation();
   await served.serve('--no-token', '--legacy-sse');
 });
 
@@ -28,67 +28,67 @@ after(async () => {
 
 // One request; its result.
 async function ask([transport, era], method, ...args) {
-  const place = transport === 'stdio' ? local : served;
-  const front = place.front;
-  const target = transport === 'stdio' ? [front.command, ...front.args] : [`${place.base}/${transport === 'http' ? 'mcp' : 'sse'}`];
+  const installation = transport === 'stdio' ? local : served;
+  const stdioProxy = installation.stdioProxy;
+  const target = transport === 'stdio' ? [stdioProxy.command, ...stdioProxy.args] : [`${installation.base}/${transport === 'http' ? 'mcp' : 'sse'}`];
   // It hands on little of its own environment.
-  const pointed = Object.entries(place.env).flatMap(([key, value]) => ['-e', `${key}=${value}`]);
+  const pointed = Object.entries(installation.env).flatMap(([key, value]) => ['-e', `${key}=${value}`]);
   const before = transport === 'stdio' ? pointed : [];
   const named = transport === 'stdio' ? [] : ['--header', 'Ostler-Session: inspector'];
   const words = [INSPECTOR, '--cli', ...before, ...target, '--transport', transport, '--protocol-era', era, ...named, '--method', method, ...args];
-  const env = { ...place.env, PATH: `${path.dirname(process.execPath)}:${place.env.PATH}` };
-  const { stdout } = await run(process.execPath, words, { env, cwd: front.cwd, timeout: 50_000 });
+  const env = { ...installation.env, PATH: `${path.dirname(process.execPath)}:${installation.env.PATH}` };
+  const { stdout } = await run(process.execPath, words, { env, cwd: stdioProxy.cwd, timeout: 50_000 });
   return JSON.parse(stdout);
 }
 
 const text = (result) => result.content.map((block) => block.text).join('\n');
-const tool = (way, name, args) =>
-  ask(way, 'tools/call', '--tool-name', name, ...Object.entries(args).flatMap(([key, value]) => ['--tool-arg', `${key}=${value}`]));
+const tool = (target, name, args) =>
+  ask(target, 'tools/call', '--tool-name', name, ...Object.entries(args).flatMap(([key, value]) => ['--tool-arg', `${key}=${value}`]));
 
 describe('the Inspector', { concurrency: 3 }, () => {
-  for (const way of WAYS) {
-    describe(`over ${way.join(', ')}`, { concurrency: 1, timeout: 120_000 }, () => {
+  for (const target of TARGETS) {
+    describe(`over ${target.join(', ')}`, { concurrency: 1, timeout: 120_000 }, () => {
       test('it lists the tools, whose schemas are portable', async () => {
-        const { tools } = await ask(way, 'tools/list', '--strict');
+        const { tools } = await ask(target, 'tools/list', '--strict');
         const names = tools.map((each) => each.name);
         for (const name of ['exec', 'process', 'process_control', 'service']) assert.ok(names.includes(name), name);
       });
 
       test('exec answers output and exit code', async () => {
-        const done = await tool(way, 'exec', { script: 'echo out; exit 3' });
+        const done = await tool(target, 'exec', { script: 'echo out; exit 3' });
         assert.ok(!done.isError);
         assert.match(text(done), /exit 3[^]*out/);
       });
 
       test('what takes long yields an id', async () => {
-        const begun = await tool(way, 'exec', { script: 'echo begun; exec sleep 300', wait_ms: 500 });
+        const begun = await tool(target, 'exec', { script: 'echo begun; exec sleep 300', wait_ms: 500 });
         assert.match(text(begun), /\[[0-9a-z]{8} running[^]*begun/);
       });
 
       test('a short call is no task, though it knows tasks', async () => {
-        const done = await tool(way, 'exec', { script: 'sleep 1; echo slept' });
+        const done = await tool(target, 'exec', { script: 'sleep 1; echo slept' });
         assert.match(text(done), /slept/);
       });
 
       // Without tasks it would be told to come back for it after ten seconds.
-      if (way[1] === 'modern') {
+      if (target[1] === 'modern') {
         test('a long call is a task that it follows to its end', async () => {
-          const done = await tool(way, 'exec', { script: 'sleep 12; echo slept' });
+          const done = await tool(target, 'exec', { script: 'sleep 12; echo slept' });
           assert.match(text(done), /exit 0[^]*slept/);
         });
       }
 
       test('resources are listed and read', async () => {
-        const { resources } = await ask(way, 'resources/list');
+        const { resources } = await ask(target, 'resources/list');
         assert.ok(resources.some((each) => each.uri === 'proc://'));
-        const { resourceTemplates } = await ask(way, 'resources/templates/list');
+        const { resourceTemplates } = await ask(target, 'resources/templates/list');
         assert.ok(resourceTemplates.some((each) => each.uriTemplate.startsWith('proc://{id}')));
-        const { contents } = await ask(way, 'resources/read', '--uri', 'proc://');
+        const { contents } = await ask(target, 'resources/read', '--uri', 'proc://');
         assert.equal(contents[0].mimeType, 'application/json');
       });
 
       test('bad arguments are an error that says what is allowed', async () => {
-        const wrong = await tool(way, 'process', { action: 'dance' }).catch((failed) => JSON.parse(failed.stdout));
+        const wrong = await tool(target, 'process', { action: 'dance' }).catch((failed) => JSON.parse(failed.stdout));
         assert.ok(wrong.isError);
         assert.match(text(wrong), /allowed/);
       });

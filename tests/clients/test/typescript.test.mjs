@@ -4,15 +4,15 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 
-import { Place, isAlive, until } from '../lib/place.mjs';
-import { CLIENTS, TRANSPORTS } from '../lib/ways.mjs';
+import { Installation, isAlive, until } from '../lib/installation.mjs';
+import { CLIENTS, TRANSPORTS } from '../lib/clients.mjs';
 
 let local;
 let served;
 
 before(async () => {
-  local = new Place();
-  served = new Place();
+  local = new Installation();
+  served = new Installation();
   await served.serve('--no-token', '--legacy-sse');
 });
 
@@ -25,9 +25,9 @@ describe('the TypeScript clients', { concurrency: 5 }, () => {
   for (const transport of TRANSPORTS) {
     for (const { name, era, open } of CLIENTS) {
       describe(`${name} over ${transport}`, { concurrency: 1, timeout: 60_000 }, () => {
-        const place = () => (transport === 'stdio' ? local : served);
+        const installation = () => (transport === 'stdio' ? local : served);
         const within = async (hooks, act) => {
-          const agent = await open({ transport, place: place(), hooks });
+          const agent = await open({ transport, installation: installation(), hooks });
           try {
             return await act(agent);
           } finally {
@@ -72,7 +72,7 @@ describe('the TypeScript clients', { concurrency: 5 }, () => {
 
         test('a cancelled call ends its command', () =>
           within({}, async ({ call }) => {
-            const mark = place().at('work', `cancelled-${name}-${transport}`);
+            const mark = installation().at('work', `cancelled-${name}-${transport}`);
             const cancel = new AbortController();
             const args = { script: `echo $$ > ${mark}; exec sleep 300`, wait_ms: 40_000 };
             const calling = call('exec', args, { signal: cancel.signal });

@@ -5,7 +5,7 @@ from .terminal_user import TerminalUser
 from .installation import Installation
 from .procs import alive, members, named, until
 from .ws_recorder import WsRecorder
-from .serving import HttpDaemon, ClientTransport, serving_two_principals, token
+from .http_daemon import HttpDaemon, ClientTransport, serve_two_principals, token
 from .shell import Shell
 from .terminal import Session, Terminals
 from .tmux import Tmux

@@ -150,9 +150,9 @@ class Agent:
         reply = await self.must("command_ps_clean", pids=list(pids))
         return {pid: result(reply, pid) for pid in pids}
 
-    async def ended(self, pid, place, seconds=20):
+    async def ended(self, pid, installation, seconds=20):
         """Waits for its end over REST; returns its detail."""
-        place.rest("POST", f"/api/v1/executions/{pid}/wait", {"until": "exit", "at_most_ms": int(seconds * 1000)})
+        installation.rest("POST", f"/api/v1/executions/{pid}/wait", {"until": "exit", "at_most_ms": int(seconds * 1000)})
         detail = await self.detail(pid)
         assert detail["status"] != "running", detail
         return detail

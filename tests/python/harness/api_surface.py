@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-SERVER = Path(__file__).resolve().parents[3] / "crates" / "server" / "src"
+CRATES = Path(__file__).resolve().parents[3] / "crates"
 FUNCTION = re.compile(r"^(?:pub(?:\([^)]*\))? )?fn (\w+)\(.*?^}", re.S | re.M)
 ROUTE = re.compile(r'\.route\(\s*"([^"]+)"\s*,\s*((?:[\w:]+\([^()]*\)\s*\.?\s*)+),?\s*\)', re.S)
 METHOD = re.compile(r"\b(get|post|put|delete|patch|any)\(")
@@ -14,7 +14,7 @@ PLAIN = ("process_routes",)
 def rest_routes():
     """`[(method, path)]` of REST; fails if it parses fewer than the source declares."""
     found = []
-    for file in sorted((SERVER / "rest").rglob("*.rs")):
+    for file in sorted((CRATES / "http" / "src" / "rest").rglob("*.rs")):
         text = file.read_text()
         written = len(re.findall(r"\.route\(", text))
         read = 0
@@ -24,11 +24,12 @@ def rest_routes():
                 read += 1
                 found += [(method.upper(), prefix + path) for method in METHOD.findall(handlers)]
         assert read == written, f"{file}: {written} routes are written, {read} are understood"
+    assert found, "no routes were found in the source"
     return sorted(set(found))
 
 
 def profiles():
     """The names of all tool profiles."""
-    text = (SERVER / "mcp" / "profile.rs").read_text()
+    text = (CRATES / "mcp" / "src" / "profile.rs").read_text()
     words = re.search(r"PROFILE_WORDS.*?\[\s*(\"[^]]*)\]", text, re.S)[1]
     return [word for word in re.findall(r'"(\w+)"', words) if word != "seeds"]

@@ -26,7 +26,7 @@ class Disk:
 
 
 @contextlib.contextmanager
-def mounted(path, mebibytes, *places):
+def mounted(path, mebibytes, *protected_envs):
     """A private tmpfs of this size at `path` for these installations: mounted as root, else in
     namespaces that their commands enter."""
     path.mkdir(exist_ok=True)
@@ -35,11 +35,11 @@ def mounted(path, mebibytes, *places):
             yield Disk(path, path)
         return
     with room(path, mebibytes) as disk:
-        for place in places:
-            place.within = disk.enter
+        for installation in protected_envs:
+            installation.within = disk.enter
         yield disk
-        for place in places:
-            place.within = ()
+        for installation in protected_envs:
+            installation.within = ()
 
 
 @contextlib.contextmanager

@@ -22,19 +22,19 @@ SLEEPER = "import os,sys,signal; print(os.open(sys.argv[1], os.O_RDONLY), flush=
 
 
 class HostTargets:
-    """The targets of the attempts on one installation; `facts` says where they are."""
+    """The targets of the attempts on one installation; `facts` holds their locations."""
 
-    def __init__(self, place):
-        self.place = place
+    def __init__(self, installation):
+        self.installation = installation
         self.secret = f"secret-{random.randrange(10**12)}"
         self.mark = f"ostler-mark-{random.randrange(10**9)}"
-        self.directory = place.dir / "outside"
+        self.directory = installation.dir / "outside"
         self.precious = self.directory / "precious"
         self._sockets = []
         self.facts = {
             "secret": self.secret, "mark": self.mark, "outside": str(self.directory),
-            "home": str(place.dir / "home"), "state": str(place.state), "socket": str(place.socket),
-            "config": str(place.dir / "config"), "address": own_address(), "setuid_owner": SETUID_OWNER,
+            "home": str(installation.dir / "home"), "state": str(installation.state), "socket": str(installation.socket),
+            "config": str(installation.dir / "config"), "address": own_address(), "setuid_owner": SETUID_OWNER,
         }
         self._files()
         self._processes()
@@ -42,11 +42,11 @@ class HostTargets:
         self._shared_memory()
 
     def _files(self):
-        home = self.place.dir / "home"
+        home = self.installation.dir / "home"
         self.directory.mkdir()
         for name in (".ssh", ".aws"):
             (home / name).mkdir(mode=0o700)
-        config = self.place.dir / "config" / "ostler"
+        config = self.installation.dir / "config" / "ostler"
         config.mkdir(exist_ok=True)
         with open(config / "config.toml", "a") as file:
             file.write(f"# {self.secret}\n")
@@ -54,10 +54,10 @@ class HostTargets:
             path.write_text(self.secret + "\n")
             path.chmod(0o600)
         (home / ".profile").write_text("# untouched\n")
-        work = self.place.work
+        work = self.installation.work
         (work / "found-link").symlink_to(self.precious)
         (work / "found-directory-link").symlink_to(self.directory)
-        self.place.give(self.place.dir)
+        self.installation.give(self.installation.dir)
         program = work / "setuid-id"
         shutil.copy("/usr/bin/id", program)
         if os.geteuid() == 0:
@@ -66,8 +66,8 @@ class HostTargets:
 
     def _processes(self):
         words = [sys.executable, "-c", SLEEPER, str(self.precious), self.mark]
-        if self.place.user is not None:
-            words = ["setpriv", f"--reuid={self.place.user}", f"--regid={self.place.user}", "--clear-groups",
+        if self.installation.user is not None:
+            words = ["setpriv", f"--reuid={self.installation.user}", f"--regid={self.installation.user}", "--clear-groups",
                      "/usr/bin/python3", *words[1:]]
         self.sleeper = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
         self.facts["sleeper_fd"] = int(self.sleeper.stdout.readline())
@@ -129,23 +129,23 @@ class HostTargets:
 
     def engine(self):
         """Starts the daemon and another execution, whose files are targets too."""
-        self.place.cli("run", "--", "echo", self.secret)
-        with_secret = max(self.place.executions(), key=lambda path: path.stat().st_mtime)
+        self.installation.cli("run", "--", "echo", self.secret)
+        with_secret = max(self.installation.executions(), key=lambda path: path.stat().st_mtime)
         self.facts["other"] = str(with_secret)
-        self.facts["daemon"] = self.place.rest("GET", "/api/v1/health")["pid"]
+        self.facts["daemon"] = self.installation.rest("GET", "/api/v1/health")["pid"]
 
     def write(self, directory):
         """Writes the facts to a file in a directory, next to the program that makes the attempts."""
         probe = Path(__file__).resolve().parents[1] / "probes" / "attempts.py"
         shutil.copy(probe, directory / "attempts.py")
         (directory / "facts.json").write_text(json.dumps(self.facts))
-        self.place.give(directory / "attempts.py")
+        self.installation.give(directory / "attempts.py")
         for name in ("attempts.py", "facts.json"):
             (directory / name).chmod(0o644)
 
     def assert_unharmed(self):
         """Asserts that all targets are unchanged."""
-        home = self.place.dir / "home"
+        home = self.installation.dir / "home"
         assert self.precious.read_text() == self.secret + "\n"
         assert sorted(entry.name for entry in self.directory.iterdir()) == ["listener.sock", "precious"]
         assert (home / ".profile").read_text() == "# untouched\n"

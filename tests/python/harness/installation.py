@@ -174,7 +174,7 @@ class Installation:
         """A handle to the daemon, verified to be that of this installation."""
         pid = self.rest("GET", "/api/v1/health")["pid"]
         assert procs.comm(pid) == "ostler-daemon", procs.comm(pid)
-        assert pid in procs.of_directory(self.dir), "not the daemon of this place"
+        assert pid in procs.of_directory(self.dir), "not the daemon of this installation"
         return procs.ProcessHandle(pid)
 
     def kill_daemon(self):

@@ -77,19 +77,19 @@ class IsolationOptions:
         return arguments
 
 
-def by_cli(place, words, isolation, cwd=None, **options):
+def by_cli(installation, words, isolation, cwd=None, **options):
     """`ostler run`, to its end."""
     where = ["--cwd", str(cwd)] if cwd else []
-    done = place.cli("run", *isolation.words(), *where, "--", *words, check=False, **options)
+    done = installation.cli("run", *isolation.words(), *where, "--", *words, check=False, **options)
     text = (done.stdout + done.stderr).decode(errors="replace")
     return RunResult(done.returncode, text, "error[" in text and "exit" not in text, done)
 
 
-def by_mcp(place, words, isolation, cwd=None, **options):
+def by_mcp(installation, words, isolation, cwd=None, **options):
     """The tool `exec`, to its end, in a session of its own."""
 
     async def ask():
-        async with place.agent() as agent:
+        async with installation.agent() as agent:
             where = {"cwd": str(cwd)} if cwd else {}
             return await agent.call(
                 "exec", command=list(map(str, words)), wait_ms=PATIENCE_MS, **isolation.arguments(), **where, **options)
@@ -102,7 +102,7 @@ def by_mcp(place, words, isolation, cwd=None, **options):
 INTERFACES = {"cli": by_cli, "mcp": by_mcp}
 
 
-def walls_missing(text):
+def missing_capabilities(text):
     """The capabilities that a result reports as missing: after `WITHOUT`, or listed as missing."""
-    told = re.findall(r"(?is)(?:without|lacks:|missing)(.*)", text)
-    return " ".join(told)
+    reasons = re.findall(r"(?is)(?:without|lacks:|missing)(.*)", text)
+    return " ".join(reasons)

@@ -14,14 +14,14 @@ STILL_SECONDS = 3.0
 class NoisyNeighbour:
     """A context manager that runs the command, and asserts at the end that it was not disturbed."""
 
-    def __init__(self, place):
-        self.place = place
+    def __init__(self, installation):
+        self.installation = installation
         self.slowest = 0.0
         self._over = threading.Event()
         self._failure = None
 
     def __enter__(self):
-        started = self.place.cli("run", "-d", "--", "python3", "-c", TICKS)
+        started = self.installation.cli("run", "-d", "--", "python3", "-c", TICKS)
         self.id = started.stdout.decode().strip()
         self._asking = threading.Thread(target=self._ask)
         self._asking.start()
@@ -31,8 +31,8 @@ class NoisyNeighbour:
         while not self._over.wait(0.1):
             begin = time.monotonic()
             try:
-                self.place.rest("GET", "/api/v1/health")
-                self.place.rest("GET", "/api/v1/executions?limit=5")
+                self.installation.rest("GET", "/api/v1/health")
+                self.installation.rest("GET", "/api/v1/executions?limit=5")
             except Exception as failure:
                 self._failure = failure
                 return
@@ -41,9 +41,9 @@ class NoisyNeighbour:
     def __exit__(self, kind, *_):
         self._over.set()
         self._asking.join()
-        info = self.place.rest("GET", f"/api/v1/executions/{self.id}")
-        log = self.place.cli("logs", self.id, "--raw").stdout
-        self.place.rest("POST", f"/api/v1/executions/{self.id}/stop", {"force": True})
+        info = self.installation.rest("GET", f"/api/v1/executions/{self.id}")
+        log = self.installation.cli("logs", self.id, "--raw").stdout
+        self.installation.rest("POST", f"/api/v1/executions/{self.id}/stop", {"force": True})
         if kind is None:
             self.assert_unharmed(info, log)
 

@@ -15,29 +15,29 @@ USERS = ("root", "ordinary") if is_root() else ("ordinary",)
 class ProtectedEnv:
     """Creates installations on demand, one for each user."""
 
-    def __init__(self, binary, ordinary_user, stack):
+    def __init__(self, binary, unprivileged_user, stack):
         self.binary = binary
-        self.user = ordinary_user
+        self.user = unprivileged_user
         self.stack = stack
         self.of = functools.cache(self._make)
 
-    def _make(self, who):
-        place = Installation(self.binary, self.user if who == "ordinary" else None)
-        self.stack.callback(place.close)
-        place.outside = HostTargets(place)
-        self.stack.callback(place.outside.close)
-        place.outside.engine()
-        place.outside.write(place.work)
-        self.stack.callback(leave, place)
-        return place
+    def _make(self, user):
+        installation = Installation(self.binary, self.user if user == "ordinary" else None)
+        self.stack.callback(installation.close)
+        installation.outside = HostTargets(installation)
+        self.stack.callback(installation.outside.close)
+        installation.outside.engine()
+        installation.outside.write(installation.work)
+        self.stack.callback(leave, installation)
+        return installation
 
 
-def leave(place):
-    place.end_commands()
-    assert place.shut_down() == [], "left after shutdown"
+def leave(installation):
+    installation.end_commands()
+    assert installation.shut_down() == [], "left after shutdown"
 
 
-def isolation(_who, **changes):
+def isolation(_user, **changes):
     """Isolation level high, the same for every user."""
     return IsolationOptions(**changes)
 
@@ -45,12 +45,12 @@ def isolation(_who, **changes):
 def users_by_interface():
     """Every user by every interface; in the quick tier each of both once."""
     quick = {("root", "mcp"), ("ordinary", "cli")}
-    return [pytest.param(who, face, marks=() if (who, face) in quick else pytest.mark.full)
-            for who in USERS for face in INTERFACES]
+    return [pytest.param(user, interface, marks=() if (user, interface) in quick else pytest.mark.full)
+            for user in USERS for interface in INTERFACES]
 
 
 USERS_BY_INTERFACE = users_by_interface()
 
 
 #: Every user; in the quick tier the first alone, where the user makes little difference.
-FIRST = [pytest.param(who, marks=pytest.mark.full if place else ()) for place, who in enumerate(USERS)]
+FIRST = [pytest.param(user, marks=pytest.mark.full if index else ()) for index, user in enumerate(USERS)]

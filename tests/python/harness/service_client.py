@@ -75,54 +75,54 @@ class StartResult:
 class ServiceClient:
     """Starts and queries the services of one installation."""
 
-    def __init__(self, place: Installation, agent: Agent | None = None):
-        self.place = place
+    def __init__(self, installation: Installation, agent: Agent | None = None):
+        self.installation = installation
         self.agent = agent
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, face, place, **options):
+    async def open(cls, interface, installation, **options):
         """`mcp`: the tool `service`; `cli`: `ostler service`."""
-        if face == "cli":
-            yield cls(place)
+        if interface == "cli":
+            yield cls(installation)
             return
-        async with place.agent(args=["--tools", "core"], **options) as agent:
-            yield cls(place, agent)
+        async with installation.agent(args=["--tools", "core"], **options) as agent:
+            yield cls(installation, agent)
 
     async def start(self, command, verb="start", name=None, **options):
         """Starts a service and waits until it is ready or has failed."""
         name = name or unique_name("service")
         if self.agent:
             reply = await self.agent.call("service", action=verb, name=name, command=command, **options)
-            told = reply.structured or {}
-            found = self.service(told["name"]) if "name" in told else None
-            return StartResult(reply.text, told.get("event") == "service_ready", found)
+            event = reply.structured or {}
+            found = self.service(event["name"]) if "name" in event else None
+            return StartResult(reply.text, event.get("event") == "service_ready", found)
         named = ["--name", name] if verb == "start" else [name]
         words = [*named, *flags(options), "--", *command]
-        done = self.place.cli("service", verb, "--json", *words, check=False)
+        done = self.installation.cli("service", verb, "--json", *words, check=False)
         if not done.stdout.strip():
             return StartResult(done.stderr.decode(), False, None)
-        said = json.loads(done.stdout)
-        why = (said.get("waited") or {}).get("why")
-        return StartResult(said["message"], why == "ready", said["service"])
+        document = json.loads(done.stdout)
+        why = (document.get("waited") or {}).get("why")
+        return StartResult(document["message"], why == "ready", document["service"])
 
     async def ensure(self, command, **options):
         return await self.start(command, verb="ensure", **options)
 
     async def up(self, *names):
         """Starts the services of `ostler.toml` by the command line; the results by name."""
-        done = self.place.cli("service", "up", "--json", *names, check=False)
+        done = self.installation.cli("service", "up", "--json", *names, check=False)
         assert done.stdout.strip(), done
-        said = json.loads(done.stdout)
-        said = said if isinstance(said, list) else [said]
+        document = json.loads(done.stdout)
+        document = document if isinstance(document, list) else [document]
         return {
             one["service"]["name"]: StartResult(one["message"], (one.get("waited") or {}).get("why") == "ready", one["service"])
-            for one in said
+            for one in document
         }
 
     def service(self, name):
         """`ServiceBody` of REST; does not count as a notification of any client."""
-        return self.place.rest("GET", f"/api/v1/services/{name}?cwd={self.place.work}")
+        return self.installation.rest("GET", f"/api/v1/services/{name}?cwd={self.installation.work}")
 
     def status(self, name):
         return self.service(name)["status"]
@@ -138,14 +138,14 @@ class ServiceClient:
 
     def why(self, name):
         """The output of `ostler service why`."""
-        return self.place.cli("service", "why", name).stdout.decode()
+        return self.installation.cli("service", "why", name).stdout.decode()
 
     def stop(self, name, **body):
         """`ServiceStoppedBody` of REST."""
-        return self.place.rest("POST", f"/api/v1/services/{name}/stop", body)
+        return self.installation.rest("POST", f"/api/v1/services/{name}/stop", body)
 
     def list(self):
-        found = self.place.rest("GET", f"/api/v1/services?cwd={self.place.work}")
+        found = self.installation.rest("GET", f"/api/v1/services?cwd={self.installation.work}")
         return {service["name"]: service for service in found["services"]}
 
 

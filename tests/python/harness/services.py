@@ -63,9 +63,9 @@ def taken(port):
 class ServerProject:
     """A copy of a server's project, as the working directory of an installation."""
 
-    def __init__(self, server, place, directory):
+    def __init__(self, server, installation, directory):
         self.server = server
-        self.place: Installation = place
+        self.installation: Installation = installation
         self.directory = directory
         self.port = free_port()
         installed = INSTALLED / server.tier
@@ -77,12 +77,12 @@ class ServerProject:
         debian = INSTALLED / "debian" / "usr"
         for config in (path for path in directory.iterdir() if path.suffix in CONFIGS or path.name == "Caddyfile"):
             config.write_text(self.filled(config.read_text()).replace("{debian}", str(debian)))
-        place.work = directory
-        place.give(directory)
+        installation.work = directory
+        installation.give(directory)
         npm = Path(shutil.which("npm") or "/usr/bin/npm").parent
         path = [installed / "venv" / "bin", modules / ".bin", NODE.parent,
                 debian / "sbin", debian / "bin", debian / "lib/postgresql/15/bin", npm]
-        self.env = {**QUIET, "DEBIAN": str(debian), "PATH": ":".join([*map(str, path), self.place.env()["PATH"]])}
+        self.env = {**QUIET, "DEBIAN": str(debian), "PATH": ":".join([*map(str, path), self.installation.env()["PATH"]])}
 
     @property
     def command(self):
@@ -95,18 +95,18 @@ class ServerProject:
 
     def agent(self):
         """An MCP client with all tools about services."""
-        return self.place.agent(env=self.env, args=["--tools", "core,shell"])
+        return self.installation.agent(env=self.env, args=["--tools", "core,shell"])
 
     def cli(self, *args, **options):
-        return self.place.cli(*args, env=self.env, **options)
+        return self.installation.cli(*args, env=self.env, **options)
 
     def info(self, execution):
         """An execution as an object; does not count as a notification of any client."""
-        return self.place.rest("GET", f"/api/v1/executions/{execution}")
+        return self.installation.rest("GET", f"/api/v1/executions/{execution}")
 
     def newest(self):
         """The id of the service that was started last."""
-        found = self.place.rest("GET", "/api/v1/executions")["executions"]
+        found = self.installation.rest("GET", "/api/v1/executions")["executions"]
         return max((it for it in found if it.get("service")), key=lambda it: it["created_at"])["id"]
 
     def settled(self, execution, allowed, seconds=30):
@@ -133,7 +133,7 @@ class ServerProject:
         """The response to one request, without a retry."""
         if not self.server.http:
             with socket.create_connection(("127.0.0.1", self.port), timeout=10) as peer:
-                peer.sendall(self.server.asks)
+                peer.sendall(self.server.request)
                 return peer.recv(100)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(urllib.parse.urljoin(url, self.server.path), timeout=30) as answer:

@@ -7,15 +7,15 @@ import json
 class Shell:
     """One MCP session that is offered `--tools shell` (or another profile with these tools)."""
 
-    def __init__(self, agent, place):
+    def __init__(self, agent, installation):
         self.agent = agent
-        self.place = place
+        self.installation = installation
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def connect(cls, place, tools="shell", args=(), **options):
-        async with place.agent(args=["--tools", tools, *args], **options) as agent:
-            yield cls(agent, place)
+    async def connect(cls, installation, tools="shell", args=(), **options):
+        async with installation.agent(args=["--tools", tools, *args], **options) as agent:
+            yield cls(agent, installation)
 
     async def call(self, tool, **arguments):
         return await self.agent.call(tool, **arguments)
@@ -57,7 +57,7 @@ class Shell:
 
     async def ended(self, process_id, seconds=20):
         """Waits for the end over REST; returns the result of `poll_process`."""
-        self.place.rest(
+        self.installation.rest(
             "POST", f"/api/v1/executions/{process_id}/wait",
             {"until": "exit", "at_most_ms": int(seconds * 1000)},
         )

@@ -84,15 +84,15 @@ class ShellRunResult:
 class Terminals:
     """One MCP session that is offered `--tools pty` (or another profile with these tools)."""
 
-    def __init__(self, agent, place):
+    def __init__(self, agent, installation):
         self.agent = agent
-        self.place = place
+        self.installation = installation
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def connect(cls, place, tools="pty", args=(), **options):
-        async with place.agent(args=["--tools", tools, *args], **options) as agent:
-            yield cls(agent, place)
+    async def connect(cls, installation, tools="pty", args=(), **options):
+        async with installation.agent(args=["--tools", tools, *args], **options) as agent:
+            yield cls(agent, installation)
 
     async def call(self, tool, **arguments):
         return await self.agent.call(tool, **arguments)
@@ -123,7 +123,7 @@ class Session:
 
     def __init__(self, terminals, identity, started=None):
         self.terminals = terminals
-        self.place = terminals.place
+        self.installation = terminals.installation
         self.id = identity
         self.started = started
 
@@ -167,10 +167,10 @@ class Session:
         view = await self.screen()
         while not (found := re.search(pattern, view.text, re.M)):
             assert time.monotonic() < deadline, f"not shown: {pattern!r}\n{view}\n{view.text}"
-            view = await self.news(view)
+            view = await self.read_new(view)
         return found
 
-    async def news(self, view):
+    async def read_new(self, view):
         """The screen once there is more output than at `view`."""
         return await self.screen(until="output", offset=view.offset, wait_ms=MORE_MS)
 

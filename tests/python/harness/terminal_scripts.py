@@ -97,7 +97,7 @@ async def agree(session, tmux, step, seconds=SHOWS_SECONDS):
             return
         if time.monotonic() > deadline:
             break
-        view = await session.news(view)
+        view = await session.read_new(view)
     rows = "\n".join(difflib.unified_diff(theirs[0], view.rows, "tmux", "ours", lineterm="", n=1))
     raise AssertionError(f"after {step}: cursor {view.at}, tmux {theirs[1]}\n{rows}")
 

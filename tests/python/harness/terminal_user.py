@@ -16,15 +16,15 @@ from .procs import ProcessHandle
 class TerminalUser:
     """A command of the binary on a pseudo-terminal of the test."""
 
-    def __init__(self, place, *args, cols=80, rows=24, env=None):
-        words = place.argv(*args)
-        environment = place.env(TERM="xterm-256color", **(env or {}))
+    def __init__(self, installation, *args, cols=80, rows=24, env=None):
+        words = installation.argv(*args)
+        environment = installation.env(TERM="xterm-256color", **(env or {}))
         self.seen = b""
         self.status = None
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
-                os.chdir(place.work)
+                os.chdir(installation.work)
                 resize(0, cols, rows)
                 os.execvpe(words[0], words, environment)
             finally:

@@ -9,7 +9,7 @@ from .procs import until
 
 
 @contextlib.contextmanager
-def ordinary():
+def temporary_user():
     """Creates a user for the tests and yields its uid. Root only."""
     name = f"ostler-t{os.getpid()}"
     locked = lambda *words: subprocess.run(words, capture_output=True, check=False).returncode == 0

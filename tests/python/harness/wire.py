@@ -12,25 +12,25 @@ import time
 
 
 class RawMcpClient:
-    """`ostler mcp` with lines in and out; `way` is what its streams are: pipes, a socket pair (as
+    """`ostler mcp` with lines in and out; `transport` is what its streams are: pipes, a socket pair (as
     Node.js makes them), or a terminal and a pipe (which the proxy relays)."""
 
-    def __init__(self, place, args=(), way="pipe", stderr=subprocess.DEVNULL):
+    def __init__(self, installation, args=(), transport="pipe", stderr=subprocess.DEVNULL):
         self.last = 0
         self.answers = {}
         self.others = []
         self.ended = False
         self._changed = threading.Condition()
-        command = place.argv("mcp", *args)
-        options = {"cwd": place.work, "env": place.env(), "stderr": stderr}
-        if way == "socket":
+        command = installation.argv("mcp", *args)
+        options = {"cwd": installation.work, "env": installation.env(), "stderr": stderr}
+        if transport == "socket":
             ours, theirs = socket.socketpair()
             self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, **options)
             theirs.close()
             self._in, self._out = os.dup(ours.fileno()), ours.detach()
-        elif way == "file":
+        elif transport == "file":
             # Standard output is a file: the proxy relays. It is read as it grows.
-            self._path = place.work / f"answers-{id(self)}"
+            self._path = installation.work / f"answers-{id(self)}"
             with open(self._path, "wb") as file:
                 self.process = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=file, **options
@@ -46,7 +46,7 @@ class RawMcpClient:
             self._out = os.dup(self.process.stdout.fileno())
             self.process.stdin.close()
             self.process.stdout.close()
-        self._way = way
+        self._transport = transport
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -60,7 +60,7 @@ class RawMcpClient:
                     for line in lines:
                         self._line(line)
                     continue
-                if self._way == "file" and self.process.poll() is None:
+                if self._transport == "file" and self.process.poll() is None:
                     select.select([], [], [], 0.01)
                     continue
             break
@@ -130,7 +130,7 @@ class RawMcpClient:
 
     def close_input(self):
         if self._in is not None:
-            if self._way == "socket":
+            if self._transport == "socket":
                 duplicate = socket.socket(fileno=self._in)
                 duplicate.shutdown(socket.SHUT_WR)
                 duplicate.close()

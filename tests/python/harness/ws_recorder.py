@@ -14,12 +14,12 @@ TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 class WsRecorder:
     """One connection to `GET …/terminal`, implemented without a WebSocket library."""
 
-    def __init__(self, place, session, query="offset=0&whole=true"):
-        self.said = []
+    def __init__(self, installation, session, query="offset=0&whole=true"):
+        self.messages = []
         self.output = b""
         self.paints = 0
         self.closed = False
-        self.connection = place.connect(timeout=20)
+        self.connection = installation.connect(timeout=20)
         self.connection.connect()
         self.sock = self.connection.sock
         self.buffer = b""
@@ -39,7 +39,7 @@ class WsRecorder:
 
     def _more(self):
         data = self.sock.recv(1 << 16)
-        assert data, f"it hung up; said {self.said}"
+        assert data, f"it hung up; said {self.messages}"
         self.buffer += data
 
     def _take(self, count):
@@ -59,9 +59,9 @@ class WsRecorder:
         data = self._take(length)
         match first & 15:
             case 1:
-                self.said.append(json.loads(data))
+                self.messages.append(json.loads(data))
             case 2:
-                if self.said and self.said[-1]["type"] == "paint":
+                if self.messages and self.messages[-1]["type"] == "paint":
                     self.paints += 1
                 self.output += data
             case 8:
@@ -102,18 +102,18 @@ class WsRecorder:
         """Waits for a message of this kind with these fields; drops the messages before it."""
         deadline = time.monotonic() + seconds
         while True:
-            for at, message in enumerate(self.said):
+            for at, message in enumerate(self.messages):
                 if message["type"] == kind and fields.items() <= message.items():
-                    del self.said[: at + 1]
+                    del self.messages[: at + 1]
                     return message
-            assert time.monotonic() < deadline and not self.closed, (kind, fields, self.said)
+            assert time.monotonic() < deadline and not self.closed, (kind, fields, self.messages)
             self.frame()
 
     def to_the_end(self):
         """All messages until the connection is closed."""
         while not self.closed:
             self.frame()
-        return self.said
+        return self.messages
 
     def close(self):
         self.connection.close()

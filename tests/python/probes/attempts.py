@@ -1,9 +1,9 @@
-"""What a command tries in order to get out, run inside an execution: `attempts.py FACTS NAME…`.
+"""Attempts of a command to escape, run inside an execution: `attempts.py FACTS NAME…`.
 
-Each attempt is a function that does what it is named after and answers what it got; what the
-system refuses raises OSError. One line each is printed: `@ NAME did DETAIL`, or `@ NAME denied
-ERRNO`. Every attempt has a process of its own, harms nobody where it succeeds, and undoes it.
-FACTS is a file with what the test has prepared outside.
+Each attempt is a function that does what its name says and returns a detail; a refusal by the
+system raises OSError. One line each is printed: `@ NAME did DETAIL`, or `@ NAME denied ERRNO`.
+Every attempt has its own process, does no harm where it succeeds, and undoes it. FACTS is a file
+that the test has prepared outside.
 """
 
 import ctypes
@@ -109,7 +109,7 @@ def write_over(facts):
 
 
 def write_home(facts):
-    """On the host's disk, not into a private home: the test looks whether it is there."""
+    """On the host's disk, not in a private home: the test checks whether it is there."""
     path = facts["home"] + "/.profile"
     with open(path, "a") as file:
         file.write("# appended\n")
@@ -121,7 +121,7 @@ def write_system(_facts):
 
 
 def any_of(what, paths):
-    """What was done to at least one path; else the last refusal."""
+    """The result for at least one path; else the last refusal."""
     done, last = [], None
     for path in paths:
         try:
@@ -138,7 +138,7 @@ def write_root(_facts):
 
 
 def write_sys(_facts):
-    """A harmless knob of the kernel, set to what it is."""
+    """Writes the current value to a harmless setting of the kernel."""
     path = "/proc/sys/kernel/core_pattern"
     with open(path) as file:
         value = file.read()
@@ -211,7 +211,7 @@ def list_state(facts):
 
 
 def read_other_execution(facts):
-    """The output of an execution that somebody else has run."""
+    """The output of an execution of another user."""
     for directory, _dirs, files in os.walk(facts["other"]):
         for name in files:
             with open(os.path.join(directory, name), "rb") as file:
@@ -279,7 +279,7 @@ def by_proc_root(facts):
 
 
 def by_descriptors(facts):
-    """Whatever descriptors were left open, of ours and of everybody in sight."""
+    """All descriptors left open, of this process and of every visible one."""
     last = OSError(errno.ENOENT, "none leads out")
     for pid in ["self", *(name for name in os.listdir("/proc") if name.isdigit())]:
         try:
@@ -301,7 +301,7 @@ def by_descriptor_of_host(facts):
 
 
 def inherited_descriptors(_facts):
-    """Descriptors beyond the standard ones that nobody here has opened."""
+    """Descriptors beyond the standard ones that this process has not opened."""
     found = []
     for number in map(int, os.listdir("/proc/self/fd")):
         if number > 2 and number not in OWN:
@@ -346,7 +346,7 @@ def by_chroot(facts):
 
 
 def by_rename_race(facts):
-    """A directory and a link to the outside change places while a file below is opened."""
+    """A directory and a symbolic link to the outside are exchanged while a file below is opened."""
     name = f"race-{os.getpid()}"
     os.mkdir(name)
     os.symlink(facts["outside"], name + "-link")
@@ -446,7 +446,7 @@ def see_host_pid(facts):
 
 
 def see_host_processes(facts):
-    """Anybody in /proc who is not of this execution."""
+    """Any process in /proc that is not of this execution."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
@@ -572,7 +572,7 @@ def new_privileges(_facts):
 
 
 def setuid_program(facts):
-    """A program with the set-user-id bit of somebody else, put into the workspace."""
+    """A program with the set-user-id bit of another user, in the workspace."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -628,7 +628,7 @@ def user_faults(_facts):
 
 
 def type_into_terminal(_facts):
-    """TIOCSTI: characters into the input of whoever shares the terminal."""
+    """TIOCSTI: characters into the input of another process on the terminal."""
     child, master = pty.fork()
     if child == 0:
         try:
@@ -645,7 +645,7 @@ def type_into_terminal(_facts):
 
 
 def type_into_terminal_in_high_bits(_facts):
-    """The same with bits above the 32 that the kernel looks at."""
+    """The same with bits above the 32 that the kernel checks."""
     child, master = pty.fork()
     if child == 0:
         LIBC.syscall.restype = ctypes.c_long
@@ -660,12 +660,12 @@ def type_into_terminal_in_high_bits(_facts):
     return "typed"
 
 
-#: Where a cell stops at the latest, and what is tried: a little more.
+#: The limit of a jail, and a slightly larger attempt.
 SIGNALS, INSTANCES, QUEUES, LOCKED_BYTES = 1_024 + 64, 40, 4, 9 << 20
 
 
 def other_line_discipline(_facts, high=0):
-    """TIOCSETD: the discipline that a terminal of ours has already."""
+    """TIOCSETD: the discipline that the process's own terminal has already."""
     master, slave = pty.openpty()
     try:
         number = 29 if os.uname().machine == "aarch64" else 16
@@ -683,7 +683,7 @@ def other_line_discipline_in_high_bits(facts):
 
 
 def watch_file_system(_facts):
-    """fanotify, whose groups and marks are the user's."""
+    """fanotify, whose groups and marks count for the user."""
     FAN_REPORT_FID = 0x200
     return failing(LIBC.fanotify_init(FAN_REPORT_FID, os.O_RDONLY))
 
@@ -693,7 +693,7 @@ def many_inotify_instances(_facts):
 
 
 def many_pending_signals(_facts):
-    """Real-time signals that nobody takes."""
+    """Real-time signals that are never received."""
     number = signal.SIGRTMIN + 3
     signal.pthread_sigmask(signal.SIG_BLOCK, [number])
     for _ in range(SIGNALS):
@@ -742,7 +742,7 @@ def raise_limits(_facts):
 
 
 def see_host_devices(_facts):
-    """What /sys tells of the host: networks, disks, modules, cgroups."""
+    """Facts about the host in /sys: networks, disks, modules, cgroups."""
     found = {}
     for path in ("/sys/class/net", "/sys/block", "/sys/module", "/sys/fs/cgroup", "/sys/bus", "/sys/class/dmi"):
         try:

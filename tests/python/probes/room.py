@@ -1,7 +1,7 @@
 """A small file system for an ordinary user: `room.py PATH MEBIBYTES`.
 
-Mounts a tmpfs at PATH in name spaces of its own, says `ready`, and keeps them until its input ends.
-Who enters them (nsenter(1)) is the same user without any rights, but sees the file system.
+Mounts a tmpfs at PATH in its own namespaces, prints `ready`, and keeps them until its input ends. A
+process that enters them (nsenter(1)) is the same user without any rights, but sees the file system.
 """
 
 import ctypes

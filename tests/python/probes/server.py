@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A server of one bad habit seen in the field: `server.py HABIT [PORT] [FILE]`.
+"""A server with one bad habit of real servers: `server.py HABIT [PORT] [FILE]`.
 
-What waits here plays the slowness of a program; nothing of it waits for a fact.
+Sleeps here imitate the slowness of a program; none waits for a condition.
 """
 
 import http.server
@@ -23,7 +23,7 @@ def habit(function):
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
-    """Answers with the habit's name; `status()` may say another status than 200."""
+    """Responds with the habit's name; `status()` may return another status than 200."""
 
     protocol_version = "HTTP/1.1"
     status = staticmethod(lambda path: 200)
@@ -111,7 +111,7 @@ def line_then_exit(port):
 
 @habit
 def port_then_exit(port):
-    """The port opens, nobody accepts, and the master gives up."""
+    """The port opens, no connection is accepted, and the master exits."""
     listener(port)
     say(f"Listening at: http://127.0.0.1:{port}")
     time.sleep(0.6)
@@ -121,7 +121,7 @@ def port_then_exit(port):
 
 @habit
 def watcher_survives(port):
-    """The application dies of its own; its watcher waits for somebody to change a file."""
+    """The application dies by itself; its watcher waits for a changed file."""
     say("[watch] starting `app`")
     if os.fork() == 0:
         print("SyntaxError: invalid syntax", file=sys.stderr, flush=True)
@@ -133,7 +133,7 @@ def watcher_survives(port):
 
 @habit
 def buffered(port):
-    """Says that it listens into a buffer that never fills."""
+    """Prints that it listens into a buffer that never fills."""
     sys.stdout = open(1, "w", buffering=65_536, closefd=False)
     print(f"Listening on http://127.0.0.1:{port}")
     Server(port).serve_forever()
@@ -141,7 +141,7 @@ def buffered(port):
 
 @habit
 def daemonises(port):
-    """The classical double fork: the one that was started exits with 0."""
+    """The classical double fork: the original process exits with 0."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -213,7 +213,7 @@ def says_503(port):
 
 @habit
 def transient(port):
-    """Looks three times whether the port is free before it is bound for good."""
+    """Checks three times whether the port is free before it is bound for good."""
     for _ in range(3):
         listener(port).close()
         time.sleep(0.3)
@@ -257,7 +257,7 @@ def from_environment(_port):
 
 @habit
 def fails_at_first(port, times):
-    """Exits with 9 so many times, counted in a file, and then serves."""
+    """Exits with 9 this many times, counted in a file, and then serves."""
     tries = Path("tries")
     with tries.open("a") as file:
         file.write(f"{time.monotonic()}\n")
@@ -275,13 +275,13 @@ def sickens(port, file):
 
 @habit
 def unhealthy(port):
-    """Serves, and says of itself that it is not well."""
+    """Serves, and reports itself as unhealthy."""
     Server(port, status=lambda path: 500 if path == "/health" else 200).serve_forever()
 
 
 @habit
 def stubborn(port):
-    """The server is a grandchild in a session of its own, and nobody heeds SIGTERM."""
+    """The server is a grandchild in its own session, and ignores SIGTERM."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if os.fork() == 0:
         os.setsid()
@@ -311,7 +311,7 @@ def diary(port, name, after="0"):
 
 @habit
 def notifies(port):
-    """Says READY=1 a moment after it serves."""
+    """Sends READY=1 a moment after it serves."""
     threading.Thread(target=Server(port).serve_forever, daemon=True).start()
     time.sleep(0.5)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
@@ -321,7 +321,7 @@ def notifies(port):
 
 @habit
 def closes_port(port):
-    """Serves until SIGUSR1, and lives on without its port."""
+    """Serves until SIGUSR1, and continues without its port."""
     server = Server(port)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     signal.signal(signal.SIGUSR1, lambda *_: None)

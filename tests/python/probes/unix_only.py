@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Listens on a unix socket and on nothing else: `unix_only.py PATH`. A program of its own, in which
-nothing speaks of a server of HTTP."""
+"""Listens on a unix socket and on nothing else: `unix_only.py PATH`. A separate program, with no sign of an HTTP
+server in its text."""
 
 import signal
 import socket

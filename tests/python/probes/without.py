@@ -1,7 +1,7 @@
-"""Takes something of the kernel away and becomes another program: `without.py PIECE… -- ARGV…`.
+"""Takes features of the kernel away and executes another program: `without.py PIECE… -- ARGV…`.
 
-Everything is taken away as hosts do it that lack it: by a filter that answers as an old kernel
-does, by a limit on namespaces, by a mount. `--as UID` becomes that user before.
+Each is taken away as on hosts that lack it: by a filter that responds as an old kernel does, by a
+limit on namespaces, by a mount. `--as UID` changes to that user before.
 """
 
 import ctypes
@@ -82,7 +82,7 @@ def unmounted(kinds):
 
 
 def nested(limit, kind):
-    """A user namespace whose own limit of namespaces of a kind is this."""
+    """A user namespace whose own limit on namespaces of a kind is this."""
     uid, gid = os.geteuid(), os.getegid()
     if uid == 0:
         ready, mapped = os.pipe(), os.pipe()
@@ -150,7 +150,7 @@ def become(user):
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-        # Else /proc/self would go on belonging to root.
+        # Otherwise /proc/self would still belong to root.
         failing(LIBC.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "dumpable")
 
 

@@ -9,50 +9,50 @@ from harness import until
 from harness.disk import ext4, fill, fill_inodes, mounted
 from harness.installation import is_root
 
-#: What a command prints that was told to go on; more than memory holds.
+#: The output of a command that continues on a signal; more than memory holds.
 LINES = 400_000
-#: The file systems, and what of them runs out: a tmpfs has as many inodes as the machine allows.
+#: The file systems, and the resource that runs out: a tmpfs has as many inodes as the machine allows.
 CASES = [("tmpfs", "blocks"), *([("ext4", "blocks"), ("ext4", "inodes")] if is_root() else [])]
 
 pytestmark = [pytest.mark.small_disk]
 
 
 @pytest.fixture(params=CASES, ids="_".join)
-def full(request, make_place):
-    """A place whose state lies on a small file system; `take_all` takes what is left of it."""
+def full(request, make_installation):
+    """An installation whose state is on a small file system; `take_all` uses up the rest of it."""
     kind, what = request.param
-    place = make_place()
-    place.state.mkdir(parents=True, exist_ok=True)
-    made = ext4(place.state, 24, 400) if kind == "ext4" else mounted(place.state, 24, place)
+    installation = make_installation()
+    installation.state.mkdir(parents=True, exist_ok=True)
+    made = ext4(installation.state, 24, 400) if kind == "ext4" else mounted(installation.state, 24, installation)
     with made as disk:
-        place.disk = disk.outside
-        place.take_all = lambda: fill(place.disk) if what == "blocks" else fill_inodes(place.disk)
-        yield place
-        place.end_commands()
-        place.shut_down()
+        installation.disk = disk.outside
+        installation.take_all = lambda: fill(installation.disk) if what == "blocks" else fill_inodes(installation.disk)
+        yield installation
+        installation.end_commands()
+        installation.shut_down()
 
 
 def give_back(filler):
     shutil.rmtree(filler) if filler.is_dir() else filler.unlink()
 
 
-def waiting(place, then):
-    """A command that goes on when it is told to."""
+def waiting(installation, then):
+    """A command that continues on a signal."""
     script = f"until [ -e go ]; do sleep .02; done; {then}"
-    return place.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
+    return installation.cli("run", "-d", "--", "sh", "-c", script).stdout.decode().strip()
 
 
 def whole():
     return subprocess.run(["seq", str(LINES)], stdout=subprocess.PIPE, check=True).stdout
 
 
-def check(place, pid, printed, in_memory=False):
-    """The end, and of what was printed to the byte how much is there; some of it in the memory of
-    the daemon that was there at the end, which is on no disk either."""
-    assert place.cli("wait", pid, check=False).returncode == 9
-    info = place.json("info", pid)
+def check(installation, pid, printed, in_memory=False):
+    """The end, and how many bytes of the output are there; some of it in the memory of the daemon that was running
+    at the end, and on no disk."""
+    assert installation.cli("wait", pid, check=False).returncode == 9
+    info = installation.json("info", pid)
     assert (info["status"], info["exit_code"]) == ("failed", 9), info
-    shown = place.cli("logs", "--raw", pid, check=False)
+    shown = installation.cli("logs", "--raw", pid, check=False)
     missing = len(printed) - len(shown.stdout)
     if not missing:
         assert shown.returncode == 0, shown.stderr

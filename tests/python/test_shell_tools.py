@@ -1,7 +1,5 @@
-"""Document 003: its check list and its test code, one test each, through the tools.
-
-The document's unit tests call functions that read the files of a registry; here the same
-questions are put to the tools, which are all that a client has.
+"""The tools of profile `shell`: one test for each item of the check list. Functions that read a registry's files
+are tested through the tools, which are all that a client has.
 """
 
 import asyncio
@@ -26,22 +24,22 @@ GROWTH_BYTES = 25_000_000
 
 
 def mark():
-    """Seconds to sleep that nobody else sleeps."""
+    """A unique number of seconds to sleep."""
     return f"300.{random.randrange(10**8, 10**9)}"
 
 
 # Test code: unit tests
 
 
-async def test_003_create_process_registry(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_create_process_registry(each_installation):
+    async with Shell.connect(each_installation) as shell:
         assert await shell.list() == {
             "processes": [], "total": 0, "running": 0, "finished": 0, "failed": 0, "killed": 0,
         }
 
 
-async def test_003_tail_lines(place):
-    async with Shell.connect(place) as shell:
+async def test_tail_lines(installation):
+    async with Shell.connect(installation) as shell:
         pid = await shell.start(FIVE_LINES)
         await shell.ended(pid)
         tail = (await shell.poll(pid, src="stdout", n=3))["tail"]
@@ -50,22 +48,22 @@ async def test_003_tail_lines(place):
         assert read["content"] == ["line3", "line4", "line5"]
 
 
-@pytest.mark.parametrize("asked", [99, 100, 101, 200, 2**31])
-async def test_003_tail_lines_max_limit(place, asked):
-    given = min(asked, 100)
+@pytest.mark.parametrize("requested", [99, 100, 101, 200, 2**31])
+async def test_tail_lines_max_limit(installation, requested):
+    given = min(requested, 100)
     lines = [f"line{n}" for n in range(201 - given, 201)]
-    async with Shell.connect(place) as shell:
+    async with Shell.connect(installation) as shell:
         pid = await shell.start('i=1; while [ $i -le 200 ]; do echo "line$i"; i=$((i+1)); done')
         await shell.ended(pid)
-        assert (await shell.poll(pid, src="stdout", n=asked))["tail"]["lines"] == lines
-        read = await shell.read(pid, lines=asked)
+        assert (await shell.poll(pid, src="stdout", n=requested))["tail"]["lines"] == lines
+        read = await shell.read(pid, lines=requested)
         assert (read["content"], read["lines_requested"], read["lines_returned"]) == (
             lines, given, given,
         )
 
 
-async def test_003_head_lines(place):
-    async with Shell.connect(place) as shell:
+async def test_head_lines(installation):
+    async with Shell.connect(installation) as shell:
         pid = await shell.start(FIVE_LINES)
         await shell.ended(pid)
         read = await shell.read(pid, mode="head", lines=3)
@@ -79,8 +77,8 @@ async def test_003_head_lines(place):
 # Test code: integration tests
 
 
-async def test_003_async_execute_shell(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_async_execute_shell(each_installation):
+    async with Shell.connect(each_installation) as shell:
         reply = await shell.execute("echo 'test output'", run_mode="async")
         assert not reply.is_error
         pid = reply.value("process_id")
@@ -94,8 +92,8 @@ async def test_003_async_execute_shell(any_place):
         assert read["content"] == ["test output"]
 
 
-async def test_003_session_isolation(any_place):
-    async with Shell.connect(any_place) as one, Shell.connect(any_place) as other:
+async def test_session_isolation(each_installation):
+    async with Shell.connect(each_installation) as one, Shell.connect(each_installation) as other:
         pid = await one.start("echo 'session A'; exec sleep 300")
         calls = [
             ("poll_process", {}), ("poll_process", {"tail": {"src": "stderr", "n": 1}}),
@@ -113,10 +111,10 @@ async def test_003_session_isolation(any_place):
         await one.kill(pid)
 
 
-async def test_003_large_output_streaming(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_large_output_streaming(each_installation):
+    async with Shell.connect(each_installation) as shell:
         await shell.sh("true")
-        daemon = any_place.daemon().pid
+        daemon = each_installation.daemon().pid
         before = resident(daemon)
         begin = time.monotonic()
         pid = await shell.start("seq 1 1000000", run_mode="background")
@@ -138,49 +136,49 @@ def resident(pid):
 # Check list: unit tests
 
 
-async def test_003_get_file_size(place):
-    async with Shell.connect(place) as shell:
+async def test_get_file_size(installation):
+    async with Shell.connect(installation) as shell:
         pid = await shell.start(
             "printf 1234567890; printf abc >&2; while [ ! -e go ]; do sleep 0.05; done; printf more"
         )
-        until(lambda: place.rest("GET", f"/api/v1/executions/{pid}")["output_bytes"] == 13)
+        until(lambda: installation.rest("GET", f"/api/v1/executions/{pid}")["output_bytes"] == 13)
         polled = await shell.poll(pid)
         assert (polled["stdout_size"], polled["stderr_size"]) == (10, 3), "also while it runs"
-        (place.work / "go").touch()
+        (installation.work / "go").touch()
         polled = await shell.ended(pid)
         assert (polled["stdout_size"], polled["stderr_size"]) == (14, 3)
         assert (await shell.read(pid))["total_size"] == 14
         assert (await shell.read(pid, "stderr"))["total_size"] == 3
 
 
-async def test_003_registry_create_read_update_delete(place):
-    async with Shell.connect(place) as shell:
+async def test_registry_create_read_update_delete(installation):
+    async with Shell.connect(installation) as shell:
         pid = await shell.start("exec sleep 300")
         assert [entry["process_id"] for entry in (await shell.list())["processes"]] == [pid]
         assert (await shell.poll(pid))["status"] == "running"
         assert (await shell.kill(pid))["status"] == "killed"
         assert (await shell.poll(pid))["status"] == "killed"
-    until(lambda: place.executions() == [], 10, "the cleaning of an ended session")
+    until(lambda: installation.executions() == [], 10, "the cleaning of an ended session")
 
 
 # Check list: integration tests
 
 
-async def test_003_async_execute_and_poll_to_success(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_async_execute_and_poll_to_success(each_installation):
+    async with Shell.connect(each_installation) as shell:
         pid = await shell.start("echo on its way; while [ ! -e go ]; do sleep 0.05; done")
         running = await shell.poll(pid)
         assert running["status"] == "running" and running["process_id"] == pid
         assert procs.alive(running["pid"]) and running["started_at"].endswith("Z")
         assert running["exit_code"] is None and running["finished_at"] is None
-        (any_place.work / "go").touch()
+        (each_installation.work / "go").touch()
         ended = await shell.ended(pid)
         assert ended["status"] == "finished" and ended["exit_code"] == 0
         assert ended["started_at"] == running["started_at"] < ended["finished_at"]
 
 
-async def test_003_async_execute_and_poll_to_failure(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_async_execute_and_poll_to_failure(each_installation):
+    async with Shell.connect(each_installation) as shell:
         pid = await shell.start("echo going; echo no such thing >&2; exit 3")
         ended = await shell.ended(pid)
         assert ended["status"] == "failed" and ended["exit_code"] == 3 and ended["finished_at"]
@@ -191,8 +189,8 @@ async def test_003_async_execute_and_poll_to_failure(any_place):
         assert ended["signal"] == "SIGSEGV"
 
 
-async def test_003_read_process_output_of_both_streams(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_read_process_output_of_both_streams(each_installation):
+    async with Shell.connect(each_installation) as shell:
         pid = await shell.start("for i in 1 2 3; do echo out$i; echo err$i >&2; done")
         await shell.ended(pid)
         out = await shell.read(pid, "stdout")
@@ -209,8 +207,8 @@ async def test_003_read_process_output_of_both_streams(any_place):
         assert reply.value("lines_returned") == 1
 
 
-async def test_003_list_processes_filters(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_list_processes_filters(each_installation):
+    async with Shell.connect(each_installation) as shell:
         done = await shell.start("true")
         bad = await shell.start("false")
         killed = await shell.start("exec sleep 300")
@@ -237,8 +235,8 @@ async def test_003_list_processes_filters(any_place):
         await shell.kill(living)
 
 
-async def test_003_sessions_do_not_reach_each_other(any_place):
-    async with Shell.connect(any_place, tools="seeds") as one, Shell.connect(any_place) as other:
+async def test_sessions_do_not_reach_each_other(each_installation):
+    async with Shell.connect(each_installation, tools="seeds") as one, Shell.connect(each_installation) as other:
         pid = await one.start("exec sleep 300")
         denied = await other.call("poll_process", process_id=pid)
         assert denied.is_error and DENIED in denied.text
@@ -248,10 +246,10 @@ async def test_003_sessions_do_not_reach_each_other(any_place):
         await one.kill(pid)
 
 
-async def test_003_large_output_of_more_than_10_mb(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_large_output_of_more_than_10_mb(each_installation):
+    async with Shell.connect(each_installation) as shell:
         await shell.sh("true")
-        daemon = any_place.daemon().pid
+        daemon = each_installation.daemon().pid
         before = resident(daemon)
         pid = await shell.start("seq 1 4000000; seq 1 100 >&2")
         polled = await shell.ended(pid, 40)
@@ -263,14 +261,14 @@ async def test_003_large_output_of_more_than_10_mb(any_place):
         assert resident(daemon) - before < GROWTH_BYTES
 
 
-async def test_003_many_processes_at_once(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_many_processes_at_once(each_installation):
+    async with Shell.connect(each_installation) as shell:
         script = "echo {n}; while [ ! -e go ]; do sleep 0.05; done; echo {n} done; exit {n}"
         begin = time.monotonic()
         pids = await asyncio.gather(*(shell.start(script.format(n=n)) for n in range(10)))
         assert time.monotonic() - begin < 10 and len(set(pids)) == 10
         assert (await shell.list(status_filter="running"))["total"] == 10
-        (any_place.work / "go").touch()
+        (each_installation.work / "go").touch()
         for number, pid in enumerate(pids):
             assert (await shell.ended(pid))["exit_code"] == number
             assert (await shell.read(pid))["content"] == [str(number), f"{number} done"]
@@ -281,9 +279,9 @@ async def test_003_many_processes_at_once(any_place):
 # Check list: manual tests
 
 
-async def test_003_a_command_that_runs_for_long(any_place):
+async def test_a_command_that_runs_for_long(each_installation):
     seconds = mark()
-    async with Shell.connect(any_place) as shell:
+    async with Shell.connect(each_installation) as shell:
         begin = time.monotonic()
         pid = await shell.start(f"echo Server started...; exec sleep {seconds}")
         assert time.monotonic() - begin < 1, "the answer does not wait for it"
@@ -296,11 +294,11 @@ async def test_003_a_command_that_runs_for_long(any_place):
         assert not named(f"sleep {seconds}")
 
 
-async def test_003_output_while_it_runs(any_place):
-    log = any_place.work / "app.log"
+async def test_output_while_it_runs(each_installation):
+    log = each_installation.work / "app.log"
     log.write_text("first\n")
     os.chmod(log, 0o666)
-    async with Shell.connect(any_place) as shell:
+    async with Shell.connect(each_installation) as shell:
         pid = await shell.start("exec tail -n 1 -f app.log")
         await seen(shell, pid, ["first"])
         for number in range(3):
@@ -322,8 +320,8 @@ async def seen(shell, pid, lines):
         assert time.monotonic() < deadline, tail
 
 
-async def test_003_stderr_after_an_error(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_stderr_after_an_error(each_installation):
+    async with Shell.connect(each_installation) as shell:
         pid = await shell.start("echo begun; ls /no/such/place")
         assert (await shell.ended(pid))["status"] == "failed"
         errors = (await shell.read(pid, "stderr"))["content"]
@@ -331,8 +329,8 @@ async def test_003_stderr_after_an_error(any_place):
         assert (await shell.read(pid, "stdout"))["content"] == ["begun"]
 
 
-async def test_003_status_after_the_end(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_status_after_the_end(each_installation):
+    async with Shell.connect(each_installation) as shell:
         pid = await shell.start("echo line1; echo line2")
         first = await shell.ended(pid)
         again = await shell.poll(pid, src="stdout", n=10)
@@ -346,31 +344,31 @@ async def test_003_status_after_the_end(any_place):
 # The rest of the document
 
 
-async def test_003_a_shell_that_cannot_be_started(any_place):
-    async with Shell.connect(any_place) as shell:
-        any_place.work.rename(any_place.dir / "elsewhere")
+async def test_a_shell_that_cannot_be_started(each_installation):
+    async with Shell.connect(each_installation) as shell:
+        each_installation.work.rename(each_installation.dir / "elsewhere")
         try:
             refused = await shell.execute("echo hello", run_mode="async")
         finally:
-            (any_place.dir / "elsewhere").rename(any_place.work)
+            (each_installation.dir / "elsewhere").rename(each_installation.work)
         assert refused.is_error and "working directory" in refused.text, refused
         assert refused.meta["rpc"] in (NOT_FOUND, BAD_PARAMETER)
         assert (await shell.list())["total"] == 0, "nothing was started"
 
 
-async def test_003_a_command_that_cannot_be_started(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_a_command_that_cannot_be_started(each_installation):
+    async with Shell.connect(each_installation) as shell:
         pid = await shell.start("no-such-command-anywhere")
         assert (await shell.ended(pid))["exit_code"] == 127
         assert "not found" in (await shell.read(pid, "stderr"))["content"][0]
-        (any_place.work / "plain").write_text("no program\n")
+        (each_installation.work / "plain").write_text("no program\n")
         pid = await shell.start("./plain")
         assert (await shell.ended(pid))["exit_code"] == 126
         assert "denied" in (await shell.read(pid, "stderr"))["content"][0]
 
 
-async def test_003_missing_and_wrong_parameters(place):
-    async with Shell.connect(place) as shell:
+async def test_missing_and_wrong_parameters(installation):
+    async with Shell.connect(installation) as shell:
         cases = [
             ("execute_shell", {}, "Missing required parameter: command"),
             ("poll_process", {}, "Missing required parameter: process_id"),
@@ -384,21 +382,21 @@ async def test_003_missing_and_wrong_parameters(place):
             ("poll_process", {"process_id": "x", "tail": {"m": 1}}, "'m'; allowed: src, n"),
             ("list_processes", {"status_filter": "failed"}, "all, running, finished"),
         ]
-        for tool, arguments, told in cases:
+        for tool, arguments, expected in cases:
             reply = await shell.call(tool, **arguments)
-            assert reply.is_error and told in reply.text, reply
+            assert reply.is_error and expected in reply.text, reply
             assert reply.meta["rpc"] == BAD_PARAMETER and reply.meta["code"] == "value_error"
         assert (await shell.list())["total"] == 0
 
 
-async def test_003_only_an_unknown_tool_is_a_protocol_error(place):
-    async with Shell.connect(place) as shell:
+async def test_only_an_unknown_tool_is_a_protocol_error(installation):
+    async with Shell.connect(installation) as shell:
         with pytest.raises(Exception, match="unknown tool 'execute'"):
             await shell.call("execute", command="true")
 
 
-async def test_003_at_most_20_at_once(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_at_most_20_at_once(each_installation):
+    async with Shell.connect(each_installation) as shell:
         held = [await shell.start("exec sleep 300") for _ in range(20)]
         refused = await shell.execute("true", timeout=1)
         assert refused.code == "quota_exceeded", refused
@@ -406,19 +404,19 @@ async def test_003_at_most_20_at_once(any_place):
         assert (await shell.list(status_filter="running"))["total"] == 20
         await shell.kill(held[0])
         assert not (await shell.execute("true")).is_error
-    until(lambda: any_place.executions() == [], 20, "the cleaning of the session")
+    until(lambda: each_installation.executions() == [], 20, "the cleaning of the session")
 
 
-async def test_003_output_is_kept_out_of_the_workspace(any_place):
-    async with Shell.connect(any_place) as shell:
+async def test_output_is_kept_out_of_the_workspace(each_installation):
+    async with Shell.connect(each_installation) as shell:
         pid = await shell.start("echo hidden")
         await shell.ended(pid)
-        assert list(any_place.work.iterdir()) == []
+        assert list(each_installation.work.iterdir()) == []
 
 
-async def test_003_ended_processes_are_kept_for_24_hours(place):
-    async with Shell.connect(place) as shell:
+async def test_ended_processes_are_kept_for_24_hours(installation):
+    async with Shell.connect(installation) as shell:
         pid = await shell.start("true")
         await shell.ended(pid)
-        spec = json.loads((place.executions()[0] / "spec.json").read_text())
+        spec = json.loads((installation.executions()[0] / "spec.json").read_text())
         assert spec.get("spec", spec)["retention"] == 24 * 3600 * 1000

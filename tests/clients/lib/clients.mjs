@@ -1,4 +1,4 @@
-// The official TypeScript clients, on every transport and in every era they speak.
+// The official TypeScript clients, on every transport and in every protocol era they support.
 
 import * as v2 from '@modelcontextprotocol/client';
 import { StdioClientTransport as Stdio2 } from '@modelcontextprotocol/client/stdio';
@@ -11,32 +11,32 @@ import { ElicitRequestSchema, ResourceUpdatedNotificationSchema } from '@modelco
 const INFO = { name: 'ostler-tests', version: '0' };
 export const TRANSPORTS = ['stdio', 'http', 'sse'];
 
-// `era` is what the server must speak with it.
+// `era` is the protocol revision that must be negotiated.
 export const CLIENTS = [
   { name: 'sdk-1', era: '2025-11-25', open: openOld },
-  { name: 'client-2-legacy', era: '2025-11-25', open: (way) => openNew(way, 'legacy') },
-  { name: 'client-2-auto', era: '2026-07-28', open: (way) => openNew(way, 'auto') },
+  { name: 'client-2-legacy', era: '2025-11-25', open: (target) => openNew(target, 'legacy') },
+  { name: 'client-2-auto', era: '2026-07-28', open: (target) => openNew(target, 'auto') },
 ];
 
-// `hooks.elicit` answers forms, `hooks.updated` hears of resources.
-async function openOld({ transport, place, headers = {}, hooks = {} }) {
+// `hooks.elicit` answers forms, `hooks.updated` is called for changed resources.
+async function openOld({ transport, installation, headers = {}, hooks = {} }) {
   const client = new Client1(INFO, { capabilities: capabilities(hooks) });
   if (hooks.elicit) client.setRequestHandler(ElicitRequestSchema, (request) => hooks.elicit(request.params));
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, (note) => hooks.updated?.(note.params.uri));
-  await client.connect(carrier({ stdio: Stdio1, http: Http1, sse: Sse1 }, transport, place, headers));
-  return wrapped(client, (name, args, options) => client.callTool({ name, arguments: args }, undefined, options), {
+  await client.connect(transportTo({ stdio: Stdio1, http: Http1, sse: Sse1 }, transport, installation, headers));
+  return wrap(client, (name, args, options) => client.callTool({ name, arguments: args }, undefined, options), {
     version: () => client.transport?.protocolVersion ?? client.transport?._protocolVersion,
     subscribe: (uri) => client.subscribeResource({ uri }),
   });
 }
 
-async function openNew({ transport, place, headers = {}, hooks = {} }, mode) {
+async function openNew({ transport, installation, headers = {}, hooks = {} }, mode) {
   const client = new v2.Client(INFO, { capabilities: capabilities(hooks), versionNegotiation: { mode } });
   if (hooks.elicit) client.setRequestHandler('elicitation/create', (request) => hooks.elicit(request.params));
   client.setNotificationHandler('notifications/resources/updated', (note) => hooks.updated?.(note.params.uri));
-  const carriers = { stdio: Stdio2, http: v2.StreamableHTTPClientTransport, sse: v2.SSEClientTransport };
-  await client.connect(carrier(carriers, transport, place, headers));
-  return wrapped(client, (name, args, options) => client.callTool({ name, arguments: args }, options), {
+  const transports = { stdio: Stdio2, http: v2.StreamableHTTPClientTransport, sse: v2.SSEClientTransport };
+  await client.connect(transportTo(transports, transport, installation, headers));
+  return wrap(client, (name, args, options) => client.callTool({ name, arguments: args }, options), {
     version: () => client.getNegotiatedProtocolVersion?.(),
     subscribe: (uri) => (mode === 'legacy' ? client.subscribeResource({ uri }) : client.listen({ resourceSubscriptions: [uri] })),
   });
@@ -44,13 +44,13 @@ async function openNew({ transport, place, headers = {}, hooks = {} }, mode) {
 
 const capabilities = (hooks) => (hooks.elicit ? { elicitation: {} } : {});
 
-function carrier(kinds, transport, place, headers) {
-  if (transport === 'stdio') return new kinds.stdio({ ...place.front, stderr: 'inherit' });
-  const url = new URL(`${place.base}/${transport === 'http' ? 'mcp' : 'sse'}`);
+function transportTo(kinds, transport, installation, headers) {
+  if (transport === 'stdio') return new kinds.stdio({ ...installation.stdioProxy, stderr: 'inherit' });
+  const url = new URL(`${installation.base}/${transport === 'http' ? 'mcp' : 'sse'}`);
   return new kinds[transport](url, { requestInit: { headers } });
 }
 
-function wrapped(client, callTool, more) {
+function wrap(client, callTool, more) {
   const call = async (name, args = {}, options = {}) => {
     const result = await callTool(name, args, options);
     const text = result.content.filter((block) => block.type === 'text').map((block) => block.text).join('\n');

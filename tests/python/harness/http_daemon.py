@@ -25,28 +25,28 @@ STARTS_SECONDS = 30
 class HttpDaemon:
     """`ostler serve`, until the installation is shut down."""
 
-    def __init__(self, place, *args):
-        self.place = place
-        words = place.argv("serve", "--port", "0", *args)
+    def __init__(self, installation, *args):
+        self.installation = installation
+        words = installation.argv("serve", "--port", "0", *args)
         self.process = subprocess.Popen(
-            words, cwd=place.work, env=place.env(), stdin=subprocess.DEVNULL,
+            words, cwd=installation.work, env=installation.env(), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        self.said = []
+        self.output = []
         self._lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self.base = self._address()
 
     def _read(self):
         for line in self.process.stdout:
-            self.said.append(line)
+            self.output.append(line)
             self._lines.put(line)
         self._lines.put(None)
 
     def _address(self):
         while True:
             line = self._lines.get(timeout=STARTS_SECONDS)
-            assert line is not None, f"it ended: {self.said}"
+            assert line is not None, f"it ended: {self.output}"
             found = ADDRESS.search(line)
             if found:
                 return found[0]
@@ -56,8 +56,8 @@ class HttpDaemon:
         return f"{self.base}/mcp"
 
     def end(self):
-        self.place.end_commands()
-        self.place.shut_down()
+        self.installation.end_commands()
+        self.installation.shut_down()
         self.process.wait(timeout=20)
 
 
@@ -67,8 +67,8 @@ class ClientTransport:
 
     transport: str
     mode: str
-    place: object
-    serving: HttpDaemon | None = None
+    installation: object
+    http_daemon: HttpDaemon | None = None
     headers: dict = field(default_factory=dict)
     path: str = ""
     session: str | None = None
@@ -93,7 +93,7 @@ class ClientTransport:
                 client = Client(transport, mode=self.mode, **options)
                 client = await stack.enter_async_context(client)
                 try:
-                    yield Agent(client, self.place.work)
+                    yield Agent(client, self.installation.work)
                 except Exception as error:
                     # Raised after an orderly end of the client, not wrapped in its task groups.
                     failure = error
@@ -107,36 +107,36 @@ class ClientTransport:
     async def _transport(self, stack):
         if self.transport == "stdio":
             named = ["--session", self.session] if self.session else []
-            argv = self.place.argv("mcp", *named)
+            argv = self.installation.argv("mcp", *named)
             return StdioServerParameters(
-                command=argv[0], args=argv[1:], env=self.place.env(), cwd=self.place.work)
+                command=argv[0], args=argv[1:], env=self.installation.env(), cwd=self.installation.work)
         headers = dict(self.headers)
         if self.session and not self.path:
             headers["Ostler-Session"] = self.session
         if self.transport == "sse":
-            return sse_client(f"{self.serving.base}/sse{self.path}", headers=headers)
+            return sse_client(f"{self.http_daemon.base}/sse{self.path}", headers=headers)
         http = httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(60))
         await stack.enter_async_context(http)
-        return streamable_http_client(self.serving.url + self.path, http_client=http)
+        return streamable_http_client(self.http_daemon.url + self.path, http_client=http)
 
 
-def token(place, name, principal=None):
+def token(installation, name, principal=None):
     """Creates a token by `ostler token new`."""
     more = ["--principal", principal] if principal else []
-    said = place.cli("token", "new", name, *more).stdout.decode()
-    found = TOKEN.search(said)
-    assert found, said
+    output = installation.cli("token", "new", name, *more).stdout.decode()
+    found = TOKEN.search(output)
+    assert found, output
     return found[0]
 
 
 @contextlib.contextmanager
-def serving_two_principals(place, *args):
+def serve_two_principals(installation, *args):
     """A daemon that requires tokens, with one for each of the principals ann and bob. Closes the installation."""
     try:
-        tokens = {name: token(place, name, principal=name) for name in ("ann", "bob")}
-        serving = HttpDaemon(place, *args)
-        serving.tokens = tokens
-        yield serving
-        serving.end()
+        tokens = {name: token(installation, name, principal=name) for name in ("ann", "bob")}
+        http_daemon = HttpDaemon(installation, *args)
+        http_daemon.tokens = tokens
+        yield http_daemon
+        http_daemon.end()
     finally:
-        place.close()
+        installation.close()

@@ -7,7 +7,7 @@ import pytest
 from harness.protected_env import USERS, isolation
 from harness.isolation_client import INTERFACES, IsolationOptions
 
-#: Who gets through at level medium: everybody, only root, or nobody on some machines (a kernel
+#: Which users succeed at level medium: all, only root, or none on some machines (a kernel
 #: without the feature; the filter is then tested by the denial alone).
 BOTH, ROOT, NONE = "both", "root", "none"
 
@@ -35,7 +35,7 @@ DENIED = {
     "io_uring": BOTH, "bpf_map": NONE, "keyring": BOTH, "perf_event": NONE, "user_faults": ROOT,
     "type_into_terminal": BOTH, "type_into_terminal_in_high_bits": BOTH, "other_line_discipline": BOTH,
     "other_line_discipline_in_high_bits": BOTH, "watch_file_system": BOTH,
-    # What the kernel counts per user, of which a cell has a share; and what tells of the host.
+    # Resources that the kernel counts per user, of which a jail has a share; and facts about the host.
     "many_inotify_instances": BOTH, "many_pending_signals": BOTH, "many_timers": BOTH, "many_message_queues": BOTH,
     "much_locked_memory": ROOT, "raise_limits": NONE, "see_host_devices": BOTH,
     # The network.
@@ -44,63 +44,63 @@ DENIED = {
     "icmp_address": ROOT, "abstract_socket": BOTH, "path_socket": BOTH, "engine_socket": BOTH,
     "interfaces": BOTH,
 }
-#: What may seem to work inside, on something private; the host's own is looked at instead.
+#: Attempts that may seem to succeed inside, on private objects; the host's own are checked instead.
 PRIVATE = ("write_home",)
 
 
 @pytest.fixture(scope="module")
-def outcome(places):
-    """What every attempt came to, all of them tried by one command."""
+def outcome(protected_envs):
+    """The results of all attempts, made by one command."""
 
     @functools.cache
-    def tried(who, face, level):
-        place = places.of(who)
+    def attempts_of(user, interface, level):
+        installation = protected_envs.of(user)
         words = ["python3", "attempts.py", "facts.json", *DENIED, *(PRIVATE if level == "high" else ())]
-        asked = isolation(who) if level == "high" else IsolationOptions(level=level)
-        ran = INTERFACES[face](place, words, asked)
+        options = isolation(user) if level == "high" else IsolationOptions(level=level)
+        result = INTERFACES[interface](installation, words, options)
         # What one medium run has done to a file is not for the next.
-        unwritten(place)
-        return ran.attempts
+        unwritten(installation)
+        return result.attempts
 
-    def unwritten(place):
-        precious = place.outside.precious
-        precious.write_text(place.outside.secret + "\n")
+    def unwritten(installation):
+        precious = installation.outside.precious
+        precious.write_text(installation.outside.secret + "\n")
 
-    return tried
+    return attempts_of
 
 
-@pytest.mark.parametrize("who", USERS)
+@pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", DENIED)
-def test_medium_lets_it_through(outcome, who, name):
+def test_medium_lets_it_through(outcome, user, name):
     control = DENIED[name]
-    if control == NONE or (control == ROOT and who != "root"):
+    if control == NONE or (control == ROOT and user != "root"):
         pytest.skip("no control: refused by the kernel itself for this caller")
-    what, detail = outcome(who, "cli", "medium")[name]
+    what, detail = outcome(user, "cli", "medium")[name]
     assert what == "did", detail
 
 
-@pytest.mark.parametrize("face", INTERFACES)
-@pytest.mark.parametrize("who", USERS)
+@pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", DENIED)
-def test_high_denies(outcome, who, face, name):
-    what, detail = outcome(who, face, "high")[name]
+def test_high_denies(outcome, user, interface, name):
+    what, detail = outcome(user, interface, "high")[name]
     assert what == "denied", (what, detail)
 
 
-@pytest.mark.parametrize("face", INTERFACES)
-@pytest.mark.parametrize("who", USERS)
-def test_nothing_outside_was_touched(places, outcome, who, face):
-    place = places.of(who)
-    outcome(who, face, "high")
-    place.outside.assert_unharmed()
-    left = [entry.name for entry in place.work.iterdir() if entry.name.startswith(("made-", "device-", "disk-"))]
+@pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize("user", USERS)
+def test_nothing_outside_was_touched(protected_envs, outcome, user, interface):
+    installation = protected_envs.of(user)
+    outcome(user, interface, "high")
+    installation.outside.assert_unharmed()
+    left = [entry.name for entry in installation.work.iterdir() if entry.name.startswith(("made-", "device-", "disk-"))]
     assert left == []
 
 
-@pytest.mark.parametrize("face", INTERFACES)
-@pytest.mark.parametrize("who", USERS)
-def test_every_attempt_was_tried(outcome, who, face):
-    tried = outcome(who, face, "high")
-    assert set(tried) == {*DENIED, *PRIVATE}
-    broken = {name: detail for name, (what, detail) in tried.items() if what == "broken"}
+@pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize("user", USERS)
+def test_every_attempt_was_tried(outcome, user, interface):
+    attempts_of = outcome(user, interface, "high")
+    assert set(attempts_of) == {*DENIED, *PRIVATE}
+    broken = {name: detail for name, (what, detail) in attempts_of.items() if what == "broken"}
     assert broken == {}

@@ -128,116 +128,116 @@ SCRIPTS = {
 }
 
 
-def workspace(place):
+def workspace(installation):
     """A fresh directory of its own."""
-    path = place.dir / f"work-{next(COUNTER)}"
+    path = installation.dir / f"work-{next(COUNTER)}"
     path.mkdir()
-    place.give(path)
+    installation.give(path)
     return path
 
 
-def works(place, face, who, script, cwd, **options):
+def works(installation, interface, user, script, cwd, **options):
     """Runs a script that must print `works` as its last word of success."""
-    ran = INTERFACES[face](place, ["sh", "-ec", textwrap.dedent(script)], isolation(who), cwd=cwd, **options)
-    assert ran.exit_code == 0 and "works" in ran.text, ran.text[-3000:]
+    result = INTERFACES[interface](installation, ["sh", "-ec", textwrap.dedent(script)], isolation(user), cwd=cwd, **options)
+    assert result.exit_code == 0 and "works" in result.text, result.text[-3000:]
 
 
-@pytest.mark.parametrize(("who", "face"), USERS_BY_INTERFACE)
+@pytest.mark.parametrize(("user", "interface"), USERS_BY_INTERFACE)
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_works(places, who, face, name):
-    place = places.of(who)
-    works(place, face, who, SCRIPTS[name], workspace(place))
+def test_works(protected_envs, user, interface, name):
+    installation = protected_envs.of(user)
+    works(installation, interface, user, SCRIPTS[name], workspace(installation))
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_what_it_writes_belongs_to_the_caller_on_the_host(places, who):
-    place = places.of(who)
-    directory = workspace(place)
-    works(place, "cli", who, "mkdir d && echo x > d/f && cp d/f d/g && chmod 640 d/f && echo works", directory)
-    owner = place.user if place.user is not None else 0
+@pytest.mark.parametrize("user", USERS)
+def test_what_it_writes_belongs_to_the_caller_on_the_host(protected_envs, user):
+    installation = protected_envs.of(user)
+    directory = workspace(installation)
+    works(installation, "cli", user, "mkdir d && echo x > d/f && cp d/f d/g && chmod 640 d/f && echo works", directory)
+    owner = installation.user if installation.user is not None else 0
     for path in (directory / "d", directory / "d" / "f", directory / "d" / "g"):
         assert path.stat().st_uid == owner, path
     assert (directory / "d" / "f").stat().st_mode & 0o7777 == 0o640
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_it_sees_its_workspace_at_the_same_path(places, who):
-    place = places.of(who)
-    directory = workspace(place)
+@pytest.mark.parametrize("user", USERS)
+def test_it_sees_its_workspace_at_the_same_path(protected_envs, user):
+    installation = protected_envs.of(user)
+    directory = workspace(installation)
     (directory / "file").write_text("works\n")
-    place.give(directory)
-    works(place, "cli", who, f'test "$PWD" = {directory} && cat {directory}/file && touch {directory}/new', directory)
+    installation.give(directory)
+    works(installation, "cli", user, f'test "$PWD" = {directory} && cat {directory}/file && touch {directory}/new', directory)
     assert (directory / "new").exists()
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("who", USERS)
-def test_pip_installs_a_local_wheel(places, who):
-    place = places.of(who)
-    directory = workspace(place)
+@pytest.mark.parametrize("user", USERS)
+def test_pip_installs_a_local_wheel(protected_envs, user):
+    installation = protected_envs.of(user)
+    directory = workspace(installation)
     with zipfile.ZipFile(directory / "tiny-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("tiny.py", "word = 'works'\n")
         wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
         wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr("tiny-1.0.dist-info/RECORD", "")
-    place.give(directory)
-    works(place, "mcp", who, """
+    installation.give(directory)
+    works(installation, "mcp", user, """
         python3 -m venv env && env/bin/pip install -q --no-index ./tiny-1.0-py3-none-any.whl
         env/bin/python -c 'import tiny; print(tiny.word)'
     """, directory)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("who", USERS)
-def test_npm_installs_a_local_package(places, who):
-    place = places.of(who)
-    directory = workspace(place)
+@pytest.mark.parametrize("user", USERS)
+def test_npm_installs_a_local_package(protected_envs, user):
+    installation = protected_envs.of(user)
+    directory = workspace(installation)
     tiny = directory / "tiny"
     tiny.mkdir()
     (tiny / "package.json").write_text(json.dumps({"name": "tiny", "version": "1.0.0", "main": "i.js"}))
     (tiny / "i.js").write_text("module.exports = 'works'\n")
     (directory / "package.json").write_text(json.dumps({"name": "app", "version": "1.0.0"}))
-    place.give(directory)
-    works(place, "mcp", who, """
+    installation.give(directory)
+    works(installation, "mcp", user, """
         (cd tiny && npm pack --silent) && npm install --offline --no-audit --no-fund --silent ./tiny/tiny-1.0.0.tgz
         node -e 'console.log(require("tiny"))'
     """, directory)
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_a_terminal_of_its_own(places, who):
+@pytest.mark.parametrize("user", USERS)
+def test_a_terminal_of_its_own(protected_envs, user):
     """`run -t`: the command's own terminal has a name and takes sizes."""
     from harness import TerminalUser
 
-    place = places.of(who)
-    words = ["run", *isolation(who).words(), "-t", "--", "sh", "-c", "tty; stty size; read a; echo got $a; exit 3"]
-    with TerminalUser(place, *words, cols=91, rows=17) as person:
+    installation = protected_envs.of(user)
+    words = ["run", *isolation(user).words(), "-t", "--", "sh", "-c", "tty; stty size; read a; echo got $a; exit 3"]
+    with TerminalUser(installation, *words, cols=91, rows=17) as person:
         person.wait_for(rb"/dev/\S+\r\n17 91\r\n")
         person.type("it\n")
         person.wait_for(b"got it")
         assert person.wait_exit() == 3
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_input_output_and_exit_codes_pass_through(places, who):
-    place = places.of(who)
-    done = place.cli("run", *isolation(who).words(), "--", "sh", "-c", "cat; echo err >&2; exit 7",
+@pytest.mark.parametrize("user", USERS)
+def test_input_output_and_exit_codes_pass_through(protected_envs, user):
+    installation = protected_envs.of(user)
+    done = installation.cli("run", *isolation(user).words(), "--", "sh", "-c", "cat; echo err >&2; exit 7",
                      check=False, stdin=None, input=b"in\n")
     assert (done.returncode, done.stdout) == (7, b"in\n")
-    # What is missing is told before it.
-    assert done.stderr.endswith(b"err\n") and (who == "ordinary" or done.stderr == b"err\n")
-    killed = place.cli("run", *isolation(who).words(), "--", "sh", "-c", "kill -TERM $$", check=False)
+    # The notes on missing capabilities precede it.
+    assert done.stderr.endswith(b"err\n") and (user == "ordinary" or done.stderr == b"err\n")
+    killed = installation.cli("run", *isolation(user).words(), "--", "sh", "-c", "kill -TERM $$", check=False)
     assert killed.returncode == 128 + 15
-    missing = place.cli("run", *isolation(who).words(), "--", "no-such-program", check=False)
+    missing = installation.cli("run", *isolation(user).words(), "--", "no-such-program", check=False)
     assert missing.returncode == 127, missing.stderr
 
 
-@pytest.mark.parametrize("who", USERS)
-def test_what_it_leaves_running_ends_with_it(places, who):
+@pytest.mark.parametrize("user", USERS)
+def test_what_it_leaves_running_ends_with_it(protected_envs, user):
     from harness import named, until
 
-    place = places.of(who)
+    installation = protected_envs.of(user)
     mark = f"300.{next(COUNTER)}71"
     script = f"setsid sleep {mark} & nohup sleep {mark} >/dev/null 2>&1 & (sleep {mark} &) ; echo works"
-    works(place, "cli", who, script, workspace(place))
+    works(installation, "cli", user, script, workspace(installation))
     until(lambda: not named(f"sleep {mark}"), 5, "the end of what was left running")

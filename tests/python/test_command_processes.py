@@ -1,6 +1,6 @@
-"""Document 000 §10.2: what it asks of the process manager and of one process.
+"""The process manager of the command server, and one process.
 
-`IProcess` methods are our calls with the process's id; waiting is REST's `wait`.
+`IProcess` methods are requests with the process's id; waiting is REST's `wait`.
 """
 
 import shutil
@@ -15,59 +15,59 @@ from harness.installation import ProblemError
 pytestmark = pytest.mark.anyio
 
 
-def wait(place, pid, at_most=20.0):
+def wait(installation, pid, at_most=20.0):
     body = {"until": "exit", "at_most_ms": int(at_most * 1000)}
-    return place.rest("POST", f"/api/v1/executions/{pid}/wait", body)
+    return installation.rest("POST", f"/api/v1/executions/{pid}/wait", body)
 
 
-# 10.2.1 unit tests
+# One function at a time
 
 
-async def test_000_10_2_1_initialize(place):
-    async with place.agent() as agent:
+async def test_initialize(installation):
+    async with installation.agent() as agent:
         assert await agent.list() == []
-    assert place.rest("GET", "/api/v1/health")["running"] == 0
+    assert installation.rest("GET", "/api/v1/health")["running"] == 0
 
 
-async def test_000_10_2_1_start_process(place):
-    async with place.agent() as agent:
+async def test_start_process(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("sleep", "300", description="a nap", labels=["nap"], timeout=600)
         detail = await agent.detail(pid)
         assert detail["status"] == "running" and detail["description"] == "a nap"
         assert detail["labels"] == ["nap"] and detail["timeout"] == 600
-        assert detail["directory"] == str(place.work)
+        assert detail["directory"] == str(installation.work)
         assert detail["start_time"] and not detail["end_time"]
         assert detail["exit_code"] is None
         await agent.stop(pid, force=True)
 
 
 @pytest.mark.parametrize("force", [False, True])
-async def test_000_10_2_1_stop_process(any_place, force):
-    async with any_place.agent() as agent:
+async def test_stop_process(each_installation, force):
+    async with each_installation.agent() as agent:
         pid = await agent.start("sleep", "300")
         reply = await agent.stop(pid, force=force, reason="enough")
         assert not reply.is_error, reply
         detail = await agent.detail(pid)
         assert detail["status"] == "terminated" and "enough" in str(detail)
-        info = any_place.rest("GET", f"/api/v1/executions/{pid}")
+        info = each_installation.rest("GET", f"/api/v1/executions/{pid}")
         assert info["signal"] == ("SIGKILL" if force else "SIGTERM")
         assert info["stop_reason"] == "enough" and members(info["uuid"]) == []
 
 
-async def test_000_10_2_1_get_process_info(place):
-    async with place.agent() as agent:
+async def test_get_process_info(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("sh", "-c", "exit 3", description="three")
-        detail = await agent.ended(pid, place)
+        detail = await agent.ended(pid, installation)
         assert detail["status"] == "failed" and detail["exit_code"] == 3
         assert detail["end_time"] and "sh" in str(detail["command"])
 
 
-async def test_000_10_2_1_list_processes(place):
-    async with place.agent() as agent:
+async def test_list_processes(installation):
+    async with installation.agent() as agent:
         good = await agent.start("true", labels=["a", "b"])
         bad = await agent.start("false", labels=["a"])
         for pid in (good, bad):
-            await agent.ended(pid, place)
+            await agent.ended(pid, installation)
         nap = await agent.start("sleep", "300", labels=["b"])
 
         async def ids(**options):
@@ -83,10 +83,10 @@ async def test_000_10_2_1_list_processes(place):
         assert await ids(status="terminated") == [nap]
 
 
-async def test_000_10_2_1_clean_processes(place):
-    async with place.agent() as agent:
+async def test_clean_processes(installation):
+    async with installation.agent() as agent:
         done, nap = await agent.start("true"), await agent.start("sleep", "300")
-        await agent.ended(done, place)
+        await agent.ended(done, installation)
         results = await agent.clean(done, nap, "zzzzzzzz")
         assert results[done] == "success"
         assert results[nap].startswith("failed") and results["zzzzzzzz"].startswith("failed")
@@ -94,33 +94,33 @@ async def test_000_10_2_1_clean_processes(place):
         await agent.stop(nap)
 
 
-async def test_000_10_2_1_shutdown(place):
-    async with place.agent() as agent:
+async def test_shutdown(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("sleep", "300")
-        uuid = place.rest("GET", f"/api/v1/executions/{pid}")["uuid"]
+        uuid = installation.rest("GET", f"/api/v1/executions/{pid}")["uuid"]
     until(lambda: members(uuid) == [], 10, "the end of what the session had started")
-    daemon = place.daemon()
-    place.rest("POST", "/api/v1/shutdown")
+    daemon = installation.daemon()
+    installation.rest("POST", "/api/v1/shutdown")
     assert daemon.gone(10)
 
 
-async def test_000_10_2_1_process_get_details(place):
-    async with place.agent() as agent:
+async def test_process_get_details(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("sleep", "300", description="details")
         assert (await agent.detail(pid))["description"] == "details"
-        assert place.rest("GET", f"/api/process/{pid}")["description"] == "details"
+        assert installation.rest("GET", f"/api/process/{pid}")["description"] == "details"
         await agent.stop(pid)
 
 
-async def test_000_10_2_1_process_wait_for_completion(place):
-    async with place.agent() as agent:
+async def test_process_wait_for_completion(installation):
+    async with installation.agent() as agent:
         quick = await agent.start_sh("sleep 0.3; exit 4")
-        waited = wait(place, quick, 5)
+        waited = wait(installation, quick, 5)
         assert waited["why"] == "exit" and waited["info"]["exit_code"] == 4
         slow = await agent.start("sleep", "300")
         begin = time.monotonic()
         with pytest.raises(ProblemError) as refused:
-            waited = wait(place, slow, 0.3)
+            waited = wait(installation, slow, 0.3)
             raise ProblemError(504, {"code": "process_timeout"} if waited["why"] == "at_most" else waited)
         assert refused.value.code == "process_timeout"
         assert time.monotonic() - begin < 3
@@ -128,51 +128,51 @@ async def test_000_10_2_1_process_wait_for_completion(place):
         await agent.stop(slow)
 
 
-async def test_000_10_2_1_process_get_output(place):
-    async with place.agent() as agent:
+async def test_process_get_output(installation):
+    async with installation.agent() as agent:
         pid = await agent.start_sh("echo out; echo err >&2")
-        await agent.ended(pid, place)
+        await agent.ended(pid, installation)
         only = await agent.lines(pid)
         assert "out" in only and "err" not in only
         assert "err" in await agent.lines(pid, with_stdout=False, with_stderr=True)
 
 
-async def test_000_10_2_1_process_stop(place):
-    async with place.agent() as agent:
+async def test_process_stop(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("sleep", "300")
-        stopped = place.rest("POST", f"/api/process/{pid}/stop", {"force": True})
+        stopped = installation.rest("POST", f"/api/process/{pid}/stop", {"force": True})
         assert stopped is not None
-        assert (await agent.ended(pid, place))["status"] == "terminated"
+        assert (await agent.ended(pid, installation))["status"] == "terminated"
 
 
-async def test_000_10_2_1_process_clean(place):
-    async with place.agent() as agent:
+async def test_process_clean(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("true")
-        await agent.ended(pid, place)
-        assert place.rest("POST", f"/api/process/{pid}/clean")["result"] == "success"
+        await agent.ended(pid, installation)
+        assert installation.rest("POST", f"/api/process/{pid}/clean")["result"] == "success"
         assert (await agent.call("command_ps_detail", pid=pid)).code == "process_not_found"
-        assert place.executions() == [], "its files are gone"
+        assert installation.executions() == [], "its files are gone"
 
 
-async def test_000_10_2_1_error_process_not_found(place):
-    async with place.agent() as agent:
+async def test_error_process_not_found(installation):
+    async with installation.agent() as agent:
         for tool in ("command_ps_detail", "command_ps_stop", "command_ps_logs"):
             assert (await agent.call(tool, pid="zzzzzzzz")).code == "process_not_found", tool
 
 
-async def test_000_10_2_1_error_command_execution(place):
-    async with place.agent() as agent:
+async def test_error_command_execution(installation):
+    async with installation.agent() as agent:
         reply = await agent.call(
             "command_bg_start", command="nonexistent_cmd", directory="/tmp", description="d",
         )
         assert reply.code == "command_execution_error" and "nonexistent_cmd" in reply.text
 
 
-async def test_000_10_2_1_error_timeout(place):
-    async with place.agent() as agent:
+async def test_error_timeout(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("sleep", "300")
         try:
-            waited = wait(place, pid, 0.1)
+            waited = wait(installation, pid, 0.1)
             assert waited["why"] == "at_most"
         except ProblemError as refused:
             assert refused.code == "process_timeout" and refused.problem["retryable"]
@@ -180,12 +180,12 @@ async def test_000_10_2_1_error_timeout(place):
         await agent.stop(pid)
 
 
-async def test_000_10_2_1_error_permission(ordinary_place):
-    locked = ordinary_place.work / "locked"
+async def test_error_permission(unprivileged_installation):
+    locked = unprivileged_installation.work / "locked"
     locked.mkdir()
-    ordinary_place.give(locked)
+    unprivileged_installation.give(locked)
     locked.chmod(0)
-    async with ordinary_place.agent() as agent:
+    async with unprivileged_installation.agent() as agent:
         reply = await agent.call(
             "command_bg_start", command="ls", directory=str(locked), description="desc",
         )
@@ -194,147 +194,147 @@ async def test_000_10_2_1_error_permission(ordinary_place):
 
 
 @pytest.mark.parametrize("wrong", [{"command": ""}, {"directory": ""}, {"directory": "/no/such/directory"}])
-async def test_000_10_2_1_error_invalid_start(place, wrong):
+async def test_error_invalid_start(installation, wrong):
     arguments = {"command": "true", "directory": "/tmp", "description": "desc"} | wrong
-    async with place.agent() as agent:
+    async with installation.agent() as agent:
         assert (await agent.call("command_bg_start", **arguments)).code == "value_error"
 
 
-async def test_000_10_2_1_error_invalid_stop(place):
-    async with place.agent() as agent:
+async def test_error_invalid_stop(installation):
+    async with installation.agent() as agent:
         assert (await agent.stop("")).code == "value_error"
 
 
-async def test_000_10_2_1_error_invalid_info(place):
-    async with place.agent() as agent:
+async def test_error_invalid_info(installation):
+    async with installation.agent() as agent:
         assert (await agent.call("command_ps_detail", pid="")).code == "value_error"
 
 
-async def test_000_10_2_1_error_invalid_list(place):
-    async with place.agent() as agent:
+async def test_error_invalid_list(installation):
+    async with installation.agent() as agent:
         reply = await agent.call("command_ps_list", status="invalid")
         assert reply.code == "value_error"
         assert all(word in reply.text for word in ("running", "completed", "terminated"))
 
 
-async def test_000_10_2_1_error_invalid_clean(place):
-    async with place.agent() as agent:
+async def test_error_invalid_clean(installation):
+    async with installation.agent() as agent:
         assert (await agent.call("command_ps_clean", pids=[])).code == "value_error"
 
 
-async def test_000_10_2_1_error_process_control(place):
-    async with place.agent() as agent:
+async def test_error_process_control(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("true")
-        await agent.ended(pid, place)
+        await agent.ended(pid, installation)
         with pytest.raises(ProblemError) as refused:
-            place.rest("POST", f"/api/v1/executions/{pid}/signal", {"signal": "SIGTERM"})
+            installation.rest("POST", f"/api/v1/executions/{pid}/signal", {"signal": "SIGTERM"})
         assert refused.value.code == "process_control_error"
 
 
-def damaged(place, *names):
-    """An ended execution whose files were garbled while no daemon lived."""
-    pid = place.cli("run", "-d", "--", "sh", "-c", "echo x; exit 3").stdout.decode().strip()
-    place.cli("wait", pid, check=False)
-    directory = place.state / "executions" / place.json("info", pid)["uuid"]
-    place.kill_daemon()
+def damaged(installation, *names):
+    """An ended execution whose files were damaged while no daemon ran."""
+    pid = installation.cli("run", "-d", "--", "sh", "-c", "echo x; exit 3").stdout.decode().strip()
+    installation.cli("wait", pid, check=False)
+    directory = installation.state / "executions" / installation.json("info", pid)["uuid"]
+    installation.kill_daemon()
     for name in names:
         (directory / name).write_bytes(b"\0garbled\n" * 9)
     return pid, directory
 
 
-async def test_000_10_2_1_error_info_retrieval(place):
-    pid, directory = damaged(place, "spec.json", "events.jsonl", "exit")
-    place.json("ps", "--all")
+async def test_error_info_retrieval(installation):
+    pid, directory = damaged(installation, "spec.json", "events.jsonl", "exit")
+    installation.json("ps", "--all")
     try:
-        info = place.rest("GET", f"/api/v1/executions/{directory.name}")
+        info = installation.rest("GET", f"/api/v1/executions/{directory.name}")
         assert info["status"] == "error" and info["exit_code"] is None, "told as lost, not invented"
     except ProblemError as refused:
         assert refused.code in ("process_info_retrieval_error", "process_not_found")
 
 
-async def test_000_10_2_1_error_list_retrieval(place):
-    pid, _ = damaged(place, "spec.json", "events.jsonl", "exit")
-    healthy = place.cli("run", "-d", "--", "true").stdout.decode().strip()
-    place.cli("wait", healthy)
+async def test_error_list_retrieval(installation):
+    pid, _ = damaged(installation, "spec.json", "events.jsonl", "exit")
+    healthy = installation.cli("run", "-d", "--", "true").stdout.decode().strip()
+    installation.cli("wait", healthy)
     try:
-        assert healthy in [entry["id"] for entry in place.json("ps", "--all")]
+        assert healthy in [entry["id"] for entry in installation.json("ps", "--all")]
     except ProblemError as refused:
         assert refused.code == "process_list_retrieval_error"
 
 
-async def test_000_10_2_1_error_clean(place):
-    async with place.agent() as agent:
+async def test_error_clean(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("sleep", "300")
         assert (await agent.clean(pid))[pid].startswith("failed")
         with pytest.raises(ProblemError) as refused:
-            place.rest("DELETE", f"/api/v1/executions/{pid}")
+            installation.rest("DELETE", f"/api/v1/executions/{pid}")
         assert refused.value.status == 409
         await agent.stop(pid)
 
 
-async def test_000_10_2_1_error_initialize(place):
-    shutil.rmtree(place.dir / "run")
-    (place.dir / "run").write_text("in the way")
-    done = place.cli("ps", check=False)
+async def test_error_initialize(installation):
+    shutil.rmtree(installation.dir / "run")
+    (installation.dir / "run").write_text("in the way")
+    done = installation.cli("ps", check=False)
     assert done.returncode not in (0, 101, 134) and done.stderr
-    (place.dir / "run").unlink()
-    (place.dir / "run").mkdir(mode=0o700)
+    (installation.dir / "run").unlink()
+    (installation.dir / "run").mkdir(mode=0o700)
 
 
-async def test_000_10_2_1_process_error_output_retrieval(place):
-    pid, directory = damaged(place)
+async def test_process_error_output_retrieval(installation):
+    pid, directory = damaged(installation)
     for path in directory.glob("output.*"):
         path.unlink()
         path.mkdir()
-    async with place.agent() as agent:
-        place.json("ps", "--all")
+    async with installation.agent() as agent:
+        installation.json("ps", "--all")
         with pytest.raises(ProblemError) as refused:
-            place.rest("GET", f"/api/v1/executions/{pid}/output")
+            installation.rest("GET", f"/api/v1/executions/{pid}/output")
         assert refused.value.code == "output_retrieval_error"
         assert "up" in (await agent.execute("echo", "up")).text
 
 
-async def test_000_10_2_1_process_error_invalid_output(place):
-    async with place.agent() as agent:
+async def test_process_error_invalid_output(installation):
+    async with installation.agent() as agent:
         assert (await agent.logs("")).code == "value_error"
 
 
-async def test_000_10_2_1_process_error_clean(place):
-    async with place.agent() as agent:
+async def test_process_error_clean(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("sleep", "300")
         with pytest.raises(ProblemError) as refused:
-            place.rest("POST", f"/api/process/{pid}/clean")
+            installation.rest("POST", f"/api/process/{pid}/clean")
         assert refused.value.code == "process_clean_error"
         await agent.stop(pid)
 
 
-# 10.2.2 integration tests
+# Together
 
 
-async def test_000_10_2_2_life_cycle(any_place):
-    async with any_place.agent() as agent:
+async def test_life_cycle(each_installation):
+    async with each_installation.agent() as agent:
         pid = await agent.start_sh("echo alive; exec sleep 300")
         assert (await agent.detail(pid))["status"] == "running"
-        until(lambda: b"alive" in any_place.cli("logs", pid, "--raw").stdout)
+        until(lambda: b"alive" in each_installation.cli("logs", pid, "--raw").stdout)
         await agent.stop(pid)
         assert (await agent.detail(pid))["status"] == "terminated"
         assert (await agent.clean(pid))[pid] == "success"
         assert await agent.list() == []
 
 
-async def test_000_10_2_2_a_timeout_ends_it(any_place):
-    async with any_place.agent() as agent:
+async def test_a_timeout_ends_it(each_installation):
+    async with each_installation.agent() as agent:
         pid = await agent.start("sleep", "300", timeout=1)
-        uuid = any_place.rest("GET", f"/api/v1/executions/{pid}")["uuid"]
-        detail = await agent.ended(pid, any_place)
+        uuid = each_installation.rest("GET", f"/api/v1/executions/{pid}")["uuid"]
+        detail = await agent.ended(pid, each_installation)
         assert detail["status"] == "terminated" and detail["error_message"]
         assert members(uuid) == []
-        waited = any_place.cli("wait", pid, check=False)
+        waited = each_installation.cli("wait", pid, check=False)
         assert waited.returncode in (124, 137, 143)
 
 
-async def test_000_10_2_2_concurrent_processes(place):
-    async with place.agent() as agent:
+async def test_concurrent_processes(installation):
+    async with installation.agent() as agent:
         ids = []
 
         async def one(number):
@@ -345,30 +345,30 @@ async def test_000_10_2_2_concurrent_processes(place):
                 group.start_soon(one, number)
         assert len({pid for _, pid in ids}) == 5
         for number, pid in ids:
-            detail = await agent.ended(pid, place)
+            detail = await agent.ended(pid, installation)
             assert detail["exit_code"] == number
             assert f"number {number}" in await agent.lines(pid)
 
 
-async def test_000_10_2_2_output_captured_and_filtered(place):
-    async with place.agent() as agent:
+async def test_output_captured_and_filtered(installation):
+    async with installation.agent() as agent:
         pid = await agent.start("seq", "1", "50")
-        await agent.ended(pid, place)
+        await agent.ended(pid, installation)
         numbers = [line for line in await agent.lines(pid, tail=10) if line.isdigit()]
         assert numbers == [str(n) for n in range(41, 51)]
         assert "7" in await agent.lines(pid, grep="^7$")
 
 
-async def test_000_10_2_2_encodings(place):
-    async with place.agent() as agent:
+async def test_encodings(installation):
+    async with installation.agent() as agent:
         octal = "".join(f"\\{byte:03o}" for byte in "中文".encode("gbk"))
         pid = await agent.start("printf", octal + "\\n", encoding="gbk")
-        await agent.ended(pid, place)
+        await agent.ended(pid, installation)
         assert "中文" in await agent.lines(pid)
 
 
-async def test_000_10_2_2_concurrent_stop_and_clean(place):
-    async with place.agent() as agent:
+async def test_concurrent_stop_and_clean(installation):
+    async with installation.agent() as agent:
         for _ in range(20):
             pid = await agent.start("sleep", "300")
             async with anyio.create_task_group() as group:
@@ -378,13 +378,13 @@ async def test_000_10_2_2_concurrent_stop_and_clean(place):
             assert last.code == "process_not_found" or last.value("status") == "terminated"
 
 
-async def test_000_10_2_2_recovery_and_release(place):
-    async with place.agent() as agent:
+async def test_recovery_and_release(installation):
+    async with installation.agent() as agent:
         nap = await agent.start("sleep", "300")
         for _ in range(5):
             assert (await agent.execute("invalid_cmd")).code == "command_execution_error"
         failing = await agent.start("false")
-        assert (await agent.ended(failing, place))["status"] == "failed"
+        assert (await agent.ended(failing, installation))["status"] == "failed"
         assert (await agent.clean(failing))[failing] == "success"
         assert (await agent.detail(nap))["status"] == "running", "others are not affected"
         await agent.stop(nap)

@@ -1,4 +1,4 @@
-"""Document 002: a test for each of its requirements, named after it, through profile `pty`."""
+"""Terminal sessions through profile `pty`: starting, output, input, status, ends, and the cost of many."""
 
 import asyncio
 import datetime
@@ -15,26 +15,26 @@ pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"
-#: Where nothing else says so: bytes of output a session's view reaches back (REQ-005).
+#: The default size of a session's view in bytes.
 VIEW_BYTES = 1024 * 1024
 #: Prints the terminal's size whenever it changes.
 SIZES = """
 import os, signal
-def told(*_):
+def on_resize(*_):
     # Not print: it may have been interrupted.
     size = os.get_terminal_size()
     os.write(1, f"{size.lines} {size.columns}\\n".encode())
-signal.signal(signal.SIGWINCH, told)
+signal.signal(signal.SIGWINCH, on_resize)
 print("ready", flush=True)
 while True:
     signal.pause()
 """
-#: Prints numbered lines for as long as nobody makes a file called `enough`.
+#: Prints numbered lines until a file called `enough` exists.
 TICKS = "i=0; while [ ! -e enough ]; do i=$((i+1)); echo tick $i; sleep 0.02; done"
 
 
-async def test_req_001_spawn_answers_an_id_and_it_runs(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_spawn_answers_an_id_and_it_runs(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("cat")
         assert session.id
         status = await session.status()
@@ -45,31 +45,31 @@ async def test_req_001_spawn_answers_an_id_and_it_runs(any_place):
         await session.close()
 
 
-async def test_req_002_spawn_options_and_80_by_24(any_place):
+async def test_spawn_options_and_80_by_24(each_installation):
     show = "stty size; pwd; echo $TERM; echo \"<$MORE>\" \"<$HOME>\" \"$@\"; cat"
-    (any_place.work / "inner").mkdir()
-    any_place.give(any_place.work)
-    async with Terminals.connect(any_place) as terminals:
+    (each_installation.work / "inner").mkdir()
+    each_installation.give(each_installation.work)
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("sh", "-c", show, "sh", "one word", "$HOME")
-        home = any_place.dir / "home"
+        home = each_installation.dir / "home"
         await session.shows(r"one word \$HOME$")
         rows = (await session.screen()).rows
-        assert rows[:4] == ["24 80", str(any_place.work), "xterm-256color", f"<> <{home}> one word $HOME"]
+        assert rows[:4] == ["24 80", str(each_installation.work), "xterm-256color", f"<> <{home}> one word $HOME"]
         assert (await session.screen()).size == (80, 24)
         await session.close()
         session = await terminals.start(
-            "sh", "-c", show, cols=132, rows=43, cwd=str(any_place.work / "inner"),
+            "sh", "-c", show, cols=132, rows=43, cwd=str(each_installation.work / "inner"),
             env={"MORE": "added", "HOME": "/replaced", "TERM": "vt100"},
         )
         await session.shows(r"^<added> </replaced>")
         rows = (await session.screen()).rows
-        assert rows[:3] == ["43 132", str(any_place.work / "inner"), "vt100"]
+        assert rows[:3] == ["43 132", str(each_installation.work / "inner"), "vt100"]
         assert (await session.screen()).size == (132, 43)
         await session.close()
 
 
-async def test_req_003_output_is_there_while_it_runs(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_output_is_there_while_it_runs(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("sh", "-c", TICKS)
         lengths = []
         for tick in (3, 10, 20):
@@ -77,14 +77,14 @@ async def test_req_003_output_is_there_while_it_runs(any_place):
             lengths.append(len(await session.whole()))
             assert (await session.status())["status"] == "running"
         assert lengths == sorted(set(lengths)), "it grows"
-        (any_place.work / "enough").touch()
+        (each_installation.work / "enough").touch()
         await session.ended()
         ticks = re.findall(rb"tick (\d+)\r\n", await session.whole())
         assert ticks == [b"%d" % n for n in range(1, len(ticks) + 1)]
 
 
-async def test_req_004_whole_output_and_session_not_found(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_whole_output_and_session_not_found(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("printf", r"\033[31mred\033[0m\n\tplain\n")
         await session.ended()
         assert await session.whole() == b"\x1b[31mred\x1b[0m\r\n\tplain\r\n", "ANSI stays"
@@ -103,8 +103,8 @@ async def test_req_004_whole_output_and_session_not_found(any_place):
         assert reply.is_error and reply.code == "session_not_found", reply
 
 
-async def test_req_005_the_view_is_capped_at_1_mb_and_keeps_the_newest(place):
-    async with Terminals.connect(place) as terminals:
+async def test_the_view_is_capped_at_1_mb_and_keeps_the_newest(installation):
+    async with Terminals.connect(installation) as terminals:
         session = await terminals.start("sh", "-c", "seq 1 400000; echo the newest")
         await session.ended()
         page = await session.output()
@@ -112,12 +112,12 @@ async def test_req_005_the_view_is_capped_at_1_mb_and_keeps_the_newest(place):
         assert page.end_offset > 2 * VIEW_BYTES
         whole = await session.whole()
         assert len(whole) == VIEW_BYTES and whole.endswith(b"\r\n400000\r\nthe newest\r\n")
-        journal = place.cli("logs", session.id, "--raw").stdout
+        journal = installation.cli("logs", session.id, "--raw").stdout
         assert journal.startswith(b"1\r\n2\r\n") and len(journal) == page.end_offset, "all is kept"
 
 
-async def test_req_005a_output_is_read_in_pieces_by_offset(place):
-    async with Terminals.connect(place) as terminals:
+async def test_output_is_read_in_pieces_by_offset(installation):
+    async with Terminals.connect(installation) as terminals:
         session = await terminals.start("sh", "-c", "seq 1 1000; read go; seq 1 400000")
         await session.wrote(rb"1000\r\n")
         first = await session.output(offset=0, limit=10)
@@ -141,7 +141,7 @@ async def test_req_005a_output_is_read_in_pieces_by_offset(place):
         assert beyond.data == b"" and beyond.next_offset == beyond.end_offset
 
 
-async def test_req_006_text_and_keys_reach_it_and_an_ended_one_refuses(any_place):
+async def test_text_and_keys_reach_it_and_an_ended_one_refuses(each_installation):
     script = (
         "import sys, tty, os; tty.setraw(0); os.write(1, b'ready\\r\\n')\n"
         "while True:\n data = os.read(0, 100)\n os.write(1, data.hex().encode() + b'\\r\\n')\n"
@@ -154,7 +154,7 @@ async def test_req_006_text_and_keys_reach_it_and_an_ended_one_refuses(any_place
         "f1": "1b4f50", "f5": "1b5b31357e", "f12": "1b5b32347e", "shift-tab": "1b5b5a", "alt-x": "1b78",
         "ctrl-right": "1b5b313b3543",
     }
-    async with Terminals.connect(any_place) as terminals:
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start(PYTHON, "-c", script)
         await session.shows("^ready$")
         for key, code in sent.items():
@@ -173,30 +173,30 @@ async def test_req_006_text_and_keys_reach_it_and_an_ended_one_refuses(any_place
             assert refused.is_error and refused.code == "process_control_error", refused
 
 
-async def test_req_007_status_has_all_its_fields(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_status_has_all_its_fields(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("sh", "-c", "echo out; read x; exit 3")
         await session.shows("^out$")
         status = await session.status()
         assert status["status"] == "running" and procs.alive(status["pid"])
         assert status["end_time"] is None and status["exit_code"] is None
         assert status["output_length"] == len(b"out\r\n")
-        begun = moment(status["start_time"])
+        started_at = moment(status["start_time"])
         await session.line("")
         status = await session.ended()
         assert status["status"] == "exited" and status["exit_code"] == 3
-        assert moment(status["end_time"]) >= begun
+        assert moment(status["end_time"]) >= started_at
         assert status["output_length"] == len(b"out\r\n\r\n")
 
 
 def moment(text):
-    """A time as it is told, without what is below microseconds."""
+    """A time as printed, without microseconds."""
     return datetime.datetime.fromisoformat(re.sub(r"(\.\d{6})\d*", r"\1", text).replace("Z", "+00:00"))
 
 
 @pytest.mark.parametrize("signal", [None, "SIGTERM", "SIGKILL", "SIGINT", "SIGHUP"])
-async def test_req_008_kill(any_place, signal):
-    async with Terminals.connect(any_place) as terminals:
+async def test_kill(each_installation, signal):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("sleep", "300")
         pid = (await session.status())["pid"]
         begin = time.monotonic()
@@ -206,8 +206,8 @@ async def test_req_008_kill(any_place, signal):
         assert not procs.alive(pid) and time.monotonic() - begin < 4
 
 
-async def test_req_009_list(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_list(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         assert await terminals.list() == []
         sessions = [await terminals.start("cat") for _ in range(3)]
         other = await terminals.start("true")
@@ -217,13 +217,13 @@ async def test_req_009_list(any_place):
         assert [entry["status"] for entry in listed] == ["exited", *["running"] * 3]
         for session in sessions:
             await session.close()
-    async with Terminals.connect(any_place) as stranger:
+    async with Terminals.connect(each_installation) as stranger:
         assert await stranger.list() == [], "sessions of others are not listed"
 
 
-async def test_req_010_cleanup_and_ttl(any_place):
+async def test_cleanup_and_ttl(each_installation):
     short = {"OSTLER_RETENTION_PTY_SECONDS": "2"}
-    async with Terminals.connect(any_place, env=short) as terminals:
+    async with Terminals.connect(each_installation, env=short) as terminals:
         kept = await terminals.start("cat")
         one = await terminals.start("true")
         await one.ended()
@@ -232,8 +232,8 @@ async def test_req_010_cleanup_and_ttl(any_place):
         assert one.id not in [entry["session"] for entry in await terminals.list()]
         two = await terminals.start("true")
         await two.ended()
-        uuid = any_place.json("info", two.id)["uuid"]
-        directory = any_place.state / "executions" / uuid
+        uuid = each_installation.json("info", two.id)["uuid"]
+        directory = each_installation.state / "executions" / uuid
         assert directory.exists()
         until(lambda: not directory.exists(), 20, "the end of its time")
         gone = await two.call("pty_read")
@@ -242,17 +242,17 @@ async def test_req_010_cleanup_and_ttl(any_place):
         await kept.close()
 
 
-async def test_req_010_ttl_is_five_minutes(place):
-    async with Terminals.connect(place) as terminals:
+async def test_ttl_is_five_minutes(installation):
+    async with Terminals.connect(installation) as terminals:
         session = await terminals.start("cat")
-        info = place.rest("GET", f"/api/v1/executions/{session.id}")
-        spec = (place.state / "executions" / info["uuid"] / "spec.json").read_text()
+        info = installation.rest("GET", f"/api/v1/executions/{session.id}")
+        spec = (installation.state / "executions" / info["uuid"] / "spec.json").read_text()
         assert '"retention":300000' in spec.replace(" ", ""), spec
         await session.close()
 
 
-async def test_req_011_resize(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_resize(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start(PYTHON, "-c", SIZES)
         await session.shows("^ready$")
         await session.resize(132, 50)
@@ -268,40 +268,40 @@ async def test_req_011_resize(any_place):
         assert late.is_error, late
 
 
-async def test_req_012_output_comes_as_it_is_written_and_exit_once(any_place):
-    async with Terminals.connect(any_place) as terminals:
+async def test_output_comes_as_it_is_written_and_exit_once(each_installation):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("sh", "-c", "echo one; read x; echo two; exit 6")
-        with WsRecorder(any_place, session.id) as ring:
+        with WsRecorder(each_installation, session.id) as ring:
             ring.wait_output(rb"one\r\n")
             await session.line("")
             ring.wait_output(rb"two\r\n")
             events = ring.to_the_end()
         assert [event["type"] for event in events if event["type"] == "exit"] == ["exit"]
         assert events[-1]["type"] == "exit" and events[-1]["exit_code"] == 6, events
-        assert exits(any_place, session) == 1
-        with WsRecorder(any_place, session.id) as late:
+        assert exits(each_installation, session) == 1
+        with WsRecorder(each_installation, session.id) as late:
             assert [event["type"] for event in late.to_the_end()].count("exit") == 1
 
 
-def exits(place, session):
+def exits(installation, session):
     """How often its end is recorded."""
-    uuid = place.json("info", session.id)["uuid"]
-    events = place.state / "executions" / uuid / "events.jsonl"
+    uuid = installation.json("info", session.id)["uuid"]
+    events = installation.state / "executions" / uuid / "events.jsonl"
     until(lambda: events.exists() and "finished" in events.read_text(), 10, "its end in the events")
     return events.read_text().count("finished")
 
 
-async def test_req_013_destroy_ends_everything(place):
-    async with Terminals.connect(place) as terminals:
+async def test_destroy_ends_everything(installation):
+    async with Terminals.connect(installation) as terminals:
         sessions = [await terminals.start("sh", "-c", "trap '' HUP TERM; sleep 302.5; :") for _ in range(5)]
         pids = [(await session.status())["pid"] for session in sessions]
         assert all(procs.alive(pid) for pid in pids)
     until(lambda: not any(procs.alive(pid) for pid in pids), 20, "the end of the session's sessions")
-    until(lambda: place.executions() == [], 20, "the cleaning")
+    until(lambda: installation.executions() == [], 20, "the cleaning")
 
 
-async def test_nfr_001_fifty_at_once(place):
-    async with Terminals.connect(place) as terminals:
+async def test_fifty_at_once(installation):
+    async with Terminals.connect(installation) as terminals:
         sessions = await asyncio.gather(*(terminals.start("cat") for _ in range(50)))
         await asyncio.gather(*(it.line(f"to number {n}") for n, it in enumerate(sessions)))
         for number, session in enumerate(sessions):
@@ -311,9 +311,9 @@ async def test_nfr_001_fifty_at_once(place):
         assert await terminals.list(status="running") == []
 
 
-async def test_nfr_002_latency_is_measured(place, record_property):
+async def test_latency_is_measured(installation, record_property):
     """From the key to the output it makes, over MCP; measured, judged in benchmarks only."""
-    async with Terminals.connect(place) as terminals:
+    async with Terminals.connect(installation) as terminals:
         session = await terminals.start("cat")
         await session.type("warm")
         await session.wrote(rb"warm")
@@ -330,37 +330,37 @@ async def test_nfr_002_latency_is_measured(place, record_property):
         await session.close()
 
 
-async def test_nfr_003_memory_is_measured(place, record_property):
-    async with Terminals.connect(place) as terminals:
+async def test_memory_is_measured(installation, record_property):
+    async with Terminals.connect(installation) as terminals:
         await (await terminals.start("true")).ended()
-        empty = memory(place)
+        empty = memory(installation)
         sessions = await asyncio.gather(*(terminals.start("cat") for _ in range(50)))
         for session in sessions:
             await session.line("x")
             await session.shows("^x$")
-        full = memory(place)
+        full = memory(installation)
         record_property("idle_kb", empty)
         record_property("fifty_kb", full)
         print(f"idle {empty} kB, with 50 sessions {full} kB")
-        assert full < 1024 * 1024, "document 002 allows 200 MB; this is a debug build's sanity"
+        assert full < 1024 * 1024, "200 MB are allowed; this is a debug build's sanity"
         await asyncio.gather(*(session.close() for session in sessions))
 
 
-def memory(place):
+def memory(installation):
     """Kilobytes of the binary's processes, shared ones counted by their share."""
     def pss(pid):
         lines = procs.read(pid, "smaps_rollup").decode().splitlines()
         return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
-    return sum(pss(pid) for pid in place.ours())
+    return sum(pss(pid) for pid in installation.ours())
 
 
-async def test_nfr_004_linux_is_tested_here_and_windows_is_described(place):
+async def test_linux_is_tested_here_and_windows_is_described(installation):
     document = ROOT / "docs" / "wsl2.md"
     assert document.exists(), "how Windows 10/11 and WSL2 are accepted by hand"
     text = document.read_text()
     assert "WSL2" in text and "not run" in text.lower(), "what was not run is marked"
-    async with Terminals.connect(place) as terminals:
+    async with Terminals.connect(installation) as terminals:
         session = await terminals.start("uname", "-s")
         await session.shows("^Linux$")
         assert (await session.ended())["exit_code"] == 0
@@ -375,17 +375,17 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("script", "status", "code"), ENDS)
-async def test_nfr_005_every_way_to_end_is_told_and_leaves_nobody(any_place, script, status, code):
-    async with Terminals.connect(any_place) as terminals:
+async def test_every_end_is_reported_and_leaves_no_process(each_installation, script, status, code):
+    async with Terminals.connect(each_installation) as terminals:
         session = await terminals.start("sh", "-c", script)
         ended = await session.ended()
         assert (ended["status"], ended["exit_code"]) == (status, code), ended
-        uuid = any_place.json("info", session.id)["uuid"]
+        uuid = each_installation.json("info", session.id)["uuid"]
         until(lambda: not procs.members(uuid), 10, "nobody left")
-        assert zombies(any_place) == []
+        assert zombies(each_installation) == []
 
 
-def zombies(place):
-    """Dead children of our processes that nobody waited for."""
-    ours = {str(pid) for pid in place.ours()}
+def zombies(installation):
+    """Zombies: children of this installation that were not reaped."""
+    ours = {str(pid) for pid in installation.ours()}
     return [p for p in procs.pids() if procs.status(p, "State") == "Z" and procs.status(p, "PPid") in ours]

@@ -1,4 +1,4 @@
-// One installation of the binary with directories, sockets and a state of its own.
+// One installation of the binary with its own directories, sockets and state.
 
 import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 export const BINARY = process.env.OSTLER_BIN ?? path.join(ROOT, 'target/release/ostler');
 
-export class Place {
+export class Installation {
   constructor() {
     if (!existsSync(BINARY)) throw new Error(`${BINARY} is not built: cargo build --release`);
     // Short: a socket's path has 107 bytes.
@@ -38,12 +38,12 @@ export class Place {
     };
   }
 
-  // How a client starts a front.
-  get front() {
+  // The command with which a client starts a stdio proxy.
+  get stdioProxy() {
     return { command: BINARY, args: ['mcp'], env: this.env, cwd: this.at('work') };
   }
 
-  // The daemon in the foreground, with its network face; its address.
+  // The daemon in the foreground, with an HTTP listener; returns its address.
   async serve(...args) {
     const words = ['serve', '--port', '0', ...args];
     this.server = spawn(BINARY, words, { env: this.env, cwd: this.at('work'), stdio: ['ignore', 'pipe', 'inherit'] });
@@ -104,7 +104,7 @@ export function isAlive(pid) {
   }
 }
 
-// Waits until `fact()` is true and answers it; for facts nobody can be told of.
+// Waits until `fact()` is true and returns its value; for conditions without a notification.
 export async function until(fact, what, seconds = 20) {
   const deadline = Date.now() + seconds * 1000;
   for (;;) {

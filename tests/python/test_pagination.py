@@ -1,4 +1,4 @@
-"""Lists are windows on every face: counted, gone through by their cursors, nothing twice, nothing left out."""
+"""Lists are paged over every interface: counted, continued by cursors, nothing twice, nothing omitted."""
 
 import http.client
 import re
@@ -11,69 +11,69 @@ pytestmark = pytest.mark.anyio
 COUNT = 500
 
 
-def define(place, count=COUNT):
-    """So many services, each with a long command; their names."""
+def define(installation, count=COUNT):
+    """This many services, each with a long command; returns their names."""
     names = [f"service-{number:03}" for number in range(count)]
     for name in names:
         words = {"argv": {"program": "sleep", "args": ["300", "x" * 150]}}
-        place.rest("PUT", f"/api/v1/services/{name}", {"command": words, "cwd": str(place.work)})
+        installation.rest("PUT", f"/api/v1/services/{name}", {"command": words, "cwd": str(installation.work)})
     return names
 
 
 @pytest.fixture(scope="module")
-def many(home):
-    home.cli("ps")
-    names = define(home)
-    home.cli("service", "start", "--no-wait", "--name", "zz-runs", "--", "sh", "-c", "sleep 300")
+def many(shared_installation):
+    shared_installation.cli("ps")
+    names = define(shared_installation)
+    shared_installation.cli("service", "start", "--no-wait", "--name", "zz-runs", "--", "sh", "-c", "sleep 300")
     return sorted(names)
 
 
-async def test_services_over_mcp(home, many):
-    async with home.agent() as agent:
+async def test_services_over_mcp(shared_installation, many):
+    async with shared_installation.agent() as agent:
         mine = await agent.must("service", action="start", name="zz-mine", command=["sleep", "300"], wait_ms=0)
         shown, cursor, left = [], {}, COUNT + 1
         while cursor is not None:
-            reply = await agent.must("service", action="list", cwd=str(home.work), **cursor)
-            told = reply.structured
-            assert (told["total"], told["living"]) == (COUNT + 1, 1), told
-            shown += [service["name"] for service in told["services"]]
-            left -= len(told["services"])
-            assert told.get("omitted", 0) == left, (told["omitted"], left)
-            cursor = {"cursor": told["next"]} if left else None
+            reply = await agent.must("service", action="list", cwd=str(shared_installation.work), **cursor)
+            page = reply.structured
+            assert (page["total"], page["living"]) == (COUNT + 1, 1), page
+            shown += [service["name"] for service in page["services"]]
+            left -= len(page["services"])
+            assert page.get("omitted", 0) == left, (page["omitted"], left)
+            cursor = {"cursor": page["next"]} if left else None
         assert shown == ["zz-mine", *many], f"what lives comes first: {mine}"
         bad = await agent.call("service", action="list", cursor="x")
         assert bad.code == "value_error" and "cursor" in bad.text, bad
         # The others' lists are without it.
         await agent.must("service", action="stop", name="zz-mine", force=True)
-        home.rest("DELETE", f"/api/v1/executions/{mine.structured['id']}")
+        shared_installation.rest("DELETE", f"/api/v1/executions/{mine.structured['id']}")
 
 
-async def test_services_over_rest(home, many):
-    shown, query = [], f"limit=100&cwd={home.work}"
+async def test_services_over_rest(shared_installation, many):
+    shown, query = [], f"limit=100&cwd={shared_installation.work}"
     for _ in range(6):
-        page = home.rest("GET", f"/api/v1/services?{query}")
+        page = shared_installation.rest("GET", f"/api/v1/services?{query}")
         assert page["total"] == COUNT + 1
         assert len(page["services"]) <= 100
         shown += [service["name"] for service in page["services"]]
-        query = f"limit=100&cwd={home.work}&cursor={page.get('next')}"
+        query = f"limit=100&cwd={shared_installation.work}&cursor={page.get('next')}"
     assert "next" not in page
     assert shown == ["zz-runs", *many]
     with pytest.raises(AssertionError, match="cursor"):
-        home.rest("GET", "/api/v1/services?cursor=x")
+        shared_installation.rest("GET", "/api/v1/services?cursor=x")
 
 
-async def test_services_on_the_command_line(home, many):
-    done = home.cli("service", "ps", "--all", "--quiet", "-n", "20")
+async def test_services_on_the_command_line(shared_installation, many):
+    done = shared_installation.cli("service", "ps", "--all", "--quiet", "-n", "20")
     assert done.stdout.decode().split() == ["zz-runs", *many[:19]]
     assert f"20 of {COUNT + 1} are shown; -n {COUNT + 1} shows all" in done.stderr.decode()
-    done = home.cli("service", "ps", "--all", "--quiet")
+    done = shared_installation.cli("service", "ps", "--all", "--quiet")
     assert done.stdout.decode().split() == ["zz-runs", *many]
     assert done.stderr == b""
 
 
-def processes(place, query):
+def processes(installation, query):
     """`GET /api/processes`: the ids, the total and the query of the next window."""
-    connection = place.connect()
+    connection = installation.connect()
     connection.request("GET", f"/api/processes?{query}", headers={"Host": "localhost"})
     answer = connection.getresponse()
     assert isinstance(answer, http.client.HTTPResponse) and answer.status == 200, answer.read()
@@ -83,27 +83,27 @@ def processes(place, query):
     return ids, int(answer.headers["X-Total-Count"]), link and link[1]
 
 
-async def test_processes_of_the_web_interface(place):
+async def test_processes_of_the_web_interface(installation):
     for number in range(25):
-        place.cli("run", "--label", "odd" if number % 2 else "even", "--", "true")
-    whole, total, following = processes(place, "")
+        installation.cli("run", "--label", "odd" if number % 2 else "even", "--", "true")
+    whole, total, following = processes(installation, "")
     assert (len(whole), total, following) == (25, 25, None)
-    odd, total, following = processes(place, "labels=odd&limit=5")
+    odd, total, following = processes(installation, "labels=odd&limit=5")
     assert (len(odd), total) == (5, 12)
     while following:
         assert "labels=odd" in following, "the same question"
-        more, total, following = processes(place, following)
+        more, total, following = processes(installation, following)
         odd += more
         assert total == 12
     assert len(odd) == len(set(odd)) == 12
     assert odd == [one for one in whole if one in odd], "newest first, as without a window"
 
 
-async def test_executions_over_rest(place):
-    ids = [place.cli("run", "-d", "--", "true").stdout.decode().strip() for _ in range(7)]
+async def test_executions_over_rest(installation):
+    ids = [installation.cli("run", "-d", "--", "true").stdout.decode().strip() for _ in range(7)]
     shown, query = [], "limit=3"
     for _ in range(3):
-        page = place.rest("GET", f"/api/v1/executions?{query}")
+        page = installation.rest("GET", f"/api/v1/executions?{query}")
         assert page["total"] == 7
         shown += [one["id"] for one in page["executions"]]
         query = f"limit=3&cursor={page.get('next')}"
