@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use ostler_backend::spec_file::ShimIdentity;
 use ostler_backend::stored_files::SpecHeader;
-use ostler_backend::{ExitRecord, ProcessEvent, RecoveryOutcome, SpawnHandle};
+use ostler_backend::{BoxFuture, ExitRecord, ProcessEvent, RecoveryOutcome, SpawnHandle};
 use ostler_model::{ExecutionId, LostReason};
 use ostler_sys::{async_fd, open_files, pidfd};
 use rustix::fs::inotify;
@@ -24,20 +24,20 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 
 use super::connection::{
     ActiveAttempt, AttemptControl, EVENTS_MAX, ReceiveOutcome, ShimConnection,
 };
 use super::execution_files::{StoredFile, open_directory, read_exit_record, read_spec_header};
+use super::response_timeout::response_of;
 use super::shim_manager::ShimManager;
 use super::sweep;
 use crate::shim::daemon_connection::{self, CONTROL_SOCKET};
 use crate::sys::proc;
 
-/// How long a running shim may take to open its control socket, or to send its first message, in
-/// milliseconds; one that takes longer is stuck, and is killed with its tree.
-const HELLO_TIMEOUT_MS: u64 = 2_000;
+/// How long a stopped shim is waited for; then it is killed with its tree.
+const SHIM_STOPPED: Duration = Duration::from_secs(2);
 /// Descriptors that recovery leaves free: a daemon that could not accept connections would be of no
 /// use.
 const SERVE_FDS_MIN: u64 = 6;
@@ -195,7 +195,7 @@ impl ShimWatch {
     }
 
     /// Waits for the next change; false when none can follow.
-    async fn changed(&self, deadline: Instant) -> bool {
+    async fn changed(&self) -> bool {
         tokio::select! {
             changed = self.directory.readable() => {
                 let mut buffer = [0; 4096];
@@ -206,7 +206,6 @@ impl ShimWatch {
                 true
             }
             _ = self.shim.readable() => false,
-            () = sleep_until(deadline) => false,
         }
     }
 }
@@ -220,14 +219,13 @@ async fn reconnect(
     boot: &ShimIdentity,
 ) -> Option<RecoveryOutcome> {
     let pid = i32::try_from(boot.shim_pid).ok()?;
-    let deadline = Instant::now() + Duration::from_millis(HELLO_TIMEOUT_MS);
     let not_reached = || Some(RecoveryOutcome::Unreachable(shims.no_open_files()));
     // Most have opened the socket by now, and need not be watched.
     if let Ok(socket) = connect_control(dir) {
         if !ensure_descriptors(shims).await {
             return not_reached();
         }
-        if let Some(outcome) = handshake(shims, id, socket).await {
+        if let Some(outcome) = handshake(shims, id, pid, socket).await {
             return Some(outcome);
         }
     }
@@ -236,6 +234,20 @@ async fn reconnect(
         Err(error) if open_files::is_exhausted_io(&error) => return not_reached(),
         Err(_) => return None,
     };
+    let reached = reconnect_watched(shims, id, dir, boot, &watch);
+    shim_response(pid, Box::pin(reached)).await.flatten()
+}
+
+/// Connects to the shim whenever its directory changes. None when it has exited.
+async fn reconnect_watched(
+    shims: &Arc<ShimManager>,
+    id: ExecutionId,
+    dir: BorrowedFd<'_>,
+    boot: &ShimIdentity,
+    watch: &ShimWatch,
+) -> Option<RecoveryOutcome> {
+    let pid = i32::try_from(boot.shim_pid).ok()?;
+    let not_reached = || Some(RecoveryOutcome::Unreachable(shims.no_open_files()));
     loop {
         // The pidfd was opened by pid: the start time now tells whether it is the same process.
         match proc::try_is_same(pid, boot.shim_start) {
@@ -245,12 +257,12 @@ async fn reconnect(
         }
         match connect_control(dir) {
             Ok(_) if !ensure_descriptors(shims).await => return not_reached(),
-            Ok(socket) => return handshake(shims, id, socket).await,
+            Ok(socket) => return handshake(shims, id, pid, socket).await,
             Err(errno) if open_files::is_exhausted(errno) => return not_reached(),
             Err(_) if matches!(read_exit_record(dir), StoredFile::Complete(_)) => return None,
             Err(_) => {}
         }
-        if !watch.changed(deadline).await {
+        if !watch.changed().await {
             return None;
         }
     }
@@ -285,14 +297,20 @@ fn connect_control(dir: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     }
 }
 
+/// The response of a shim that has not sent anything yet; none where it is stuck.
+async fn shim_response<T>(pid: i32, response: BoxFuture<'_, T>) -> Option<T> {
+    response_of(pid, SHIM_STOPPED, || Duration::MAX, response).await
+}
+
 async fn handshake(
     shims: &Arc<ShimManager>,
     id: ExecutionId,
+    pid: i32,
     socket: OwnedFd,
 ) -> Option<RecoveryOutcome> {
     let connection = Arc::new(ShimConnection::new(socket, None).ok()?);
-    let limit = Duration::from_millis(HELLO_TIMEOUT_MS);
-    let Ok(ReceiveOutcome::Hello(hello)) = timeout(limit, connection.receive()).await else {
+    let ReceiveOutcome::Hello(hello) = shim_response(pid, Box::pin(connection.receive())).await?
+    else {
         return None;
     };
     let ProcessEvent::Hello {

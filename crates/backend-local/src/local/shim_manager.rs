@@ -20,17 +20,16 @@ use tokio_util::task::TaskTracker;
 
 use super::connection::{ReceiveOutcome, ShimConnection};
 use super::pool::{Checkout, IDLE_MIN, ShimPool, ShimResult};
+use super::response_timeout::response_of;
 use super::sockets::ListenTables;
 use super::tree_members::ProcessTrees;
-use super::zygote_client::ZygoteClient;
+use super::zygote_client::{ZYGOTE_STOPPED, ZygoteClient};
 use crate::proto::ZygoteEvent;
 use crate::shim::{ShimInfo, ShimMode, ShimSetup, serve};
 use crate::sys::proc;
 
-/// How long a zygote may be silent while a shim is requested, in milliseconds; then it is replaced.
-const ZYGOTE_RESPONSE_MS: u64 = 100;
 /// How long a zygote may take to start, in milliseconds: an exec of our own executable.
-const ZYGOTE_START_MS: u64 = 5_000;
+const ZYGOTE_START_MS: u64 = 10_000;
 /// How many shims are reconnected at once, at most.
 const RECONNECTS_MAX: usize = 16;
 /// How many zygotes are tried for one plan.
@@ -450,19 +449,25 @@ fn zygote_error(reason: &str) -> SpawnError {
     SpawnError::Zygote(reason.to_owned())
 }
 
-/// Waits for a shim as long as the zygote is not silent for too long. None when it is; an error
-/// when no shim can be created.
+/// Waits for a shim as long as the zygote may yet respond. None when it does not; an error when no
+/// shim can be created.
 async fn wait_for_shim(
     waiting: &mut oneshot::Receiver<ShimResult>,
     zygote: Option<&ZygoteClient>,
 ) -> Option<Result<ShimResult, oneshot::error::RecvError>> {
-    let limit = Duration::from_millis(ZYGOTE_RESPONSE_MS);
-    loop {
-        if let Ok(received) = timeout(limit, &mut *waiting).await {
-            return Some(received);
+    match zygote {
+        Some(zygote) => {
+            response_of(
+                zygote.pid,
+                ZYGOTE_STOPPED,
+                || zygote.silence(),
+                Box::pin(waiting),
+            )
+            .await
         }
-        if zygote.is_none_or(|zygote| zygote.silence() >= limit) {
-            return None;
-        }
+        // A shim on a thread was offered before it is waited for.
+        None => timeout(Duration::from_millis(ZYGOTE_START_MS), waiting)
+            .await
+            .ok(),
     }
 }

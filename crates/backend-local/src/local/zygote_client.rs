@@ -16,11 +16,12 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::response_timeout::response_of;
 use crate::proto::{ZygoteEvent, ZygoteRequest, decode, encode};
 use crate::zygote::ZYGOTE_ARGUMENT;
 
-/// How long a zygote may leave requests unread, in milliseconds.
-const REQUEST_TIMEOUT_MS: u64 = 100;
+/// How long a stopped zygote is waited for: another takes its place in a few milliseconds.
+pub(super) const ZYGOTE_STOPPED: Duration = Duration::from_millis(100);
 /// How long a zygote may take to end by itself, in milliseconds.
 const SHUTDOWN_TIMEOUT_MS: u64 = 1_000;
 /// The size of the largest message a zygote sends, in bytes.
@@ -31,6 +32,8 @@ const MESSAGE_BYTES: usize = 8 * 1024;
 pub(super) struct ZygoteClient {
     socket: AsyncFd<OwnedFd>,
     child: Mutex<Child>,
+    /// The pid of the child, for what is read in proc(5).
+    pub(super) pid: i32,
     /// When it last sent a message.
     last_message: Mutex<Instant>,
     /// Cancelled once it is dead.
@@ -50,17 +53,18 @@ impl ZygoteClient {
             .stdout(Stdio::from(executions.try_clone_to_owned()?))
             .stderr(Stdio::null())
             .spawn()?;
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        pid.into_iter().for_each(open_files::restore_limit);
+        let pid = Pid::from_child(&child);
+        open_files::restore_limit(pid);
         Ok(Self {
             socket: async_fd::register(ours, Interest::READABLE | Interest::WRITABLE)?,
             child: Mutex::new(child),
+            pid: pid.as_raw_nonzero().get(),
             last_message: Mutex::new(Instant::now()),
             dead: CancellationToken::new(),
         })
     }
 
-    /// Requests shims; false when the zygote accepts no request within [`REQUEST_TIMEOUT_MS`].
+    /// Requests shims; false when the zygote reads no requests any more.
     pub(super) async fn request_shims(&self, count: u32) -> bool {
         let Ok(bytes) = encode(&ZygoteRequest::Fork { count }) else {
             return false;
@@ -78,9 +82,14 @@ impl ZygoteClient {
                 }
             }
         };
-        timeout(Duration::from_millis(REQUEST_TIMEOUT_MS), request)
-            .await
-            .unwrap_or(false)
+        response_of(
+            self.pid,
+            ZYGOTE_STOPPED,
+            || self.silence(),
+            Box::pin(request),
+        )
+        .await
+        .unwrap_or(false)
     }
 
     /// How long ago it last sent a message.

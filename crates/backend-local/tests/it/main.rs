@@ -17,6 +17,7 @@ mod pinned;
 mod recovery;
 mod runs;
 mod shell;
+mod slow_zygote;
 mod sockets;
 mod support;
 mod terminals;
@@ -28,6 +29,9 @@ use libtest_mimic::{Arguments, Trial};
 fn main() -> std::process::ExitCode {
     let mut words = std::env::args().skip(1);
     match words.next().as_deref() {
+        Some(ostler_backend_local::ZYGOTE_ARGUMENT) if slow_zygote::is_requested() => {
+            return slow_zygote::run();
+        }
         Some(ostler_backend_local::ZYGOTE_ARGUMENT) => ostler_backend_local::zygote_main(),
         Some(ostler_backend_local::EGRESS_ARGUMENT) => ostler_backend_local::egress_main(),
         Some(test_daemon::DAEMON_ARGUMENT) => return test_daemon::daemon_main(words.collect()),
@@ -42,6 +46,7 @@ fn main() -> std::process::ExitCode {
         ("pinned", pinned::CASES),
         ("ends", ends::CASES),
         ("recovery", recovery::CASES),
+        ("slow_zygote", slow_zygote::CASES),
         ("jails", jails::CASES),
         ("freeze", freeze::CASES),
         ("detached", detached::CASES),
