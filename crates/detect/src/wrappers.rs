@@ -1,6 +1,8 @@
 //! Removes programs that run the command in their arguments: wrappers, shells, module runners.
 
-use ostler_policy::{ShellInput, Wrapper, WrapperClass, package_program, shell_input, wrappers_of};
+use ostler_policy::{
+    FirstWord, ShellInput, Wrapper, WrapperClass, package_program, shell_input, wrappers_of,
+};
 
 use super::arguments::{base_name, is_option};
 use super::simple_command::SimpleCommand;
@@ -33,8 +35,8 @@ pub(super) fn strip_wrapper(call: &mut SimpleCommand, table: &DetectionTable) ->
     };
     let mut words = call.words.split_off(found.command_at);
     let dashed = call.words.iter().chain(&words).any(|word| word == "--");
-    if let (true, Some(first)) = (found.is_package, words.first_mut()) {
-        *first = package_program(first).to_owned();
+    if let Some(first) = words.first_mut() {
+        *first = found.first_word.program(first).into_owned();
     }
     if let (true, false, Some(lead)) = (found.keeps_options, dashed, &mut call.argument_prefix) {
         lead.push("--".to_owned());
@@ -52,7 +54,7 @@ struct WrappedWords {
     command_at: usize,
     directories: Vec<String>,
     env: Vec<(String, String)>,
-    is_package: bool,
+    first_word: FirstWord,
     keeps_options: bool,
 }
 
@@ -65,7 +67,7 @@ impl WrappedWords {
             command_at: found.command_at,
             directories: found.directories.iter().map(owned).collect(),
             env: found.variables.iter().map(pair).collect(),
-            is_package: wrapper.is_package,
+            first_word: wrapper.first_word,
             keeps_options: wrapper.keeps_options,
         })
     }
@@ -79,7 +81,10 @@ impl WrappedWords {
             operands: definition.operands,
             assigns: definition.assigns,
             needs_dashes: definition.dashes,
-            is_package: definition.package,
+            first_word: match definition.package {
+                true => FirstWord::Package,
+                false => FirstWord::Program,
+            },
             keeps_options: definition.keeps_options,
             ..Wrapper::new(&own, WrapperClass::Launcher)
         };

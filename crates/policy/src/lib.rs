@@ -34,6 +34,6 @@ pub use source::{RuleSource, RuleTier};
 pub use verdict::{MatchedRule, PolicyDecision, PolicyVerdict};
 pub use word::CommandWord;
 pub use wrappers::{
-    InnerProgram, ShellInput, Wrapper, WrapperClass, WrapperMatch, inner_program, package_program,
-    shell_input, wrappers_of,
+    FirstWord, InnerProgram, ShellInput, Wrapper, WrapperClass, WrapperMatch, inner_program,
+    package_program, shell_input, wrappers_of,
 };

@@ -213,12 +213,22 @@ fn options_that_name_no_program_are_permitted() {
 
 #[test]
 fn what_a_launcher_starts_has_to_be_listed() {
-    let list = ["npx", "uv", "poetry", "vite", "pytest"];
+    let list = [
+        "npx",
+        "npm",
+        "uv",
+        "poetry",
+        "vite",
+        "create-vite",
+        "pytest",
+    ];
     for command in [
         &["npx", "--yes", "vite@5"][..],
         &["uv", "run", "pytest", "-x"],
         &["uv", "sync"],
         &["poetry", "run", "pytest"],
+        &["npm", "init", "-y"],
+        &["npm", "create", "vite@latest", "app"],
     ] {
         assert!(is_listed(&list, command), "{command:?}");
     }
@@ -231,6 +241,8 @@ fn what_a_launcher_starts_has_to_be_listed() {
         &["uv", "run", "--with", "other", "pytest"],
         &["poetry", "run", "sh", "-c", "pytest"],
         &["bunx", "vite"],
+        &["npm", "init", "other"],
+        &["npm", "create", "user/create-vite"],
     ] {
         assert!(!is_listed(&list, command), "{command:?}");
     }

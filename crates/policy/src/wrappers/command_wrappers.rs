@@ -2,9 +2,9 @@
 
 use super::InnerCommands;
 use super::git::is_inside;
-use super::launchers::{LAUNCHERS, package_program};
+use super::launchers::LAUNCHERS;
 use super::options::{CODE_BUILTINS, OPAQUE, OTHER_SHELLS, POSIX_SHELLS, WRAPPERS};
-use super::wrapper::{Wrapper, WrapperClass};
+use super::wrapper::{FirstWord, Wrapper, WrapperClass};
 use crate::analysis::{ValueClass, VariableAssignment};
 use crate::flags::is_flag;
 use crate::word::{CommandWord, texts};
@@ -63,8 +63,8 @@ pub(super) fn launched_commands(name: &str, args: &[CommandWord]) -> Vec<Vec<Com
         let at = launcher.match_words(&words)?.command_at;
         let mut command = args.get(at.checked_sub(1)?..)?.to_vec();
         let program = command.first_mut()?;
-        if launcher.is_package {
-            *program = CommandWord::certain(package_program(&program.text));
+        if launcher.first_word != FirstWord::Program {
+            *program = CommandWord::certain(launcher.first_word.program(&program.text));
         }
         Some(command)
     };

@@ -2,8 +2,8 @@
 
 use ostler_model::ByteString;
 
-use super::launchers::{LAUNCHERS, SCRIPT_LAUNCHERS, package_program, split_version};
-use super::wrapper::Wrapper;
+use super::launchers::{LAUNCHERS, SCRIPT_LAUNCHERS, split_version};
+use super::wrapper::{FirstWord, Wrapper};
 use super::{InnerCommands, InnerProgram, command_wrappers};
 use crate::word::CommandWord;
 
@@ -25,15 +25,21 @@ pub(super) fn launched_program(
     if matches!(texts, [] | ["--help" | "--version"]) {
         return None;
     }
+    let subcommands = launcher.words.get(1..).unwrap_or_default();
+    let is_operand = |word: &&&str| !is_option(word) && !subcommands.contains(*word);
+    if launcher.first_word == FirstWord::Creation && texts.iter().find(is_operand).is_none() {
+        // `npm init -y` writes a package file itself.
+        return None;
+    }
     let result = find_command(launcher, &all, words).and_then(|command| {
         let (at, variables) = command;
         let mut command = args.get(at..).unwrap_or_default().to_vec();
         let program = texts.get(at).copied().unwrap_or_default();
-        if launcher.is_package {
-            let program = plain_package(program).ok_or_else(|| program.to_owned())?;
-            if let Some(first) = command.first_mut() {
-                *first = ByteString::from(program);
-            }
+        if !is_plain(launcher.first_word, program) {
+            return Err(program.to_owned());
+        }
+        if let Some(first) = command.first_mut() {
+            *first = ByteString::from(launcher.first_word.program(program).as_ref());
         }
         Ok(InnerProgram::Command {
             variables,
@@ -92,11 +98,16 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && word != "--"
 }
 
-/// The program of a package by name and version; none for a package from elsewhere
-/// (`vite@npm:other`, `vite@../other`, `vite@other.tgz`).
-fn plain_package(package: &str) -> Option<&str> {
-    let (_, version) = split_version(package);
-    let is_plain = version.is_none_or(|version| {
+/// Whether a first word names what is run by itself: a package by name and version, not one from
+/// elsewhere (`vite@npm:other`, `vite@../other`, `vite@other.tgz`).
+fn is_plain(first_word: FirstWord, word: &str) -> bool {
+    let (name, version) = split_version(word);
+    let is_plain_name = match first_word {
+        FirstWord::Program => return true,
+        FirstWord::Package => true,
+        FirstWord::Creation => is_created_name(name),
+    };
+    let is_plain_version = version.is_none_or(|version| {
         let is_tag = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         let number = version.trim_start_matches(['^', '~', '=']);
         let is_number = number.starts_with(|c: char| c.is_ascii_digit())
@@ -106,7 +117,22 @@ fn plain_package(package: &str) -> Option<&str> {
         let is_archive = number.to_ascii_lowercase().contains(".t");
         (!version.is_empty() && version.bytes().all(is_tag)) || (is_number && !is_archive)
     });
-    is_plain.then(|| package_program(package))
+    is_plain_name && is_plain_version
+}
+
+/// Whether the packages that make this are named after it: not those of a repository, a directory
+/// or an archive, and not `create-vite`, which not all package managers read alike.
+fn is_created_name(name: &str) -> bool {
+    let (scope, name) = match name.strip_prefix('@').map(|scoped| scoped.split_once('/')) {
+        Some(Some((scope, name))) => (scope, name),
+        Some(None) => (name.trim_start_matches('@'), "name"),
+        None => ("scope", name),
+    };
+    let is_part = |part: &str| {
+        let is_part_char = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        !part.is_empty() && part.bytes().all(is_part_char)
+    };
+    is_part(scope) && is_part(name) && !name.starts_with("create-")
 }
 
 #[cfg(test)]
@@ -143,6 +169,16 @@ mod tests {
             ("cross-env A=1 vite", "vite"),
             ("mise exec node@20 -- vite", "vite"),
             ("corepack pnpm dlx vite", "pnpm dlx vite"),
+            ("npm init vite", "create-vite"),
+            ("npm create -y vite@latest app", "create-vite app"),
+            (
+                "npm innit @scope/app -- --own",
+                "@scope/create-app -- --own",
+            ),
+            ("npm init @scope@2", "@scope/create"),
+            ("pnpm create vite app", "create-vite app"),
+            ("yarn create next-app", "create-next-app"),
+            ("bun create react", "create-react"),
         ] {
             let words: Vec<ByteString> = command.split(' ').map(ByteString::from).collect();
             match of(line) {
@@ -178,6 +214,16 @@ mod tests {
             ("uv run --env-file x pytest", "--env-file"),
             ("uvx --from other pytest", "--from"),
             ("pipx run --spec other black", "--spec"),
+            (
+                "npm init git+https://example.org/a",
+                "git+https://example.org/a",
+            ),
+            ("npm init user/repository", "user/repository"),
+            ("npm create create-vite", "create-vite"),
+            ("npm init vite@npm:other", "vite@npm:other"),
+            ("npm init vite --template x", "--template"),
+            ("npm --unknown value create vite", "--unknown"),
+            ("bun create ./template", "./template"),
             ("uv run -", "-"),
             (
                 "cross-env-shell A=1 script",
@@ -199,6 +245,11 @@ mod tests {
             "npm run dev",
             "npm install x",
             "npm ci",
+            "npm init",
+            "npm init -y",
+            "npm init --scope=@scope",
+            "pnpm init",
+            "yarn create",
             "yarn vite",
             "uv sync",
             "uv pip install run",

@@ -1,9 +1,26 @@
 //! Programs that run those of a package or of an environment (data).
 
-use super::wrapper::{Wrapper, WrapperClass};
+use super::wrapper::{FirstWord, Wrapper, WrapperClass};
 
 const fn launcher(words: &'static [&'static str]) -> Wrapper<'static> {
     Wrapper::new(words, WrapperClass::Launcher)
+}
+
+const fn creator(words: &'static [&'static str]) -> Wrapper<'static> {
+    Wrapper {
+        first_word: FirstWord::Creation,
+        keeps_options: true,
+        ..launcher(words)
+    }
+}
+
+const fn npm_creator(words: &'static [&'static str]) -> Wrapper<'static> {
+    Wrapper {
+        flags: &NPM_FLAGS,
+        valued: &["-w", "--workspace", "--loglevel"],
+        directories: &["--prefix"],
+        ..creator(words)
+    }
 }
 
 /// Options without a value that leave the program as it is, of npm.
@@ -39,7 +56,7 @@ pub(super) const SCRIPT_LAUNCHERS: [&str; 5] =
     ["cross-env-shell", "ddev", "hatch", "heroku", "pixi"];
 
 /// Launchers, in the order they are tried.
-pub(super) const LAUNCHERS: [Wrapper<'static>; 58] = [
+pub(super) const LAUNCHERS: [Wrapper<'static>; 64] = [
     Wrapper {
         assigns: true,
         ..launcher(&["cross-env"])
@@ -141,7 +158,7 @@ pub(super) const LAUNCHERS: [Wrapper<'static>; 58] = [
         valued: &["-w", "--workspace", "--loglevel"],
         other_valued: &["-p", "--package"],
         directories: &["--prefix"],
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["npx"])
     },
     Wrapper {
@@ -149,7 +166,7 @@ pub(super) const LAUNCHERS: [Wrapper<'static>; 58] = [
         valued: &["-w", "--workspace", "--loglevel"],
         other_valued: &["-p", "--package"],
         directories: &["--prefix"],
-        is_package: true,
+        first_word: FirstWord::Package,
         keeps_options: true,
         ..launcher(&["npm", "exec"])
     },
@@ -158,51 +175,57 @@ pub(super) const LAUNCHERS: [Wrapper<'static>; 58] = [
         valued: &["-w", "--workspace", "--loglevel"],
         other_valued: &["-p", "--package"],
         directories: &["--prefix"],
-        is_package: true,
+        first_word: FirstWord::Package,
         keeps_options: true,
         ..launcher(&["npm", "x"])
     },
+    npm_creator(&["npm", "init"]),
+    npm_creator(&["npm", "create"]),
+    npm_creator(&["npm", "innit"]),
+    creator(&["pnpm", "create"]),
+    creator(&["yarn", "create"]),
+    creator(&["bun", "create"]),
     Wrapper {
         valued: &["--filter", "-F"],
         flags: &["-s", "--silent"],
         directories: &["-C", "--dir"],
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["pnpm", "exec"])
     },
     Wrapper {
         other_valued: &["--package"],
         flags: &["-s", "--silent"],
         directories: &["-C", "--dir"],
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["pnpm", "dlx"])
     },
     Wrapper {
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["pnpx"])
     },
     Wrapper {
         flags: &["-q", "--quiet"],
         other_valued: &["-p", "--package"],
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["yarn", "dlx"])
     },
     Wrapper {
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["yarn", "exec"])
     },
     Wrapper {
         flags: &BUN_FLAGS,
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["bunx"])
     },
     Wrapper {
         flags: &BUN_FLAGS,
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["bun", "x"])
     },
     launcher(&["na"]),
     Wrapper {
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["nlx"])
     },
     Wrapper {
@@ -235,19 +258,19 @@ pub(super) const LAUNCHERS: [Wrapper<'static>; 58] = [
     Wrapper {
         flags: &["-q", "--quiet", "-v", "--verbose", "--offline"],
         other_valued: &["--from", "--with", "--python", "-p"],
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["uvx"])
     },
     Wrapper {
         flags: &["-q", "--quiet", "-v", "--verbose", "--offline"],
         other_valued: &["--from", "--with", "--python", "-p"],
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["uv", "tool", "run"])
     },
     Wrapper {
         flags: &["--no-cache", "--quiet", "--verbose"],
         other_valued: &["--spec", "--python"],
-        is_package: true,
+        first_word: FirstWord::Package,
         ..launcher(&["pipx", "run"])
     },
     launcher(&["pipenv", "run"]),
@@ -314,6 +337,17 @@ pub fn package_program(package: &str) -> &str {
     let (name, _) = split_version(package);
     let entry = PACKAGES.iter().find(|(known, _)| *known == name);
     entry.map_or(name, |(_, program)| *program)
+}
+
+/// The program that makes what is named: `vite` is made by `create-vite`, `@scope/app` by
+/// `@scope/create-app`, `@scope` by `@scope/create` (npm-init(1)).
+pub(super) fn creator_program(name: &str) -> String {
+    let (name, _) = split_version(name);
+    match name.split_once('/') {
+        Some((scope, name)) if scope.starts_with('@') => format!("{scope}/create-{name}"),
+        None if name.starts_with('@') => format!("{name}/create"),
+        Some(_) | None => format!("create-{name}"),
+    }
 }
 
 /// Splits `vite@5` and `@scope/name@5` into the name and the version.

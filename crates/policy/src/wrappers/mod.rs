@@ -21,4 +21,4 @@ pub(crate) use expand::expand;
 pub use inner_program::{InnerProgram, inner_program, wrappers_of};
 pub(crate) use interpreters::{loads_files, runs_its_operand};
 pub use launchers::package_program;
-pub use wrapper::{Wrapper, WrapperClass, WrapperMatch};
+pub use wrapper::{FirstWord, Wrapper, WrapperClass, WrapperMatch};

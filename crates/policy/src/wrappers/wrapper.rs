@@ -1,5 +1,9 @@
 //! How the words of a wrapper are told from the command it runs.
 
+use std::borrow::Cow;
+
+use super::launchers::{creator_program, package_program};
+
 /// A program that runs the command in its arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct Wrapper<'a> {
@@ -21,10 +25,21 @@ pub struct Wrapper<'a> {
     pub assigns: bool,
     /// Whether the command has to follow `--`.
     pub needs_dashes: bool,
-    /// Whether the command's first word is the name of a package: `vite@5`.
-    pub is_package: bool,
+    /// What the command's first word names.
+    pub first_word: FirstWord,
     /// Whether options at the end are its own unless they follow `--`.
     pub keeps_options: bool,
+}
+
+/// What the first word of a wrapped command names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstWord {
+    /// A program.
+    Program,
+    /// A package, whose program is run: `vite@5`.
+    Package,
+    /// What a package named after it makes: `npm init vite` runs `create-vite`.
+    Creation,
 }
 
 /// What a wrapper does besides running its command.
@@ -63,6 +78,18 @@ pub struct WrapperMatch<'w> {
     pub unknown_at: Option<usize>,
 }
 
+impl FirstWord {
+    /// The program that is run for this word.
+    #[must_use]
+    pub fn program(self, word: &str) -> Cow<'_, str> {
+        match self {
+            Self::Program => word.into(),
+            Self::Package => package_program(word).into(),
+            Self::Creation => creator_program(word).into(),
+        }
+    }
+}
+
 impl<'a> Wrapper<'a> {
     /// A wrapper without options.
     #[must_use]
@@ -77,7 +104,7 @@ impl<'a> Wrapper<'a> {
             operands: 0,
             assigns: false,
             needs_dashes: false,
-            is_package: false,
+            first_word: FirstWord::Program,
             keeps_options: false,
         }
     }
