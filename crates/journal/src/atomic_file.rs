@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, openat, renameat, unlinkat};
+use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 /// The mode of a file that only its owner reads.
@@ -76,6 +77,25 @@ impl<'a> AtomicFile<'a> {
         renameat(self.dir, &self.temp_path, self.dir, &self.path)?;
         self.is_committed = true;
         Ok(())
+    }
+
+    /// Gives the file its name unless another file has it. Returns whether it did.
+    ///
+    /// # Errors
+    /// As linkat(2).
+    pub fn commit_new(self) -> io::Result<bool> {
+        // The temporary name is removed when this is dropped.
+        match linkat(
+            self.dir,
+            &self.temp_path,
+            self.dir,
+            &self.path,
+            AtFlags::empty(),
+        ) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Gives the file its name once its content is on disk.
@@ -178,6 +198,19 @@ mod tests {
         drop(AtomicFile::create_at(handle.as_fd(), "a", PRIVATE_MODE).expect("created"));
         drop(AtomicFile::create_unique(&dir.path().join("b"), UMASK_MODE).expect("created"));
         assert!(names(dir.path()).is_empty());
+    }
+
+    #[test]
+    fn of_two_new_files_the_first_stays() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("key");
+        for (content, is_first) in [("one", true), ("other", false)] {
+            let mut file = AtomicFile::create_unique(&path, PRIVATE_MODE).expect("created");
+            file.write_all(content.as_bytes()).expect("written");
+            assert_eq!(file.commit_new().expect("linked"), is_first);
+        }
+        assert_eq!(fs::read(&path).expect("readable"), b"one");
+        assert_eq!(names(dir.path()), ["key"]);
     }
 
     #[test]

@@ -58,7 +58,10 @@ pub use events::{EVENTS_FILE, EventWriter, read_events};
 pub use fallback::FallbackWriter;
 pub use follow::{JournalEnd, JournalFollower};
 pub use journal::{Journal, Stats, StreamStats};
-pub use ledger::{Ledger, LedgerCursor, LedgerEntry, LedgerReader, LedgerRecord};
+pub use ledger::{
+    AuditFinding, AuditReport, HeadKey, HeadWriter, Ledger, LedgerCursor, LedgerEntry,
+    LedgerReader, LedgerRecord,
+};
 pub use memory_ring::{MemorySegment, MemorySlot};
 pub use pattern::{BudgetExceeded, Pattern, PatternError};
 pub use query::{

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ostler_model::Timestamp;
 use thiserror::Error;
 
 use super::entry::{LedgerCursor, LedgerRecord};
@@ -100,41 +101,98 @@ impl LedgerReader {
     /// # Errors
     /// When an entry was modified, removed or inserted, or the files cannot be read.
     pub fn verify(&self) -> Result<VerifiedChain, VerifyError> {
+        let chain = self.walk(|_| {})?;
+        match chain.broken {
+            Some((seq, file)) => Err(VerifyError::Broken { seq, file }),
+            None => Ok(chain.verified),
+        }
+    }
+
+    /// Follows the chain from the first segment kept, and visits each of its positions.
+    pub(super) fn walk(
+        &self,
+        mut visit: impl FnMut(ChainPosition<'_>),
+    ) -> Result<Chain, ReadError> {
         let mut verified: Option<VerifiedChain> = None;
+        let mut broken = None;
         let segments = hash_chain::list_segments(&self.dir)?;
         let mut expected_number = None;
         for (index, (number, path)) in segments.iter().enumerate() {
-            let broken = |seq| VerifyError::Broken {
-                seq,
-                file: hash_chain::file_name(*number),
-            };
+            let break_at = |seq| Some((seq, hash_chain::file_name(*number)));
             let end = verified.as_ref().map_or(0, |verified| verified.end.0);
             let Some(segment) = hash_chain::read_segment(path)? else {
-                if index + 1 == segments.len() {
-                    break;
+                if index + 1 < segments.len() {
+                    broken = break_at(end);
                 }
-                return Err(broken(end));
+                break;
             };
             let follows = verified.as_ref().is_none_or(|verified| {
                 segment.header.first == verified.end.0 && segment.header.prev == verified.hash
             });
             if !follows || expected_number.is_some_and(|expected| expected != *number) {
-                return Err(broken(end));
+                broken = break_at(end);
+                break;
             }
-            if !segment.is_complete {
-                return Err(broken(segment.end()));
+            if verified.is_none() {
+                visit(ChainPosition {
+                    count: segment.header.first,
+                    hash: &segment.header.prev,
+                    at: None,
+                });
+            }
+            for record in &segment.records {
+                visit(ChainPosition {
+                    count: record.seq + 1,
+                    hash: &record.hash,
+                    at: Some(record.entry.at),
+                });
             }
             expected_number = Some(number + 1);
+            let is_complete = segment.is_complete;
             verified = Some(VerifiedChain {
                 first: verified.map_or(segment.header.first, |verified| verified.first),
                 end: LedgerCursor(segment.end()),
                 hash: segment.last_hash,
             });
+            if !is_complete {
+                broken = break_at(segment.header.first + segment.records.len() as u64);
+                break;
+            }
         }
-        Ok(verified.unwrap_or_else(|| VerifiedChain {
-            first: 0,
-            end: LedgerCursor(0),
-            hash: hash_chain::GENESIS.to_owned(),
-        }))
+        let empty = || {
+            visit(ChainPosition {
+                count: 0,
+                hash: hash_chain::GENESIS,
+                at: None,
+            });
+            VerifiedChain {
+                first: 0,
+                end: LedgerCursor(0),
+                hash: hash_chain::GENESIS.to_owned(),
+            }
+        };
+        Ok(Chain {
+            verified: verified.unwrap_or_else(empty),
+            broken,
+        })
     }
+}
+
+/// One position in the chain.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChainPosition<'a> {
+    /// The number of entries before it.
+    pub(super) count: u64,
+    /// The hash of the last of them.
+    pub(super) hash: &'a str,
+    /// When that was made; none before the first entry kept.
+    pub(super) at: Option<Timestamp>,
+}
+
+/// The chain, as far as its entries fit.
+#[derive(Debug)]
+pub(super) struct Chain {
+    pub(super) verified: VerifiedChain,
+    /// The number of the first entry that does not fit, and the segment that holds it.
+    pub(super) broken: Option<(u64, String)>,
 }

@@ -10,6 +10,7 @@ use ostler_model::Timestamp;
 
 use super::entry::LedgerEntry;
 use super::hash_chain::{self, GENESIS, LedgerSegment, SegmentHeader};
+use super::heads::{HeadWriter, LedgerHead};
 use super::reader::LedgerReader;
 use crate::error::WriteError;
 
@@ -37,6 +38,8 @@ pub struct Ledger {
     next_number: u64,
     end: u64,
     last_hash: String,
+    /// Where heads are recorded.
+    heads: Option<HeadWriter>,
 }
 
 /// The segment being appended to.
@@ -71,6 +74,7 @@ impl Ledger {
             next_number: 0,
             end: 0,
             last_hash: GENESIS.to_owned(),
+            heads: None,
         };
         ledger.recover()?;
         Ok(ledger)
@@ -99,7 +103,41 @@ impl Ledger {
         }
         self.end = seq + 1;
         self.last_hash = hash;
+        if self
+            .heads
+            .as_ref()
+            .is_some_and(|heads| heads.is_due(self.end))
+        {
+            // A full disk: the next entry tries again.
+            let _unwritten = self.record_head(entry.at);
+        }
         Ok(seq)
+    }
+
+    /// Records heads from now on, the first one at once if entries have come since the last one.
+    ///
+    /// # Errors
+    /// When that head cannot be written; later ones are tried nevertheless.
+    pub fn record_heads(&mut self, heads: HeadWriter, now: Timestamp) -> Result<(), WriteError> {
+        self.heads = Some(heads);
+        self.record_head(now)
+    }
+
+    /// Records the head, unless the last one covers all entries.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn record_head(&mut self, now: Timestamp) -> Result<(), WriteError> {
+        let count = self.end;
+        let head = LedgerHead {
+            at: now,
+            count,
+            hash: self.last_hash.clone(),
+        };
+        match &mut self.heads {
+            Some(heads) if heads.is_behind(count) => heads.append(&head),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// The number of entries so far, expired ones included.

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ostler_journal::{
-    ByteQuery, EventWriter, Journal, Ledger, LedgerCursor, LedgerEntry, LedgerReader, LineQuery,
-    OpenLineMode, OutputWriter, SegmentLimits, StreamSet, read_events, retention,
+    ByteQuery, EventWriter, HeadKey, HeadWriter, Journal, Ledger, LedgerCursor, LedgerEntry,
+    LedgerReader, LineQuery, OpenLineMode, OutputWriter, SegmentLimits, StreamSet, read_events,
+    retention,
 };
 use ostler_model::{
     Cursor, Event, EventRecord, ExecutionId, Owner, Principal, StreamName, Termination,
@@ -82,6 +84,22 @@ fn entries() -> Vec<LedgerEntry> {
         .into_iter()
         .map(|record| entry(record.event))
         .collect()
+}
+
+/// A ledger, its heads and their key. The bytes of the key are those from 0 on.
+fn write_audited(dir: &Path) {
+    std::fs::create_dir_all(dir).unwrap();
+    let key = dir.join("audit.key");
+    std::fs::write(&key, (0..64).collect::<Vec<u8>>()).unwrap();
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let key = HeadKey::read(&key).unwrap().unwrap();
+    let mut ledger = Ledger::open(&dir.join("ledger")).unwrap();
+    let heads = HeadWriter::open(&dir.join("ledger-heads"), key).unwrap();
+    ledger.record_heads(heads, at(SECOND_NS)).unwrap();
+    for entry in entries() {
+        ledger.append(&entry).unwrap();
+    }
+    ledger.record_head(at(2 * SECOND_NS)).unwrap();
 }
 
 /// Writes two segments, the first compressed, and a truncation point in a second journal.
@@ -179,6 +197,30 @@ fn check(dir: &Path) {
             .collect::<Vec<_>>(),
         entries()
     );
+}
+
+#[test]
+fn heads_of_version_1_are_read_and_written_as_ever() {
+    let (then, now) = (fixtures("heads-v1"), tempfile::tempdir().unwrap());
+    write_audited(now.path());
+    if let Some(place) = std::env::var_os("OSTLER_WRITE_FIXTURES") {
+        write_audited(&Path::new(&place).join("heads"));
+    }
+    for file in ["audit.key", "ledger/0.seg", "ledger-heads"] {
+        let bytes = |dir: &Path| std::fs::read(dir.join(file)).unwrap();
+        assert!(
+            bytes(&then) == bytes(now.path()),
+            "{file} changed: give it a new version"
+        );
+    }
+    // A checkout does not keep the mode of the key.
+    let key = HeadKey::read(&now.path().join("audit.key")).unwrap();
+    let reader = LedgerReader::open(&then.join("ledger"));
+    let report = reader
+        .audit(&then.join("ledger-heads"), key.as_ref())
+        .unwrap();
+    assert_eq!(report.findings, []);
+    assert_eq!((report.count, report.heads, report.covered), (3, 2, 3));
 }
 
 #[test]
