@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ostler_backend::Backend;
-use ostler_journal::{Ledger, LedgerEntry, LedgerReader};
+use ostler_journal::{HeadKey, HeadWriter, Ledger, LedgerEntry, LedgerReader, WriteError};
 use ostler_model::{BackendName, CapabilitySet, Event, ExecutionId, Owner, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, broadcast, watch};
@@ -33,7 +33,9 @@ pub(crate) const LIFECYCLE_EVENTS_MAX: usize = 1_024;
 /// The directory of executions within the state directory.
 const EXECUTIONS: &str = "executions";
 /// The directory of the ledger within the state directory.
-const LEDGER: &str = "ledger";
+pub const LEDGER: &str = "ledger";
+/// The file of the ledger's heads within the state directory.
+pub const LEDGER_HEADS: &str = "ledger-heads";
 /// The file in the state directory that an open engine locks.
 pub const LOCK_FILE: &str = "daemon.lock";
 
@@ -100,12 +102,23 @@ impl ExclusiveState {
         if let Err(error) = ledger.expire(Timestamp::now(), settings.ledger_retention) {
             tracing::warn!(%error, "old ledger entries cannot be removed");
         }
+        if let Some(key) = &settings.audit_key_file
+            && let Err(error) = record_heads(&mut ledger, key, &state.join(LEDGER_HEADS))
+        {
+            tracing::warn!(%error, "no heads of the ledger: what is cut off its end is not missed");
+        }
         Ok(Self {
             ledger,
             unwritten: UnwrittenEntries::default(),
             _lock: lock,
         })
     }
+}
+
+/// Records heads of the ledger in the file `heads`, signed with the key in the file `key`.
+fn record_heads(ledger: &mut Ledger, key: &Path, heads: &Path) -> Result<(), WriteError> {
+    let key = HeadKey::read_or_create(key)?;
+    ledger.record_heads(HeadWriter::open(heads, key)?, Timestamp::now())
 }
 
 impl EngineInner {
@@ -236,6 +249,12 @@ impl EngineInner {
             .map(|exclusive| exclusive.unwritten.flush(&mut exclusive.ledger))
         {
             tracing::error!(%error, "entries are missing in the ledger");
+        }
+        if let Some(Err(error)) = exclusive
+            .as_mut()
+            .map(|exclusive| exclusive.ledger.record_head(Timestamp::now()))
+        {
+            tracing::warn!(%error, "the head of the ledger cannot be recorded");
         }
         *exclusive = None;
     }

@@ -57,7 +57,7 @@ mod unwritten;
 mod wait;
 mod watch;
 
-pub use self::engine_inner::LOCK_FILE;
+pub use self::engine_inner::{LEDGER, LEDGER_HEADS, LOCK_FILE};
 pub use engine::{Engine, EventFeedPage, EventFeedQuery, SCANNED_EVENTS};
 pub use error::Error;
 pub use fd_shortage::{is_out_of_fds, read_with_free_fds, wait_for_free_fds};

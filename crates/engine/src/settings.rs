@@ -56,6 +56,10 @@ pub struct Settings {
     pub trusted_path: ByteString,
     /// How long ledger entries are kept.
     pub ledger_retention: Duration,
+    /// The file of the key that the ledger's heads are signed with, outside of the state directory;
+    /// made when absent. Without one, no heads are recorded, and entries cut off the ledger's end
+    /// are not missed.
+    pub audit_key_file: Option<PathBuf>,
     /// How much output of one execution is kept.
     pub output: OutputPolicy,
     /// How far back a terminal's raw view reaches, in bytes; at most
@@ -243,6 +247,7 @@ impl Settings {
             base_env: Vec::new(),
             trusted_path: ByteString::from(TRUSTED_PATH),
             ledger_retention: Duration::from_secs(90 * DAY_S),
+            audit_key_file: None,
             output: OutputPolicy::default(),
             terminal_view_bytes: TERMINAL_VIEW_BYTES,
             mirror: None,

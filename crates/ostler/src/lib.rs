@@ -128,7 +128,7 @@ pub use ostler_engine::{
 };
 pub use ostler_export as export;
 pub use ostler_journal as journal;
-pub use ostler_journal::{Journal, LedgerReader};
+pub use ostler_journal::{AuditFinding, AuditReport, HeadKey, Journal, LedgerReader};
 pub use ostler_model as model;
 pub use ostler_model::{
     ByteString, Caller, CapabilitySet, Cursor, EventRecord, ExecutionId, OverlayRequest,

@@ -132,6 +132,9 @@ pub(crate) enum Verb {
     Approve(commands::approve::ApproveArgs),
     /// List the commands that wait for a person's word
     Approvals(commands::approve::ApprovalsArgs),
+    /// Find out whether the audit log was changed
+    #[command(subcommand)]
+    Audit(commands::audit::AuditVerb),
     /// Show how things are configured
     #[command(subcommand)]
     Config(commands::config::ConfigVerb),

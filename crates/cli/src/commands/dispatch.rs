@@ -39,7 +39,10 @@ fn load_context(flags: &ConfigFlags, verb: &Verb) -> Result<CliContext, CommandE
     } else {
         CliContext::load(flags)?
     };
-    if !matches!(verb, Verb::Serve(_) | Verb::Daemon | Verb::Token(_)) {
+    if !matches!(
+        verb,
+        Verb::Serve(_) | Verb::Daemon | Verb::Token(_) | Verb::Audit(_)
+    ) {
         daemon::check_state_dir(&context.dirs)?;
     }
     Ok(context)
@@ -85,6 +88,7 @@ fn run_verb(context: &CliContext, mut verb: Verb) -> CommandResult {
         Verb::Policy(verb) => commands::policy::run(context, verb),
         Verb::Approve(args) => commands::approve::run(context, &args),
         Verb::Approvals(args) => commands::approve::list(context, &args),
+        Verb::Audit(verb) => commands::audit::run(context, &verb),
         Verb::Config(verb) => commands::config::run(context, &verb),
         Verb::Completions(args) => commands::completions::run(&args),
         Verb::Complete(args) => commands::complete::run(context, &args),

@@ -4,6 +4,7 @@ pub(crate) mod approve;
 pub(crate) mod args;
 pub(crate) mod attach;
 mod attached_run;
+pub(crate) mod audit;
 pub(crate) mod clear;
 pub(crate) mod complete;
 pub(crate) mod completions;

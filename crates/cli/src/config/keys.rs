@@ -33,7 +33,7 @@ const fn key(
     }
 }
 
-pub(crate) const KEYS: [SettingKey; 53] = [
+pub(crate) const KEYS: [SettingKey; 54] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
@@ -309,6 +309,13 @@ pub(crate) const KEYS: [SettingKey; 53] = [
         ValueKind::Days,
         Some("90"),
         "how long the ledger is kept",
+    ),
+    key(
+        "audit.key_file",
+        &["OSTLER_AUDIT_KEY_FILE"],
+        ValueKind::Directory,
+        None,
+        "the key that signs how far the ledger reached, made by the daemon; unset: audit.key beside your config.toml",
     ),
     key(
         "journal.mirror",

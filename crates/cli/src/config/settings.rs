@@ -16,6 +16,8 @@ use super::secrets::{SECRETS_FILE, SecretsFile};
 use super::value::SettingValue;
 
 const DAY_S: u64 = 24 * 60 * 60;
+/// The default name of the key of the ledger's heads, in the directory of the configuration file.
+const AUDIT_KEY_FILE: &str = "audit.key";
 
 /// Policy that the environment or the flags of one stdio client set: it applies to that client, in
 /// addition to the daemon's settings. Files are read by the daemon only.
@@ -73,6 +75,7 @@ impl Config {
         }
         let days = self.number("ledger.retention_days").unwrap_or_default();
         settings.ledger_retention = Duration::from_secs(days * DAY_S);
+        settings.audit_key_file = self.audit_key_file();
         settings.isolation = self.isolation_settings();
         settings.secrets = SecretSettings {
             prefixes: self.secret_prefixes(),
@@ -117,7 +120,8 @@ impl Config {
     /// The configured paths, the daemon's sockets, and the file of secrets.
     fn hidden_paths(&self, mut paths: Vec<ByteString>) -> Vec<ByteString> {
         paths.push(ByteString::from(self.dirs().runtime));
-        paths.extend(self.secrets_file().map(ByteString::from));
+        let files = [self.secrets_file(), self.audit_key_file()];
+        paths.extend(files.into_iter().flatten().map(ByteString::from));
         paths
     }
 
@@ -143,10 +147,18 @@ impl Config {
 
     /// The path of the file of secrets, whether or not it exists.
     pub(crate) fn secrets_file(&self) -> Option<PathBuf> {
-        let default_path = || Some(self.files().last()?.parent()?.join(SECRETS_FILE));
-        self.text("secrets.file")
-            .map(PathBuf::from)
-            .or_else(default_path)
+        self.file_beside_config("secrets.file", SECRETS_FILE)
+    }
+
+    /// The key of the ledger's heads.
+    pub(crate) fn audit_key_file(&self) -> Option<PathBuf> {
+        self.file_beside_config("audit.key_file", AUDIT_KEY_FILE)
+    }
+
+    /// The file that a setting names, else the one of this name beside the last configuration file.
+    fn file_beside_config(&self, setting: &str, name: &str) -> Option<PathBuf> {
+        let default_path = || Some(self.files().last()?.parent()?.join(name));
+        self.text(setting).map(PathBuf::from).or_else(default_path)
     }
 
     /// The idle time after which a daemon started on demand exits; none is never.

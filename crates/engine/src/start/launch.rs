@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ostler_model::duration;
-use ostler_model::{ByteString, Caller, Event, ExecutionId, State, Timestamp};
+use ostler_model::{
+    ByteString, Caller, Capability, Event, ExecutionId, IsolationSpec, State, Timestamp,
+};
 use ostler_policy::{PolicyDecision, PolicyVerdict};
 
 use super::guard::StartGuard;
@@ -163,7 +165,9 @@ impl Launcher {
                 },
                 lossless_reader,
             };
-            spawn_driver(core, id, admitted, detail.clone(), context)
+            let mut detail = detail.clone();
+            detail.insert("in_force".to_owned(), in_force(&admitted.spec.policy));
+            spawn_driver(core, id, admitted, detail, context)
                 .inspect_err(|_| core.registry.forget(id))
         });
         started
@@ -348,6 +352,12 @@ fn spawn_driver(
         inner: Arc::clone(core),
         execution: entry,
     })
+}
+
+/// The names of the capabilities in force.
+fn in_force(isolation: &IsolationSpec) -> serde_json::Value {
+    let names = isolation.in_force.iter().copied().map(Capability::as_str);
+    names.map(serde_json::Value::from).collect()
 }
 
 fn ledger_detail(

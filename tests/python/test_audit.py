@@ -1,0 +1,186 @@
+"""The audit log: what it says of each request, and `ostler audit verify`, which finds what was changed in it."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import until
+
+RULES = """
+default = "allow"
+
+[[rule]]
+id = "no-curl"
+prefix = ["curl"]
+decision = "deny"
+justification = "the network is not for this"
+match = ["curl https://a.example"]
+not_match = ["echo curl"]
+"""
+
+
+def verify(installation):
+    """The exit status and the report."""
+    done = installation.cli("audit", "verify", "--json", check=False)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def kinds(installation):
+    status, report = verify(installation)
+    found = [finding["kind"] for finding in report["findings"]]
+    assert status == (1 if found else 0), report
+    return found
+
+
+def key(installation):
+    return installation.dir / "config" / "ostler" / "audit.key"
+
+
+def lines(path):
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def ended(installation, *, exits=3):
+    """Some commands, then the end of the daemon."""
+    for code in range(exits):
+        installation.cli("run", "--", "sh", "-c", f"exit {code}", check=False)
+    installation.shut_down()
+    until(lambda: verify(installation)[1]["covered"] > 0, 10, "the last head")
+
+
+@pytest.fixture
+def recorded(make_installation):
+    """An installation whose daemon ended in order, and its one segment."""
+    installation = make_installation()
+    ended(installation)
+    assert kinds(installation) == []
+    return installation, installation.state / "ledger" / "0.seg"
+
+
+def test_an_unchanged_trail_is_said_to_be_so(installation):
+    installation.cli("run", "--", "true")
+    status, report = verify(installation)
+    assert (status, report["findings"], report["heads"], report["covered"]) == (0, [], 1, 0), report
+    shown = installation.cli("audit", "verify").stdout.decode()
+    assert re.search(r"entries: \d+, the oldest of .*; heads: 1\n", shown), shown
+    assert f"{report['count']} are covered by no head yet" in shown and "no change was found" in shown
+    installation.shut_down()
+    until(lambda: verify(installation)[1]["covered"] == verify(installation)[1]["count"], 10)
+    assert "covered by no head" not in installation.cli("audit", "verify").stdout.decode()
+    assert key(installation).stat().st_mode & 0o777 == 0o600
+    assert (installation.state / "ledger-heads").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_head_is_written_with_every_hundredth_entry(installation):
+    for _ in range(40):
+        installation.cli("run", "--", "true")
+    installation.kill_daemon()
+    status, report = verify(installation)
+    assert (status, report["covered"]) == (0, 100), report
+
+
+@pytest.mark.parametrize("change", ["edited", "removed", "moved", "doubled"])
+def test_a_changed_entry_is_found(recorded, change):
+    installation, segment = recorded
+    header, *entries = lines(segment)
+    if change == "edited":
+        entries[1] = entries[1].replace(b'"started"', b'"adopted"')
+    elif change == "removed":
+        del entries[1]
+    elif change == "moved":
+        entries[1], entries[2] = entries[2], entries[1]
+    else:
+        entries.insert(1, entries[1])
+    segment.write_bytes(b"".join([header, *entries]))
+    assert kinds(installation) == ["broken"]
+    shown = installation.cli("audit", "verify", check=False).stdout.decode()
+    assert re.search("found: entry [12] in 0.seg does not follow", shown), shown
+
+
+def test_entries_cut_off_are_found_also_under_the_next_daemon(recorded):
+    installation, segment = recorded
+    segment.write_bytes(b"".join(lines(segment)[:-2]))
+    assert kinds(installation) == ["cut"]
+    for _ in range(5):
+        installation.cli("run", "--", "echo", "other")
+    assert kinds(installation) == ["replaced"]
+    installation.shut_down()
+    assert "replaced" in installation.cli("audit", "verify", check=False).stdout.decode()
+
+
+def test_a_trail_that_is_gone_is_found(recorded):
+    installation, _ = recorded
+    shutil.rmtree(installation.state / "ledger")
+    assert set(kinds(installation)) == {"cut"}
+
+
+def test_heads_that_are_gone_or_changed_are_found(recorded):
+    installation, _ = recorded
+    heads = installation.state / "ledger-heads"
+    text = heads.read_bytes()
+    heads.write_bytes(text.replace(b'"count":0', b'"count":1'))
+    assert "head" in kinds(installation)
+    heads.unlink()
+    assert kinds(installation) == ["no_heads"]
+    heads.write_bytes(text)
+    key(installation).write_bytes(os.urandom(64))
+    assert "head" in kinds(installation)
+    key(installation).unlink()
+    assert kinds(installation) == ["no_key"]
+
+
+def test_a_key_that_others_may_read_is_refused_and_commands_run(recorded):
+    installation, _ = recorded
+    key(installation).chmod(0o644)
+    refused = installation.cli("audit", "verify", check=False)
+    assert (refused.returncode, b"0600" in refused.stderr) == (74, True), refused
+    assert installation.cli("run", "--", "echo", "x").stdout == b"x\n"
+    assert b"no heads of the ledger" in (installation.state / "daemon.log").read_bytes()
+
+
+def test_the_key_may_be_elsewhere(make_installation, tmp_path):
+    elsewhere = tmp_path / "new" / "key"
+    one, two = make_installation(), make_installation()
+    daemons = [
+        subprocess.Popen(
+            installation.argv("--set", f"audit.key_file={elsewhere}", "run", "--", "true"),
+            cwd=installation.work, env=installation.env(OSTLER_AUDIT_KEY_FILE=str(elsewhere)),
+        )
+        for installation in (one, two)
+    ]
+    assert [daemon.wait(60) for daemon in daemons] == [0, 0]
+    for installation in (one, two):
+        env = installation.env(OSTLER_AUDIT_KEY_FILE=str(elsewhere))
+        done = installation.cli("audit", "verify", "--json", env=env)
+        assert json.loads(done.stdout)["heads"] == 1, "both daemons signed with the same key"
+        assert not key(installation).exists()
+
+
+def test_without_a_trail_there_is_nothing_to_verify(make_installation):
+    refused = make_installation().cli("audit", "verify", check=False)
+    assert (refused.returncode, b"no daemon has served it" in refused.stderr) == (74, True), refused
+
+
+def test_an_entry_says_who_asked_for_what_and_what_is_in_force(make_installation):
+    installation = make_installation()
+    config = installation.dir / "config" / "ostler"
+    config.mkdir(exist_ok=True)
+    (config / "policy.toml").write_text(RULES)
+    installation.cli("run", "--isolation", "basic", "--", "echo", "x")
+    assert installation.cli("run", "--", "curl", "https://a.example", check=False).returncode == 77
+    events = [json.loads(line) for line in installation.cli("events", "--no-follow", "--json").stdout.splitlines()]
+    created, refused = (next(e for e in events if e["event"] == kind) for kind in ("created", "refused"))
+    request = created["request"]
+    assert (request["command"], request["level"], request["face"]) == ("echo x", "basic", "cli"), created
+    assert request["cwd"] == str(installation.work)
+    assert {"clean_environment", "tree_kill"} <= set(request["in_force"]), request
+    assert "own_cgroup" not in request["in_force"], "level basic has none"
+    assert request["policy"].startswith("allow"), request
+    assert "no-curl" in refused["message"] and refused["request"]["command"] == "curl https://a.example", refused
+    trail = (installation.state / "ledger" / "0.seg").read_text().splitlines()[1:]
+    assert {json.loads(line)["by"]["principal"] for line in trail} == {f"uid:{os.getuid()}"}
