@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
 use jiff::tz::TimeZone;
 use ostler_api::EventsBody;
 use ostler_engine::EventFeedQuery;
@@ -12,6 +14,7 @@ use ostler_model::Timestamp;
 use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
 use super::caller::RequestCaller;
+use super::event_stream;
 use super::query::{QueryString, SINCE};
 use super::response::RestResult;
 use super::state::RestState;
@@ -40,12 +43,14 @@ const EVENTS: &[Parameter] = &[
 ];
 
 /// `GET /api/v1/events`: events of executions from a position on, oldest first; positions remain
-/// valid under the next daemon.
+/// valid under the next daemon. A page of JSON, or for those who accept `text/event-stream` all of
+/// them as they happen.
 pub(super) async fn events(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
+    headers: HeaderMap,
     query_string: QueryString,
-) -> RestResult<Json<EventsBody>> {
+) -> RestResult<Response> {
     let mut arguments = query_string.check(EVENTS)?;
     let since = match arguments.text("since") {
         Some(given) => Some(parse_since(&given)?),
@@ -61,13 +66,21 @@ pub(super) async fn events(
         execution,
     };
     let wait = Duration::from_millis(arguments.count("wait_ms").unwrap_or_default());
+    if event_stream::is_requested(&headers) {
+        let query = EventFeedQuery {
+            start: event_stream::last_event(&headers)?.or(query.start),
+            ..query
+        };
+        return event_stream::respond(state, caller, query).await;
+    }
     let next_records = state.engine.poll_events(&caller, query, wait);
     let feed = state.unless_shutting_down(next_records).await??;
-    Ok(Json(EventsBody {
+    let page = EventsBody {
         events: feed.records.into_iter().map(event_body).collect(),
         next: feed.next.0,
         behind: feed.has_more,
-    }))
+    };
+    Ok(Json(page).into_response())
 }
 
 fn parse_since(given: &str) -> RestResult<Timestamp> {

@@ -1,6 +1,7 @@
 //! HTTP: one file per resource, put together by [`router`].
 
 mod caller;
+mod event_stream;
 mod events;
 mod executions;
 mod export;
