@@ -7,7 +7,7 @@ use ostler_interface::http::{HttpIdentity, HttpProblem};
 use ostler_model::ErrorCode;
 
 use crate::options::HttpAccess;
-use crate::tokens::TokenScope;
+use crate::tokens::{TokenMatch, TokenScope};
 
 /// Why a request is not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(crate) enum AuthError {
     MissingToken,
     /// Its token is invalid.
     InvalidToken,
+    /// Its token has expired.
+    ExpiredToken,
     /// The tokens cannot be read; the log contains the cause.
     StoreUnreadable,
 }
@@ -39,7 +41,11 @@ impl HttpAccess {
             tracing::error!(%error, "nobody is let in over HTTP");
             AuthError::StoreUnreadable
         })?;
-        let token = token.ok_or(AuthError::InvalidToken)?;
+        let token = match token {
+            TokenMatch::Valid(token) => token,
+            TokenMatch::Expired => return Err(AuthError::ExpiredToken),
+            TokenMatch::Unknown => return Err(AuthError::InvalidToken),
+        };
         Ok(HttpIdentity {
             principal: token.principal,
             sees_all: token.scopes.contains(&TokenScope::SessionsAll),
@@ -71,6 +77,10 @@ impl AuthError {
             Self::InvalidToken => (
                 "the bearer token is not known here; it may have been revoked",
                 r#"Bearer realm="ostler", error="invalid_token""#,
+            ),
+            Self::ExpiredToken => (
+                "the bearer token has expired",
+                r#"Bearer realm="ostler", error="invalid_token", error_description="expired""#,
             ),
             Self::StoreUnreadable => {
                 let message = "tokens cannot be read; the daemon's log says why";

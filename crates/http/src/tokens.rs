@@ -3,6 +3,8 @@
 //! The file is written as a whole to a temporary file and renamed, under a lock, so that a running
 //! daemon sees every change with its next request and never half of one.
 
+mod last_use;
+
 use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
@@ -23,6 +25,8 @@ use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
 use thiserror::Error;
 
+use self::last_use::LastUseFile;
+
 /// Random bytes of a token.
 const SECRET_BYTES: usize = 32;
 /// The prefix of every token, by which people and secret scanners recognise one.
@@ -35,6 +39,10 @@ const NAME_BYTES: usize = 64;
 const TOKENS: usize = 1_000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const HASH_BYTES: usize = 32;
+/// How many digits of a hash identify a token.
+const KEY_CHARS: usize = 16;
+/// The suffix of the file of last uses.
+const LAST_USE_SUFFIX: &str = ".used";
 
 /// A permission beyond the principal's own sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,6 +72,20 @@ pub struct AccessToken {
     pub scopes: Vec<TokenScope>,
     /// When it was created.
     pub created: Timestamp,
+    /// From when on it is refused; none for one that does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+}
+
+/// What the tokens of a store say of a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenMatch {
+    /// It is that of this token.
+    Valid(AccessToken),
+    /// It is that of a token that has expired.
+    Expired,
+    /// It is that of no token.
+    Unknown,
 }
 
 /// A token to create.
@@ -75,6 +97,8 @@ pub struct NewToken {
     pub principal: Principal,
     /// Additional permissions.
     pub scopes: Vec<TokenScope>,
+    /// From when on it is refused; none for one that does not expire.
+    pub expires: Option<Timestamp>,
 }
 
 /// A token's secret, available once. `Debug` does not show it.
@@ -89,6 +113,7 @@ pub struct TokenStore(Arc<TokenStoreInner>);
 struct TokenStoreInner {
     path: PathBuf,
     loaded: Mutex<LoadedTokens>,
+    last_use: LastUseFile,
 }
 
 /// The file's content, and a stamp to detect changes.
@@ -180,6 +205,17 @@ impl fmt::Debug for TokenSecret {
 }
 
 impl AccessToken {
+    /// Whether it has expired.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    /// Identifies it, also when its name is used again. The secret cannot be found by it.
+    fn key(&self) -> &str {
+        self.sha256.get(..KEY_CHARS).unwrap_or(&self.sha256)
+    }
+
     fn matches(&self, hash: &[u8; HASH_BYTES]) -> Choice {
         self.sha256.as_bytes().ct_eq(lower_hex(hash).as_bytes())
     }
@@ -189,21 +225,23 @@ impl TokenStore {
     /// The store in this file, which need not exist yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
         Self(Arc::new(TokenStoreInner {
-            path: path.into(),
+            last_use: LastUseFile::new(with_suffix(&path, LAST_USE_SUFFIX)),
+            path,
             loaded: Mutex::default(),
         }))
     }
 
-    /// The token with this secret. It is compared with every token in constant time, so the time
-    /// taken reveals nothing.
+    /// The token with this secret, whose use is recorded. It is compared with every token in
+    /// constant time, so the time taken reveals nothing.
     ///
     /// # Errors
     /// When the file cannot be read; then no token is accepted.
-    pub fn find(&self, secret: &str) -> Result<Option<AccessToken>, TokenError> {
+    pub fn find(&self, secret: &str) -> Result<TokenMatch, TokenError> {
         let tokens = self.tokens()?;
         if secret.len() > MAX_SECRET_BYTES {
-            return Ok(None);
+            return Ok(TokenMatch::Unknown);
         }
         let hash = sha256(secret);
         let mut matched = None;
@@ -212,7 +250,21 @@ impl TokenStore {
                 matched = Some(token.clone());
             }
         }
-        Ok(matched)
+        let now = Timestamp::now();
+        Ok(match matched {
+            Some(token) if token.is_expired(now) => TokenMatch::Expired,
+            Some(token) => {
+                self.0.last_use.record(&token, &tokens, now);
+                TokenMatch::Valid(token)
+            }
+            None => TokenMatch::Unknown,
+        })
+    }
+
+    /// When this token was last used, to a minute; none for one that was not.
+    #[must_use]
+    pub fn last_use(&self, token: &AccessToken) -> Option<Timestamp> {
+        self.0.last_use.read().get(token.key()).copied()
     }
 
     /// Every token, oldest first.
@@ -232,6 +284,7 @@ impl TokenStore {
             name,
             principal,
             scopes,
+            expires,
         } = new;
         if !is_name(&name) {
             return Err(TokenError::Name(name));
@@ -251,6 +304,7 @@ impl TokenStore {
             principal,
             scopes,
             created: Timestamp::now(),
+            expires,
         });
         self.write(&tokens)?;
         Ok(secret)
@@ -352,6 +406,14 @@ mod tests {
             name: name.to_owned(),
             principal: Principal::unix(7),
             scopes: vec![TokenScope::SessionsAll],
+            expires: None,
+        }
+    }
+
+    fn name_of(found: TokenMatch) -> Option<String> {
+        match found {
+            TokenMatch::Valid(token) => Some(token.name),
+            TokenMatch::Expired | TokenMatch::Unknown => None,
         }
     }
 
@@ -367,10 +429,12 @@ mod tests {
         let secret = store.create(new("one")).unwrap();
         let other = store.create(new("two")).unwrap();
         assert_ne!(secret, other);
-        assert_eq!(store.find(secret.reveal()).unwrap().unwrap().name, "one");
-        assert_eq!(store.find(other.reveal()).unwrap().unwrap().name, "two");
-        assert_eq!(store.find("ostler_").unwrap(), None);
-        assert_eq!(store.find(&"x".repeat(MAX_SECRET_BYTES + 1)).unwrap(), None);
+        let name = |secret: &str| name_of(store.find(secret).unwrap());
+        assert_eq!(name(secret.reveal()).as_deref(), Some("one"));
+        assert_eq!(name(other.reveal()).as_deref(), Some("two"));
+        assert_eq!(store.find("ostler_").unwrap(), TokenMatch::Unknown);
+        let long = "x".repeat(MAX_SECRET_BYTES + 1);
+        assert_eq!(store.find(&long).unwrap(), TokenMatch::Unknown);
         let path = dir.path().join("tokens.json");
         let text = fs::read_to_string(&path).unwrap();
         assert!(
@@ -389,10 +453,51 @@ mod tests {
         let (dir, daemon) = store();
         let person = TokenStore::new(dir.path().join("tokens.json"));
         let secret = person.create(new("one")).unwrap();
-        assert!(daemon.find(secret.reveal()).unwrap().is_some());
+        assert!(name_of(daemon.find(secret.reveal()).unwrap()).is_some());
         person.revoke("one").unwrap();
-        assert!(daemon.find(secret.reveal()).unwrap().is_none());
+        let unknown = TokenMatch::Unknown;
+        assert_eq!(daemon.find(secret.reveal()).unwrap(), unknown);
         assert!(matches!(person.revoke("one"), Err(TokenError::Unknown(_))));
+    }
+
+    #[test]
+    fn an_expired_token_is_refused_and_said_to_be_expired() {
+        let (_dir, store) = store();
+        let create = |name: &str, seconds: i64| {
+            let expires = Timestamp::now() + jiff::SignedDuration::from_secs(seconds);
+            let expires = Some(expires);
+            store
+                .create(NewToken {
+                    expires,
+                    ..new(name)
+                })
+                .unwrap()
+        };
+        let (valid, expired) = (create("valid", 3_600), create("expired", -1));
+        assert!(name_of(store.find(valid.reveal()).unwrap()).is_some());
+        assert_eq!(store.find(expired.reveal()).unwrap(), TokenMatch::Expired);
+    }
+
+    #[test]
+    fn the_last_use_is_recorded_to_a_minute_and_forgotten_with_the_token() {
+        let (dir, store) = store();
+        let secret = store.create(new("one")).unwrap();
+        let token = store.list().unwrap().remove(0);
+        assert_eq!(store.last_use(&token), None);
+        let before = Timestamp::now();
+        store.find(secret.reveal()).unwrap();
+        let used = store.last_use(&token).unwrap();
+        assert!(used >= before);
+        store.find(secret.reveal()).unwrap();
+        assert_eq!(store.last_use(&token), Some(used));
+        store.revoke("one").unwrap();
+        let again = store.create(new("one")).unwrap();
+        let token = store.list().unwrap().remove(0);
+        assert_eq!(store.last_use(&token), None);
+        store.find(again.reveal()).unwrap();
+        let text = fs::read_to_string(dir.path().join("tokens.json.used")).unwrap();
+        let recorded: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(recorded.as_object().unwrap().len(), 1, "{text}");
     }
 
     #[test]

@@ -4,9 +4,10 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use ostler_http::tokens::{AccessToken, NewToken, SCOPES, TokenScope};
-use ostler_model::{Principal, Timestamp};
+use ostler_model::{Principal, Timestamp, duration};
 use serde_json::json;
 
+use super::value_parsers;
 use crate::context::CliContext;
 use crate::daemon::own_principal;
 use crate::error::{CommandError, CommandResult};
@@ -19,6 +20,7 @@ const PRINCIPAL_BYTES: usize = 64;
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenVerb {
     /// Make a token and print it, this once
+    #[command(visible_alias = "create")]
     New(TokenNewArgs),
     /// List tokens, without their secrets
     List(TokenListArgs),
@@ -30,15 +32,26 @@ pub(crate) enum TokenVerb {
 #[derive(Debug, Args)]
 pub(crate) struct TokenNewArgs {
     /// What to call it
-    #[arg(value_name = "NAME")]
-    name: String,
+    #[arg(value_name = "NAME", required_unless_present = "name_option")]
+    name: Option<String>,
+    /// The same
+    #[arg(
+        long = "name",
+        value_name = "NAME",
+        conflicts_with = "name",
+        hide = true
+    )]
+    name_option: Option<String>,
     /// Whom it speaks for, apart from all others; without it, for you
     #[arg(long, value_name = "NAME", value_parser = parse_principal)]
     principal: Option<String>,
     /// What it allows besides the sessions of its holder; can be repeated
-    #[arg(long, value_name = "SCOPE", value_delimiter = ',',
+    #[arg(long, visible_alias = "scopes", value_name = "SCOPE", value_delimiter = ',',
           value_parser = PossibleValuesParser::new(SCOPES.map(TokenScope::as_str)))]
     scope: Vec<String>,
+    /// From when on it is refused: in 12h, 30d, or 2027-01-31T12:00:00Z; never unless given
+    #[arg(long, value_name = "TIME", value_parser = value_parsers::future_time)]
+    expires: Option<Timestamp>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -93,13 +106,21 @@ fn create(context: &CliContext, args: &TokenNewArgs) -> Result<(), CommandError>
     let requested = args.principal.as_ref();
     let principal = requested.map_or_else(own_principal, |name| Principal(format!("token:{name}")));
     let is_requested = |scope: &TokenScope| args.scope.iter().any(|word| word == scope.as_str());
+    let name = args.name.as_ref().or(args.name_option.as_ref());
+    let name = name.cloned().unwrap_or_default();
     let secret = context.config.tokens().create(NewToken {
-        name: args.name.clone(),
+        name: name.clone(),
         principal: principal.clone(),
         scopes: SCOPES.into_iter().filter(is_requested).collect(),
+        expires: args.expires,
     })?;
     if args.json {
-        let token = json!({"name": args.name, "principal": principal, "token": secret.reveal()});
+        let token = json!({
+            "name": name,
+            "principal": principal,
+            "expires": args.expires,
+            "token": secret.reveal(),
+        });
         return print_json(&token);
     }
     let mut out = StdoutWriter::new();
@@ -110,18 +131,24 @@ fn create(context: &CliContext, args: &TokenNewArgs) -> Result<(), CommandError>
 }
 
 fn list(context: &CliContext, args: &TokenListArgs) -> Result<(), CommandError> {
-    let tokens = context.config.tokens().list()?;
+    let store = context.config.tokens();
+    let tokens = store.list()?;
     if args.json {
+        let as_json = |token: &AccessToken| as_json(token, store.last_use(token));
         return print_json(&tokens.iter().map(as_json).collect::<Vec<_>>());
     }
     let now = Timestamp::now();
-    let mut table = TextTable::new(&["NAME", "PRINCIPAL", "SCOPES", "CREATED"]);
+    let mut table = TextTable::new(&["NAME", "PRINCIPAL", "SCOPES", "CREATED", "EXPIRES", "USED"]);
     for token in &tokens {
         table.push_row(cells![
             &token.name,
             token.principal.to_string(),
             scopes(token).join(","),
             format_age(token.created, now),
+            expiry(token, now),
+            store
+                .last_use(token)
+                .map_or_else(|| "never".to_owned(), |at| format_age(at, now)),
         ]);
     }
     let mut out = StdoutWriter::new();
@@ -129,12 +156,23 @@ fn list(context: &CliContext, args: &TokenListArgs) -> Result<(), CommandError> 
     out.flush()
 }
 
-fn as_json(token: &AccessToken) -> serde_json::Value {
+/// When it expires, for people.
+fn expiry(token: &AccessToken, now: Timestamp) -> String {
+    match token.expires {
+        None => "never".to_owned(),
+        Some(at) if token.is_expired(now) => format!("expired {}", format_age(at, now)),
+        Some(at) => format!("in {}", duration::compact(duration::between(now, at))),
+    }
+}
+
+fn as_json(token: &AccessToken, used: Option<Timestamp>) -> serde_json::Value {
     json!({
         "name": token.name,
         "principal": token.principal,
         "scopes": scopes(token),
         "created": token.created,
+        "expires": token.expires,
+        "used": used,
     })
 }
 

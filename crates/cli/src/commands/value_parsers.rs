@@ -2,13 +2,26 @@
 
 use std::time::Duration;
 
-use ostler_model::{Capability, IsolationLevel, NetworkAccess, Signal, duration};
+use ostler_model::{Capability, IsolationLevel, NetworkAccess, Signal, Timestamp, duration};
 
 use crate::error::CommandError;
 
 /// Parses a duration such as `90`, `1.5s`, `500ms`, `1h30m`; a bare number is in seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| "write a span such as 90, 1.5s, 500ms or 1h30m".to_owned())
+}
+
+/// Parses a time to come: a span from now, or a date and time with its offset.
+pub(crate) fn future_time(text: &str) -> Result<Timestamp, String> {
+    let now = Timestamp::now();
+    let allowed = "write a span such as 12h or 30d, or a time to come such as 2027-01-31T12:00:00Z";
+    let span = duration::parse_sum(text, &duration::CALENDAR_UNITS);
+    let time = match span {
+        Some(span) => now.checked_add(span).ok(),
+        None => text.parse().ok(),
+    };
+    time.filter(|time| *time > now)
+        .ok_or_else(|| allowed.to_owned())
 }
 
 /// Parses a signal by name or number.
@@ -63,6 +76,24 @@ mod tests {
         assert_eq!(read("0"), Ok(0));
         for bad in ["", "-1", "-1s", "soon", "1e400", "nan", "inf"] {
             assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_time_to_come_is_a_span_or_a_date() {
+        let in_two_days = future_time("2d").expect("a time");
+        let left = duration::between(Timestamp::now(), in_two_days).as_secs();
+        assert!((172_790..=172_800).contains(&left), "{left}");
+        assert!(future_time("9000-01-01T00:00:00Z").is_ok());
+        for bad in [
+            "",
+            "0s",
+            "-1d",
+            "2001-01-01T00:00:00Z",
+            "soon",
+            "99999999999999w",
+        ] {
+            assert!(future_time(bad).is_err(), "{bad}");
         }
     }
 }

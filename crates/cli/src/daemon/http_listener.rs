@@ -99,6 +99,7 @@ impl HttpListener {
                     name: FIRST_TOKEN.to_owned(),
                     principal: own_principal(),
                     scopes: vec![TokenScope::SessionsAll],
+                    expires: None,
                 })?;
                 self.token_status = TokenStatus::Created(secret);
             }

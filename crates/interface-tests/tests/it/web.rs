@@ -115,6 +115,7 @@ impl HttpFixture {
             name: name.to_owned(),
             principal: Principal(principal.to_owned()),
             scopes: scopes.to_vec(),
+            expires: None,
         };
         match self.tokens.create(new) {
             Ok(secret) => secret.reveal().to_owned(),
