@@ -64,6 +64,20 @@ def test_asciicast_has_a_header_and_frames(ended):
     assert all(line in shown for line in LINES)
 
 
+@pytest.mark.parametrize(("script", "status"), [("echo a; sleep 0.3; printf b; exit 3", "3"), ("echo a; kill -9 $$", "137")])
+def test_a_cast_of_version_3_has_intervals_and_the_exit_status(installation, script, status):
+    pid = installation.cli("run", "-d", "-t", "--", "sh", "-c", script).stdout.decode().strip()
+    installation.cli("wait", pid, check=False)
+    header, *events = (json.loads(line) for line in installation.cli("export", "-f", "asciicast-v3", pid).stdout.splitlines())
+    assert header["version"] == 3 and header["term"]["cols"] and header["term"]["rows"], header
+    assert events[-1][1:] == ["x", status], events
+    assert all(interval >= 0 for interval, *_ in events)
+    whole = sum(interval for interval, *_ in events)
+    assert ("sleep" not in script or 0.25 < whole < 20) and "a" in events[0][2], events
+    frames = [json.loads(line) for line in installation.cli("export", "-f", "asciicast", pid).stdout.splitlines()][1:]
+    assert [frame[1:] for frame in frames] == [event[1:] for event in events[:-1]], "version 2 has no exit status"
+
+
 @pytest.mark.parametrize("name", ["yaml", "jsonl", "avro"])
 def test_a_mirror_is_a_live_copy(make_installation, name):
     installation = make_installation()

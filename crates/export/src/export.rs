@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use ostler_journal::{ByteQuery, Journal};
 use ostler_model::Cursor;
 
-use crate::asciicast::CastSink;
+use crate::asciicast::{CastSink, CastVersion};
 use crate::avro::AvroSink;
 use crate::entry::{EntrySink, ExportEntry, ExportSubject};
 use crate::error::ExportError;
@@ -50,13 +50,21 @@ pub fn export(
             merge.run(&mut sink)?;
             sink.finish()?;
         }
-        Format::Asciicast => {
-            let mut sink = CastSink::begin(&mut out, subject)?;
-            merge.run(&mut sink)?;
-            sink.finish()?;
-        }
+        Format::Asciicast => write_cast(&mut out, subject, merge, CastVersion::V2)?,
+        Format::AsciicastV3 => write_cast(&mut out, subject, merge, CastVersion::V3)?,
     }
     Ok(out.flush()?)
+}
+
+fn write_cast(
+    out: &mut dyn Write,
+    subject: &ExportSubject<'_>,
+    mut merge: EntryMerge<'_>,
+    version: CastVersion,
+) -> Result<(), ExportError> {
+    let mut sink = CastSink::begin(out, subject, version)?;
+    merge.run(&mut sink)?;
+    sink.finish()
 }
 
 /// Writes the output of the command, and nothing else.

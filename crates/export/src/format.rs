@@ -19,11 +19,14 @@ pub enum Format {
     Text,
     /// An asciicast, version 2.
     Asciicast,
+    /// An asciicast, version 3.
+    #[serde(rename = "asciicast-v3")]
+    AsciicastV3,
 }
 
 /// The error for a word that is not a format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("'{0}' is no format: yaml, avro, jsonl, text or asciicast")]
+#[error("'{0}' is no format: yaml, avro, jsonl, text, asciicast or asciicast-v3")]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {
@@ -36,6 +39,7 @@ impl FromStr for Format {
             "jsonl" => Ok(Self::Jsonl),
             "text" => Ok(Self::Text),
             "asciicast" => Ok(Self::Asciicast),
+            "asciicast-v3" => Ok(Self::AsciicastV3),
             other => Err(UnknownFormat(other.to_owned())),
         }
     }

@@ -50,7 +50,9 @@ impl Mirror {
             Format::Yaml => "mirror.yaml",
             Format::Avro => "mirror.avro",
             Format::Jsonl => "mirror.jsonl",
-            Format::Text | Format::Asciicast => return Err(ExportError::NotLive(format)),
+            Format::Text | Format::Asciicast | Format::AsciicastV3 => {
+                return Err(ExportError::NotLive(format));
+            }
         };
         let file = OpenOptions::new()
             .read(true)
@@ -98,7 +100,7 @@ impl Mirror {
                 copy(&mut sink, self.position, subject, &mut merge)?;
                 sink.finish()?;
             }
-            format @ (Format::Text | Format::Asciicast) => {
+            format @ (Format::Text | Format::Asciicast | Format::AsciicastV3) => {
                 return Err(ExportError::NotLive(format));
             }
         }

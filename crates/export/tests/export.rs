@@ -8,7 +8,7 @@ use std::path::Path;
 use ostler_export::{ExportSubject, Format, Mirror, export};
 use ostler_journal::{Journal, OutputWriter};
 use ostler_model::{Event, EventRecord, ExecutionId, StreamName, TermSize, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One append to a journal.
 struct JournalOp {
@@ -237,6 +237,30 @@ fn a_cast_plays_whole_characters() {
         "{shown:?}"
     );
     assert!(!shown.contains('\u{fffd}'));
+}
+
+#[test]
+fn a_cast_of_version_3_has_the_same_events_at_intervals() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = write(dir.path(), &ops());
+    let events = |format| -> Vec<(f64, String, String)> {
+        let lines = jsonl(&exported(&journal, format)).into_iter().skip(1);
+        lines
+            .map(|line| serde_json::from_value(line).unwrap())
+            .collect()
+    };
+    let header = jsonl(&exported(&journal, Format::AsciicastV3)).remove(0);
+    assert_eq!(header["version"], 3);
+    assert_eq!(header["term"], json!({"cols": 80, "rows": 24}));
+    let mut now = 0.0;
+    let mut absolute: Vec<(f64, String, String)> = events(Format::AsciicastV3);
+    for event in &mut absolute {
+        assert!(event.0 >= 0.0, "{event:?}");
+        now += event.0;
+        event.0 = (now * 1e6_f64).round() / 1e6;
+    }
+    // What has not ended has no exit status.
+    assert_eq!(absolute, events(Format::Asciicast));
 }
 
 #[test]

@@ -42,8 +42,10 @@ enum ExportFormat {
     Jsonl,
     /// The bytes the command printed
     Text,
-    /// An asciicast, version 2
+    /// An asciicast, version 2, which every player reads
     Asciicast,
+    /// An asciicast, version 3, with the exit status
+    AsciicastV3,
 }
 
 impl ExportFormat {
@@ -54,6 +56,7 @@ impl ExportFormat {
             Self::Jsonl => "jsonl",
             Self::Text => "text",
             Self::Asciicast => "asciicast",
+            Self::AsciicastV3 => "asciicast-v3",
         }
     }
 }

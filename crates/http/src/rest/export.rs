@@ -33,7 +33,7 @@ pub const LOST_BYTES_HEADER: HeaderName = HeaderName::from_static("ostler-lost-b
 
 const EXPORT: &[Parameter] = &[Parameter::required(
     "format",
-    ParameterKind::Choice(&["yaml", "avro", "jsonl", "text", "asciicast"]),
+    ParameterKind::Choice(&["yaml", "avro", "jsonl", "text", "asciicast", "asciicast-v3"]),
     "The format",
 )];
 
@@ -98,7 +98,7 @@ const fn media_type(format: Format) -> &'static str {
         Format::Avro => "application/vnd.apache.avro+binary",
         Format::Jsonl => "application/x-ndjson",
         Format::Text => "application/octet-stream",
-        Format::Asciicast => "application/x-asciicast",
+        Format::Asciicast | Format::AsciicastV3 => "application/x-asciicast",
     }
 }
 
