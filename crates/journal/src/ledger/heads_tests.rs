@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ostler_model::{Event, Owner, Principal, Timestamp};
+use rustix::fs::{CWD, Mode, mknodat};
 use tempfile::TempDir;
 
 use super::*;
@@ -162,7 +163,8 @@ fn a_chain_written_anew_is_found() {
 #[test]
 fn every_change_of_the_heads_is_found() {
     let audited = Audited::new();
-    audited.append_until(200);
+    audited.append_and_exit(3);
+    audited.append_and_exit(5);
     let text = fs::read(audited.path("heads")).expect("readable");
     for offset in 0..text.len() - 1 {
         let mut changed = text.clone();
@@ -215,13 +217,14 @@ fn expired_entries_are_no_finding() {
 #[test]
 fn a_torn_head_is_cut_at_every_byte() {
     let audited = Audited::new();
-    audited.append_until(250);
+    audited.append_and_exit(3);
+    audited.append_and_exit(5);
     let text = fs::read(audited.path("heads")).expect("readable");
     for cut in 0..text.len() {
         fs::write(audited.path("heads"), &text[..cut]).expect("written");
-        audited.append_and_exit(250);
+        audited.append_and_exit(5);
         assert_eq!(audited.audit().findings, [], "cut at {cut}");
-        assert_eq!(audited.audit().covered, 250);
+        assert_eq!(audited.audit().covered, 5);
     }
 }
 
@@ -248,6 +251,11 @@ fn a_key_is_made_once_and_is_private() {
     fs::write(&path, "short").expect("written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("changed");
     let message = make().expect_err("no key").to_string();
+    assert!(message.contains("64 bytes"), "{message}");
+    fs::remove_file(&path).expect("removed");
+    let (kind, mode) = (rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600));
+    mknodat(CWD, &path, kind, mode, 0).expect("made");
+    let message = make().expect_err("a pipe").to_string();
     assert!(message.contains("64 bytes"), "{message}");
 }
 
