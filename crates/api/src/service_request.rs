@@ -321,9 +321,9 @@ mod tests {
             "wait_ms": 1,
         });
         let body = read(given.clone()).unwrap();
-        let told = json!(body);
+        let actual = json!(body);
         for (field, value) in given.as_object().unwrap() {
-            assert_eq!(&told[field], value, "{field}");
+            assert_eq!(&actual[field], value, "{field}");
         }
         assert_eq!(
             read(json!({"port": 3000})).unwrap().service.port,
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn invalid_values_are_reported_with_position_and_what_is_allowed() {
-        for (body, told) in [
+        for (body, expected) in [
             (json!({"nmae": "web"}), "unknown field `nmae`"),
             (
                 json!({"port": 0}),
@@ -366,7 +366,7 @@ mod tests {
             ),
         ] {
             let error = read(body).unwrap_err();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

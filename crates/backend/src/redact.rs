@@ -210,8 +210,8 @@ mod tests {
             out.extend_from_slice(redactor.release_pending(&secrets));
             out.extend_from_slice(redactor.push(&secrets, second));
             out.extend_from_slice(redactor.flush(&secrets));
-            let told = if cut <= RELEASE_MAX_BYTES { cut } else { 0 };
-            let expected = [&first[..told], MASK].concat();
+            let unmasked = if cut <= RELEASE_MAX_BYTES { cut } else { 0 };
+            let expected = [&first[..unmasked], MASK].concat();
             assert_eq!(out, expected, "cut at {cut}");
         }
     }

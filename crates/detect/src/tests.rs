@@ -613,7 +613,7 @@ fn programs_that_share_an_entry_have_names_and_ports_of_their_own() {
         ("prometheus", "prometheus", 9090),
     ] {
         let found = detect(&shell(command), &[]).expect(command);
-        let told = (found.name.as_str(), found.ready.default_port.unwrap_or(0));
-        assert_eq!(told, (name, port), "{command}");
+        let actual = (found.name.as_str(), found.ready.default_port.unwrap_or(0));
+        assert_eq!(actual, (name, port), "{command}");
     }
 }

@@ -138,9 +138,9 @@ mod tests {
         let mut names = FakeIpPool::default();
         let start = Instant::now();
         for at in 0..NAMES_MAX {
-            let asked = start + Duration::from_millis(u64::try_from(at).expect("small"));
+            let requested = start + Duration::from_millis(u64::try_from(at).expect("small"));
             let name = format!("n{at}.test");
-            assert!(names.assign(&name, asked).is_ok());
+            assert!(names.assign(&name, requested).is_ok());
         }
         assert_eq!(names.assign("more.test", start), Err(FakeIpPoolFull));
         let later = start + Duration::from_millis(2 * LEASE_MS);

@@ -202,7 +202,7 @@ async fn a_dropped_begin_or_run_leaves_nothing() {
             engine
                 .start_guarded(&caller(), request())
                 .await
-                .expect("begun"),
+                .expect("started"),
         );
         let caller = caller();
         let run = engine.run(&caller, request(), None);
@@ -218,7 +218,7 @@ async fn a_dropped_begin_or_run_leaves_nothing() {
     let kept = engine
         .start_guarded(&caller(), request())
         .await
-        .expect("begun")
+        .expect("started")
         .commit();
     assert!(
         !engine
@@ -238,13 +238,13 @@ async fn durable_executions_go_on_without_the_engine_and_are_adopted() {
         .await
         .expect("started")
         .id;
-    let begun = engine
+    let guard = engine
         .start_guarded(&caller(), request())
         .await
-        .expect("begun");
+        .expect("started");
     engine.shutdown().await;
     assert_eq!(backend.running(), 1, "what nobody knows is ended");
-    drop(begun);
+    drop(guard);
     drop(engine);
     let engine = open(&state, &backend).await;
     let info = engine.info(&caller(), &id.short()).expect("known");
@@ -339,7 +339,7 @@ async fn a_spawn_that_fails_is_reported_and_frees_its_slot() {
     let error = engine
         .start(&caller(), request())
         .await
-        .expect_err("no birth");
+        .expect_err("nothing spawns");
     assert_eq!(error.code(), ErrorCode::CommandExecution);
     assert_eq!(*engine.running_count_watch().borrow(), 0);
     engine.shutdown().await;
@@ -353,7 +353,7 @@ async fn a_spawn_that_fails_is_reported_and_frees_its_slot() {
     let error = engine
         .run(&caller(), request(), None)
         .await
-        .expect_err("no birth");
+        .expect_err("nothing spawns");
     assert_eq!(error.code(), ErrorCode::Permission);
     engine.shutdown().await;
 }

@@ -165,11 +165,11 @@ async fn a_start_given_up_is_cancelled_unless_another_waits_for_it() {
     let first = engine
         .start_guarded(&me(), request(id))
         .await
-        .expect("begun");
+        .expect("started");
     let second = engine
         .start_guarded(&me(), request(id))
         .await
-        .expect("begun");
+        .expect("started");
     drop(first);
     drop(second);
     assert_eq!(backend.running(), 1, "two asked for it");
@@ -178,7 +178,7 @@ async fn a_start_given_up_is_cancelled_unless_another_waits_for_it() {
         engine
             .start_guarded(&me(), request(alone))
             .await
-            .expect("begun"),
+            .expect("started"),
     );
     let waited = engine
         .wait(&me(), &alone.to_string(), &WaitFor::Exit, Some(PATIENCE))
@@ -224,10 +224,10 @@ async fn services_are_started_once() {
         let name = format!("service-{round}");
         let starts: JoinSet<_> = (0..4)
             .map(|_| {
-                let (engine, wish) = (engine.clone(), service(id, &name));
+                let (engine, request) = (engine.clone(), service(id, &name));
                 async move {
-                    let begun = engine.start_service(&me(), wish).await?;
-                    Ok::<_, Error>(begun.commit())
+                    let guard = engine.start_service(&me(), request).await?;
+                    Ok::<_, Error>(guard.commit())
                 }
             })
             .collect();
@@ -243,9 +243,9 @@ async fn services_are_started_once() {
     // A service that is restarted is another execution.
     let before = engine.list(&me(), &ListFilter::default()).len();
     let id = ExecutionId::mint();
-    let wish = service(id, "anew");
-    let begun = engine.start_service(&me(), wish).await.expect("started");
-    begun.detach();
+    let request = service(id, "anew");
+    let guard = engine.start_service(&me(), request).await.expect("started");
+    guard.detach();
     assert!(backend.end(id, WaitStatus::Code(0)));
     engine
         .wait(&me(), &id.to_string(), &WaitFor::Exit, Some(PATIENCE))

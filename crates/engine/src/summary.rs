@@ -245,8 +245,8 @@ mod tests {
         let again = summary
             .restore(Path::new(""))
             .expect("it can be made again");
-        let told = |entry: &ExecutionHandle| format!("{:?} {:?}", entry.info(), entry.dir);
-        assert_eq!(told(&again), told(&entry));
+        let actual = |entry: &ExecutionHandle| format!("{:?} {:?}", entry.info(), entry.dir);
+        assert_eq!(actual(&again), actual(&entry));
         assert_eq!(again.ended_fields(), entry.ended_fields());
         assert!(again.journal_end.borrow().finished);
     }
@@ -254,11 +254,11 @@ mod tests {
     #[test]
     fn watched_executions_are_not_summarized() {
         let entry = ended(1);
-        let heard = entry.live.subscribe();
+        let received = entry.live.subscribe();
         assert!(
             ExecutionSummary::from_execution(&entry, &mut SummaryInterner::default()).is_none()
         );
-        drop(heard);
+        drop(received);
         assert!(
             ExecutionSummary::from_execution(&entry, &mut SummaryInterner::default()).is_some()
         );

@@ -224,11 +224,11 @@ mod tests {
         unwritten.queue.clear();
         unwritten.push(&entry());
         unwritten.flush(&mut ledger).expect("there is room");
-        let told: String = std::fs::read_dir(dir.path())
+        let actual: String = std::fs::read_dir(dir.path())
             .expect("listed")
             .flatten()
             .filter_map(|it| std::fs::read_to_string(it.path()).ok())
             .collect();
-        assert!(told.contains("3 later entries could not be kept"));
+        assert!(actual.contains("3 later entries could not be kept"));
     }
 }

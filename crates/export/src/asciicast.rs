@@ -1,6 +1,5 @@
-//! The asciicast formats, which `asciinema play` shows: version 2, which every player reads, and
-//! version 3 (<https://docs.asciinema.org/manual/asciicast/v3/>), whose times are intervals and which
-//! ends with the exit status.
+//! The asciicast formats of asciinema: version 2, which every player reads, and version 3, whose
+//! times are intervals and which ends with the exit status.
 
 use std::borrow::Cow;
 use std::io::Write;

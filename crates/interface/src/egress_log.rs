@@ -128,9 +128,9 @@ mod tests {
     fn refusals_are_reported_once() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join(FILE), LINES).unwrap();
-        let told = refused_hosts(directory.path(), 5);
-        assert_eq!(told, ["evil.example (not on the list)", "10.0.0.1:22"]);
-        let told = refused_hosts(directory.path(), 1);
-        assert_eq!(told, ["evil.example (not on the list)", "more"]);
+        let actual = refused_hosts(directory.path(), 5);
+        assert_eq!(actual, ["evil.example (not on the list)", "10.0.0.1:22"]);
+        let actual = refused_hosts(directory.path(), 1);
+        assert_eq!(actual, ["evil.example (not on the list)", "more"]);
     }
 }

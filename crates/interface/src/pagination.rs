@@ -268,10 +268,10 @@ mod tests {
                 assert_eq!(page.remaining, left);
                 assert!(page.entries.len() <= entries);
             }
-            let told: Vec<_> = pages.into_iter().flat_map(|page| page.entries).collect();
+            let actual: Vec<_> = pages.into_iter().flat_map(|page| page.entries).collect();
             let mut sorted = list.clone();
             sorted.sort();
-            assert_eq!(told, sorted, "{entries} entries of {chars} characters");
+            assert_eq!(actual, sorted, "{entries} entries of {chars} characters");
         }
     }
 
@@ -300,12 +300,12 @@ mod tests {
             finished: *over,
             key: (name.clone(), String::new()),
         };
-        let mut told = Vec::new();
+        let mut actual = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
             let rest = after_cursor(list.clone(), position, cursor.as_deref()).expect("our cursor");
             let page = window.fill_by_count(rest);
-            told.extend(page.entries.into_iter().map(|(_, name)| name));
+            actual.extend(page.entries.into_iter().map(|(_, name)| name));
             let Some(next) = page.next else {
                 break;
             };
@@ -316,9 +316,9 @@ mod tests {
                 *over = true;
             }
         }
-        told.sort();
-        told.dedup();
-        assert_eq!(told.len(), list.len());
+        actual.sort();
+        actual.dedup();
+        assert_eq!(actual.len(), list.len());
     }
 
     #[test]

@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn invalid_values_are_reported_with_what_is_allowed() {
-        for (body, told) in [
+        for (body, expected) in [
             (
                 json!({"network": 7}),
                 "expected \"none\", \"full\" or a list of hosts",
@@ -211,7 +211,7 @@ mod tests {
             (json!({"reed": []}), "unknown field `reed`"),
         ] {
             let error = read(body).unwrap_err();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

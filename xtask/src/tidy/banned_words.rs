@@ -47,11 +47,11 @@ pub(super) fn check(source: &SourceFile) -> Vec<Diagnostic> {
         .filter_map(|part| advice(part).map(|instead| (part, instead)))
         .map(|(part, instead)| Diagnostic::failure(&source.place, 0, message(part, instead)))
         .collect();
-    // Names of tests are sentences.
+    // Names of tests are sentences: in them, only a word that is the whole name counts.
     let named = source
         .words
         .iter()
-        .filter(|word| !source.is_test(word.line));
+        .filter(|word| !source.is_test(word.line) || advice(&word.text).is_some());
     let names: BTreeSet<_> = named.map(|word| (word.line, word.text.as_str())).collect();
     for (line, name) in names {
         let instead = parts(name).into_iter().filter_map(|part| {

@@ -291,11 +291,11 @@ mod tests {
         assert!(link.queue.0.len() <= WAITING_MAX, "bounded");
         let question = ostler_backend::TerminalQuery::Status;
         for _ in 0..2 * WAITING_MAX {
-            let asked = ProcessEvent::TerminalQuery {
+            let requested = ProcessEvent::TerminalQuery {
                 query: question,
                 end: 0,
             };
-            link.send(&asked, None);
+            link.send(&requested, None);
         }
         assert!(link.queue.0.len() <= WAITING_MAX, "bounded");
         link.send(&ProcessEvent::Output { end: marks + 1 }, None);

@@ -134,8 +134,8 @@ mod tests {
         let mut base = 0;
         let mut found = Vec::new();
         for piece in pieces {
-            let told = questions.scan(piece, now);
-            found.extend(told.into_iter().map(|(it, end)| (it, base + end)));
+            let actual = questions.scan(piece, now);
+            found.extend(actual.into_iter().map(|(it, end)| (it, base + end)));
             base += piece.len();
         }
         found
@@ -146,14 +146,14 @@ mod tests {
         let text = b"\x1b[31mred\x1b[6n\x1b[5n and \x1b[c\x1b[0c\x1bZ\x1b[10;5H\x1b[16n\x1b[2c";
         let found: Vec<TerminalQuery> = all(&[text]).into_iter().map(|(it, _)| it).collect();
         let attributes = TerminalQuery::Attributes;
-        let told = [
+        let expected = [
             TerminalQuery::Cursor,
             TerminalQuery::Status,
             attributes,
             attributes,
             attributes,
         ];
-        assert_eq!(found, told);
+        assert_eq!(found, expected);
     }
 
     #[test]

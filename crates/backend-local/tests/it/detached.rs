@@ -75,7 +75,7 @@ fn status(record: &ExitRecord) -> (WaitStatus, Option<KillReason>) {
             status,
             kill_reason: ladder,
         } => (*status, *ladder),
-        LeaderOutcome::SpawnFailed { message, .. } => panic!("not born: {message}"),
+        LeaderOutcome::SpawnFailed { message, .. } => panic!("not spawned: {message}"),
     }
 }
 

@@ -175,11 +175,11 @@ fn adopted() {
         let RecoveryOutcome::Running { mut handle, .. } = backend.recover(id).await else {
             panic!("it runs");
         };
-        let told = next_event(&mut handle, |report| match report {
+        let actual = next_event(&mut handle, |report| match report {
             ProcessEvent::Frozen { frozen } => Some(*frozen),
             _ => None,
         });
-        assert!(told.await, "the first words say so");
+        assert!(actual.await, "the first words say so");
         assert!(!freeze(&mut handle, false).await);
         let grace = Duration::ZERO;
         let stop = ControlCommand::Stop { grace };

@@ -116,7 +116,7 @@ fn each(case: impl Fn(&JailFixture)) {
 
 fn assert_spawned(done: &FinishedRun) {
     if let LeaderOutcome::SpawnFailed { message, step, .. } = &done.record.outcome {
-        panic!("not born at {step}: {message}");
+        panic!("not spawned at {step}: {message}");
     }
 }
 
@@ -213,12 +213,12 @@ fn terminal() {
                 .expect("sent");
             loop {
                 let report = handle.events.recv().await.expect("a report");
-                let told = String::from_utf8_lossy(&output(&dir, StreamName::Pty)).into_owned();
+                let actual = String::from_utf8_lossy(&output(&dir, StreamName::Pty)).into_owned();
                 assert!(
                     !matches!(report.event, ProcessEvent::Exited { .. }),
-                    "{report:?}\n{told}"
+                    "{report:?}\n{actual}"
                 );
-                if told.contains("mine") {
+                if actual.contains("mine") {
                     break;
                 }
             }
@@ -226,11 +226,11 @@ fn terminal() {
             handle.control.send(typed).await.expect("sent");
             wait_exit(handle).await
         });
-        let told = String::from_utf8_lossy(&output(&dir, StreamName::Pty)).into_owned();
-        assert!(told.starts_with("/dev/"), "{told}");
+        let actual = String::from_utf8_lossy(&output(&dir, StreamName::Pty)).into_owned();
+        assert!(actual.starts_with("/dev/"), "{actual}");
         assert!(
-            told.contains("17 91") && told.contains("got typed"),
-            "{told}"
+            actual.contains("17 91") && actual.contains("got typed"),
+            "{actual}"
         );
         assert!(record.survivors.is_empty());
     });
@@ -414,8 +414,8 @@ fn adopted() {
         handle.control.send(typed).await.expect("sent");
         let record = wait_exit(handle).await;
         assert!(record.survivors.is_empty());
-        let told = output(&dir, StreamName::Stdout);
-        assert_eq!(String::from_utf8_lossy(&told), "up\ngot later\n");
+        let actual = output(&dir, StreamName::Stdout);
+        assert_eq!(String::from_utf8_lossy(&actual), "up\ngot later\n");
         backend.close().await;
     });
 }

@@ -33,8 +33,8 @@ fn abilities() {
     }
     // Capabilities an ordinary user does not need.
     let roots = [Capability::SpareIds, Capability::MappedWorkspace];
-    let asked = Capability::ALL.into_iter();
-    for ability in asked.filter(|it| abilities.root || !roots.contains(it)) {
+    let requested = Capability::ALL.into_iter();
+    for ability in requested.filter(|it| abilities.root || !roots.contains(it)) {
         let missing = abilities.missing.iter().any(|it| it.ability == ability);
         assert!(
             abilities.has(ability) != missing,

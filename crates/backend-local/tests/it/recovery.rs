@@ -217,8 +217,8 @@ fn keeper_stopped() {
     });
 }
 
-async fn gone(birth: &mut ostler_backend::SpawnHandle) {
-    next_event(birth, |report| match report {
+async fn gone(handle: &mut ostler_backend::SpawnHandle) {
+    next_event(handle, |report| match report {
         ProcessEvent::Lost => Some(()),
         ProcessEvent::Exited { record, .. } => panic!("nobody can know: {record:?}"),
         _ => None,

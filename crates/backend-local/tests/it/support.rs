@@ -59,11 +59,7 @@ impl BackendFixture {
     pub(crate) fn run(&self, plan: LaunchPlan) -> FinishedRun {
         let id = plan.id;
         let record = self.runtime.block_on(async {
-            let handle = self
-                .backend
-                .spawn(plan)
-                .await
-                .expect("somebody gives birth");
+            let handle = self.backend.spawn(plan).await.expect("it spawns");
             wait_exit(handle).await
         });
         FinishedRun {

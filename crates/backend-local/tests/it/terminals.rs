@@ -20,7 +20,7 @@ use crate::support::{
 pub(crate) const CASES: &[TestCase] = &[
     ("an_interactive_shell_goes_at_once", shell_goes),
     ("a_shell_without_a_keeper_goes_at_once", shell_of_a_thread),
-    ("what_hears_a_hang_up_is_not_disturbed", farewell),
+    ("what_hears_a_hang_up_is_not_disturbed", trapped_hang_up),
     ("vim_keeps_its_swap_file", vim_keeps),
     ("who_ignores_a_hang_up_is_asked_then_killed", deaf),
     ("background_jobs_and_nohup_end_with_the_terminal", jobs),
@@ -194,7 +194,7 @@ fn shell_of_a_thread() {
     });
 }
 
-fn farewell() {
+fn trapped_hang_up() {
     let fixture = BackendFixture::new();
     let script = "trap 'echo hung up; exit 7' HUP; trap 'echo asked; exit 8' TERM; \
                   echo here; while :; do sleep 0.05; done";
@@ -432,8 +432,8 @@ fn exhausted() {
         .arg(THIRD_TERMINAL_ARGUMENT)
         .output()
         .expect("unshare runs");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let actual = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{actual}");
 }
 
 /// The first argument of the role that opens one terminal too many.

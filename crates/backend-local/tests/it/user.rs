@@ -33,10 +33,10 @@ fn as_nobody() {
         .current_dir("/")
         .output()
         .expect("setpriv runs");
-    let told = String::from_utf8_lossy(&output.stdout);
+    let actual = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success(),
-        "{told}\n{}",
+        "{actual}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
 }

@@ -241,8 +241,8 @@ fn other_protocols() {
     let _gate = jail
         .start_proxy(&["web.test", &format!("{PRIVATE_V4}:443")])
         .expect("a gate");
-    let heard = std::net::UdpSocket::bind((PRIVATE_V4, 443)).expect("bound");
-    heard.set_nonblocking(true).expect("set");
+    let received = std::net::UdpSocket::bind((PRIVATE_V4, 443)).expect("bound");
+    received.set_nonblocking(true).expect("set");
     let program = format!(
         "{CLIENT}
 fake = address(udp(query('web.test')))
@@ -271,7 +271,7 @@ for at in (fake, '{PRIVATE_V4}'):
 print('nothing')"
     );
     assert_eq!(jail.python(&program), "nothing");
-    assert!(heard.recv(&mut [0; 16]).is_err());
+    assert!(received.recv(&mut [0; 16]).is_err());
 }
 
 fn no_other_door() {

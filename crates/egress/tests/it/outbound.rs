@@ -223,13 +223,13 @@ print(s.makefile().read())"
     );
     assert_eq!(jail.python(&program), "got 1000");
     // The other way round: the server ends first and still reads.
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let port = server(UPSTREAM, move |mut stream| {
         stream.write_all(b"bye").expect("written");
         stream.shutdown(Shutdown::Write).expect("shut");
         let mut all = Vec::new();
         stream.read_to_end(&mut all).expect("until its end");
-        told.send(all.len()).expect("heard");
+        sender.send(all.len()).expect("receiver");
     });
     let _gate = {
         drop(jail);
@@ -247,7 +247,7 @@ s.close()"
         assert_eq!(jail.python(&program), "bye");
         (proxy, jail)
     };
-    assert_eq!(heard.recv_timeout(crate::support::PATIENCE), Ok(5000));
+    assert_eq!(receiver.recv_timeout(crate::support::PATIENCE), Ok(5000));
 }
 
 fn much() {

@@ -225,11 +225,11 @@ mod tests {
             "ssh",
             "sed",
         ] {
-            let told = list(&["ls", program]);
-            assert_eq!(told.len(), 1, "{program}");
+            let actual = list(&["ls", program]);
+            assert_eq!(actual.len(), 1, "{program}");
             assert!(
-                told[0].contains(&format!("'{program}' can run any program: ")),
-                "{told:?}"
+                actual[0].contains(&format!("'{program}' can run any program: ")),
+                "{actual:?}"
             );
         }
     }

@@ -87,10 +87,10 @@ fn lower_levels_have_no_sandbox_and_accept_no_option_silently() {
         None
     );
     request.options.sandbox.overlay = true;
-    let told = problem(&ground.settings(), &request);
+    let actual = problem(&ground.settings(), &request);
     assert!(
-        told.contains("only at isolation level high, not at medium"),
-        "{told}"
+        actual.contains("only at isolation level high, not at medium"),
+        "{actual}"
     );
 }
 
@@ -103,8 +103,8 @@ fn what_belongs_to_others_is_no_workspace() {
         ("", "holds the home directory"),
         ("state/executions", "level high hides it"),
     ] {
-        let told = problem(&settings, &ground.high(cwd));
-        assert!(told.contains(why), "{cwd}: {told}");
+        let actual = problem(&settings, &ground.high(cwd));
+        assert!(actual.contains(why), "{cwd}: {actual}");
     }
     for (cwd, why) in [
         ("/", "holds the home directory"),
@@ -116,8 +116,8 @@ fn what_belongs_to_others_is_no_workspace() {
     ] {
         let mut request = ground.high("home/project");
         request.cwd = ByteString::from(cwd);
-        let told = problem(&settings, &request);
-        assert!(told.contains(why), "{cwd}: {told}");
+        let actual = problem(&settings, &request);
+        assert!(actual.contains(why), "{cwd}: {actual}");
     }
 }
 
@@ -129,8 +129,8 @@ fn a_private_directory_is_worked_in_without_a_workspace() {
     let made = resolve(&ground.settings(), &request).expect("it can be");
     assert_eq!(made.expect("at level high").workspace, None);
     request.options.sandbox.overlay = true;
-    let told = problem(&ground.settings(), &request);
-    assert!(told.contains("private"), "{told}");
+    let actual = problem(&ground.settings(), &request);
+    assert!(actual.contains("private"), "{actual}");
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn links_are_resolved_before_anything_is_decided() {
     let ground = Ground::new();
     let link = ground.root.path().join("link");
     std::os::unix::fs::symlink(ground.path("home").as_path(), &link).expect("linked");
-    let told = problem(&ground.settings(), &ground.high("link"));
-    assert!(told.contains("holds the home directory"), "{told}");
+    let actual = problem(&ground.settings(), &ground.high("link"));
+    assert!(actual.contains("holds the home directory"), "{actual}");
     let through = ground.high("link/project");
     let made = resolve(&ground.settings(), &through).expect("it can be");
     let made = made.expect("at level high");
@@ -155,8 +155,8 @@ fn the_working_directory_must_be_below_a_workspace_that_is_named() {
     let ground = Ground::new();
     let mut request = ground.high("home/project");
     request.options.sandbox.workspace = Some(ground.path("venv"));
-    let told = problem(&ground.settings(), &request);
-    assert!(told.contains("not below the workspace"), "{told}");
+    let actual = problem(&ground.settings(), &request);
+    assert!(actual.contains("not below the workspace"), "{actual}");
     fs::create_dir(ground.path("home/project/src").as_path()).expect("made");
     let mut request = ground.high("home/project/src");
     request.options.sandbox.workspace = Some(ground.path("home/project"));
@@ -176,8 +176,8 @@ fn paths_of_a_request_are_absolute_and_there() {
     ] {
         let mut request = ground.high("home/project");
         request.options.sandbox.read = vec![ByteString::from(path)];
-        let told = problem(&ground.settings(), &request);
-        assert!(told.contains(why), "{path}: {told}");
+        let actual = problem(&ground.settings(), &request);
+        assert!(actual.contains(why), "{path}: {actual}");
     }
     let mut request = ground.high("home/project");
     request.options.sandbox.write = vec![ground.path("home")];
@@ -303,11 +303,11 @@ fn another_home_leaves_the_own_one_hidden() {
 #[test]
 fn credentials_and_programs_of_the_home_are_no_workspace() {
     let ground = Ground::new();
-    let told = problem(&ground.settings(), &ground.high("home/.ssh"));
-    assert!(told.contains("settings or credentials"), "{told}");
+    let actual = problem(&ground.settings(), &ground.high("home/.ssh"));
+    assert!(actual.contains("settings or credentials"), "{actual}");
     fs::create_dir_all(ground.path("home/bin").as_path()).expect("made");
-    let told = problem(&ground.settings(), &ground.high("home/bin"));
-    assert!(told.contains("programs of the user"), "{told}");
+    let actual = problem(&ground.settings(), &ground.high("home/bin"));
+    assert!(actual.contains("programs of the user"), "{actual}");
 }
 
 #[test]
@@ -316,8 +316,8 @@ fn listed_workspaces_are_the_only_ones() {
     let mut settings = ground.settings();
     settings.isolation.workspaces = vec![ground.path("home/project")];
     resolve(&settings, &ground.high("home/project")).expect("it is listed");
-    let told = problem(&settings, &ground.high("venv"));
-    assert!(told.contains("isolation.workspaces"), "{told}");
+    let actual = problem(&settings, &ground.high("venv"));
+    assert!(actual.contains("isolation.workspaces"), "{actual}");
 }
 
 /// Writes a file below the home directory.

@@ -96,7 +96,7 @@ fn a_refused_secret_gets_the_same_error_whether_or_not_it_exists() {
         channel: RequestChannel::Network,
         ..owner()
     };
-    let told = |names: &[&str]| {
+    let actual = |names: &[&str]| {
         let refused = resolve(&settings(), &network, &asking(names)).expect_err("refused");
         assert_eq!(refused.code(), ostler_model::ErrorCode::Permission);
         (
@@ -104,8 +104,11 @@ fn a_refused_secret_gets_the_same_error_whether_or_not_it_exists() {
             refused.hint().map(|it| it.replace(names[0], "N")),
         )
     };
-    assert_eq!(told(&["TOKEN"]), told(&["NOWHERE"]));
-    assert_eq!(told(&["STORED", "NOWHERE"]), told(&["NOWHERE", "STORED"]));
+    assert_eq!(actual(&["TOKEN"]), actual(&["NOWHERE"]));
+    assert_eq!(
+        actual(&["STORED", "NOWHERE"]),
+        actual(&["NOWHERE", "STORED"])
+    );
 }
 
 #[test]
@@ -130,7 +133,7 @@ proptest! {
         prop_assert!(!concealed.to_string_lossy().contains("VALUE"));
         prop_assert_eq!(unredact(&concealed, &secrets), text.clone());
         let command = Command::Argv { program: text.clone(), args: vec![text] };
-        let told = command.map_words(|it| redact(it, &secrets)).display();
-        prop_assert!(!told.contains("VALUE"), "{}", told);
+        let actual = command.map_words(|it| redact(it, &secrets)).display();
+        prop_assert!(!actual.contains("VALUE"), "{}", actual);
     }
 }

@@ -93,10 +93,10 @@ pub(super) fn value(request: StartRequest) -> String {
 
 #[test]
 fn arguments_arrive_verbatim_and_no_shell_sees_them() {
-    let asked = ["echo", "$(id)", ";", "rm", "a\nb", "", "*"];
-    let admitted = try_admit(&settings(), words(&asked)).expect("it is admitted");
+    let requested = ["echo", "$(id)", ";", "rm", "a\nb", "", "*"];
+    let admitted = try_admit(&settings(), words(&requested)).expect("it is admitted");
     let plan = admitted.template.plan(ostler_model::ExecutionId::mint(), 1);
-    let expected: Vec<ByteString> = asked.iter().map(|it| ByteString::from(*it)).collect();
+    let expected: Vec<ByteString> = requested.iter().map(|it| ByteString::from(*it)).collect();
     assert_eq!(plan.argv, expected);
     assert_eq!(plan.program, ByteString::from("/usr/bin/echo"));
 }
@@ -350,8 +350,8 @@ fn what_may_be_missing_is_named_and_then_said() {
     request.options.sandbox.allow_degraded = Capability::ALL.to_vec();
     let admitted = try_admit(&settings(), request).expect("admitted");
     let policy = &admitted.spec.policy;
-    let walls = policy.confinement.as_ref().expect("walls all the same");
-    assert!(walls.without.contains(&Capability::Landlock));
+    let sandbox = policy.confinement.as_ref().expect("a sandbox all the same");
+    assert!(sandbox.without.contains(&Capability::Landlock));
     assert!(
         policy
             .missing
@@ -407,8 +407,8 @@ fn retention_is_the_interfaces_default_unless_requested() {
         seconds(86_400)
     );
     assert_eq!(kept(ClientKind::Cli, RetentionRequest::Forever), None);
-    let asked = RetentionRequest::For(Duration::from_secs(7));
-    assert_eq!(kept(ClientKind::Command, asked), seconds(7));
+    let requested = RetentionRequest::For(Duration::from_secs(7));
+    assert_eq!(kept(ClientKind::Command, requested), seconds(7));
 }
 
 #[test]
@@ -450,12 +450,12 @@ fn a_refusal_at_the_quota_lists_the_holders() {
         queue_full: false,
     }));
     assert_eq!(error.code(), ErrorCode::QuotaExceeded);
-    let told = format!(
+    let actual = format!(
         "3 of 2 finite executions run already: {} (sleep 300) and 2 more; none of them ended \
          within 3.2 s",
         holders[0].short()
     );
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), actual);
     let mut owner = spec.owner.clone();
     owner.session = None;
     assert_ne!(QuotaKey::of(&spec, &owner), share);

@@ -311,9 +311,9 @@ mod tests {
             "/etc/ssl",
             "/boot/grub",
         ] {
-            let told = refusal(&facts(path));
+            let actual = refusal(&facts(path));
             assert_eq!(
-                told,
+                actual,
                 Some(UnwritableReason::System(PathBuf::from(path))),
                 "{path}"
             );
@@ -338,8 +338,8 @@ mod tests {
             ..grounds()
         };
         assert_eq!(check(&facts("/var/lib/agent/x"), &service), Ok(()));
-        let told = check(&facts("/usr/lib/x"), &service);
-        assert!(matches!(told, Err(UnwritableReason::System(_))));
+        let actual = check(&facts("/usr/lib/x"), &service);
+        assert!(matches!(actual, Err(UnwritableReason::System(_))));
     }
 
     #[test]

@@ -18,7 +18,7 @@ async fn cancelled_on_request_with_the_reason() {
     let fixture = InteractionFixture::new().await;
     let me = caller("one");
     let mut changes = fixture.engine.interaction_changes();
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&me, ask(None))
         .expect("asked")
@@ -29,7 +29,7 @@ async fn cancelled_on_request_with_the_reason() {
     let reason = Some("not now".to_owned());
     let told_state = fixture
         .engine
-        .cancel_interaction(&me, &asked, reason)
+        .cancel_interaction(&me, &interaction_id, reason)
         .expect("open")
         .state;
     let InteractionState::Cancelled { reason } = told_state else {
@@ -38,12 +38,14 @@ async fn cancelled_on_request_with_the_reason() {
     assert_eq!(reason.to_string(), "cancelled by uid:0: not now");
     let answer = fixture
         .engine
-        .wait_for_answer(&me, &asked)
+        .wait_for_answer(&me, &interaction_id)
         .await
         .expect("known");
     assert_eq!(answer, InteractionOutcome::Cancelled(reason));
     assert!(changes.has_changed().expect("the engine lives"));
-    let again = fixture.engine.cancel_interaction(&me, &asked, None);
+    let again = fixture
+        .engine
+        .cancel_interaction(&me, &interaction_id, None);
     let again = interaction_error(again.expect_err("it was cancelled"));
     assert!(matches!(
         again,
@@ -190,14 +192,14 @@ async fn a_session_takes_its_questions_along_and_services_keep_theirs() {
 async fn shutdown_ends_every_wait() {
     let fixture = InteractionFixture::new().await;
     let me = caller("one");
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&me, ask(None))
         .expect("asked")
         .id
         .to_string();
     let (answer, ()) = tokio::join!(
-        fixture.engine.wait_for_answer(&me, &asked),
+        fixture.engine.wait_for_answer(&me, &interaction_id),
         fixture.engine.shutdown()
     );
     assert_eq!(
@@ -219,7 +221,7 @@ async fn a_secret_answer_is_not_kept() {
     let mut question = Question::new(QuestionKind::InputRequest, "Password:");
     question.secret = true;
     question.execution = Some(id);
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&me, question)
         .expect("asked")
@@ -227,13 +229,13 @@ async fn a_secret_answer_is_not_kept() {
         .to_string();
     fixture
         .engine
-        .answer_interaction(&me, &asked, "hunter2".to_owned())
+        .answer_interaction(&me, &interaction_id, "hunter2".to_owned())
         .await
         .expect("accepted");
     assert_eq!(fixture.typed(id), ["hunter2\n"]);
     let answer = fixture
         .engine
-        .wait_for_answer(&me, &asked)
+        .wait_for_answer(&me, &interaction_id)
         .await
         .expect("known");
     assert_eq!(answer, InteractionOutcome::Answered(String::new()));

@@ -105,12 +105,15 @@ async fn an_answer_goes_in_as_a_line_and_is_on_record_without_its_text() {
     let fixture = InteractionFixture::new().await;
     let me = caller("one");
     let id = fixture.start(&me).await;
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&me, ask(Some(id)))
         .expect("asked");
     assert_eq!(
-        (asked.id.to_string().as_str(), &asked.state),
+        (
+            interaction_id.id.to_string().as_str(),
+            &interaction_id.state
+        ),
         ("i1", &InteractionState::Open)
     );
     let waiting = fixture.engine.wait_for_answer(&me, "i1");
@@ -306,7 +309,7 @@ async fn a_default_is_taken_and_typed_in() {
     let mut free = bound.clone();
     free.execution = None;
     for question in [bound, free] {
-        let asked = fixture
+        let interaction_id = fixture
             .engine
             .open_interaction(&me, question)
             .expect("asked")
@@ -314,13 +317,13 @@ async fn a_default_is_taken_and_typed_in() {
             .to_string();
         let answer = fixture
             .engine
-            .wait_for_answer(&me, &asked)
+            .wait_for_answer(&me, &interaction_id)
             .await
             .expect("known");
         assert_eq!(answer, InteractionOutcome::Default("n".to_owned()));
         let state = fixture
             .engine
-            .interaction(&me, &asked)
+            .interaction(&me, &interaction_id)
             .expect("known")
             .state;
         assert_eq!(state, InteractionState::TimedOut { took_default: true });
@@ -335,7 +338,7 @@ async fn a_command_that_takes_nothing_leaves_the_question_open() {
     let id = fixture.start(&me).await;
     let mut question = ask(Some(id));
     question.default = Some("yes".to_owned());
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&me, question)
         .expect("asked")
@@ -343,7 +346,7 @@ async fn a_command_that_takes_nothing_leaves_the_question_open() {
         .to_string();
     let refused = fixture
         .engine
-        .answer_interaction(&me, &asked, "yes".to_owned())
+        .answer_interaction(&me, &interaction_id, "yes".to_owned())
         .await;
     let refused = interaction_error(refused.expect_err("none of it"));
     assert_eq!(
@@ -353,14 +356,14 @@ async fn a_command_that_takes_nothing_leaves_the_question_open() {
     assert!(
         fixture
             .engine
-            .interaction(&me, &asked)
+            .interaction(&me, &interaction_id)
             .expect("known")
             .is_open()
     );
     // The default does not get in either.
     let answer = fixture
         .engine
-        .wait_for_answer(&me, &asked)
+        .wait_for_answer(&me, &interaction_id)
         .await
         .expect("known");
     assert_eq!(answer, InteractionOutcome::TimedOut);
@@ -373,14 +376,14 @@ async fn a_command_that_takes_little_by_little_gets_all_of_it() {
     let fixture = InteractionFixture::with(|place| place.with_input_limit(2)).await;
     let me = caller("one");
     let id = fixture.start(&me).await;
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&me, ask(Some(id)))
         .expect("asked")
         .id;
     let answering = fixture
         .engine
-        .answer_interaction(&me, &asked.to_string(), "yes".to_owned())
+        .answer_interaction(&me, &interaction_id.to_string(), "yes".to_owned())
         .await;
     answering.expect("accepted");
     assert_eq!(fixture.typed(id), ["yes\n", "s\n"]);
@@ -391,7 +394,7 @@ async fn the_end_of_an_execution_cancels_what_it_asks() {
     let fixture = InteractionFixture::new().await;
     let me = caller("one");
     let (id, other) = (fixture.start(&me).await, fixture.start(&me).await);
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&me, ask(Some(id)))
         .expect("asked")
@@ -402,7 +405,7 @@ async fn the_end_of_an_execution_cancels_what_it_asks() {
         .open_interaction(&me, ask(Some(other)))
         .expect("asked")
         .id;
-    let waiting = fixture.engine.wait_for_answer(&me, &asked);
+    let waiting = fixture.engine.wait_for_answer(&me, &interaction_id);
     let ending = async { fixture.place.end(id, WaitStatus::Code(0)) };
     let (answer, _) = tokio::join!(waiting, ending);
     assert_eq!(
@@ -423,7 +426,7 @@ async fn input_by_another_way_answers_and_keys_alone_do_not() {
     let fixture = InteractionFixture::new().await;
     let me = caller("one");
     let id = fixture.start(&me).await;
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&me, ask(Some(id)))
         .expect("asked")
@@ -440,14 +443,14 @@ async fn input_by_another_way_answers_and_keys_alone_do_not() {
     assert!(
         fixture
             .engine
-            .interaction(&me, &asked)
+            .interaction(&me, &interaction_id)
             .expect("known")
             .is_open()
     );
     write(b"s\n").await;
     let answer = fixture
         .engine
-        .wait_for_answer(&me, &asked)
+        .wait_for_answer(&me, &interaction_id)
         .await
         .expect("known");
     assert_eq!(

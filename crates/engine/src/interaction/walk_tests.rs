@@ -116,14 +116,18 @@ impl Walk {
         let owner = owner(rng);
         let open = |it: &&Interaction| it.is_open() && it.owner.session == owner.session;
         let full = self.book.iter().filter(open).count() >= MAX_OPEN;
-        let asked = self.book.open(self.now, owner.clone(), question);
-        self.log.push(format!("ask: {asked:?}"));
-        match asked {
-            Ok(asked) if !full => {
-                if self.ids.last().is_some_and(|last| *last >= asked.id) {
-                    return Err(format!("{} again", asked.id));
+        let interaction_id = self.book.open(self.now, owner.clone(), question);
+        self.log.push(format!("ask: {interaction_id:?}"));
+        match interaction_id {
+            Ok(interaction_id) if !full => {
+                if self
+                    .ids
+                    .last()
+                    .is_some_and(|last| *last >= interaction_id.id)
+                {
+                    return Err(format!("{} again", interaction_id.id));
                 }
-                self.ids.push(asked.id);
+                self.ids.push(interaction_id.id);
                 Ok(())
             }
             Err(InteractionError::TooMany { .. }) if full => Ok(()),
@@ -203,9 +207,9 @@ impl Walk {
             }
             let outcome = self.book.outcome(it.id);
             let outcome = outcome.ok_or_else(|| format!("{} ended without a word", it.id))?;
-            if let Some((state, told)) = self.ended.get(&it.id) {
-                if (state, told) != (&it.state, outcome) {
-                    return Err(format!("{} ended twice: {state:?}, {told:?}", it.id));
+            if let Some((state, actual)) = self.ended.get(&it.id) {
+                if (state, actual) != (&it.state, outcome) {
+                    return Err(format!("{} ended twice: {state:?}, {actual:?}", it.id));
                 }
                 continue;
             }
@@ -253,8 +257,8 @@ impl Walk {
 fn agree((state, outcome): &(InteractionState, InteractionOutcome)) -> bool {
     match (state, outcome) {
         (InteractionState::Answered { .. }, InteractionOutcome::Answered(_)) => true,
-        (InteractionState::Cancelled { reason }, InteractionOutcome::Cancelled(told)) => {
-            reason == told
+        (InteractionState::Cancelled { reason }, InteractionOutcome::Cancelled(actual)) => {
+            reason == actual
         }
         (InteractionState::TimedOut { took_default }, InteractionOutcome::Default(_)) => {
             *took_default

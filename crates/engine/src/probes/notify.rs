@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    async fn heard(socket: &NotifySocket) -> NotifyState {
+    async fn receive(socket: &NotifySocket) -> NotifyState {
         let next = timeout(Duration::from_secs(10), socket.next()).await;
         next.expect("a word comes")
     }
@@ -149,14 +149,14 @@ mod tests {
             status: Some("half way".to_owned()),
             ..ready()
         };
-        assert_eq!(heard(&socket).await, half_way);
+        assert_eq!(receive(&socket).await, half_way);
         let stopping = NotifyState {
             stopping: true,
             watchdog: true,
             ..NotifyState::default()
         };
-        assert_eq!(heard(&socket).await, stopping);
-        assert_eq!(heard(&socket).await, ready());
+        assert_eq!(receive(&socket).await, stopping);
+        assert_eq!(receive(&socket).await, ready());
     }
 
     #[tokio::test]
@@ -169,10 +169,10 @@ mod tests {
         let path = NotifySocket::path(dir.path());
         sender.send_to(&word, &path).expect("sent");
         sender.send_to(b"STOPPING=1", &path).expect("sent");
-        let first = heard(&socket).await;
+        let first = receive(&socket).await;
         assert!(first.ready);
         assert_eq!(first.status.map(|text| text.len()), Some(STATUS_CHARS));
-        assert!(heard(&socket).await.stopping);
+        assert!(receive(&socket).await.stopping);
     }
 
     #[tokio::test]
@@ -182,7 +182,7 @@ mod tests {
         let (mut theirs, ours) = std::io::pipe().expect("a pipe");
         send_with(&ours, &NotifySocket::path(dir.path()));
         drop(ours);
-        assert_eq!(heard(&socket).await, ready());
+        assert_eq!(receive(&socket).await, ready());
         let gone = tokio::task::spawn_blocking(move || std::io::read_to_string(&mut theirs));
         let gone = timeout(Duration::from_secs(10), gone).await;
         let text = gone.expect("nobody holds it").expect("no panic");
@@ -218,7 +218,7 @@ mod tests {
         sender
             .send_to(b"READY=1", &path)
             .expect("the later one is there");
-        assert_eq!(heard(&second).await, ready());
+        assert_eq!(receive(&second).await, ready());
         let mode = fs::metadata(&path).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         drop(second);

@@ -185,7 +185,7 @@ async fn a_huge_header_is_an_answer() {
 
 #[tokio::test]
 async fn a_probe_is_one_plain_request() {
-    let asked = parking_lot::Mutex::new(String::new());
+    let requested = parking_lot::Mutex::new(String::new());
     let listener = TcpListener::bind("[::1]:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let order = ProbeRequest::Http {
@@ -197,7 +197,7 @@ async fn a_probe_is_one_plain_request() {
     };
     let answered = probe_served(&prober(), listener, order, async |mut stream| {
         let head = request(&mut stream).await;
-        *asked.lock() = head;
+        *requested.lock() = head;
         stream
             .write_all(b"HTTP/1.1 200 OK\r\n\r\n")
             .await
@@ -210,7 +210,7 @@ async fn a_probe_is_one_plain_request() {
          Connection: close\r\n\r\n",
         address.port()
     );
-    assert_eq!(*asked.lock(), wanted);
+    assert_eq!(*requested.lock(), wanted);
 }
 
 #[tokio::test]

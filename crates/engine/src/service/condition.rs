@@ -173,22 +173,22 @@ mod tests {
 
     #[test]
     fn death_and_illness_end_a_wait() {
-        let told = |state: &State, condition| match dependency_status(state, condition) {
+        let actual = |state: &State, condition| match dependency_status(state, condition) {
             DependencyStatus::Failed(why) => why,
             other @ (DependencyStatus::Met | DependencyStatus::Waiting) => panic!("{other:?}"),
         };
         assert_eq!(
-            told(&ended(0), DependencyCondition::Ready),
+            actual(&ended(0), DependencyCondition::Ready),
             "ended before it was ready: exit code 0"
         );
         assert_eq!(
-            told(&ended(3), DependencyCondition::Completed),
+            actual(&ended(3), DependencyCondition::Completed),
             "ended badly: exit code 3"
         );
         let mut ill = at(Some(ServiceStage::Listening));
         (ill.healthy, ill.health) = (Some(false), Some("EADDRINUSE".to_owned()));
         assert_eq!(
-            told(&ill, DependencyCondition::Ready),
+            actual(&ill, DependencyCondition::Ready),
             "lives but is not well: EADDRINUSE"
         );
         assert_eq!(

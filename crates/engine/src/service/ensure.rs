@@ -243,32 +243,32 @@ mod tests {
 
     #[test]
     fn what_is_well_is_reused_and_what_is_not_is_replaced() {
-        let told = |state: &State| decide_reuse(state, Some("a port to listen"), false, now());
+        let actual = |state: &State| decide_reuse(state, Some("a port to listen"), false, now());
         let reuse = |why: &str| ReuseDecision::Reuse(why.to_owned());
         assert_eq!(
-            told(&ready(720)),
+            actual(&ready(720)),
             reuse("ready for 12 min at http://localhost:3000")
         );
         let mut starting = ready(0);
         (starting.stage, starting.signs) = (None, Vec::new());
         starting.started_at = Some(now() - Duration::from_secs(3));
         assert_eq!(
-            told(&starting),
+            actual(&starting),
             reuse("still starting for 3 s, and waits for a port to listen")
         );
         starting.backoff_until = Some(now() + Duration::from_secs(4));
         starting.last_end = Some("exit code 1".to_owned());
         assert_eq!(
-            told(&starting),
+            actual(&starting),
             reuse("it starts anew in 4 s, after exit code 1")
         );
         let mut ill = ready(5);
         (ill.healthy, ill.health) = (Some(false), Some("port 3000 is gone".to_owned()));
         let why = "it lived and was not well: port 3000 is gone".to_owned();
-        assert_eq!(told(&ill), ReuseDecision::Replace(why));
+        assert_eq!(actual(&ill), ReuseDecision::Replace(why));
         let mut stopping = ready(5);
         stopping.phase = Phase::Stopping;
-        assert!(matches!(told(&stopping), ReuseDecision::Replace(_)));
+        assert!(matches!(actual(&stopping), ReuseDecision::Replace(_)));
         let changed = decide_reuse(&ready(5), None, true, now());
         assert_eq!(
             changed,

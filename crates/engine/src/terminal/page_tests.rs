@@ -25,10 +25,10 @@ struct Model {
 impl Model {
     /// The answer, the slow way.
     fn page(&self, query: TerminalPageQuery) -> (Vec<u8>, usize, bool) {
-        let asked = query
+        let requested = query
             .offset
             .map_or(self.start, |it| usize::try_from(it).unwrap());
-        let from = asked.clamp(self.start, self.bytes.len());
+        let from = requested.clamp(self.start, self.bytes.len());
         let limit = query
             .limit
             .map_or(usize::MAX, |it| usize::try_from(it).unwrap());
@@ -41,7 +41,7 @@ impl Model {
             }
             taken += length;
         }
-        (rest[..taken].to_vec(), from, asked < self.start)
+        (rest[..taken].to_vec(), from, requested < self.start)
     }
 
     /// The length of the first character or invalid byte; 0 where the rest may still come.
@@ -64,7 +64,7 @@ proptest! {
     fn pages_are_those_of_the_model(
         pieces in pieces(),
         view in 1_u64..400,
-        asked in proptest::collection::vec((proptest::option::of(0_u64..900), proptest::option::of(0_u64..60)), 1..12),
+        requested in proptest::collection::vec((proptest::option::of(0_u64..900), proptest::option::of(0_u64..60)), 1..12),
         cleared in proptest::option::of(0_usize..40),
         finished in any::<bool>(),
     ) {
@@ -84,7 +84,7 @@ proptest! {
         let start = bytes.len().saturating_sub(usize::try_from(view).unwrap()).max(dropped);
         let model = Model { bytes, start, finished };
         let reach = ViewWindow { view_bytes: view, dropped_to: 0, finished };
-        for (offset, limit) in asked {
+        for (offset, limit) in requested {
             let query = TerminalPageQuery { offset, limit };
             let page = read(&journal, query, reach).unwrap();
             let (data, from, truncated) = model.page(query);

@@ -165,13 +165,13 @@ async fn a_prompt_survives_a_restart_and_is_reported_once() {
     let engine = open(state.path()).await;
     assert_eq!(prompt(&engine, &name).await, first);
     let question = ostler_engine::Question::from_prompt(first, id);
-    let asked = engine
+    let interaction_id = engine
         .open_interaction(&test_caller(), question)
         .expect("asked")
         .id
         .to_string();
     let answered = engine
-        .answer_interaction(&test_caller(), &asked, "no".to_owned())
+        .answer_interaction(&test_caller(), &interaction_id, "no".to_owned())
         .await;
     answered.expect("accepted");
     engine
@@ -185,10 +185,10 @@ async fn a_prompt_survives_a_restart_and_is_reported_once() {
     );
     assert_eq!(output(&engine, &name), ["Sure? [y/N] N"]);
     let records = engine.events(&test_caller(), &name).expect("readable");
-    let told = |record: &&ostler_model::EventRecord| {
+    let actual = |record: &&ostler_model::EventRecord| {
         matches!(record.event, ostler_model::Event::PromptDetected { .. })
     };
-    assert_eq!(records.iter().filter(told).count(), 1);
+    assert_eq!(records.iter().filter(actual).count(), 1);
     engine.shutdown().await;
 }
 

@@ -112,7 +112,7 @@ async fn what_is_paused_can_be_stopped() {
         .await;
     let state = stopped.expect("stopped").state;
     assert!(!state.paused);
-    let told = output(&engine, &id);
-    assert!(told.contains(&"farewell".to_owned()), "{told:?}");
+    let actual = output(&engine, &id);
+    assert!(actual.contains(&"farewell".to_owned()), "{actual:?}");
     engine.shutdown().await;
 }

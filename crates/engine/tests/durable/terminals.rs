@@ -195,13 +195,13 @@ async fn a_lease_ends_with_its_engine() {
         .acquire_lease(&test_caller(), &id, "somebody", false)
         .await;
     let lease = lease.expect("free");
-    let told = async {
+    let actual = async {
         while !matches!(
             notices.recv().await.expect("told").record.event,
             Event::LeaseTaken { .. }
         ) {}
     };
-    tokio::time::timeout(PATIENCE, told).await.expect("soon");
+    tokio::time::timeout(PATIENCE, actual).await.expect("soon");
     engine.shutdown().await;
     drop(lease);
     drop(engine);

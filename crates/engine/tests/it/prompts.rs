@@ -60,13 +60,13 @@ impl TestEngine {
 
     fn prompts(&self, id: &str) -> Vec<(String, bool)> {
         let records = self.engine.events(&test_caller(), id).expect("readable");
-        let told = records.into_iter().filter_map(|record| {
+        let actual = records.into_iter().filter_map(|record| {
             if let Event::PromptDetected { text, secret } = record.event {
                 return Some((text, secret));
             }
             None
         });
-        told.collect()
+        actual.collect()
     }
 }
 
@@ -135,7 +135,7 @@ async fn an_interaction_for_a_prompt_is_answered_into_the_command() {
         (vec!["y".to_owned(), "N".to_owned()], Some("N".to_owned()))
     );
     let question = Question::from_prompt(prompt, id.parse().expect("an id"));
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&test_caller(), question)
         .expect("asked")
@@ -143,12 +143,12 @@ async fn an_interaction_for_a_prompt_is_answered_into_the_command() {
         .to_string();
     let taken = fixture
         .engine
-        .answer_interaction(&test_caller(), &asked, "yes".to_owned())
+        .answer_interaction(&test_caller(), &interaction_id, "yes".to_owned())
         .await;
     taken.expect("accepted");
     let answer = fixture
         .engine
-        .wait_for_answer(&test_caller(), &asked)
+        .wait_for_answer(&test_caller(), &interaction_id)
         .await
         .expect("known");
     assert_eq!(answer, InteractionOutcome::Answered("y".to_owned()));
@@ -171,7 +171,7 @@ async fn the_end_of_a_command_cancels_its_question() {
     fixture.prompt(&id).await;
     let mut question = Question::new(QuestionKind::InputRequest, "");
     question.execution = Some(id.parse().expect("an id"));
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&test_caller(), question)
         .expect("asked")
@@ -185,7 +185,7 @@ async fn the_end_of_a_command_cancels_its_question() {
     fixture.wait_end(&id).await;
     let answer = fixture
         .engine
-        .wait_for_answer(&test_caller(), &asked)
+        .wait_for_answer(&test_caller(), &interaction_id)
         .await
         .expect("known");
     assert_eq!(
@@ -252,7 +252,7 @@ async fn a_menu_of_bash() {
         );
         assert_eq!(prompt.options, ["1) red", "2) green", "3) dark blue"]);
         let question = Question::from_prompt(prompt, id.parse().expect("an id"));
-        let asked = fixture
+        let interaction_id = fixture
             .engine
             .open_interaction(&test_caller(), question)
             .expect("asked")
@@ -261,7 +261,7 @@ async fn a_menu_of_bash() {
         let value = "dark blue".to_owned();
         fixture
             .engine
-            .answer_interaction(&test_caller(), &asked, value)
+            .answer_interaction(&test_caller(), &interaction_id, value)
             .await
             .expect("accepted");
     }

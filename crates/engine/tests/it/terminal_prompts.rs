@@ -396,7 +396,7 @@ async fn a_prompt_is_recorded_once_and_without_escapes() {
         .engine
         .events(&test_caller(), &id)
         .expect("readable");
-    let told: Vec<String> = records
+    let actual: Vec<String> = records
         .into_iter()
         .filter_map(|record| {
             if let Event::PromptDetected { text, .. } = record.event {
@@ -405,6 +405,6 @@ async fn a_prompt_is_recorded_once_and_without_escapes() {
             None
         })
         .collect();
-    assert_eq!(told, ["Name: "]);
+    assert_eq!(actual, ["Name: "]);
     fixture.end().await;
 }

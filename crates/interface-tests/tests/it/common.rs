@@ -116,9 +116,9 @@ impl ServerFixture {
         };
         let mut server = JoinSet::new();
         let caller = self.caller(Some(session));
-        let desk = self.mcp_state.clone();
+        let shared_state = self.mcp_state.clone();
         server.spawn(serve(
-            desk,
+            shared_state,
             Remote {
                 caller,
                 context: front,
@@ -232,8 +232,8 @@ impl McpTestClient {
             let Some(place) = calls.iter().position(|(_, id)| message["id"] == *id) else {
                 continue;
             };
-            let (asked, _) = calls.swap_remove(place);
-            answers.push((asked, message["result"].take()));
+            let (requested, _) = calls.swap_remove(place);
+            answers.push((requested, message["result"].take()));
         }
         answers
     }

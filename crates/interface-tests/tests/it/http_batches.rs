@@ -230,11 +230,11 @@ async fn members_are_answered_when_their_session_ends() {
         ping("short"),
         execute(&agent, "two", &two.script())
     ]);
-    let asked = agent.post(&batch).await;
+    let requested = agent.post(&batch).await;
     let (one, two) = (one.process().await, two.process().await);
     let alone = agent.post(&execute(&agent, "alone", "sleep 100")).await;
     assert!(agent.delete().await.status.is_success());
-    let found = answers(asked).await;
+    let found = answers(requested).await;
     assert_eq!(found.len(), 3, "{found:?}");
     for id in ["one", "two"] {
         assert_eq!(code(&found, &json!(id)), -32_000);
@@ -256,9 +256,9 @@ async fn a_batch_whose_client_leaves_stops_its_commands() {
         execute(&agent, "one", &one.script()),
         execute(&agent, "two", &two.script())
     ]);
-    let asked = agent.post(&batch).await;
+    let requested = agent.post(&batch).await;
     let (one, two) = (one.process().await, two.process().await);
-    drop(asked);
+    drop(requested);
     one.wait_exit().await;
     two.wait_exit().await;
     web.close().await;

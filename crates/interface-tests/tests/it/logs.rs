@@ -73,8 +73,8 @@ async fn check(kind: &str) {
 
     assert!(answer.chars().count() <= REPLY_CHARS, "{kind}");
     for failure in &failures {
-        let told = failure.iter().all(|part| answer.contains(part.as_str()));
-        assert!(told, "{kind}: {failure:?} is not in\n{answer}");
+        let response = failure.iter().all(|part| answer.contains(part.as_str()));
+        assert!(response, "{kind}: {failure:?} is not in\n{answer}");
     }
     for end in [out.first(), out.last(), err.first(), err.last()] {
         let end = end.map_or("", String::as_str);

@@ -71,9 +71,9 @@ async fn an_end_is_reported_at_once_and_on_the_next_answer_and_then_no_more() {
     let message = client.notification(MESSAGE).await;
     assert_eq!(message["level"], "warning");
     assert_eq!(message["logger"], "ostler");
-    let told = format!("{pid} (a test) exited 3 after N s: boom");
-    assert_eq!(without_seconds(message["data"].as_str().unwrap()), told);
-    assert_eq!(look(&mut client).await, [format!("[news: {told}]")]);
+    let response = format!("{pid} (a test) exited 3 after N s: boom");
+    assert_eq!(without_seconds(message["data"].as_str().unwrap()), response);
+    assert_eq!(look(&mut client).await, [format!("[news: {response}]")]);
     assert_eq!(look(&mut client).await, Vec::<String>::new());
     assert_eq!(client.count_notifications(MESSAGE).await, 0);
 }
@@ -86,8 +86,8 @@ async fn success_is_a_notification_without_an_alarm() {
     open(&gate);
     let message = client.notification(MESSAGE).await;
     assert_eq!(message["level"], "info");
-    let told = format!("[news: {pid} (a test) exited 0 after N s]");
-    assert_eq!(look(&mut client).await, [told]);
+    let response = format!("[news: {pid} (a test) exited 0 after N s]");
+    assert_eq!(look(&mut client).await, [response]);
 }
 
 #[tokio::test]
@@ -129,8 +129,8 @@ async fn a_stop_by_another_client_is_a_notification() {
     let pid = client.start("exec sleep 300", json!({})).await;
     stop(&bench, &pid).await;
     client.notification(MESSAGE).await;
-    let told = format!("[news: {pid} (a test) stopped (too loud), ended by SIGKILL after N s]");
-    assert_eq!(look(&mut client).await, [told]);
+    let response = format!("[news: {pid} (a test) stopped (too loud), ended by SIGKILL after N s]");
+    assert_eq!(look(&mut client).await, [response]);
 }
 
 #[tokio::test]
@@ -277,10 +277,13 @@ async fn words_that_break_lines_stay_in_theirs() {
         .start(script, json!({"description": "two\nlines"}))
         .await;
     client.notification(MESSAGE).await;
-    let told = format!("[news: {pid} (two lines) exited 1 after N s: b c red]");
+    let response = format!("[news: {pid} (two lines) exited 1 after N s: b c red]");
     let lines = look(&mut client).await;
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].starts_with(&told[..told.len() - 10]), "{lines:?}");
+    assert!(
+        lines[0].starts_with(&response[..response.len() - 10]),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test]
@@ -311,10 +314,10 @@ async fn a_watched_line_is_a_notification() {
     open(&gate);
     let message = client.notification(MESSAGE).await;
     assert_eq!(message["level"], "info");
-    let told = format!("{pid} (a server) printed \"ready in 300 ms\"");
-    assert_eq!(message["data"], told.as_str());
+    let response = format!("{pid} (a server) printed \"ready in 300 ms\"");
+    assert_eq!(message["data"], response.as_str());
     let listed = client.call("process", json!({})).await;
-    assert_eq!(notification_lines(&listed), [format!("[news: {told}]")]);
+    assert_eq!(notification_lines(&listed), [format!("[news: {response}]")]);
     stop(&bench, &pid).await;
 }
 
@@ -345,7 +348,7 @@ async fn a_session_watches_for_so_many_patterns_and_no_more() {
 async fn ends_without_a_daemon_are_notified_when_the_session_returns() {
     let before = ServerFixture::new().await;
     let mut client = before.client("s").await;
-    let told = client.start("exit 7", json!({})).await;
+    let response = client.start("exit 7", json!({})).await;
     client.notification(MESSAGE).await;
     let pid = client.start("exec sleep 300", json!({})).await;
     // The state as a killed engine would leave it.
@@ -375,7 +378,7 @@ async fn ends_without_a_daemon_are_notified_when_the_session_returns() {
         lines[0].contains(&pid) && lines[0].contains("lost"),
         "{lines:?}"
     );
-    assert!(!lines[0].contains(&told), "{lines:?}");
+    assert!(!lines[0].contains(&response), "{lines:?}");
     assert_eq!(look(&mut client).await, Vec::<String>::new());
     assert_eq!(look(&mut other).await, Vec::<String>::new());
     client.close().await;

@@ -125,7 +125,7 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
     let dir = bench.directory();
     let long = "x".repeat(10 * 1024 * 1024);
     let calls = BAD_CALLS.trim().lines();
-    let mut told = String::new();
+    let mut response = String::new();
     for (tool, arguments) in calls.filter_map(|line| line.split_once(' ')) {
         let arguments = arguments.replace("{dir}", &dir).replace("{file}", &file);
         let arguments: Value = serde_json::from_str(&arguments.replace("{long}", &long)).unwrap();
@@ -136,7 +136,7 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
         let shown: String = arguments.to_string().chars().take(160).collect();
         let shown = normalize_text(&shown.replace(&dir, "[directory]"));
         let said = normalize_text(&text(&result).replace(&dir, "[directory]"));
-        told.push_str(&format!(
+        response.push_str(&format!(
             "{tool} {shown}\n  {}\n",
             said.replace('\n', "\n  ")
         ));
@@ -147,7 +147,7 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
             .list(&bench.caller(None), &ListFilter::default())
             .is_empty()
     );
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(response);
 }
 
 #[tokio::test]
@@ -291,10 +291,14 @@ async fn running(bench: &ServerFixture, count: u64) {
 
 /// Waits until a file is there.
 async fn appeared(path: &Path) {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut ticks = tokio::time::interval(Duration::from_millis(2));
     while !path.exists() {
-        assert!(begun.elapsed() < PATIENCE, "{} never came", path.display());
+        assert!(
+            started.elapsed() < PATIENCE,
+            "{} never came",
+            path.display()
+        );
         ticks.tick().await;
     }
 }

@@ -145,10 +145,10 @@ async fn as_many_lines_as_the_document_gives() {
     let mut client = client(&bench, "s").await;
     let id = start(&mut client, "seq 1 200").await;
     ended(&bench, "s", &id).await;
-    for (asked, given) in [(1, 1), (99, 99), (100, 100), (101, 100), (200, 100)] {
+    for (requested, given) in [(1, 1), (99, 99), (100, 100), (101, 100), (200, 100)] {
         for mode in ["head", "tail"] {
             let arguments =
-                json!({"process_id": id, "stream": "stdout", "mode": mode, "lines": asked});
+                json!({"process_id": id, "stream": "stdout", "mode": mode, "lines": requested});
             let result = client.call("read_process_output", arguments).await;
             let read: Value = serde_json::from_str(&text(&result)).unwrap();
             assert_eq!(read["lines_requested"], given);
@@ -156,7 +156,7 @@ async fn as_many_lines_as_the_document_gives() {
             let last = if mode == "head" { given } else { 200 };
             assert_eq!(read["content"][given - 1], last.to_string());
         }
-        let arguments = json!({"process_id": id, "tail": {"n": asked}});
+        let arguments = json!({"process_id": id, "tail": {"n": requested}});
         let polled = client.call("poll_process", arguments).await;
         let lines = &polled["structuredContent"]["tail"]["lines"];
         assert_eq!(lines.as_array().unwrap().len(), given);
@@ -267,9 +267,9 @@ async fn asking(
     };
     let interaction = bench.engine.open_interaction(&caller, question).unwrap();
     let listed = client.call("interaction_list", json!({})).await;
-    let told = listed["structuredContent"]["interactions"][0]["id"].clone();
-    assert_eq!(told, interaction.id.to_string());
-    (info.id, told.as_str().unwrap().to_owned())
+    let response = listed["structuredContent"]["interactions"][0]["id"].clone();
+    assert_eq!(response, interaction.id.to_string());
+    (info.id, response.as_str().unwrap().to_owned())
 }
 
 /// A result with the ids and times of interactions and their processes replaced.
@@ -339,29 +339,29 @@ async fn more_questions_than_fit_are_gone_through_by_the_cursor() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench, "s").await;
     let caller = bench.caller(Some("s"));
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for _ in 0..32 {
         let question = Question::new(QuestionKind::InputRequest, "why? ".repeat(200));
         let interaction = bench.engine.open_interaction(&caller, question).unwrap();
-        asked.insert(0, interaction.id.to_string());
+        requested.insert(0, interaction.id.to_string());
     }
-    let mut told: Vec<String> = Vec::new();
+    let mut response: Vec<String> = Vec::new();
     let mut arguments = json!({});
     loop {
         let listed = client.call("interaction_list", arguments).await;
         let list = &listed["structuredContent"];
         assert_eq!(list["total"], 32);
         let page = list["interactions"].as_array().unwrap();
-        told.extend(page.iter().map(|it| it["id"].as_str().unwrap().to_owned()));
+        response.extend(page.iter().map(|it| it["id"].as_str().unwrap().to_owned()));
         let left = list["omitted"].as_u64().unwrap_or_default();
-        assert_eq!(told.len() as u64 + left, 32, "{list}");
+        assert_eq!(response.len() as u64 + left, 32, "{list}");
         if left == 0 {
             break;
         }
         assert!(text(&listed).chars().count() <= 12_000);
         arguments = json!({"cursor": list["next"]});
     }
-    assert_eq!(told, asked, "newest first, none twice");
+    assert_eq!(response, requested, "newest first, none twice");
     let bad = client
         .call("interaction_list", json!({"cursor": "i1"}))
         .await;

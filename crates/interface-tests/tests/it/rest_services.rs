@@ -91,10 +91,10 @@ async fn a_server_is_started_waited_for_listed_and_stopped() {
     let web = HttpFixture::new().await;
     let port = free_port();
     let body = web.server(port, json!({"name": "files", "wait_ms": WAIT_MS}));
-    let (status, begun) = web.post("/api/v1/services", body).await;
-    assert_eq!(status, 201, "{begun}");
-    assert_eq!(begun["waited"]["why"], "ready", "{begun}");
-    let service = &begun["service"];
+    let (status, start_response) = web.post("/api/v1/services", body).await;
+    assert_eq!(status, 201, "{start_response}");
+    assert_eq!(start_response["waited"]["why"], "ready", "{start_response}");
+    let service = &start_response["service"];
     assert_eq!(service["name"], "files");
     assert_eq!(service["status"], "ready");
     let info = &service["execution"];
@@ -103,7 +103,7 @@ async fn a_server_is_started_waited_for_listed_and_stopped() {
     assert_eq!(state["ports"][0]["main"], true);
     let url = state["url"].as_str().unwrap();
     assert!(url.contains(&format!(":{port}")), "{url}");
-    let message = begun["message"].as_str().unwrap();
+    let message = start_response["message"].as_str().unwrap();
     let words = format!(
         "Service started with ID: {}. Status: ready. The service is running in the background.\n\
          URL: {url}\nPorts: {port} (python3",
@@ -149,14 +149,17 @@ async fn a_server_that_dies_is_reported_at_once() {
         &["sh", "-c", "echo cannot go on >&2; exit 3"],
         json!({"name": "bad", "ready_when": "listening", "wait_ms": WAIT_MS}),
     );
-    let (status, begun) = web.post("/api/v1/services", body).await;
-    assert_eq!(status, 201, "{begun}");
-    let message = begun["message"].as_str().unwrap();
+    let (status, start_response) = web.post("/api/v1/services", body).await;
+    assert_eq!(status, 201, "{start_response}");
+    let message = start_response["message"].as_str().unwrap();
     assert!(
         message.starts_with("Service failed to become ready: ") && message.contains('3'),
         "{message}"
     );
-    assert_eq!(begun["service"]["status"], "failed", "{begun}");
+    assert_eq!(
+        start_response["service"]["status"], "failed",
+        "{start_response}"
+    );
 }
 
 #[tokio::test]
@@ -166,9 +169,12 @@ async fn a_wait_that_takes_too_long_leaves_it_running() {
         &["sleep", "300"],
         json!({"name": "slow", "ready_when": "listening", "wait_ms": 300}),
     );
-    let (_, begun) = web.post("/api/v1/services", body).await;
-    assert_eq!(begun["waited"]["why"], "at_most", "{begun}");
-    let message = begun["message"].as_str().unwrap();
+    let (_, start_response) = web.post("/api/v1/services", body).await;
+    assert_eq!(
+        start_response["waited"]["why"], "at_most",
+        "{start_response}"
+    );
+    let message = start_response["message"].as_str().unwrap();
     assert!(
         message.starts_with(
             "Service failed to become ready: not ready within 300ms\nIt is still running: ID "
@@ -176,7 +182,7 @@ async fn a_wait_that_takes_too_long_leaves_it_running() {
         "{message}"
     );
     assert!(message.contains("; it waits for a port"), "{message}");
-    assert_eq!(begun["service"]["living"], true);
+    assert_eq!(start_response["service"]["living"], true);
     let (status, _) = web
         .post("/api/v1/services/slow/stop", json!({"force": true}))
         .await;
@@ -187,14 +193,14 @@ async fn a_wait_that_takes_too_long_leaves_it_running() {
 async fn definitions_are_kept_started_by_name_and_forgotten() {
     let web = HttpFixture::new().await;
     let port = free_port();
-    let (status, told) = web
+    let (status, expected) = web
         .ask(
             Method::PUT,
             "/api/v1/services/files",
             web.server(port, json!({})),
         )
         .await;
-    assert_eq!((status, &told), (204, &Value::Null));
+    assert_eq!((status, &expected), (204, &Value::Null));
     let (_, shown) = web.get("/api/v1/services/files").await;
     assert_eq!(shown["defined_in"], "api", "{shown}");
     assert_eq!(
@@ -246,7 +252,7 @@ async fn what_cannot_be_is_a_problem_that_says_what_is_allowed() {
         message.contains("allowed: an absolute directory"),
         "{message}"
     );
-    for (more, told) in [
+    for (more, expected) in [
         (
             json!({"port": 70_000}),
             "field 'port': allowed: a port from 1 to 65535, or auto",
@@ -260,7 +266,7 @@ async fn what_cannot_be_is_a_problem_that_says_what_is_allowed() {
         let (status, problem) = web.post("/api/v1/services", body).await;
         assert_eq!(status, 422, "{problem}");
         let message = problem["message"].as_str().unwrap();
-        assert!(message.contains(told), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
     let mismatch = web.body(&["true"], json!({"name": "a"}));
     let (status, _) = web.ask(Method::PUT, "/api/v1/services/b", mismatch).await;

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 const API: &str = "/api/v1/executions";
 
-struct Desk {
+struct TerminalFixture {
     web: HttpFixture,
     agent: HttpTestClient,
 }
 
-impl Desk {
+impl TerminalFixture {
     async fn new() -> Self {
         let web = HttpFixture::new().await;
         let agent = web.agent(&web.token);
@@ -90,63 +90,64 @@ impl Desk {
 
 #[tokio::test]
 async fn a_screen_is_read_typed_into_and_resized() {
-    let desk = Desk::new().await;
-    let id = desk
+    let fixture = TerminalFixture::new().await;
+    let id = fixture
         .start("stty -echo; printf '\\033]2;a title\\007'; echo ready; cat")
         .await;
     let path = format!("{API}/{id}");
-    desk.printed(&id, "^ready").await;
+    fixture.printed(&id, "^ready").await;
     let keys = json!({"pieces": [
         {"text": "one"}, {"key": "enter"}, {"base64": "dHdvCg=="}, {"key": "ctrl-d"}]});
-    let (status, typed) = desk.post(&format!("{path}/keys"), keys).await;
+    let (status, typed) = fixture.post(&format!("{path}/keys"), keys).await;
     assert_eq!((status, typed), (200, json!({"bytes": 9, "taken": 9})));
-    desk.ended(&id).await;
-    let screen = desk.get(&format!("{path}/screen")).await;
+    fixture.ended(&id).await;
+    let screen = fixture.get(&format!("{path}/screen")).await;
     insta::assert_json_snapshot!("screen", screen);
 
-    let output = desk.get(&format!("{path}/terminal/output")).await;
+    let output = fixture.get(&format!("{path}/terminal/output")).await;
     let data = "\u{1b}]2;a title\u{7}ready\r\none\r\ntwo\r\n";
     let end = data.len();
     let whole = json!({"data": data, "offset": 0, "next_offset": end, "start_offset": 0,
         "end_offset": end, "truncated": false});
     assert_eq!(output, whole);
-    let part = desk
+    let part = fixture
         .get(&format!("{path}/terminal/output?offset=19&limit=3"))
         .await;
     assert_eq!(
         (&part["data"], &part["next_offset"]),
         (&json!("one"), &json!(22))
     );
-    let beyond = desk
+    let beyond = fixture
         .get(&format!("{path}/terminal/output?offset=999"))
         .await;
     assert_eq!(
         (&beyond["data"], &beyond["next_offset"]),
         (&json!(""), &json!(end))
     );
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn sizes_are_given_and_reach_the_program() {
-    let desk = Desk::new().await;
-    let id = desk.start("echo ready; read x; stty size; read x").await;
-    desk.printed(&id, "ready").await;
+    let fixture = TerminalFixture::new().await;
+    let id = fixture.start("echo ready; read x; stty size; read x").await;
+    fixture.printed(&id, "ready").await;
     let path = format!("{API}/{id}");
-    let (status, _) = desk
+    let (status, _) = fixture
         .post(&format!("{path}/resize"), json!({"cols": 120, "rows": 40}))
         .await;
     assert_eq!(status, 204);
-    desk.post(
-        &format!("{path}/keys"),
-        json!({"pieces": [{"key": "enter"}]}),
-    )
-    .await;
-    desk.printed(&id, "40 120").await;
-    let screen = desk.get(&format!("{path}/screen")).await;
+    fixture
+        .post(
+            &format!("{path}/keys"),
+            json!({"pieces": [{"key": "enter"}]}),
+        )
+        .await;
+    fixture.printed(&id, "40 120").await;
+    let screen = fixture.get(&format!("{path}/screen")).await;
     assert_eq!(screen["size"], json!({"cols": 120, "rows": 40}));
     assert_eq!(screen["rows"].as_array().unwrap().len(), 40);
-    desk.close().await;
+    fixture.close().await;
 }
 
 /// The target (a terminal, pipes, none), the path, and the body.
@@ -167,48 +168,48 @@ const WRONG: &[(&str, &str, &str)] = &[
 
 #[tokio::test]
 async fn invalid_options_are_reported() {
-    let desk = Desk::new().await;
-    let terminal = desk.start("cat").await;
+    let fixture = TerminalFixture::new().await;
+    let terminal = fixture.start("cat").await;
     let body = json!({"command": {"argv": {"program": "cat", "args": []}},
-        "cwd": desk.web.bench.directory(), "stdin": "open"});
-    let (_, info) = desk.post(API, body).await;
+        "cwd": fixture.web.bench.directory(), "stdin": "open"});
+    let (_, info) = fixture.post(API, body).await;
     let pipes = info["id"].as_str().unwrap().to_owned();
-    let mut told = Vec::new();
+    let mut response = Vec::new();
     for (whom, what, body) in WRONG {
         let (id, status, code) = match *whom {
             "terminal" => (terminal.as_str(), 422, "value_error"),
             "pipes" => (pipes.as_str(), 422, "value_error"),
             nobody => (nobody, 404, "session_not_found"),
         };
-        let asked = serde_json::from_str(body).unwrap();
-        let (got, problem) = desk.post(&format!("{API}/{id}/{what}"), asked).await;
+        let requested = serde_json::from_str(body).unwrap();
+        let (got, problem) = fixture.post(&format!("{API}/{id}/{what}"), requested).await;
         assert_eq!(
             (got, &problem["code"]),
             (status, &json!(code)),
             "{what}: {problem}"
         );
         let message = problem["message"].as_str().unwrap();
-        told.push(format!("{what} {body}: {}", message.replace(id, "[id]")));
+        response.push(format!("{what} {body}: {}", message.replace(id, "[id]")));
     }
-    insta::assert_snapshot!("refusals", told.join("\n"));
+    insta::assert_snapshot!("refusals", response.join("\n"));
     for (id, status) in [(pipes.as_str(), 422), ("nonsense", 404)] {
-        let (got, problem) = desk.try_attach(id, "", &[]).await.err().unwrap();
+        let (got, problem) = fixture.try_attach(id, "", &[]).await.err().unwrap();
         assert_eq!(got, status, "{problem}");
     }
     let path = format!("{API}/{terminal}/terminal");
-    let (status, problem) = desk.ask(Method::GET, &path, Value::Null).await;
+    let (status, problem) = fixture.ask(Method::GET, &path, Value::Null).await;
     assert_eq!((status, &problem["code"]), (426, &json!("value_error")));
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn a_socket_shows_types_and_tells_the_end() {
-    let desk = Desk::new().await;
-    let id = desk
+    let fixture = TerminalFixture::new().await;
+    let id = fixture
         .start("printf 'hello'; stty -echo; read x; echo got $x; exit 3")
         .await;
-    desk.printed(&id, "hello").await;
-    let mut socket = desk.attach(&id, "").await;
+    fixture.printed(&id, "hello").await;
+    let mut socket = fixture.attach(&id, "").await;
     let hello = socket.wait_message("hello").await;
     let wanted = json!({"type": "hello", "id": id, "size": {"cols": 80, "rows": 24}, "offset": 5,
         "alternate": false, "title": "", "holder": null});
@@ -233,16 +234,16 @@ async fn a_socket_shows_types_and_tells_the_end() {
     insta::assert_json_snapshot!("exit", normalize(&exit));
     socket.end().await;
     assert_eq!(u16::from(socket.closed.unwrap().code), 1000);
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn one_types_at_a_time_and_takes_over() {
-    let desk = Desk::new().await;
-    let id = desk
+    let fixture = TerminalFixture::new().await;
+    let id = fixture
         .start("stty -echo; while read x; do echo \"[$x]\"; done")
         .await;
-    let (mut first, mut second) = (desk.attach(&id, "").await, desk.attach(&id, "").await);
+    let (mut first, mut second) = (fixture.attach(&id, "").await, fixture.attach(&id, "").await);
     first.take_lease("first").await;
     let lease = second.wait_message("lease").await;
     assert_eq!(
@@ -257,7 +258,7 @@ async fn one_types_at_a_time_and_takes_over() {
     );
     // Other clients cannot write by another route either.
     let keys = json!({"pieces": [{"text": "x"}]});
-    let (status, problem) = desk.post(&format!("{API}/{id}/keys"), keys).await;
+    let (status, problem) = fixture.post(&format!("{API}/{id}/keys"), keys).await;
     assert_eq!(
         (status, &problem["code"]),
         (409, &json!("process_control_error"))
@@ -288,20 +289,20 @@ async fn one_types_at_a_time_and_takes_over() {
     let free = json!({"type": "lease", "holder": null, "yours": false});
     while second.wait_message("lease").await != free {}
     second.close().await;
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_request_is_answered_before_any_change_of_holder() {
-    let desk = Desk::new().await;
+    let fixture = TerminalFixture::new().await;
     let script = "stty -echo; read x; yes xxxxxxxxx | head -c 20000000; echo 'the end'; \
                   read x; echo \"[$x]\"";
-    let id = desk.start(script).await;
-    let (mut first, mut second) = (desk.attach(&id, "").await, desk.attach(&id, "").await);
+    let id = fixture.start(script).await;
+    let (mut first, mut second) = (fixture.attach(&id, "").await, fixture.attach(&id, "").await);
     first.wait_message("hello").await;
     let keys = json!({"pieces": [{"key": "enter"}]});
-    desk.post(&format!("{API}/{id}/keys"), keys).await;
-    desk.printed(&id, "the end").await;
+    fixture.post(&format!("{API}/{id}/keys"), keys).await;
+    fixture.printed(&id, "the end").await;
     // More output than the connection can buffer, so the daemon has other messages to send first.
     first.send(json!({"type": "take", "name": "first"})).await;
     let lease = second.wait_message("lease").await;
@@ -320,20 +321,20 @@ async fn a_lease_request_is_answered_before_any_change_of_holder() {
     assert_eq!(second.wait_message("refused").await["take"], Value::Null);
     first.type_in("mine\r").await;
     first.wait_output("[mine]").await;
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn a_size_lasts_as_long_as_its_connection() {
-    let desk = Desk::new().await;
-    let id = desk.start("cat").await;
-    let mut watcher = desk.attach(&id, "").await;
+    let fixture = TerminalFixture::new().await;
+    let id = fixture.start("cat").await;
+    let mut watcher = fixture.attach(&id, "").await;
     watcher.wait_message("hello").await;
     watcher
         .send(json!({"type": "resize", "cols": 10, "rows": 10}))
         .await;
     watcher.wait_message("refused").await;
-    let mut writer = desk.attach(&id, "").await;
+    let mut writer = fixture.attach(&id, "").await;
     writer.take_lease("writer").await;
     for cols in [100, 110] {
         writer
@@ -346,21 +347,23 @@ async fn a_size_lasts_as_long_as_its_connection() {
     let resized = watcher.wait_message("resized").await;
     assert_eq!(resized["size"], json!({"cols": 80, "rows": 24}));
     watcher.close().await;
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_does_not_read_gets_the_screen_later_and_slows_no_other() {
-    let desk = Desk::new().await;
+    let fixture = TerminalFixture::new().await;
     let script =
         "read x; yes xxxxxxxxx | head -c 20000000; printf '\\033[2J\\033[Hthe end'; read x";
-    let id = desk.start(script).await;
-    let mut slow = desk.attach(&id, "").await;
+    let id = fixture.start(script).await;
+    let mut slow = fixture.attach(&id, "").await;
     slow.wait_message("hello").await;
     let keys = json!({"pieces": [{"key": "enter"}]});
-    desk.post(&format!("{API}/{id}/keys"), keys.clone()).await;
+    fixture
+        .post(&format!("{API}/{id}/keys"), keys.clone())
+        .await;
     // The client reads nothing meanwhile, and the command still ends.
-    desk.printed(&id, "the end").await;
+    fixture.printed(&id, "the end").await;
     slow.wait_output("the end").await;
     let gap = slow.wait_message("gap").await;
     assert!(
@@ -371,8 +374,8 @@ async fn a_client_that_does_not_read_gets_the_screen_later_and_slows_no_other() 
     assert!(slow.shown.len() < 11_000_000, "{}", slow.shown.len());
 
     // A client that requests everything gets everything that is kept.
-    let mut whole = desk.attach(&id, "?whole=true&offset=0").await;
-    desk.post(&format!("{API}/{id}/keys"), keys).await;
+    let mut whole = fixture.attach(&id, "?whole=true&offset=0").await;
+    fixture.post(&format!("{API}/{id}/keys"), keys).await;
     let said = whole.end().await;
     assert_eq!(said.last().unwrap()["type"], "exit");
     assert!(!said.iter().any(|message| message["type"] == "gap"));
@@ -380,15 +383,15 @@ async fn a_client_that_does_not_read_gets_the_screen_later_and_slows_no_other() 
         whole.shown.iter().filter(|&&byte| byte == b'x').count(),
         18_000_000
     );
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn output_continues_at_the_requested_offset() {
-    let desk = Desk::new().await;
-    let id = desk.start("printf 'one two'; read x").await;
-    desk.printed(&id, "two").await;
-    let mut socket = desk.attach(&id, "?offset=4").await;
+    let fixture = TerminalFixture::new().await;
+    let id = fixture.start("printf 'one two'; read x").await;
+    fixture.printed(&id, "two").await;
+    let mut socket = fixture.attach(&id, "?offset=4").await;
     assert_eq!(socket.wait_message("hello").await["offset"], 4);
     socket.wait_output("two").await;
     assert_eq!(socket.shown, b"two");
@@ -398,61 +401,61 @@ async fn output_continues_at_the_requested_offset() {
     socket.send(json!({"type": "shout"})).await;
     assert_eq!(socket.wait_message("refused").await["code"], "value_error");
     socket.close().await;
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn unauthenticated_and_foreign_clients_are_refused() {
-    let desk = Desk::new().await;
-    let id = desk.start("cat").await;
+    let fixture = TerminalFixture::new().await;
+    let id = fixture.start("cat").await;
     let path = format!("{API}/{id}/terminal");
-    let at = desk.web.address;
+    let at = fixture.web.address;
     let (status, _) = TestWebSocket::tcp(at, &path, &[]).await.err().unwrap();
     assert_eq!(status, 401);
     let evil = [("origin", "https://evil.example")];
-    let (status, _) = desk.try_attach(&id, "", &evil).await.err().unwrap();
+    let (status, _) = fixture.try_attach(&id, "", &evil).await.err().unwrap();
     assert_eq!(status, 403);
     let rebound = [("host", "evil.example")];
-    let (status, _) = desk.try_attach(&id, "", &rebound).await.err().unwrap();
+    let (status, _) = fixture.try_attach(&id, "", &rebound).await.err().unwrap();
     assert_eq!(status, 403);
     // A foreign session is unknown.
-    let other = desk.web.secret("second", "token:two", &[]);
+    let other = fixture.web.secret("second", "token:two", &[]);
     let bearer = format!("Bearer {other}");
     let theirs = [("authorization", bearer.as_str())];
     let (status, _) = TestWebSocket::tcp(at, &path, &theirs).await.err().unwrap();
     assert_eq!(status, 404);
     let elsewhere = [("ostler-session", "elsewhere")];
-    let (status, _) = desk.try_attach(&id, "", &elsewhere).await.err().unwrap();
+    let (status, _) = fixture.try_attach(&id, "", &elsewhere).await.err().unwrap();
     assert_eq!(status, 404);
     // A browser with a page served by this server is accepted.
     let own = format!("http://{at}");
-    let mut page = desk
+    let mut page = fixture
         .try_attach(&id, "", &[("origin", &own), ("host", &at.to_string())])
         .await;
     page.as_mut().unwrap().wait_message("hello").await;
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn too_long_a_message_closes_the_connection() {
-    let desk = Desk::new().await;
-    let id = desk.start("cat").await;
-    let mut socket = desk.attach(&id, "").await;
+    let fixture = TerminalFixture::new().await;
+    let id = fixture.start("cat").await;
+    let mut socket = fixture.attach(&id, "").await;
     socket.take_lease("a test").await;
     socket.type_in(&"x".repeat(70_000)).await;
     socket.end().await;
-    let mut next = desk.attach(&id, "").await;
+    let mut next = fixture.attach(&id, "").await;
     next.take_lease("another").await;
-    desk.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn a_server_that_leaves_says_so() {
-    let desk = Desk::new().await;
-    let id = desk.start("cat").await;
-    let mut socket = desk.attach(&id, "").await;
+    let fixture = TerminalFixture::new().await;
+    let id = fixture.start("cat").await;
+    let mut socket = fixture.attach(&id, "").await;
     socket.wait_message("hello").await;
-    let bench = desk.web.close_keeping_state().await;
+    let bench = fixture.web.close_keeping_state().await;
     assert!(
         socket
             .end()
@@ -466,14 +469,14 @@ async fn a_server_that_leaves_says_so() {
 
 #[tokio::test]
 async fn a_shell_runs_commands() {
-    let desk = Desk::new().await;
-    let body = json!({"kind": "bash", "cwd": desk.web.bench.directory(),
-        "base_env": [["PATH", "/usr/bin:/bin"], ["HOME", desk.web.bench.directory()]]});
-    let (status, info) = desk.post("/api/v1/shells", body).await;
+    let fixture = TerminalFixture::new().await;
+    let body = json!({"kind": "bash", "cwd": fixture.web.bench.directory(),
+        "base_env": [["PATH", "/usr/bin:/bin"], ["HOME", fixture.web.bench.directory()]]});
+    let (status, info) = fixture.post("/api/v1/shells", body).await;
     assert_eq!(status, 201, "{info}");
     let id = info["id"].as_str().unwrap().to_owned();
     let run = json!({"script": "cd /; echo out; false", "at_most_ms": 30_000});
-    let (status, ran) = desk.post(&format!("{API}/{id}/shell/run"), run).await;
+    let (status, ran) = fixture.post(&format!("{API}/{id}/shell/run"), run).await;
     assert_eq!(status, 200, "{ran}");
     assert_eq!(
         ran["end"],
@@ -485,9 +488,9 @@ async fn a_shell_runs_commands() {
         "{API}/{id}/terminal/output?offset={}&limit={limit}",
         ran["from"]
     );
-    assert_eq!(desk.get(&path).await["data"], "out\r\n");
+    assert_eq!(fixture.get(&path).await["data"], "out\r\n");
     let run = json!({"script": "sleep 60", "at_most_ms": 300});
-    let (_, ran) = desk.post(&format!("{API}/{id}/shell/run"), run).await;
+    let (_, ran) = fixture.post(&format!("{API}/{id}/shell/run"), run).await;
     assert_eq!(ran["end"], json!({"why": "at_most"}), "{ran}");
-    desk.close().await;
+    fixture.close().await;
 }

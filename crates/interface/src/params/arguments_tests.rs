@@ -108,10 +108,10 @@ fn a_port_is_a_number_or_auto() {
         assert_eq!(read(given.clone()).unwrap(), Some(port), "{given}");
     }
     for given in [json!(0), json!(65_536), json!("any"), json!(1.5), json!([])] {
-        let told = read(given).unwrap_err().to_string();
+        let actual = read(given).unwrap_err().to_string();
         assert!(
-            told.ends_with("allowed: a port from 1 to 65535, or auto"),
-            "{told}"
+            actual.ends_with("allowed: a port from 1 to 65535, or auto"),
+            "{actual}"
         );
     }
     assert_eq!(read(json!(null)).unwrap(), None);

@@ -35,7 +35,7 @@ fn main(list: &[&str], hints: PortHints<'_>) -> Option<(u16, MainPortReason, u64
 #[test]
 fn the_one_people_mean() {
     let none = PortHints::default();
-    let asked = PortHints {
+    let by_argument = PortHints {
         requested: Some(3000),
         ..none
     };
@@ -45,7 +45,7 @@ fn the_one_people_mean() {
     };
     let moved = PortHints {
         in_use: true,
-        ..asked
+        ..by_argument
     };
     let wrangler = [
         "127.0.0.1:40001",
@@ -76,14 +76,14 @@ fn the_one_people_mean() {
     for (list, hints, reason, port, settled) in [
         (
             &["0.0.0.0:3000", "0.0.0.0:3001"][..],
-            asked,
+            by_argument,
             MainPortReason::Requested,
             3000,
             1_000,
         ),
         (
             &["0.0.0.0:3001"],
-            asked,
+            by_argument,
             MainPortReason::Newest,
             3001,
             2_500,
@@ -132,12 +132,12 @@ fn the_one_that_was_printed() {
         Some((9095, MainPortReason::Newest, 3_500))
     );
     let words = extract_addresses("listening on port 4000");
-    let told = PortHints {
+    let printed = PortHints {
         addresses: &words,
         ..PortHints::default()
     };
     assert_eq!(
-        main(&["0.0.0.0:4000", "0.0.0.0:4001"], told),
+        main(&["0.0.0.0:4000", "0.0.0.0:4001"], printed),
         Some((4000, MainPortReason::PrintedPort, 1_000))
     );
     let debugger = extract_addresses("Debugger listening on http://127.0.0.1:9229/");
@@ -252,8 +252,8 @@ fn the_main_one_first_and_debuggers_last() {
         "0.0.0.0:3000",
         "0.0.0.0:3000",
     ]);
-    let told = sorted_ports(listeners(&all).into_iter(), Some(all[3].address), true);
-    let told: Vec<(String, bool, bool)> = told
+    let actual = sorted_ports(listeners(&all).into_iter(), Some(all[3].address), true);
+    let actual: Vec<(String, bool, bool)> = actual
         .iter()
         .map(|it| (it.address.to_string(), it.main, it.tls))
         .collect();
@@ -264,7 +264,7 @@ fn the_main_one_first_and_debuggers_last() {
         ("127.0.0.1:9229", false, false),
     ];
     assert_eq!(
-        told,
+        actual,
         expected.map(|(address, main, tls)| (address.to_owned(), main, tls))
     );
     let many: Vec<String> = (1..=PORTS_MAX + 1)

@@ -190,8 +190,9 @@ mod tests {
     use super::*;
 
     fn all(line: &str) -> Vec<(Option<String>, u16, Option<bool>, String)> {
-        let told = extract_addresses(line).into_iter();
-        told.map(|it| (it.host, it.port, it.https, it.path))
+        let actual = extract_addresses(line).into_iter();
+        actual
+            .map(|it| (it.host, it.port, it.https, it.path))
             .collect()
     }
 

@@ -72,10 +72,10 @@ fn what_counts() {
             Err("answered something else"),
         ),
     ] {
-        let told = format!("{pass:?} {answered:?}");
+        let actual = format!("{pass:?} {answered:?}");
         let judged = evaluate(&aim(pass), answered, ms(0)).map(|it| it.detail);
         let detail = detail.map(str::to_owned).map_err(str::to_owned);
-        assert_eq!(judged, detail, "{told}");
+        assert_eq!(judged, detail, "{actual}");
     }
 }
 

@@ -67,7 +67,7 @@ fn stop() -> SupervisorInput {
     }
 }
 
-fn begun(lifetime: Lifetime) -> Supervisor {
+fn first_start(lifetime: Lifetime) -> Supervisor {
     let mut supervisor = Supervisor::new(lifetime, GRACE);
     let missing = Vec::new();
     let effects = supervisor.handle(at(0), SupervisorInput::Admitted { missing });
@@ -89,7 +89,7 @@ fn ended(
     status: WaitStatus,
     ladder: Option<KillReason>,
 ) -> Termination {
-    let mut supervisor = begun(lifetime);
+    let mut supervisor = first_start(lifetime);
     if let Some(input) = before {
         supervisor.handle(at(5), input);
     }
@@ -100,7 +100,7 @@ fn ended(
 
 #[test]
 fn a_one_shot_records_everything_from_its_exit_record() {
-    let mut supervisor = begun(FINITE);
+    let mut supervisor = first_start(FINITE);
     let record = Box::new(exit(1, WaitStatus::Code(3), None));
     let effects = supervisor.handle(at(21), exited(record));
     let events: Vec<Event> = effects
@@ -179,7 +179,7 @@ fn a_stop_before_the_spawn_is_sent_after_it() {
 
 #[test]
 fn a_second_stop_only_hastens() {
-    let mut supervisor = begun(FINITE);
+    let mut supervisor = first_start(FINITE);
     assert_eq!(supervisor.handle(at(2), stop()).len(), 2);
     assert_eq!(supervisor.handle(at(3), stop()), []);
     let forced = SupervisorInput::Stop {
@@ -195,7 +195,7 @@ fn a_second_stop_only_hastens() {
 
 #[test]
 fn a_service_comes_back_until_its_limit() {
-    let mut supervisor = begun(Lifetime::service(RestartPolicy::OnFailure { max: 2 }));
+    let mut supervisor = first_start(Lifetime::service(RestartPolicy::OnFailure { max: 2 }));
     for attempt in 1..=2 {
         let record = Box::new(exit(attempt, WaitStatus::Code(1), None));
         let effects = supervisor.handle(at(30), exited(record));
@@ -232,7 +232,7 @@ fn a_service_comes_back_until_its_limit() {
 fn a_service_that_succeeds_stays_down_unless_it_should_always_be_up() {
     let down = Lifetime::service(RestartPolicy::OnFailure { max: 2 });
     assert!(ended(down, None, WaitStatus::Code(0), None).is_success());
-    let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 1 }));
+    let mut supervisor = first_start(Lifetime::service(RestartPolicy::Always { max: 1 }));
     let record = Box::new(exit(1, WaitStatus::Code(0), None));
     supervisor.handle(at(30), exited(record));
     assert!(!supervisor.is_over());
@@ -240,7 +240,7 @@ fn a_service_that_succeeds_stays_down_unless_it_should_always_be_up() {
 
 #[test]
 fn a_stop_between_two_attempts_ends_it_without_a_status() {
-    let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 9 }));
+    let mut supervisor = first_start(Lifetime::service(RestartPolicy::Always { max: 9 }));
     let record = Box::new(exit(1, WaitStatus::Code(1), None));
     supervisor.handle(at(30), exited(record));
     let effects = supervisor.handle(at(31), stop());
@@ -254,7 +254,7 @@ fn a_stop_between_two_attempts_ends_it_without_a_status() {
 
 #[test]
 fn the_backoff_doubles_and_has_an_end() {
-    let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 50 }));
+    let mut supervisor = first_start(Lifetime::service(RestartPolicy::Always { max: 50 }));
     let mut waits = Vec::new();
     for attempt in 1..=10 {
         let record = Box::new(exit(attempt, WaitStatus::Code(1), None));
@@ -273,7 +273,7 @@ fn the_backoff_doubles_and_has_an_end() {
 
 #[test]
 fn recovery_finishes_what_was_recorded_and_not_finished() {
-    let mut first = begun(FINITE);
+    let mut first = first_start(FINITE);
     let record = exit(1, WaitStatus::Code(7), None);
     let mut records = Vec::new();
     for effect in Supervisor::new(FINITE, GRACE).handle(
@@ -301,7 +301,7 @@ fn recovery_finishes_what_was_recorded_and_not_finished() {
 
 #[test]
 fn nothing_found_is_lost_and_never_an_exit() {
-    let mut supervisor = begun(FINITE);
+    let mut supervisor = first_start(FINITE);
     let mut records = Vec::new();
     let created = Supervisor::new(FINITE, GRACE).handle(
         at(0),
@@ -328,7 +328,7 @@ fn nothing_found_is_lost_and_never_an_exit() {
 
 #[test]
 fn a_stop_decided_before_the_engine_was_killed_is_carried_out_by_the_next() {
-    let mut first = begun(FINITE);
+    let mut first = first_start(FINITE);
     let created = Supervisor::new(FINITE, GRACE).handle(
         at(0),
         SupervisorInput::Admitted {
@@ -361,7 +361,7 @@ fn a_stop_decided_before_the_engine_was_killed_is_carried_out_by_the_next() {
 #[test]
 fn a_clock_that_is_set_back_or_forward_does_not_disturb_the_backoff() {
     for step in [-3_600_000, 3_600_000] {
-        let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 50 }));
+        let mut supervisor = first_start(Lifetime::service(RestartPolicy::Always { max: 50 }));
         let mut record = exit(1, WaitStatus::Code(1), None);
         (record.ended_at, record.lived_ms) = (at(20 + step), 19);
         let effects = supervisor.handle(at(30 + step), exited(record));
@@ -390,20 +390,20 @@ fn a_clock_that_is_set_back_or_forward_does_not_disturb_the_backoff() {
 
 #[test]
 fn a_requested_restart_begins_at_once_and_resets_the_count() {
-    let mut supervisor = begun(Lifetime::service(RestartPolicy::Never));
-    let asked = SupervisorInput::Restart {
+    let mut supervisor = first_start(Lifetime::service(RestartPolicy::Never));
+    let restart = SupervisorInput::Restart {
         by: Principal::unix(1000),
         reason: "asked".to_owned(),
     };
-    let effects = supervisor.handle(at(25), asked.clone());
-    let told = |it: &SupervisorEffect| matches!(it, SupervisorEffect::Record(record) if matches!(record.event, Event::Restarting { .. }));
-    assert!(effects.iter().any(told), "{effects:?}");
+    let effects = supervisor.handle(at(25), restart.clone());
+    let actual = |it: &SupervisorEffect| matches!(it, SupervisorEffect::Record(record) if matches!(record.event, Event::Restarting { .. }));
+    assert!(effects.iter().any(actual), "{effects:?}");
     assert!(
         effects.contains(&SupervisorEffect::Send(ControlCommand::Stop {
             grace: GRACE
         }))
     );
-    assert_eq!(supervisor.handle(at(26), asked), []);
+    assert_eq!(supervisor.handle(at(26), restart), []);
     let ladder = Some(KillReason::Requested);
     let record = exit(1, WaitStatus::Signal(Signal::TERM), ladder);
     let effects = supervisor.handle(at(30), exited(record));
@@ -415,12 +415,12 @@ fn a_requested_restart_begins_at_once_and_resets_the_count() {
 
 #[test]
 fn a_stop_wins_over_a_restart() {
-    let mut supervisor = begun(Lifetime::service(RestartPolicy::Always { max: 9 }));
-    let asked = SupervisorInput::Restart {
+    let mut supervisor = first_start(Lifetime::service(RestartPolicy::Always { max: 9 }));
+    let restart = SupervisorInput::Restart {
         by: Principal::unix(1000),
         reason: "asked".to_owned(),
     };
-    supervisor.handle(at(25), asked);
+    supervisor.handle(at(25), restart);
     supervisor.handle(at(26), stop());
     let record = exit(
         1,
@@ -437,7 +437,7 @@ fn a_stop_wins_over_a_restart() {
 
 #[test]
 fn a_service_whose_supervisor_process_is_killed_begins_again() {
-    let mut supervisor = begun(Lifetime::service(RestartPolicy::OnFailure { max: 1 }));
+    let mut supervisor = first_start(Lifetime::service(RestartPolicy::OnFailure { max: 1 }));
     supervisor.handle(at(2), ProcessEvent::Started { at: at(1), pid: 9 }.into());
     let effects = supervisor.handle(at(5), ProcessEvent::Lost.into());
     let backoff = effects.iter().find_map(|effect| match effect {
@@ -454,8 +454,8 @@ fn a_service_whose_supervisor_process_is_killed_begins_again() {
         | SupervisorEffect::ClearTimer(_) => None,
     });
     assert_eq!(backoff, Some((2, Some(LostReason::ShimKilled))));
-    let told = supervisor.state().last_end.clone().unwrap_or_default();
-    assert!(told.contains("supervisor process was killed"), "{told}");
+    let actual = supervisor.state().last_end.clone().unwrap_or_default();
+    assert!(actual.contains("supervisor process was killed"), "{actual}");
     assert_eq!(
         supervisor.handle(at(600), SupervisorInput::Timer(Timer::Backoff)),
         [SupervisorEffect::Spawn { attempt: 2 }]
@@ -469,7 +469,7 @@ fn a_service_whose_supervisor_process_is_killed_begins_again() {
 #[test]
 fn what_is_lost_does_not_come_back_unless_its_supervisor_process_alone_is_gone() {
     let lost = |lifetime, stopped: bool, reason| {
-        let mut supervisor = begun(lifetime);
+        let mut supervisor = first_start(lifetime);
         let mut records = recorded(&mut supervisor);
         if stopped {
             records.extend(records_of(supervisor.handle(at(3), stop())));

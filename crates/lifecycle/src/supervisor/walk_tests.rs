@@ -153,8 +153,9 @@ impl Walk {
     /// Whether an attempt is ended in favour of the next one.
     fn restarts(&self) -> bool {
         let mut newest = self.records.iter().rev().map(|it| &it.event);
-        let told = newest.find(|it| matches!(it, Event::Restarting { .. } | Event::Backoff { .. }));
-        matches!(told, Some(Event::Restarting { attempt, .. }) if *attempt == self.spawned)
+        let actual =
+            newest.find(|it| matches!(it, Event::Restarting { .. } | Event::Backoff { .. }));
+        matches!(actual, Some(Event::Restarting { attempt, .. }) if *attempt == self.spawned)
     }
 
     /// Events of a service are about the running attempt, and each is new.
@@ -213,13 +214,13 @@ impl Walk {
 
     /// The offset of the prompt that was not answered.
     fn unanswered(&self) -> Option<u64> {
-        let told = self.records.iter().rev().find(|it| {
+        let actual = self.records.iter().rev().find(|it| {
             matches!(
                 it.event,
                 Event::PromptDetected { .. } | Event::PromptAnswered { .. } | Event::Input { .. }
             )
         })?;
-        matches!(told.event, Event::PromptDetected { .. }).then_some(told.offset)
+        matches!(actual.event, Event::PromptDetected { .. }).then_some(actual.offset)
     }
 
     fn check_ending(

@@ -91,11 +91,11 @@ proptest! {
                 prop_assert!(policy.in_force.iter().all(is_there));
                 prop_assert!(policy.missing.iter().all(|it| !abilities.has(it.ability)));
                 prop_assert_eq!(policy.confinement.is_some(), high);
-                if let Some(walls) = policy.confinement {
+                if let Some(sandbox) = policy.confinement {
                     let may = |it: Capability| (it == Capability::OwnCgroup && !abilities.root) || request.degradable.contains(&it);
                     prop_assert!(policy.missing.iter().all(|it| may(it.ability)));
                     let left_out: Vec<_> = policy.missing.iter().map(|it| it.ability).collect();
-                    prop_assert_eq!(walls.without, left_out);
+                    prop_assert_eq!(sandbox.without, left_out);
                 }
             }
             Err(unmet) => {

@@ -34,15 +34,15 @@ pub(crate) async fn req_002_spawn_takes_arguments_directory_environment_and_size
     let said = fixture.output(&default).await;
     assert_eq!(said, "24 80\r\n/tmp\r\nzero-one C.UTF-8  /nonexistent\r\n");
 
-    let mut asked = request(&words);
-    asked.options.pty = Some(TermSize {
+    let mut requested = request(&words);
+    requested.options.pty = Some(TermSize {
         cols: 132,
         rows: 43,
     });
-    asked.cwd = "/usr".into();
+    requested.cwd = "/usr".into();
     // One variable replaced, one added.
-    asked.options.set_env = vec![var("LANG", "C"), var("ADDED", "new")];
-    let other = fixture.started(asked).await;
+    requested.options.set_env = vec![var("LANG", "C"), var("ADDED", "new")];
+    let other = fixture.started(requested).await;
     fixture.ended(&other).await;
     let said = fixture.output(&other).await;
     assert_eq!(said, "43 132\r\n/usr\r\nzero-one C new /nonexistent\r\n");
@@ -353,13 +353,13 @@ pub(crate) async fn req_012_events_of_output_and_of_the_end_once(fixture: Engine
         .start(&node(script, "echo one; sleep 0.05; echo two"))
         .await;
     let mut events = fixture.events(&id);
-    let (mut told, mut exits) = (Vec::new(), Vec::new());
+    let (mut actual, mut exits) = (Vec::new(), Vec::new());
     let listening = async {
         while let Some(event) = events.next().await.expect("readable") {
             match event {
                 TerminalEvent::Output { offset, data } => {
-                    assert!(exits.is_empty() && offset == told.len() as u64);
-                    told.extend(data);
+                    assert!(exits.is_empty() && offset == actual.len() as u64);
+                    actual.extend(data);
                 }
                 TerminalEvent::Gap { from, to } => panic!("{from} to {to} is gone"),
                 TerminalEvent::Exit(ending) => exits.push(ending),
@@ -367,9 +367,9 @@ pub(crate) async fn req_012_events_of_output_and_of_the_end_once(fixture: Engine
         }
         assert_eq!(events.next().await.expect("readable"), None);
     };
-    let heard = tokio::time::timeout(PATIENCE, listening).await;
-    heard.expect("its end is told");
-    assert_eq!(String::from_utf8(told).expect("text"), "one\r\ntwo\r\n");
+    let received = tokio::time::timeout(PATIENCE, listening).await;
+    received.expect("its end is told");
+    assert_eq!(String::from_utf8(actual).expect("text"), "one\r\ntwo\r\n");
     let codes: Vec<_> = exits.iter().map(|ending| ending.code).collect();
     assert_eq!(codes, [Some(0)]);
     fixture.close().await;

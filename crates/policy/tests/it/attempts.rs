@@ -29,11 +29,11 @@ fn attempts() -> Vec<(String, String)> {
 
 /// Grouped by class, which shows at a glance what is missed.
 fn report(missed: &[(String, String)]) -> String {
-    let mut told = format!("{} are allowed:\n", missed.len());
+    let mut actual = format!("{} are allowed:\n", missed.len());
     for (class, line) in missed {
-        writeln!(told, "{class}: {line:?}").expect("a string grows");
+        writeln!(actual, "{class}: {line:?}").expect("a string grows");
     }
-    told
+    actual
 }
 
 /// Everyday commands that the shipped policy allows, and must continue to allow.

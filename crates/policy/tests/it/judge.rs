@@ -10,10 +10,10 @@ pub(crate) fn shipped() -> RuleSet {
 
 /// The lines of a corpus; `# ` begins a comment, ␤ stands for a newline.
 pub(crate) fn lines(corpus: &str) -> impl Iterator<Item = String> {
-    let told = corpus
+    let actual = corpus
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with("# "));
-    told.map(|line| line.replace('␤', "\n"))
+    actual.map(|line| line.replace('␤', "\n"))
 }
 
 /// Evaluates `argv [...]`, `set NAME=VALUE SCRIPT` or a script.

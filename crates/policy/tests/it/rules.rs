@@ -42,7 +42,7 @@ fn script(set: &RuleSet, script: &str) -> PolicyVerdict {
 #[test]
 fn rules_without_examples_or_with_wrong_ones_are_errors() {
     let bare = rule("a", "[\"ls\"]", "allow");
-    for (tail, told) in [
+    for (tail, expected) in [
         ("", "it has no 'match'"),
         ("match = [\"ls\"]", "it has no 'not_match'"),
         (
@@ -59,7 +59,7 @@ fn rules_without_examples_or_with_wrong_ones_are_errors() {
         ),
     ] {
         let error = load(&[(RuleTier::User, &format!("{bare}{tail}"))]).unwrap_err();
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
     assert!(load(&[(RuleTier::User, "[[rule]")]).is_err());
 }

@@ -31,7 +31,7 @@ pub(crate) fn without_namespaces(report: &mut Report) {
 /// be missing.
 fn refused(missing: Capability) -> Outcome {
     let (_, abilities) = ostler_sandbox::probe(false);
-    let asked = |degradable: &[Capability]| IsolationRequest {
+    let requested = |degradable: &[Capability]| IsolationRequest {
         level: IsolationLevel::High,
         confinement: Some(SandboxSpec {
             workspace: Some(ByteString::from("/data/work".to_owned())),
@@ -40,13 +40,13 @@ fn refused(missing: Capability) -> Outcome {
         degradable: degradable.to_vec(),
         ..IsolationRequest::default()
     };
-    let unmet = resolve_isolation(asked(&[]), &abilities)
+    let unmet = resolve_isolation(requested(&[]), &abilities)
         .err()
         .ok_or("not refused")?;
     let named = unmet.missing.iter().find(|it| it.ability == missing);
     let named = named.ok_or_else(|| format!("refused, but: {unmet}"))?;
     holds(!named.reason.is_empty(), || "without a reason".to_owned())?;
-    let allowed = resolve_isolation(asked(&[missing]), &abilities);
+    let allowed = resolve_isolation(requested(&[missing]), &abilities);
     let still = allowed.err().map(|unmet| unmet.missing).unwrap_or_default();
     holds(still.iter().all(|it| it.ability != missing), || {
         format!("refused although allowed: {still:?}")

@@ -142,9 +142,9 @@ fn in_cell(slot: &mut CgroupSlot) -> Outcome {
     };
     let cell = plan.and_then(|plan| Jail::build(&plan, at));
     let cell = cell.map_err(|error| error.to_string())?;
-    let walls = Restrictions::new(&wanted);
+    let restrictions = Restrictions::new(&wanted);
     let script = "setsid sleep 1000 & tail /dev/zero; sleep 1000";
-    let child = start_within(&entry, Some((&cell, &walls)), script)?;
+    let child = start_within(&entry, Some((&cell, &restrictions)), script)?;
     while slot.oom_kills() == 0 {
         let (event, descriptor) = (PollFlags::IN, child.pidfd.as_fd());
         if let Ok(()) = until_within(descriptor, event, OOM_LOOK_MS) {

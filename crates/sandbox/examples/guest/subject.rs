@@ -47,7 +47,7 @@ pub(crate) fn start_within(
         soft_open_files: None,
         rlimits: &[],
         jail: within.map(|(cell, _)| cell),
-        restrictions: within.map(|(_, walls)| walls),
+        restrictions: within.map(|(_, restrictions)| restrictions),
     };
     let mut stack = Pages::map(STACK_BYTES).map_err(|errno| errno.to_string())?;
     spawn(&launch, &mut stack).map_err(|failure| format!("{failure:?}"))

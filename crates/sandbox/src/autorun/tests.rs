@@ -255,7 +255,7 @@ fn configuration_is_read_as_git_reads_it() {
     let text = "\u{feff}; c\n[Core] Bare = \"tr\\\"ue\" ; x\n[a \"B\\\\c\"]\n\tkey\n\
                 k2 = one \\\n  two # no\n[x.Y] z = ' # '\n";
     let entries = parse(text.as_bytes()).unwrap();
-    let told: Vec<_> = entries
+    let actual: Vec<_> = entries
         .iter()
         .map(|it| (it.key(), String::from_utf8_lossy(&it.value).into_owned()))
         .collect();
@@ -266,7 +266,7 @@ fn configuration_is_read_as_git_reads_it() {
         ("x.*.z", "'"),
     ];
     assert_eq!(
-        told,
+        actual,
         expected.map(|(key, value)| (key.to_owned(), value.to_owned()))
     );
     for bad in [
@@ -334,10 +334,10 @@ fn paths_lead_out_of_the_workspace_or_not() {
 
 #[test]
 fn recreated_protected_paths_are_reported() {
-    let told = RULES
+    let actual = RULES
         .iter()
         .filter(|line| line.guard == AutorunGuard::Protected);
-    assert!(told.count() >= 5);
+    assert!(actual.count() >= 5);
     let make = |top: &Path| write(top, ".ostler/policy.toml", "x");
     assert_eq!(paths(&after(nothing, make)), [".ostler/policy.toml"]);
 }

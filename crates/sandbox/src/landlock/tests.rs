@@ -58,19 +58,19 @@ fn ports_are_ruled_only_without_a_namespace() {
         host: HostPattern::Name("a.example".to_owned()),
         ports: Vec::new(),
     };
-    let mut asked = SandboxSpec {
+    let mut requested = SandboxSpec {
         network: NetworkAccess::AllowList { hosts: vec![host] },
         ..confinement()
     };
-    assert_eq!(LandlockRuleset::new(&asked, 7).handled_net, 0);
-    asked.without = vec![Capability::NetworkNamespace];
-    let rules = LandlockRuleset::new(&asked, 7);
+    assert_eq!(LandlockRuleset::new(&requested, 7).handled_net, 0);
+    requested.without = vec![Capability::NetworkNamespace];
+    let rules = LandlockRuleset::new(&requested, 7);
     assert_eq!(rules.handled_net, 3);
     let ports: Vec<u16> = rules.ports.iter().map(|rule| rule.port).collect();
     assert_eq!(ports, [80, 443]);
-    assert!(LandlockRuleset::new(&asked, 3).ports.is_empty());
-    asked.network = NetworkAccess::Full;
-    assert_eq!(LandlockRuleset::new(&asked, 7).handled_net, 0);
+    assert!(LandlockRuleset::new(&requested, 3).ports.is_empty());
+    requested.network = NetworkAccess::Full;
+    assert_eq!(LandlockRuleset::new(&requested, 7).handled_net, 0);
 }
 
 proptest! {

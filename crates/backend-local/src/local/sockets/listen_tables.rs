@@ -234,8 +234,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let address = listener.local_addr().expect("bound");
         let of = |rows: &[TcpRow]| rows.iter().find(|it| it.address == address).copied();
-        let told = of(&ListenTables::default().own_tcp_uncached());
-        assert!(told.is_some());
-        assert_eq!(told, of(&rows_from_proc("self")));
+        let actual = of(&ListenTables::default().own_tcp_uncached());
+        assert!(actual.is_some());
+        assert_eq!(actual, of(&rows_from_proc("self")));
     }
 }

@@ -92,8 +92,8 @@ pub(super) fn ladder() {
                 .expect("sent");
             wait_exit(handle).await;
         });
-        let told = output(&dir, StreamName::Stdout);
-        assert!(String::from_utf8_lossy(&told).contains("bye"));
+        let actual = output(&dir, StreamName::Stdout);
+        assert!(String::from_utf8_lossy(&actual).contains("bye"));
     });
 }
 

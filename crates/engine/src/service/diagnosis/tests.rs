@@ -112,7 +112,7 @@ fn case<'a>(info: &'a ServiceInfo, lines: &[&str]) -> DiagnosisInput<'a> {
 
 #[test]
 fn each_state_has_its_sentence() {
-    let told = |state: State| {
+    let actual = |state: State| {
         let info = service(RestartPolicy::Never, state);
         let why = diagnose(&case(&info, &["boom"]));
         (why.status, why.cause)
@@ -122,7 +122,7 @@ fn each_state_has_its_sentence() {
         "starting",
         "it lives for 90 s and waits for a port to listen",
     );
-    assert_eq!(told(running()), expected);
+    assert_eq!(actual(running()), expected);
     let ready = State {
         stage: Some(ServiceStage::Ready),
         ready_evidence: Some("GET / answered 200".to_owned()),
@@ -134,7 +134,7 @@ fn each_state_has_its_sentence() {
         ..running()
     };
     let expected = says("ready", "it is ready for 5 min: GET / answered 200");
-    assert_eq!(told(ready.clone()), expected);
+    assert_eq!(actual(ready.clone()), expected);
     let ill = State {
         healthy: Some(false),
         health: Some("port 3000 is no longer listening".to_owned()),
@@ -144,12 +144,12 @@ fn each_state_has_its_sentence() {
         "degraded",
         "it lives and is not well: port 3000 is no longer listening",
     );
-    assert_eq!(told(ill), expected);
+    assert_eq!(actual(ill), expected);
 }
 
 #[test]
 fn each_end_has_its_sentence() {
-    let told = |state: State| {
+    let actual = |state: State| {
         let info = service(RestartPolicy::Never, state);
         let why = diagnose(&case(&info, &["boom"]));
         (why.status, why.cause)
@@ -166,7 +166,7 @@ fn each_end_has_its_sentence() {
         "starting",
         "attempt 3 ended (exit code 1); the next begins in 4 s",
     );
-    assert_eq!(told(backoff), expected);
+    assert_eq!(actual(backoff), expected);
     let failed = State {
         phase: Phase::Finished,
         ending: Some(Termination::new(
@@ -179,7 +179,7 @@ fn each_end_has_its_sentence() {
         "failed",
         "it ended before it was ready: exit code 1; its last line: boom",
     );
-    assert_eq!(told(failed), expected);
+    assert_eq!(actual(failed), expected);
     let stopped = State {
         phase: Phase::Finished,
         stopping: Some(StopReason::Requested {
@@ -195,7 +195,7 @@ fn each_end_has_its_sentence() {
         )),
         ..running()
     };
-    let (status, because) = told(stopped);
+    let (status, because) = actual(stopped);
     assert_eq!(status, "stopped");
     assert!(
         because.starts_with("uid:0 stopped it (enough)"),
@@ -230,12 +230,12 @@ fn given_up_restarts_and_port_holders_are_reported() {
     )];
     let why = diagnose(&case);
     assert_eq!(why.status, "crash_looping");
-    let told = format!(
+    let actual = format!(
         "it ended 6 times, and its restart policy allows no more; the last time: exit code 1; \
          it said: {line}; port 3000, which it wants, is held by node (pid 7), \"node \
          other.js\""
     );
-    assert_eq!(why.cause, told);
+    assert_eq!(why.cause, actual);
     assert_eq!(why.hints.len(), 2);
 }
 
@@ -252,9 +252,9 @@ fn who_waits_says_for_what_and_how_that_stands() {
     case.needs = vec![(need, Some(service(RestartPolicy::Never, running())))];
     let why = diagnose(&case);
     assert_eq!(why.status, "pending");
-    let told = "it waits for 'db' to be ready; it needs 'db' to be ready, which is starting: it \
+    let actual = "it waits for 'db' to be ready; it needs 'db' to be ready, which is starting: it \
                 waits for a port to listen";
-    assert_eq!(why.cause, told);
+    assert_eq!(why.cause, actual);
 }
 
 /// Messages of programs about a port in use, and the port.
@@ -376,7 +376,7 @@ fn no_holder_is_named_without_a_conflict() {
 #[test]
 fn the_line_that_tells_of_the_failure_is_quoted() {
     let rule = ReadyRule::default();
-    for (lines, told) in [
+    for (lines, expected) in [
         (
             vec![
                 "Error: Cannot find module './app'",
@@ -405,6 +405,6 @@ fn the_line_that_tells_of_the_failure_is_quoted() {
         (vec![], ""),
     ] {
         let lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
-        assert_eq!(describe_output(&rule, &lines), told);
+        assert_eq!(describe_output(&rule, &lines), expected);
     }
 }

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn variables_are_put_in() {
         let known = |name: &str| (name == "PORT").then(|| "80".to_owned());
-        let told = |text: &str| interpolate(text, &known);
+        let actual = |text: &str| interpolate(text, &known);
         for (text, done) in [
             ("no", "no"),
             ("$PORT:${PORT}/", "80:80/"),
@@ -107,9 +107,9 @@ mod tests {
             ("${PORT:+yes}${HOST+no}", "yes"),
             ("$$HOME $ ${PORT?must}", "$HOME $ 80"),
         ] {
-            assert_eq!(told(text), Ok(done.to_owned()), "{text}");
+            assert_eq!(actual(text), Ok(done.to_owned()), "{text}");
         }
-        assert_eq!(told("${HOST}"), Err("HOST".to_owned()));
-        assert_eq!(told("${HOST:?must}"), Err("HOST".to_owned()));
+        assert_eq!(actual("${HOST}"), Err("HOST".to_owned()));
+        assert_eq!(actual("${HOST:?must}"), Err("HOST".to_owned()));
     }
 }

@@ -100,7 +100,7 @@ depends_on = []
 #[test]
 fn errors_are_reported_with_line_and_what_is_allowed() {
     let web = |line: &str| format!("[services.web]\ncommand = \"x\"\n{line}\n");
-    for (text, told) in [
+    for (text, wanted) in [
         (
             "[service.web]".to_owned(),
             "line 1: unknown key 'service'; did you mean 'services'?",
@@ -130,14 +130,14 @@ fn errors_are_reported_with_line_and_what_is_allowed() {
             "line 3: services.web.port is 70000; allowed: a number from 1 to 65535, or \"auto\"",
         ),
     ] {
-        assert_eq!(refused(&text), told, "{text}");
+        assert_eq!(refused(&text), wanted, "{text}");
     }
 }
 
 #[test]
 fn values_with_their_own_grammar_are_reported_with_it() {
     let web = |line: &str| format!("[services.web]\ncommand = \"x\"\n{line}\n");
-    for (text, told) in [
+    for (text, wanted) in [
         (
             web("ready_timeout = 60"),
             "line 3: services.web.ready_timeout is 60; allowed: a duration in quotes: \"500ms\", \"5s\", \"2m\" or \"1h\"",
@@ -180,7 +180,7 @@ fn values_with_their_own_grammar_are_reported_with_it() {
             "line 3: string values must be quoted, expected literal string",
         ),
     ] {
-        assert_eq!(refused(&text), told, "{text}");
+        assert_eq!(refused(&text), wanted, "{text}");
     }
 }
 

@@ -68,9 +68,9 @@ async fn starts_are_served_in_turn_and_say_how_long_they_waited() {
     let other = fixture.engine.start(&caller("two"), argv(&["true"])).await;
     assert_eq!(other.expect("another session").queue_wait, None);
     stop(&fixture, &held[0]).await;
-    let begun = first.outcome().await.expect("its turn");
-    assert_eq!(begun.id, ids[0]);
-    assert_eq!(begun.queue_wait.expect("it waited").limit, LIMIT);
+    let guard = first.outcome().await.expect("its turn");
+    assert_eq!(guard.id, ids[0]);
+    assert_eq!(guard.queue_wait.expect("it waited").limit, LIMIT);
     waits(&fixture, ids[1], Some(0)).await;
     stop(&fixture, &held[1]).await;
     assert_eq!(second.outcome().await.expect("its turn").id, ids[1]);
@@ -80,14 +80,14 @@ async fn starts_are_served_in_turn_and_say_how_long_they_waited() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_a_start_waits_is_its_own_and_the_holders_are_named() {
     let (fixture, held) = full().await;
-    for (millis, told) in [(0, "run already"), (200, "none of them ended within 0.")] {
+    for (millis, expected) in [(0, "run already"), (200, "none of them ended within 0.")] {
         let mut request = argv(&["true"]);
         request.options.queue_timeout = Some(Duration::from_millis(millis));
         let refused = fixture.engine.start(&caller("one"), request).await;
         let error = refused.expect_err("full");
         assert_eq!(error.code(), ErrorCode::QuotaExceeded);
         let text = error.to_string();
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(expected), "{text}");
         assert!(text.contains(&format!("{} (sleep 300)", held[0])), "{text}");
     }
     let mut wrong = argv(&["no-such-program-here"]);
@@ -146,8 +146,8 @@ async fn the_end_of_the_session_and_of_the_engine_answer_who_waits() {
     waits(&fixture, id, Some(0)).await;
     let ended = fixture.engine.end_session(&caller("one")).await;
     ended.expect("ended");
-    let told = waiting.outcome().await.expect_err("no session");
-    assert!(matches!(told, Error::SessionEnded), "{told}");
+    let actual = waiting.outcome().await.expect_err("no session");
+    assert!(matches!(actual, Error::SessionEnded), "{actual}");
     assert!(fixture.engine.info(&caller("one"), &id.short()).is_err());
     for _ in 0..LIMIT {
         fixture.start(argv(&["sleep", "300"])).await;
@@ -156,6 +156,6 @@ async fn the_end_of_the_session_and_of_the_engine_answer_who_waits() {
     let waiting = queued(&fixture, id);
     waits(&fixture, id, Some(0)).await;
     fixture.engine.shutdown().await;
-    let told = waiting.outcome().await.expect_err("closing");
-    assert!(matches!(told, Error::Closing), "{told}");
+    let actual = waiting.outcome().await.expect_err("closing");
+    assert!(matches!(actual, Error::Closing), "{actual}");
 }

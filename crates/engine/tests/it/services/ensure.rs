@@ -103,11 +103,11 @@ async fn a_port_held_by_others_is_reported_and_nothing_is_ended() {
     let mut request = fixture.by_name("web");
     request.port = PortRequest::Fixed(port);
     let error = service_error(fixture.ensure(request.clone()).await);
-    let told = error.to_string();
+    let actual = error.to_string();
     let mine = format!("(pid {})", std::process::id());
     assert!(
-        told.starts_with(&format!("port {port} is held by ")) && told.contains(&mine),
-        "{told}"
+        actual.starts_with(&format!("port {port} is held by ")) && actual.contains(&mine),
+        "{actual}"
     );
     drop(stranger);
     fixture.ready(request).await;
@@ -153,8 +153,8 @@ async fn leases_are_distinct_over_all_sessions_and_end_with_the_service() {
     let mut ports = Vec::new();
     for (name, session) in [("a", "one"), ("b", "two"), ("c", "three")] {
         let caller = caller(0, None, session);
-        let begun = fixture.engine.start_service(&caller, lease(name)).await;
-        let info = begun.expect("a port is free").commit();
+        let guard = fixture.engine.start_service(&caller, lease(name)).await;
+        let info = guard.expect("a port is free").commit();
         let plan = info.spec.lifetime.plan().expect("a service");
         ports.push(plan.leased_port.expect("leased"));
         let port = plan.leased_port.expect("leased").to_string();
@@ -172,8 +172,8 @@ async fn leases_are_distinct_over_all_sessions_and_end_with_the_service() {
     let error = service_error(fixture.start(lease("d")).await.map(drop));
     assert!(matches!(error, ServiceError::NoPort { .. }), "{error}");
     fixture.stop("a").await;
-    let begun = fixture.start(lease("d")).await;
-    let info = begun.expect("one is free again").commit();
+    let guard = fixture.start(lease("d")).await;
+    let info = guard.expect("one is free again").commit();
     let leased = info.spec.lifetime.plan().and_then(|plan| plan.leased_port);
     assert_eq!(leased, Some(ports[0]));
     for session in ["two", "three"] {
@@ -204,8 +204,8 @@ async fn names_are_made_up_and_taken_ones_refused() {
     let fixture = ServiceFixture::new().await;
     let mut names = Vec::new();
     for _ in 0..2 {
-        let begun = fixture.start(fixture.sh("sleep 300")).await;
-        let info = begun.expect("it starts").commit();
+        let guard = fixture.start(fixture.sh("sleep 300")).await;
+        let info = guard.expect("it starts").commit();
         names.push(info.spec.lifetime.plan().expect("a service").name.clone());
     }
     assert_eq!(names, ["sh", "sh-2"]);
@@ -214,7 +214,7 @@ async fn names_are_made_up_and_taken_ones_refused() {
     let error = service_error(fixture.start(named("Sh", fixture.sh("x"))).await.map(drop));
     assert!(matches!(error, ServiceError::Value { .. }), "{error}");
     fixture.stop("sh").await;
-    let begun = fixture.start(named("sh", fixture.sh("sleep 300"))).await;
-    begun.expect("its name is free").detach();
+    let guard = fixture.start(named("sh", fixture.sh("sleep 300"))).await;
+    guard.expect("its name is free").detach();
     fixture.close().await;
 }

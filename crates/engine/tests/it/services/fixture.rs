@@ -97,8 +97,8 @@ impl ServiceFixture {
 
     /// Starts and waits until it is ready.
     pub(crate) async fn ready(&self, request: ServiceRequest) -> ExecutionInfo {
-        let begun = self.start(request).await;
-        let info = begun.expect("it starts").commit();
+        let guard = self.start(request).await;
+        let info = guard.expect("it starts").commit();
         self.until_ready(info.id).await
     }
 

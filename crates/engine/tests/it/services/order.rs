@@ -85,7 +85,7 @@ async fn circles_and_unknown_names_start_nothing() {
          [services.b]\ncommand = \"sleep 300\"\ndepends_on = [\"a\"]\n\
          [services.c]\ncommand = \"sleep 300\"\ndepends_on = [\"nobody\"]\n",
     );
-    for (name, told) in [
+    for (name, expected) in [
         (
             "a",
             "it depends on 'a', which depends on it in turn: a -> b -> a",
@@ -96,7 +96,10 @@ async fn circles_and_unknown_names_start_nothing() {
         ),
         ("d", "no service 'd'; known: a, b, c"),
     ] {
-        assert_eq!(service_error(fixture.up(&[name]).await).to_string(), told);
+        assert_eq!(
+            service_error(fixture.up(&[name]).await).to_string(),
+            expected
+        );
     }
     let mut request = named("e", fixture.sh("sleep 300"));
     request.depends_on = vec![need("a", DependencyCondition::Ready)];
@@ -114,11 +117,11 @@ async fn circles_and_unknown_names_start_nothing() {
 async fn a_dependency_that_dies_ends_the_wait_and_says_how() {
     let fixture = ServiceFixture::new().await;
     let start = |name: &str, script: &str| named(name, fixture.sh(script));
-    let begun = fixture.start(start("db", "exec sleep 300")).await;
-    begun.expect("it starts").detach();
+    let guard = fixture.start(start("db", "exec sleep 300")).await;
+    guard.expect("it starts").detach();
     let mut dead = start("dead", "echo no such table; exit 3");
-    let begun = fixture.start(dead.clone()).await;
-    begun.expect("it starts").detach();
+    let guard = fixture.start(dead.clone()).await;
+    guard.expect("it starts").detach();
     fixture
         .wait_until("its end", |fixture| !fixture.service("dead").is_living())
         .await;
@@ -128,9 +131,9 @@ async fn a_dependency_that_dies_ends_the_wait_and_says_how() {
         need("dead", DependencyCondition::Ready),
     ];
     let error = service_error(fixture.start(dead).await.map(drop));
-    let told = "it depends on 'dead', which ended before it was ready: exit code 3; its last \
+    let actual = "it depends on 'dead', which ended before it was ready: exit code 3; its last \
                 line: no such table";
-    assert_eq!(error.to_string(), told);
+    assert_eq!(error.to_string(), actual);
     fixture.close().await;
 }
 
@@ -144,8 +147,8 @@ async fn a_service_that_waits_for_another_is_pending() {
     );
     let mut db = named("db", fixture.sh(&script));
     db.ready_pattern = Some("open".to_owned());
-    let begun = fixture.start(db).await;
-    begun.expect("it starts").detach();
+    let guard = fixture.start(db).await;
+    guard.expect("it starts").detach();
     let mut web = named("web", fixture.sh("exec sleep 300"));
     web.depends_on = vec![need("db", DependencyCondition::Ready)];
     let (engine, caller) = (fixture.engine.clone(), test_caller());
@@ -209,11 +212,11 @@ async fn one_that_fails_keeps_only_those_that_need_it_from_starting() {
 async fn where_nothing_is_defined_is_said_so() {
     let fixture = ServiceFixture::new().await;
     let from = fixture.dir().display().to_string();
-    let told = format!("no ostler.toml in {from} or above it, up to the home directory or /");
-    assert_eq!(service_error(fixture.up(&[]).await).to_string(), told);
+    let actual = format!("no ostler.toml in {from} or above it, up to the home directory or /");
+    assert_eq!(service_error(fixture.up(&[]).await).to_string(), actual);
     let error = service_error(fixture.up(&["web"]).await);
-    let told = format!("{told}; and no service 'web' is defined otherwise");
-    assert_eq!(error.to_string(), told);
+    let actual = format!("{actual}; and no service 'web' is defined otherwise");
+    assert_eq!(error.to_string(), actual);
     let hint = error.hint().expect("what to write");
     let example = hint.split_once('\n').expect("an example").1;
     fixture.write("ostler.toml", &example.replace("port = 3000\n", ""));

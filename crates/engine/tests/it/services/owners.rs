@@ -9,10 +9,10 @@ use crate::test_engine::test_caller;
 #[tokio::test(flavor = "multi_thread")]
 async fn others_see_nothing_and_unknown_is_reported_like_foreign() {
     let fixture = ServiceFixture::new().await;
-    let begun = fixture
+    let guard = fixture
         .start(named("web", fixture.sh("exec sleep 300")))
         .await;
-    let id = begun.expect("it starts").commit().id.short();
+    let id = guard.expect("it starts").commit().id.short();
     for other in [
         caller(1, None, "one"),
         caller(0, Some("p"), "two"),
@@ -39,11 +39,11 @@ async fn others_see_nothing_and_unknown_is_reported_like_foreign() {
             service_error(fixture.engine.diagnose_service(&other, name, None).await);
         }
         // Its name is free for them.
-        let begun = fixture
+        let guard = fixture
             .engine
             .start_service(&other, named("web", fixture.sh("exec sleep 300")))
             .await;
-        drop(begun.expect("it starts"));
+        drop(guard.expect("it starts"));
     }
     assert_eq!(fixture.service(&id).name, "web");
     fixture.close().await;

@@ -17,12 +17,12 @@ async fn only_what_changed_is_started_anew() {
     fixture.up(&["a", "b"]).await.expect("they start");
     let (a, b) = (fixture.id("a"), fixture.id("b"));
     // 'a' changes, only the description of 'b' changes, 'c' changes and does not run, 'd' is new.
-    let told = format!("{}description = \"told\"\n", sleeper("b", 301));
+    let actual = format!("{}description = \"told\"\n", sleeper("b", 301));
     fixture.write(
         "ostler.toml",
         &[
             sleeper("a", 302),
-            told,
+            actual,
             sleeper("c", 302),
             sleeper("d", 302),
         ]
@@ -89,12 +89,12 @@ async fn a_bad_file_and_a_removed_service_change_nothing_and_are_reported() {
         2
     );
     let up_now = fixture.up(&[]).await;
-    let told = service_error(up_now).to_string();
+    let actual = service_error(up_now).to_string();
     assert!(
-        told.ends_with(
+        actual.ends_with(
             "ostler.toml: line 2: unknown key 'comand' in services.a; did you mean 'command'?"
         ),
-        "{told}"
+        "{actual}"
     );
     fixture.write("ostler.toml", &sleeper("a", 301));
     fixture

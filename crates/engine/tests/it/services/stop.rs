@@ -68,8 +68,8 @@ async fn why_says_what_happened() {
         "{why:?}"
     );
     // A second one on the same port fails; the holder is named.
-    let begun = fixture.start(fixture.server("two", port)).await;
-    begun.expect("it starts").detach();
+    let guard = fixture.start(fixture.server("two", port)).await;
+    guard.expect("it starts").detach();
     fixture
         .wait_until("its end", |fixture| !fixture.service("two").is_living())
         .await;
@@ -86,8 +86,8 @@ async fn why_says_what_happened() {
     let script = format!("echo Error: listen EADDRINUSE: address already in use :::{held}; exit 1");
     let mut loops = named("loops", fixture.sh(&script));
     loops.restart = RestartPolicy::OnFailure { max: 1 };
-    let begun = fixture.start(loops).await;
-    begun.expect("it starts").detach();
+    let guard = fixture.start(loops).await;
+    guard.expect("it starts").detach();
     fixture
         .wait_until("its end", |fixture| {
             fixture.service("loops").status() == "crash_looping"
@@ -125,10 +125,10 @@ Server(("127.0.0.1", int(sys.argv[1])), http.server.SimpleHTTPRequestHandler).se
     fixture.ready(request("one")).await;
     fixture.ready(request("two")).await;
     let why = fixture.why("two").await.expect("it is known");
-    let told = why
+    let actual = why
         .evidence
         .iter()
         .any(|it| it.contains(&format!("port {port} is shared with your service 'one'")));
-    assert!(told, "{why:?}");
+    assert!(actual, "{why:?}");
     fixture.close().await;
 }

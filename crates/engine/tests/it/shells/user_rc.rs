@@ -198,11 +198,11 @@ async fn a_broken_prompt_never_hangs(kind: ShellKind) {
     for script in breaks {
         let fixture = ShellFixture::new(kind).await;
         let first = fixture.run_end(script).await;
-        let told = matches!(
+        let actual = matches!(
             first,
             ShellEnd::Finished { status: 0, .. } | ShellEnd::NoMarker
         );
-        assert!(told, "{kind:?}: {script}: {first:?}");
+        assert!(actual, "{kind:?}: {script}: {first:?}");
         for (next, expected) in [("echo next", 0), ("sh -c 'exit 4'", 4)] {
             match fixture.run_for(next, Duration::from_secs(5)).await {
                 Ok(run) => match run.end {

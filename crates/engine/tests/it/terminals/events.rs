@@ -42,7 +42,7 @@ async fn exits_are_reported_once_under_load() {
             listeners.spawn(async move { (number, from, listen(events).await) });
         }
     }
-    let mut heard = 0;
+    let mut received = 0;
     while let Some(one) = within_timeout(listeners.join_next()).await {
         let (number, from, (output, gaps, ends)) = one.expect("no panic");
         let line = format!("{number}\r\n");
@@ -54,9 +54,9 @@ async fn exits_are_reported_once_under_load() {
             (&ends[0].cause, ends[0].code),
             (&TerminationCause::Exited, Some(number))
         );
-        heard += 1;
+        received += 1;
     }
-    assert_eq!(heard, 2 * SESSIONS);
+    assert_eq!(received, 2 * SESSIONS);
     fixture.engine.shutdown().await;
 }
 
@@ -73,7 +73,7 @@ async fn what_ended_before_tells_its_end_too() {
     let (output, _, ends) = within_timeout(listen(events)).await;
     assert_eq!((output.as_slice(), ends[0].code), (&b"before"[..], Some(4)));
 
-    let begun = fixture
+    let guard = fixture
         .engine
         .start_unawaited(&test_caller(), terminal(&["/dev/null"]))
         .await;
@@ -81,7 +81,7 @@ async fn what_ended_before_tells_its_end_too() {
         .engine
         .start(&test_caller(), terminal(&["/proc/self/mem"]))
         .await;
-    assert!(error.is_err() && begun.is_err());
+    assert!(error.is_err() && guard.is_err());
     fixture.engine.shutdown().await;
 }
 
@@ -93,12 +93,12 @@ async fn a_program_that_cannot_be_executed_ends_without_output() {
     std::fs::write(&program, "no program").expect("room");
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("allowed");
     let request = terminal(&[program.to_str().expect("a name")]);
-    let begun = fixture
+    let guard = fixture
         .engine
         .start_unawaited(&test_caller(), request)
         .await
         .expect("admitted");
-    let id = begun.commit().id.to_string();
+    let id = guard.commit().id.to_string();
     let from = Cursor::default();
     let events = fixture
         .engine
@@ -163,7 +163,7 @@ async fn an_engine_that_ends_ends_the_events() {
         .terminal_events(&test_caller(), &id, from)
         .expect("known");
     let engine = fixture.engine.clone();
-    let (heard, ()) = within_timeout(futures_util::future::join(
+    let (received, ()) = within_timeout(futures_util::future::join(
         async {
             let mut events = events;
             loop {
@@ -178,5 +178,5 @@ async fn an_engine_that_ends_ends_the_events() {
         engine.shutdown(),
     ))
     .await;
-    assert!(heard, "without a keeper, its programs end with it");
+    assert!(received, "without a keeper, its programs end with it");
 }

@@ -158,11 +158,11 @@ async fn questions_are_answered_by_who_types() {
         panic!("no prompt");
     };
     let question = Question::from_prompt(prompt, fixture.info(&id).id);
-    let asked = fixture
+    let interaction_id = fixture
         .engine
         .open_interaction(&test_caller(), question)
         .expect("asked");
-    let name = asked.id.to_string();
+    let name = interaction_id.id.to_string();
     let lease = take(&fixture, &id, "somebody", false).await.expect("free");
     let refusal = error_of(
         fixture

@@ -243,16 +243,16 @@ async fn the_terminal_is_one_of_ours() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_hangs_up() {
     let fixture = TerminalFixture::new().await;
-    let heard = fixture.state.path().join("heard");
+    let received = fixture.state.path().join("heard");
     let script = format!(
         "trap 'echo hangup > {}; exit 3' HUP; trap '' TERM; echo ready; while :; do read x; done",
-        heard.display()
+        received.display()
     );
     let id = fixture.start(&["bash", "--norc", "-c", &script]).await;
     fixture.wait_text(&id, "ready").await;
     fixture.stop(&id).await;
     assert_eq!(
-        std::fs::read_to_string(&heard).expect("it heard"),
+        std::fs::read_to_string(&received).expect("it heard"),
         "hangup\n"
     );
     // An interactive shell that ignores TERM goes at once.

@@ -35,7 +35,11 @@ async fn a_cancelled_call_takes_its_command_with_it() {
             }
             // The stream continues, and the request is never answered.
             wire.request("tools/list", json!({})).await;
-            assert!(wire.heard.iter().all(|(_, heard)| heard["id"] != id));
+            assert!(
+                wire.received
+                    .iter()
+                    .all(|(_, received)| received["id"] != id)
+            );
         }
     }
 }
@@ -93,7 +97,7 @@ async fn a_race_of_answer_and_cancellation_has_one_winner() {
     let mut wire = Setup::new(&bench).legacy(json!({})).await;
     let mut answers = 0;
     for batch in 0..ROUNDS / 10 {
-        let mut asked = Vec::new();
+        let mut requested = Vec::new();
         for round in 0..10 {
             // A start answers as soon as it can, a wait when its time is over.
             let (params, time) = if round % 2 == 0 {
@@ -106,23 +110,23 @@ async fn a_race_of_answer_and_cancellation_has_one_winner() {
             let id = wire.send("tools/call", params).await;
             wire.hear(Duration::from_millis(time.into())).await;
             wire.cancel(id).await;
-            asked.push(id);
+            requested.push(id);
         }
         // Every answer that comes is received before this one.
         wire.request("tools/list", json!({})).await;
-        let answered = answered(&mut wire, &asked);
+        let answered = answered(&mut wire, &requested);
         answers += answered.len();
         normalize_value(&mut wire, answered).await;
     }
     println!("{answers} of {ROUNDS} were answered");
 }
 
-fn answered(wire: &mut Wire, asked: &[u64]) -> HashSet<String> {
-    let heard = std::mem::take(&mut wire.heard);
-    let answers = heard
+fn answered(wire: &mut Wire, requested: &[u64]) -> HashSet<String> {
+    let received = std::mem::take(&mut wire.received);
+    let answers = received
         .iter()
         .map(|(_, message)| message)
-        .filter(|message| asked.iter().any(|id| message["id"] == *id));
+        .filter(|message| requested.iter().any(|id| message["id"] == *id));
     let started = answers.map(|answer| {
         let result = &answer["result"];
         let pid = &result["structuredContent"]["pid"];

@@ -5,7 +5,7 @@ use ostler_engine::interaction::CancelReason;
 use serde_json::{Value, json};
 
 use super::sync::Bell;
-use super::wire::{Setup, Wire, desk, text};
+use super::wire::{Setup, Wire, mcp_state, text};
 use crate::common::ServerFixture;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -40,9 +40,12 @@ fn machine(result: &Value) -> &Value {
 }
 
 /// The agent is not invited to answer a prompt that a person refused; it may stop the command.
-fn assert_only_stop_is_offered(told: &str) {
-    assert!(told.contains("[end it: process_control stop]"), "{told}");
-    assert!(!told.contains("write"), "{told}");
+fn assert_only_stop_is_offered(response: &str) {
+    assert!(
+        response.contains("[end it: process_control stop]"),
+        "{response}"
+    );
+    assert!(!response.contains("write"), "{response}");
 }
 
 #[tokio::test]
@@ -50,19 +53,19 @@ async fn a_person_gets_the_question_while_the_call_waits() {
     let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).legacy(forms()).await;
     let call = wire.send("tools/call", exec(ASKS, json!({}))).await;
-    let asked = form(&mut wire).await;
-    let params = &asked["params"];
+    let elicitation = form(&mut wire).await;
+    let params = &elicitation["params"];
     assert!(
         params["message"]
             .as_str()
             .unwrap()
             .contains("Proceed? [y/N]"),
-        "{asked}"
+        "{elicitation}"
     );
     let field = &params["requestedSchema"]["properties"]["answer"];
-    assert_eq!(field["enum"], json!(["y", "N"]), "{asked}");
+    assert_eq!(field["enum"], json!(["y", "N"]), "{elicitation}");
     assert_eq!(params["requestedSchema"]["required"], json!(["answer"]));
-    wire.respond(&asked["id"], accept("y")).await;
+    wire.respond(&elicitation["id"], accept("y")).await;
     let answer = wire.answer(call).await;
     assert!(text(&answer["result"]).contains("got <y>"), "{answer}");
     assert_eq!(answer["result"]["isError"], false);
@@ -73,20 +76,20 @@ async fn an_invalid_answer_is_requested_again_and_the_agent_is_informed_of_a_ref
     let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).legacy(forms()).await;
     let call = wire.send("tools/call", exec(ASKS, json!({}))).await;
-    let asked = form(&mut wire).await;
-    wire.respond(&asked["id"], accept("perhaps")).await;
+    let elicitation = form(&mut wire).await;
+    wire.respond(&elicitation["id"], accept("perhaps")).await;
     let again = form(&mut wire).await;
     let message = again["params"]["message"].as_str().unwrap();
     assert!(message.contains("not taken"), "{message}");
     wire.respond(&again["id"], json!({"action": "decline"}))
         .await;
     let answer = wire.answer(call).await;
-    let told = text(&answer["result"]);
+    let response = text(&answer["result"]);
     assert!(
-        told.contains("Proceed?") && told.contains("the person declined to answer"),
-        "{told}"
+        response.contains("Proceed?") && response.contains("the person declined to answer"),
+        "{response}"
     );
-    assert_only_stop_is_offered(&told);
+    assert_only_stop_is_offered(&response);
     let id = machine(&answer["result"])["id"].clone();
     let open = bench.engine.interactions(&bench.caller(None), true);
     assert!(open.is_empty(), "{open:?}");
@@ -104,7 +107,7 @@ async fn an_answer_from_elsewhere_withdraws_the_form() {
     let bench = ServerFixture::new().await;
     let mut wire = Setup::new(&bench).legacy(forms()).await;
     let call = wire.send("tools/call", exec(ASKS, json!({}))).await;
-    let asked = form(&mut wire).await;
+    let elicitation = form(&mut wire).await;
     let caller = bench.caller(None);
     let open = bench.engine.interactions(&caller, true);
     let id = open[0].id.to_string();
@@ -116,7 +119,7 @@ async fn an_answer_from_elsewhere_withdraws_the_form() {
     let withdrawn = wire
         .until(|message| message["method"] == "notifications/cancelled")
         .await;
-    assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
+    assert_eq!(withdrawn["params"]["requestId"], elicitation["id"]);
     let answer = wire.answer(call).await;
     assert!(text(&answer["result"]).contains("got <y>"), "{answer}");
 }
@@ -129,12 +132,12 @@ async fn a_cancelled_call_withdraws_its_form_and_ends_its_command() {
     let script = format!("echo $$ > bell; {ASKS}");
     let call = wire.send("tools/call", exec(&script, json!({}))).await;
     let process = bell.process().await;
-    let asked = form(&mut wire).await;
+    let elicitation = form(&mut wire).await;
     wire.cancel(call).await;
     let withdrawn = wire
         .until(|message| message["method"] == "notifications/cancelled")
         .await;
-    assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
+    assert_eq!(withdrawn["params"]["requestId"], elicitation["id"]);
     process.gone().await;
     // Its question ends with it.
     let answer = bench
@@ -152,16 +155,16 @@ async fn a_person_who_takes_their_time_does_not_hold_the_call() {
     let call = wire
         .send("tools/call", exec(ASKS, json!({"wait_ms": 1_500})))
         .await;
-    let asked = form(&mut wire).await;
+    let elicitation = form(&mut wire).await;
     let withdrawn = wire
         .until(|message| message["method"] == "notifications/cancelled")
         .await;
-    assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
+    assert_eq!(withdrawn["params"]["requestId"], elicitation["id"]);
     let answer = wire.answer(call).await;
-    let told = text(&answer["result"]);
+    let response = text(&answer["result"]);
     let open = bench.engine.interactions(&bench.caller(None), true);
     assert_eq!(open.len(), 1);
-    assert!(told.contains(&open[0].id.to_string()), "{told}");
+    assert!(response.contains(&open[0].id.to_string()), "{response}");
 }
 
 #[tokio::test]
@@ -175,13 +178,13 @@ async fn without_forms_and_for_secrets_the_agent_is_informed() {
                 false => Setup::new(&bench).legacy(capabilities.clone()).await,
             };
             let result = wire.result("tools/call", exec(script, json!({}))).await;
-            let asked = wire
-                .heard
+            let elicitation = wire
+                .received
                 .iter()
                 .filter(|it| it.1["method"] == "elicitation/create");
-            assert_eq!(asked.count(), 0);
-            let told = text(&result);
-            assert!(told.contains("interaction i"), "{told}");
+            assert_eq!(elicitation.count(), 0);
+            let response = text(&result);
+            assert!(response.contains("interaction i"), "{response}");
             let id = machine(&result)["id"].clone();
             wire.call("process_control", json!({"ids": [id], "action": "stop"}))
                 .await;
@@ -213,7 +216,7 @@ fn again(mut params: Value, (key, state): (&str, &str), reply: Value) -> Value {
 async fn a_call_is_repeated_with_the_answer() {
     let bench = ServerFixture::new().await;
     let setup = Setup::new(&bench);
-    let shared = setup.desk.clone();
+    let shared = setup.mcp_state.clone();
     let mut wire = setup.modern(forms());
     let two = "printf 'Name: '; read a; printf 'Proceed? [y/N] '; read b; echo \"got <$a> <$b>\"";
     let params = exec(two, json!({"env": {"B": "2", "A": "1"}}));
@@ -223,7 +226,7 @@ async fn a_call_is_repeated_with_the_answer() {
 
     // Sealed: not for other arguments, other sessions, or changed.
     let mut other = Setup {
-        desk: shared,
+        mcp_state: shared,
         session: "beta",
         ..Setup::new(&bench)
     }
@@ -277,19 +280,19 @@ async fn a_declined_question_is_not_put_again() {
     let declined = again(params, (&key, &state), json!({"action": "cancel"}));
     let result = wire.result("tools/call", declined).await;
     assert_eq!(result["resultType"], "complete", "{result}");
-    let told = text(&result);
+    let response = text(&result);
     assert!(
-        told.contains("Proceed?") && told.contains("the person dismissed the question"),
-        "{told}"
+        response.contains("Proceed?") && response.contains("the person dismissed the question"),
+        "{response}"
     );
-    assert_only_stop_is_offered(&told);
+    assert_only_stop_is_offered(&response);
 }
 
 #[tokio::test]
 async fn a_task_requires_input_while_its_command_asks() {
     let bench = ServerFixture::new().await;
     let setup = Setup {
-        desk: desk(&bench.engine, 100),
+        mcp_state: mcp_state(&bench.engine, 100),
         ..Setup::new(&bench)
     };
     let mut capabilities = forms();

@@ -42,9 +42,9 @@ async fn progress_comes_on_the_stream_of_its_request() {
         } else {
             modern(&agent, "tools/call", (params, json!({}))).await
         };
-        let told = answer.message().await.unwrap();
-        assert_eq!(told["method"], "notifications/progress", "{told}");
-        assert_eq!(told["params"]["message"], "begun");
+        let response = answer.message().await.unwrap();
+        assert_eq!(response["method"], "notifications/progress", "{response}");
+        assert_eq!(response["params"]["message"], "begun");
         let result = answer.result().await;
         assert!(crate::common::text(&result).contains("done"), "{result}");
     }
@@ -84,14 +84,14 @@ async fn a_person_gets_the_question_on_the_stream_of_the_call() {
     let arguments = json!({"command": script, "input": "open", "on_prompt": "ask"});
     let params = json!({"name": "exec", "arguments": arguments});
     let mut answer = agent.request("tools/call", params).await;
-    let asked = loop {
+    let requested = loop {
         let message = answer.message().await.unwrap();
         if message["method"] == "elicitation/create" {
             break message;
         }
     };
     let result = json!({"action": "accept", "content": {"answer": "y"}});
-    let reply = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result});
+    let reply = json!({"jsonrpc": "2.0", "id": requested["id"], "result": result});
     assert_eq!(agent.post(&reply).await.status, 202);
     let result = answer.result().await;
     assert!(crate::common::text(&result).contains("got <y>"), "{result}");

@@ -15,11 +15,12 @@ fn with_token(mut params: Value) -> Value {
 }
 
 fn progress(wire: &Wire) -> Vec<(Instant, Value)> {
-    let told = wire
-        .heard
+    let response = wire
+        .received
         .iter()
         .filter(|(_, message)| message["method"] == "notifications/progress");
-    told.map(|(at, message)| (*at, message["params"].clone()))
+    response
+        .map(|(at, message)| (*at, message["params"].clone()))
         .collect()
 }
 
@@ -39,14 +40,14 @@ async fn progress_is_sent_once_a_second_with_the_last_line() {
         assert_eq!(answer["result"]["isError"], false, "{answer}");
         // Nothing follows the answer.
         wire.request("tools/list", json!({})).await;
-        let told = progress(&wire);
-        assert!((1..=3).contains(&told.len()), "{told:?}");
-        for (_, params) in &told {
+        let response = progress(&wire);
+        assert!((1..=3).contains(&response.len()), "{response:?}");
+        for (_, params) in &response {
             assert_eq!(params["progressToken"], "t");
             let message = params["message"].as_str().unwrap();
             assert!(message.starts_with("line "), "{message}");
         }
-        for pair in told.windows(2) {
+        for pair in response.windows(2) {
             let apart = pair[1].0 - pair[0].0;
             assert!(apart > Duration::from_millis(900), "{apart:?}");
             let values = [&pair[0].1, &pair[1].1].map(|it| it["progress"].as_f64().unwrap());
@@ -63,10 +64,10 @@ async fn a_silent_command_has_a_heartbeat() {
         .send("tools/call", with_token(wire.execute("sleep 6.5")))
         .await;
     wire.answer(id).await;
-    let told = progress(&wire);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].1["progress"].as_f64().unwrap() >= 5.0);
-    assert_eq!(told[0].1["message"], Value::Null);
+    let response = progress(&wire);
+    assert_eq!(response.len(), 1, "{response:?}");
+    assert!(response[0].1["progress"].as_f64().unwrap() >= 5.0);
+    assert_eq!(response[0].1["message"], Value::Null);
 }
 
 #[tokio::test]
@@ -94,7 +95,7 @@ async fn a_client_that_does_not_read_slows_no_other() {
     let script =
         format!("for i in 1 2 3 4 5 6 7; do echo {line}; sleep 0.7; done; echo over > bell");
     let params = with_token(deaf.execute(&script));
-    let begun = Instant::now();
+    let started = Instant::now();
     let id = deaf.send("tools/call", params).await;
     let mut other = Setup::new(&bench).modern(json!({}));
     let answer = other
@@ -105,8 +106,8 @@ async fn a_client_that_does_not_read_slows_no_other() {
         .await;
     assert!(text(&answer).contains("hi"));
     assert_eq!(bell.line().await, "over");
-    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(started.elapsed() < Duration::from_secs(20));
     deaf.answer(id).await;
-    let told = progress(&deaf);
-    assert!(told.len() <= 5, "{}", told.len());
+    let response = progress(&deaf);
+    assert!(response.len() <= 5, "{}", response.len());
 }

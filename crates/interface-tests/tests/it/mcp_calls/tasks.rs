@@ -7,7 +7,7 @@ use ostler_engine::{Engine, Settings};
 use serde_json::{Value, json};
 
 use super::sync::{Bell, fifo};
-use super::wire::{Setup, Wire, desk, text};
+use super::wire::{Setup, Wire, mcp_state, text};
 use crate::common::{ServerFixture, normalize};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -18,7 +18,7 @@ fn knows_tasks() -> Value {
 
 fn client(bench: &ServerFixture, engine: &Engine, session: &'static str) -> Wire {
     let setup = Setup {
-        desk: desk(engine, 150),
+        mcp_state: mcp_state(engine, 150),
         session,
         ..Setup::new(bench)
     };
@@ -75,7 +75,7 @@ async fn only_long_calls_of_clients_that_know_tasks_become_tasks() {
     let background = wire.result("tools/call", wire.start("sleep 0.5")).await;
     assert_eq!(background["resultType"], "complete", "{background}");
     let unknowing = Setup {
-        desk: desk(&bench.engine, 150),
+        mcp_state: mcp_state(&bench.engine, 150),
         ..Setup::new(&bench)
     };
     let mut unknowing = unknowing.modern(json!({}));
@@ -86,7 +86,7 @@ async fn only_long_calls_of_clients_that_know_tasks_become_tasks() {
         .await;
     assert_eq!(refused["error"]["code"], -32021, "{refused}");
     let legacy = Setup {
-        desk: desk(&bench.engine, 150),
+        mcp_state: mcp_state(&bench.engine, 150),
         ..Setup::new(&bench)
     };
     let mut legacy = legacy.legacy(knows_tasks()).await;
@@ -134,9 +134,9 @@ async fn unknown_and_foreign_tasks_are_reported_alike() {
         let foreign = other.request(method, params(&task)).await;
         let unknown = other.request(method, params("zzzzzzzz")).await;
         assert_eq!(foreign["error"]["code"], -32602, "{foreign}");
-        let told =
+        let response =
             |answer: &Value, id: &str| answer["error"]["message"].as_str().unwrap().replace(id, "");
-        assert_eq!(told(&foreign, &task), told(&unknown, "zzzzzzzz"));
+        assert_eq!(response(&foreign, &task), response(&unknown, "zzzzzzzz"));
     }
     assert_eq!(get(&mut mine, &task.into()).await["status"], "working");
     bench.engine.shutdown().await;

@@ -22,14 +22,14 @@ const ROOM_BYTES: usize = 1 << 20;
 /// Parameters of a client.
 pub(crate) struct Setup<'a> {
     pub(crate) bench: &'a ServerFixture,
-    pub(crate) desk: McpState,
+    pub(crate) mcp_state: McpState,
     pub(crate) session: &'a str,
     pub(crate) tools: &'a str,
     pub(crate) room: usize,
 }
 
 /// An MCP state whose calls become tasks after this many milliseconds.
-pub(crate) fn desk(engine: &Engine, task_after_ms: u64) -> McpState {
+pub(crate) fn mcp_state(engine: &Engine, task_after_ms: u64) -> McpState {
     let options = McpOptions {
         task_after: Some(Duration::from_millis(task_after_ms)),
         ..McpOptions::default()
@@ -41,7 +41,7 @@ impl<'a> Setup<'a> {
     pub(crate) fn new(bench: &'a ServerFixture) -> Self {
         Self {
             bench,
-            desk: McpState::new(bench.engine.clone(), McpOptions::default()),
+            mcp_state: McpState::new(bench.engine.clone(), McpOptions::default()),
             session: "alpha",
             tools: "core,command",
             room: ROOM_BYTES,
@@ -83,7 +83,7 @@ impl<'a> Setup<'a> {
         let caller = self.bench.caller(Some(self.session));
         let mut server = JoinSet::new();
         server.spawn(serve(
-            self.desk,
+            self.mcp_state,
             Remote {
                 caller,
                 context: front,
@@ -99,7 +99,7 @@ impl<'a> Setup<'a> {
             next_id: 1,
             meta: json!({}),
             directory: self.bench.directory(),
-            heard: Vec::new(),
+            received: Vec::new(),
         }
     }
 }
@@ -113,7 +113,7 @@ pub(crate) struct Wire {
     meta: Value,
     directory: String,
     /// Every message that was not an awaited answer, with its time.
-    pub(crate) heard: Vec<(Instant, Value)>,
+    pub(crate) received: Vec<(Instant, Value)>,
 }
 
 impl Wire {
@@ -165,15 +165,19 @@ impl Wire {
 
     /// The first unread message that `wanted` accepts; the others are kept.
     pub(crate) async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(place) = self.heard.iter().position(|(_, heard)| wanted(heard)) {
-            return self.heard.remove(place).1;
+        if let Some(place) = self
+            .received
+            .iter()
+            .position(|(_, received)| wanted(received))
+        {
+            return self.received.remove(place).1;
         }
         loop {
             let message = self.message().await.expect("an open stream");
             if wanted(&message) {
                 return message;
             }
-            self.heard.push((Instant::now(), message));
+            self.received.push((Instant::now(), message));
         }
     }
 
@@ -202,7 +206,7 @@ impl Wire {
         while let Ok(line) = timeout_at(end, self.lines.next_line()).await {
             let line = line.unwrap().expect("an open stream");
             let message = serde_json::from_str(&line).unwrap();
-            self.heard.push((Instant::now(), message));
+            self.received.push((Instant::now(), message));
         }
     }
 

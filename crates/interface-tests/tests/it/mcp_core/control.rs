@@ -10,13 +10,13 @@ async fn a_cancelled_call_takes_its_tree_along() {
                   echo $$ >> pids; mv pids begun; wait";
     let params = json!({"name": "exec", "arguments": {"command": script, "wait_ms": 40_000}});
     let call = client.send("tools/call", params).await;
-    let begun = bench.work.path().join("begun");
-    wait_file(&begun).await;
+    let started = bench.work.path().join("begun");
+    wait_file(&started).await;
     client
         .notify("notifications/cancelled", json!({"requestId": call}))
         .await;
     wait_running(&bench, 0).await;
-    let pids = std::fs::read_to_string(&begun).unwrap();
+    let pids = std::fs::read_to_string(&started).unwrap();
     assert_eq!(pids.lines().count(), 3);
     for pid in pids.lines() {
         assert!(!is_running(pid), "{pid} is still there");
@@ -31,18 +31,18 @@ async fn a_stubborn_tree_is_stopped_all_the_same() {
                   mv pids begun; while :; do sleep 1; done') & echo $$ >> pids; \
                   while :; do sleep 1; done";
     let id = start(&mut client, script, json!({})).await;
-    let begun = bench.work.path().join("begun");
-    wait_file(&begun).await;
+    let started = bench.work.path().join("begun");
+    wait_file(&started).await;
     let more = json!({"ids": [id], "reason": "enough"});
-    let told = control_ok(&mut client, "stop", more).await;
-    assert_eq!(told["signal"], "SIGKILL", "{told}");
-    assert_eq!(told["status"], "terminated", "{told}");
+    let response = control_ok(&mut client, "stop", more).await;
+    assert_eq!(response["signal"], "SIGKILL", "{response}");
+    assert_eq!(response["status"], "terminated", "{response}");
     assert!(
-        told["result"].as_str().unwrap().contains("enough"),
-        "{told}"
+        response["result"].as_str().unwrap().contains("enough"),
+        "{response}"
     );
-    assert!(told.get("survivors").is_none(), "{told}");
-    for pid in std::fs::read_to_string(&begun).unwrap().lines() {
+    assert!(response.get("survivors").is_none(), "{response}");
+    for pid in std::fs::read_to_string(&started).unwrap().lines() {
         assert!(!is_running(pid), "{pid} is still there");
     }
     let again = control_ok(&mut client, "stop", json!({"ids": [id]})).await;
@@ -79,12 +79,12 @@ async fn one_failure_among_several_ids_is_reported_with_the_others() {
     let ids = json!({"ids": [runs, "zzzzzzzz", over]});
     let result = control(&mut client, "clean", ids.clone()).await;
     let results = result["structuredContent"]["results"].as_array().unwrap();
-    let told: Vec<&str> = results
+    let response: Vec<&str> = results
         .iter()
         .map(|it| it["result"].as_str().unwrap())
         .collect();
     assert_eq!(
-        told,
+        response,
         [
             "failed: it is still running; stop it first",
             "failed: Process not found or access denied",
@@ -112,13 +112,13 @@ async fn signals_input_and_output_are_controlled() {
     )
     .await;
     let id = id(&result);
-    let told = control_ok(
+    let response = control_ok(
         &mut client,
         "signal",
         json!({"ids": [id], "signal": "usr1"}),
     )
     .await;
-    assert_eq!(told["result"], "SIGUSR1 sent");
+    assert_eq!(response["result"], "SIGUSR1 sent");
     let result = process(&mut client, "wait", json!({"ids": [id], "pattern": "usr1"})).await;
     assert_eq!(fields(&result)["why"], "pattern");
     let more = json!({"ids": [id], "text": "a", "enter": false});
@@ -134,10 +134,10 @@ async fn signals_input_and_output_are_controlled() {
     )
     .await;
     assert_eq!(fields(&result)["why"], "pattern", "{result}");
-    let told = control_ok(&mut client, "clear_output", json!({"ids": [id]})).await;
+    let response = control_ok(&mut client, "clear_output", json!({"ids": [id]})).await;
     assert!(
-        told["result"].as_str().unwrap().ends_with("dropped"),
-        "{told}"
+        response["result"].as_str().unwrap().ends_with("dropped"),
+        "{response}"
     );
     let result = process(&mut client, "output", json!({"ids": [id]})).await;
     assert!(output(&result).is_empty(), "{result}");

@@ -6,14 +6,14 @@ use super::*;
 async fn a_conversation_with_an_interpreter() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
-    let begun = client
+    let started = client
         .call(
             "exec",
             json!({"command": ["bc", "-q"], "input": "open", "wait_ms": 0}),
         )
         .await;
-    let id = id(&begun);
-    let mut at = cursor(&begun);
+    let id = id(&started);
+    let mut at = cursor(&started);
     for (text, answer) in [("6*7", "42"), ("2^64\n", "18446744073709551616")] {
         let more = json!({"ids": [id], "text": text});
         control_ok(&mut client, "write", more).await;
@@ -35,9 +35,9 @@ async fn a_conversation_in_one_call_per_turn() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let command = json!({"command": ["bc", "-q"], "input": "open"});
-    let begun = client.call("exec", command).await;
-    assert_eq!(fields(&begun)["why"], "prompt", "{begun}");
-    let id = id(&begun);
+    let started = client.call("exec", command).await;
+    assert_eq!(fields(&started)["why"], "prompt", "{started}");
+    let id = id(&started);
     for (text, answer) in [("6*7", "42"), ("last+1", "43")] {
         let more = json!({"ids": [id], "text": text, "wait_ms": 10_000});
         let result = control(&mut client, "write", more).await;
@@ -54,8 +54,8 @@ async fn python_answers_as_if_typed_at() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let command = json!({"command": ["python3", "-i", "-q", "-u"], "input": "open"});
-    let begun = client.call("exec", command).await;
-    let id = id(&begun);
+    let started = client.call("exec", command).await;
+    let id = id(&started);
     let more = json!({"ids": [id], "text": "print(6*7)", "wait_ms": 10_000});
     let result = control(&mut client, "write", more).await;
     assert!(output(&result).contains(&"42".to_owned()), "{result}");

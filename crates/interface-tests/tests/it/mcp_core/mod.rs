@@ -146,7 +146,7 @@ async fn the_hello_explains_the_tools_it_offers() {
 async fn answers_read_alike() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
-    let mut told = String::new();
+    let mut response = String::new();
     for arguments in [
         json!({"command": ["echo", "a  b", "$HOME", "*"]}),
         json!({"command": ["true"]}),
@@ -160,12 +160,12 @@ async fn answers_read_alike() {
         json!({"command": "echo ready on 80; exec sleep 300", "pattern": "ready on \\d+"}),
         json!({"command": "echo quiet; exec sleep 300", "idle_ms": 100}),
     ] {
-        let asked = arguments.to_string();
+        let requested = arguments.to_string();
         let result = client.call("exec", arguments).await;
         let is_error = result["isError"] == true;
-        told.push_str(&format!("{asked} {is_error}\n{}\n\n", plain(&result)));
+        response.push_str(&format!("{requested} {is_error}\n{}\n\n", plain(&result)));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(response);
     end(&bench).await;
 }
 
@@ -272,7 +272,7 @@ process_control {"action": "notify", "ids": ["zzzzzzzz"], "pattern": "("}
 async fn bad_input_says_what_where_and_what_is_allowed() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
-    let mut told = String::new();
+    let mut response = String::new();
     let calls = BAD_CALLS.trim().lines();
     for (tool, arguments) in calls.filter_map(|line| line.split_once(' ')) {
         let given: Value = serde_json::from_str(arguments).unwrap();
@@ -281,14 +281,14 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
         let code = result["_meta"]["code"].as_str().unwrap();
         assert!(text(&result).starts_with(&format!("{code}: ")), "{result}");
         let said = normalize_text(&text(&result).replace(&bench.directory(), "[directory]"));
-        told.push_str(&format!(
+        response.push_str(&format!(
             "{tool} {arguments}\n  {}\n",
             said.replace('\n', "\n  ")
         ));
     }
     let filter = ostler_engine::ListFilter::default();
     assert!(bench.engine.list(&bench.caller(None), &filter).is_empty());
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(response);
 }
 
 /// The text around the output of an answer.
@@ -323,10 +323,14 @@ async fn wait_running(bench: &ServerFixture, count: u64) {
 
 /// Waits until a file is there.
 async fn wait_file(path: &Path) {
-    let begun = Instant::now();
+    let start_response = Instant::now();
     let mut ticks = tokio::time::interval(Duration::from_millis(2));
     while !path.exists() {
-        assert!(begun.elapsed() < PATIENCE, "{} never came", path.display());
+        assert!(
+            start_response.elapsed() < PATIENCE,
+            "{} never came",
+            path.display()
+        );
         ticks.tick().await;
     }
 }

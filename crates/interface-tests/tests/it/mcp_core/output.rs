@@ -132,9 +132,9 @@ async fn both_streams_stand_in_the_order_of_their_arrival() {
     let script = "echo 1out; sleep 0.1; echo 2err >&2; sleep 0.1; echo 3out; sleep 0.1; \
                   for n in 4 5 6; do echo ${n}err >&2; done; sleep 0.1; echo 7out";
     let wanted = "1out\n[stderr] 2err\n3out\n[stderr]\n4err\n5err\n6err\n[stdout]\n7out";
-    let begun = exec(&mut client, script, json!({})).await;
-    assert!(text(&begun).contains(wanted), "{begun}");
-    let more = json!({"ids": [id(&begun)]});
+    let started = exec(&mut client, script, json!({})).await;
+    assert!(text(&started).contains(wanted), "{started}");
+    let more = json!({"ids": [id(&started)]});
     for more in [more.clone(), with(more, json!({"cursor": "0"}))] {
         let result = process(&mut client, "output", more).await;
         assert!(text(&result).contains(wanted), "{result}");
@@ -167,10 +167,10 @@ async fn pages_from_a_cursor_hold_each_of_twenty_thousand_lines_once() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let script = "for i in $(seq 10000); do echo out $i; echo err $i >&2; done";
-    let begun = exec(&mut client, script, json!({})).await;
+    let started = exec(&mut client, script, json!({})).await;
     let (mut at, mut seen, mut chars) = ("0".to_owned(), Vec::new(), 0);
     loop {
-        let more = json!({"ids": [id(&begun)], "cursor": at});
+        let more = json!({"ids": [id(&started)], "cursor": at});
         let result = process(&mut client, "output", more).await;
         let length = text(&result).chars().count();
         assert!(length <= 12_000, "{length}");
@@ -190,7 +190,7 @@ async fn pages_from_a_cursor_hold_each_of_twenty_thousand_lines_once() {
     let printed: usize = seen.iter().map(|line| line.len() + 1).sum();
     assert!(chars < 2 * printed, "{chars} characters for {printed}");
     // A wait shows the end of the output, and the failure lines.
-    let more = json!({"ids": [id(&begun)], "cursor": "0"});
+    let more = json!({"ids": [id(&started)], "cursor": "0"});
     let result = process(&mut client, "wait", more).await;
     assert!(text(&result).contains("out 10000"), "{result}");
 }
@@ -224,11 +224,11 @@ async fn output_that_says_nothing_costs_little() {
     assert!(quiet.contains("omitted; cursor "), "{quiet}");
     let (failed, _) = answer("seq 100000; exit 3", json!({})).await;
     assert!((9_000..=12_000).contains(&failed.chars().count()));
-    let (told, _) = answer("seq 50000; echo error: it broke; seq 50000", json!({})).await;
-    assert!(told.contains("\nerror: it broke\n"), "{told}");
-    assert!((4_000..=5_200).contains(&told.chars().count()));
-    let (asked, _) = answer("seq 100000", json!({"max_chars": 20_000})).await;
-    assert!((15_000..=20_000).contains(&asked.chars().count()));
+    let (response, _) = answer("seq 50000; echo error: it broke; seq 50000", json!({})).await;
+    assert!(response.contains("\nerror: it broke\n"), "{response}");
+    assert!((4_000..=5_200).contains(&response.chars().count()));
+    let (requested, _) = answer("seq 100000", json!({"max_chars": 20_000})).await;
+    assert!((15_000..=20_000).contains(&requested.chars().count()));
     let (file, _) = answer("seq 2000", json!({})).await;
     assert!(
         file.contains("\n1000\n"),
@@ -242,8 +242,8 @@ async fn a_match_in_a_long_line_is_shown_with_what_stands_around_it() {
     let mut client = client(&bench).await;
     let script = "head -c 2500000 /dev/zero | tr '\\0' x; printf left-NEEDLE-right; \
                   head -c 2500000 /dev/zero | tr '\\0' y; echo; echo NEEDLE too";
-    let begun = exec(&mut client, script, json!({})).await;
-    let id = id(&begun);
+    let started = exec(&mut client, script, json!({})).await;
+    let id = id(&started);
     for more in [json!({}), json!({"cursor": "0"})] {
         let more = with(json!({"ids": [id], "grep": "NEEDLE"}), more);
         let result = process(&mut client, "output", more).await;
@@ -275,9 +275,9 @@ async fn a_success_with_an_error_line_has_a_short_excerpt_and_a_failure_a_long_o
         (3, json!({})),
     ] {
         let result = exec(&mut client, &format!("{script} {code}"), more).await;
-        let told = text(&result);
-        assert!(told.contains("ERROR: block 7 differs"), "{told}");
-        lengths.push(told.chars().count());
+        let response = text(&result);
+        assert!(response.contains("ERROR: block 7 differs"), "{response}");
+        lengths.push(response.chars().count());
     }
     assert!(lengths[0] <= 5_200, "{lengths:?}");
     assert!(lengths[1] > 9_000 && lengths[2] > 9_000, "{lengths:?}");

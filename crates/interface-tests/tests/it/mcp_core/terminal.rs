@@ -7,9 +7,9 @@ async fn a_conversation_in_a_terminal() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
     let given = json!({"command": ["python3", "-q", "-E"], "input": "tty", "wait_ms": 40_000});
-    let begun = client.call("exec", given).await;
-    assert!(text(&begun).contains(">>>"), "{begun}");
-    let id = fields(&begun)["session"].as_str().unwrap().to_owned();
+    let started = client.call("exec", given).await;
+    assert!(text(&started).contains(">>>"), "{started}");
+    let id = fields(&started)["session"].as_str().unwrap().to_owned();
     let more = json!({"ids": id, "text": "6*7", "wait_ms": 40_000});
     let result = control(&mut client, "write", more).await;
     assert!(text(&result).contains("\n42\n"), "{result}");
@@ -18,7 +18,7 @@ async fn a_conversation_in_a_terminal() {
     let more = json!({"ids": id, "keys": ["ctrl-d"], "wait_ms": 40_000});
     let result = control(&mut client, "write", more).await;
     assert!(text(&result).contains("exited 0"), "{result}");
-    for answer in [begun, result, screen] {
+    for answer in [started, result, screen] {
         assert!(!text(&answer).contains("pty_"), "{answer}");
     }
 }
@@ -41,9 +41,9 @@ async fn what_is_waited_for_holds_in_a_terminal_as_well() {
     let mut client = client(&bench).await;
     let script = "read -r line; echo got $line; exec sleep 300";
     let more = json!({"input": "tty", "until": "prompt", "wait_ms": 40_000});
-    let begun = exec(&mut client, script, more).await;
-    assert_eq!(fields(&begun)["why"], "prompt", "{begun}");
-    let id = fields(&begun)["session"].as_str().unwrap().to_owned();
+    let started = exec(&mut client, script, more).await;
+    assert_eq!(fields(&started)["why"], "prompt", "{started}");
+    let id = fields(&started)["session"].as_str().unwrap().to_owned();
     control_ok(&mut client, "write", json!({"ids": id, "text": "it"})).await;
     let more = json!({"ids": id, "pattern": "got it", "wait_ms": 40_000});
     let result = process(&mut client, "wait", more).await;

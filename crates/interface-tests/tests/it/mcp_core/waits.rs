@@ -6,9 +6,9 @@ use super::*;
 async fn waiting_for_nothing_answers_at_once() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let id = start(&mut client, "exec sleep 300", json!({})).await;
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(5));
     let result = process(&mut client, "detail", json!({"ids": [id]})).await;
     assert_eq!(
         result["structuredContent"]["processes"][0]["status"],
@@ -66,8 +66,8 @@ async fn a_wait_for_a_pattern_sees_what_comes_later() {
     let mut client = client(&bench).await;
     let script = "while read -r line; do echo did $line; done";
     let more = json!({"input": "open", "wait_ms": 0});
-    let begun = exec(&mut client, script, more).await;
-    let id = id(&begun);
+    let started = exec(&mut client, script, more).await;
+    let id = id(&started);
     let params = json!({"name": "process", "arguments": {
         "action": "wait", "ids": [id], "pattern": "^did second$", "wait_ms": 40_000
     }});
@@ -104,21 +104,21 @@ async fn an_awaited_line_comes_with_a_later_response() {
     let script = "while read -r line; do echo did $line; done";
     let more = json!({"input": "open", "wait_ms": 0, "notify": "^did it$"});
     let id = id(&exec(&mut client, script, more).await);
-    let told = control_ok(
+    let response = control_ok(
         &mut client,
         "notify",
         json!({"ids": [id], "pattern": "^did that$"}),
     )
     .await;
-    assert_eq!(told["result"], "you will be told when a line matches");
+    assert_eq!(response["result"], "you will be told when a line matches");
     let mut news = String::new();
     for line in ["this", "it", "that"] {
         let result = control(&mut client, "write", json!({"ids": [id], "text": line})).await;
         news.push_str(&other_text(&result));
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     while !(news.contains("did it") && news.contains("did that")) {
-        assert!(begun.elapsed() < PATIENCE, "{news}");
+        assert!(started.elapsed() < PATIENCE, "{news}");
         let result = process(&mut client, "list", json!({})).await;
         news.push_str(&other_text(&result));
     }

@@ -95,7 +95,7 @@ async fn an_mcp_session_is_bound_to_who_began_it() {
     let foreign = one.with("authorization", &format!("Bearer {two}"));
     let unknown = foreign.with("mcp-session-id", "00000000-0000-4000-8000-000000000000");
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-    let mut told = Vec::new();
+    let mut response = Vec::new();
     for agent in [&foreign, &unknown] {
         for answer in [
             agent.post(&list).await,
@@ -103,10 +103,13 @@ async fn an_mcp_session_is_bound_to_who_began_it() {
             agent.delete().await,
         ] {
             assert_eq!(answer.status, 404);
-            told.push(answer.json().await);
+            response.push(answer.json().await);
         }
     }
-    assert!(told.iter().all(|problem| *problem == told[0]), "{told:?}");
+    assert!(
+        response.iter().all(|problem| *problem == response[0]),
+        "{response:?}"
+    );
     // Claiming the newer revision grants no access.
     let modern = foreign.with("mcp-protocol-version", "2026-07-28");
     assert!(modern.post(&list).await.status.is_client_error());

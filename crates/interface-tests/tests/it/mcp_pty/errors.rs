@@ -11,7 +11,7 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
     let bench = ServerFixture::new().await;
     let mut client = agent(&bench).await;
     let (id, _) = start(&mut client, json!({"command": ["cat"]})).await;
-    let mut told = String::new();
+    let mut response = String::new();
     for (tool, arguments) in [
         ("pty_start", json!({"command": ["true"], "shell": "bash"})),
         ("pty_start", json!({"command": []})),
@@ -56,15 +56,15 @@ async fn bad_input_says_what_where_and_what_is_allowed() {
     ] {
         let result = failed(&mut client, tool, arguments.clone()).await;
         let arguments = arguments.to_string().replace(&id, "ID");
-        told.push_str(&format!("{tool} {arguments}\n{}\n\n", plain(&result)));
+        response.push_str(&format!("{tool} {arguments}\n{}\n\n", plain(&result)));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(response);
     let known = did(&mut client, "pty_list", json!({})).await;
     let known = &known["structuredContent"]["sessions"];
-    let born = known.as_array().unwrap().iter();
-    let born: Vec<_> = born.filter(|it| it["pid"].is_number()).collect();
-    assert_eq!(born.len(), 1, "{known}");
-    assert_eq!(born[0]["output_length"], 0, "{known}");
+    let sessions = known.as_array().unwrap().iter();
+    let sessions: Vec<_> = sessions.filter(|it| it["pid"].is_number()).collect();
+    assert_eq!(sessions.len(), 1, "{known}");
+    assert_eq!(sessions[0]["output_length"], 0, "{known}");
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_non_session_gets_the_same_error_from_every_tool() {
         ("pty_resize", json!({"cols": 80, "rows": 24})),
         ("pty_close", json!({})),
     ];
-    let mut told = String::new();
+    let mut response = String::new();
     for (tool, more) in calls {
         for id in ["zzzzzzzz", foreign.as_str(), "no id", pipes.as_str(), ""] {
             let names = match tool {
@@ -103,11 +103,11 @@ async fn a_non_session_gets_the_same_error_from_every_tool() {
                 assert_eq!(result["_meta"]["code"], "value_error", "{tool}: {result}");
             }
             if tool == "pty_write" {
-                told.push_str(&format!("{}\n\n", plain(&result)));
+                response.push_str(&format!("{}\n\n", plain(&result)));
             }
         }
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(response);
 }
 
 #[tokio::test]
@@ -125,8 +125,11 @@ async fn an_ended_session_says_that_it_ended_and_how() {
         let arguments = with(json!({"session": id}), more);
         let result = failed(&mut client, tool, arguments).await;
         assert_eq!(result["_meta"]["code"], "process_control_error", "{tool}");
-        let told = plain(&result);
-        assert!(told.contains("has ended (exit code 4)"), "{tool}: {told}");
+        let response = plain(&result);
+        assert!(
+            response.contains("has ended (exit code 4)"),
+            "{tool}: {response}"
+        );
     }
     let result = did(&mut client, "pty_read", json!({"session": id})).await;
     insta::assert_snapshot!(plain(&result));

@@ -99,8 +99,8 @@ async fn sessions_end_by_any_signal_and_are_forgotten_on_request() {
 
     let arguments = json!({"sessions": [stubborn, shell], "signal": "KILL", "forget": true});
     let results = close(&mut client, arguments).await;
-    let told = results[1]["result"].as_str().unwrap();
-    assert!(told.starts_with("it had ended before: "), "{told}");
+    let response = results[1]["result"].as_str().unwrap();
+    assert!(response.starts_with("it had ended before: "), "{response}");
     assert_eq!(results[1]["forgotten"], true);
     failed(&mut client, "pty_read", json!({"session": shell})).await;
     assert_eq!(list(&mut client, json!({})).await.len(), 1);

@@ -206,9 +206,9 @@ async fn lists_come_in_pages_newest_first() {
     assert_eq!(completion["values"], json!(started));
     assert_eq!(completion["total"], 60);
     assert_eq!(completion["hasMore"], false);
-    let begun = started[30][..7].to_uppercase();
+    let start_response = started[30][..7].to_uppercase();
     let answer = client
-        .request("completion/complete", complete(&begun))
+        .request("completion/complete", complete(&start_response))
         .await;
     let values = answer["result"]["completion"]["values"].as_array().unwrap();
     assert!(values.contains(&json!(started[30])), "{answer}");
@@ -301,13 +301,13 @@ async fn unknown_and_foreign_are_reported_alike_in_both_eras() {
     let mut modern = bench.raw_client("theirs");
     let mut legacy = bench.client("theirs").await;
     for rest in ["", "/log", "/events"] {
-        let mut told = Vec::new();
+        let mut response = Vec::new();
         for id in [foreign.as_str(), "zzzzzzzz", "no id"] {
             let uri = format!("proc://{id}{rest}");
             let mut answer = read(&mut legacy, &uri).await;
             assert_eq!(answer["error"]["code"], -32002, "{answer}");
             assert_eq!(answer["error"]["data"]["uri"].take(), uri.as_str());
-            told.push(answer["error"].take());
+            response.push(answer["error"].take());
             let params = json!({"uri": uri, "_meta": meta()});
             let answer = modern.request("resources/read", params).await;
             assert_eq!(answer["error"]["code"], -32602, "{answer}");
@@ -319,8 +319,8 @@ async fn unknown_and_foreign_are_reported_alike_in_both_eras() {
             let answer = modern.wait_response(request).await;
             assert_eq!(answer["error"]["code"], -32602, "{answer}");
         }
-        told.dedup();
-        assert_eq!(told.len(), 1, "{told:?}");
+        response.dedup();
+        assert_eq!(response.len(), 1, "{response:?}");
     }
     let listed = legacy.request("resources/list", json!({})).await;
     assert_eq!(listed["result"]["resources"].as_array().unwrap().len(), 2);

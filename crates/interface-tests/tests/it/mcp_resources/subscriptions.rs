@@ -103,9 +103,9 @@ async fn a_subscriber_receives_what_it_requested() {
     assert_eq!(subscription, &json!(request), "{update}");
     hang_up(&bench, "s", &pid).await;
     client.notification(LIST_CHANGED).await;
-    let mut heard = Vec::new();
-    while !heard.contains(&json!("proc://")) {
-        heard.push(client.notification(UPDATED).await["uri"].take());
+    let mut received = Vec::new();
+    while !received.contains(&json!("proc://")) {
+        received.push(client.notification(UPDATED).await["uri"].take());
     }
     client.close().await;
 }
@@ -119,12 +119,12 @@ async fn the_stream_ends_at_once_despite_a_subscriber() {
         json!({"resourceSubscriptions": ["proc://news"]}),
     )
     .await;
-    let begun = Instant::now();
+    let started = Instant::now();
     client.close().await;
     assert!(
-        begun.elapsed() < Duration::from_secs(3),
+        started.elapsed() < Duration::from_secs(3),
         "{:?}",
-        begun.elapsed()
+        started.elapsed()
     );
 }
 
@@ -159,24 +159,24 @@ async fn bursts_are_one_update_a_second_and_a_last_one() {
     client
         .request("resources/subscribe", json!({"uri": uri}))
         .await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let caller = bench.caller(Some("s"));
     let burst = Duration::from_millis(2_200);
-    let (mut printed, mut heard) = (0_u32, Vec::new());
-    while begun.elapsed() < burst {
+    let (mut printed, mut received) = (0_u32, Vec::new());
+    while started.elapsed() < burst {
         printed += 1;
         let bytes = format!("{printed}\n").into_bytes();
         bench.engine.write(&caller, &pid, bytes).await.unwrap();
         let waiting = client.notification(UPDATED);
         if timeout(Duration::from_millis(1), waiting).await.is_ok() {
-            heard.push(begun.elapsed());
+            received.push(started.elapsed());
         }
     }
     assert!(printed > 100, "{printed}");
     hang_up(&bench, "s", &pid).await;
     loop {
         client.notification(UPDATED).await;
-        heard.push(begun.elapsed());
+        received.push(started.elapsed());
         let answer = read(&mut client, &format!("{uri}?tail=1")).await;
         if body(&answer).contains("exit code 0") {
             assert!(
@@ -186,12 +186,12 @@ async fn bursts_are_one_update_a_second_and_a_last_one() {
             break;
         }
     }
-    assert!(heard[0] < Duration::from_millis(900), "{heard:?}");
-    for pair in heard.windows(2).skip(1) {
+    assert!(received[0] < Duration::from_millis(900), "{received:?}");
+    for pair in received.windows(2).skip(1) {
         let between = pair[1].saturating_sub(pair[0]);
-        assert!(between > Duration::from_millis(900), "{heard:?}");
+        assert!(between > Duration::from_millis(900), "{received:?}");
     }
-    assert!(heard.len() <= 5, "{heard:?}");
+    assert!(received.len() <= 5, "{received:?}");
 }
 
 #[tokio::test]

@@ -54,17 +54,26 @@ async fn the_tools_of_the_documents_recognise_servers_too() {
         .client_with("s", ToolSet::from_groups(&[ToolGroup::Shell]))
         .await;
     let answer = client.call("execute_shell", json!({"command": line})).await;
-    let told = text(&answer);
-    assert!(told.starts_with("Service started with ID: "), "{told}");
-    assert!(told.contains("poll_process with process_id"), "{told}");
+    let response = text(&answer);
+    assert!(
+        response.starts_with("Service started with ID: "),
+        "{response}"
+    );
+    assert!(
+        response.contains("poll_process with process_id"),
+        "{response}"
+    );
 
     let port = free_port();
     let line = format!("python3 -u -m http.server --bind 127.0.0.1 {port}");
     let more = json!({"command": line, "run_mode": "background"});
     let answer = client.call("execute_shell", more).await;
-    let told = text(&answer);
-    assert!(told.starts_with("Process started in background."), "{told}");
-    assert!(told.contains("Recognised as a service ("), "{told}");
+    let response = text(&answer);
+    assert!(
+        response.starts_with("Process started in background."),
+        "{response}"
+    );
+    assert!(response.contains("Recognised as a service ("), "{response}");
 
     let port = free_port();
     let mut words = server(port).as_array().unwrap().clone();
@@ -75,15 +84,15 @@ async fn the_tools_of_the_documents_recognise_servers_too() {
         .client_with("s", ToolSet::from_groups(&[ToolGroup::Command]))
         .await;
     let answer = client.call("command_bg_start", more).await;
-    let told = &answer["structuredContent"];
+    let response = &answer["structuredContent"];
     assert!(
-        told["note"]
+        response["note"]
             .as_str()
             .unwrap()
             .starts_with("Recognised as a service ("),
-        "{told}"
+        "{response}"
     );
-    assert_eq!(told["service"]["id"], told["pid"]);
+    assert_eq!(response["service"]["id"], response["pid"]);
     end(&bench).await;
 }
 

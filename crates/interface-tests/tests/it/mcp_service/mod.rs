@@ -103,20 +103,20 @@ async fn a_server_is_started_found_and_stopped_by_its_name() {
     let more = json!({"name": "web", "command": server(port)});
     let started = service(&mut client, "start", more.clone()).await;
     insta::assert_snapshot!(plain(&text(&started), port));
-    let told = body(&started);
-    assert_eq!(told["event"], "service_ready");
+    let response = body(&started);
+    assert_eq!(response["event"], "service_ready");
     assert_eq!(
-        (&told["name"], &told["status"]),
+        (&response["name"], &response["status"]),
         (&json!("web"), &json!("ready"))
     );
-    assert_eq!(told["ports"][0]["port"], port);
-    assert_eq!(told["message"], text(&started));
-    assert!(told["pid"].is_number() && !told["evidence"].as_array().unwrap().is_empty());
+    assert_eq!(response["ports"][0]["port"], port);
+    assert_eq!(response["message"], text(&started));
+    assert!(response["pid"].is_number() && !response["evidence"].as_array().unwrap().is_empty());
     assert!(first_line(port).contains("200"));
 
     let ensured = service(&mut client, "ensure", more.clone()).await;
     assert_eq!(body(&ensured)["reused"], true);
-    assert_eq!(body(&ensured)["id"], told["id"]);
+    assert_eq!(body(&ensured)["id"], response["id"]);
     let again = service(&mut client, "start", more).await;
     assert_eq!(again["isError"], true);
     assert!(
@@ -130,7 +130,7 @@ async fn a_server_is_started_found_and_stopped_by_its_name() {
         (&listed["total"], &listed["living"]),
         (&json!(1), &json!(1))
     );
-    assert_eq!(listed["services"][0]["id"], told["id"]);
+    assert_eq!(listed["services"][0]["id"], response["id"]);
     let status = service(
         &mut client,
         "status",
@@ -183,14 +183,14 @@ async fn what_fails_says_how_at_once() {
     let port = taken.local_addr().unwrap().port();
     let failed = service(&mut client, "start", json!({"command": server(port)})).await;
     assert_eq!(body(&failed)["event"], "service_failed");
-    let told = text(&failed);
+    let response = text(&failed);
     assert!(
-        told.starts_with("Service failed to become ready: "),
-        "{told}"
+        response.starts_with("Service failed to become ready: "),
+        "{response}"
     );
     assert!(
-        told.contains(&format!("pid {}", std::process::id())),
-        "{told}"
+        response.contains(&format!("pid {}", std::process::id())),
+        "{response}"
     );
     end(&bench).await;
 }
@@ -220,7 +220,7 @@ async fn a_crash_after_ready_reaches_the_agent() {
         news["data"]["reason"].as_str().unwrap().contains("SIGKILL"),
         "{news}"
     );
-    let told = news["data"]["message"].as_str().unwrap();
-    assert!(told.starts_with("service web ("), "{told}");
+    let response = news["data"]["message"].as_str().unwrap();
+    assert!(response.starts_with("service web ("), "{response}");
     end(&bench).await;
 }

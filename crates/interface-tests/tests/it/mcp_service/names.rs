@@ -48,9 +48,9 @@ async fn names_hold_within_the_workspace_of_the_session() {
     let up = service(&mut client, "up", json!({"cwd": other, "wait_ms": 30_000})).await;
     assert!(text(&up).contains("migrate completed: exit code 0"), "{up}");
     let all = body(&up)["services"].as_array().unwrap();
-    let told = |it: &Value| (it["name"].clone(), it["event"].clone());
+    let response = |it: &Value| (it["name"].clone(), it["event"].clone());
     let migrated = (json!("migrate"), json!("service_completed"));
-    assert!(all.iter().any(|it| told(it) == migrated), "{up}");
+    assert!(all.iter().any(|it| response(it) == migrated), "{up}");
 
     let listed = service(&mut client, "list", json!({})).await;
     assert_eq!(body(&listed)["total"], 0, "{listed}");

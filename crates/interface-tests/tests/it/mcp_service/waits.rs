@@ -76,14 +76,20 @@ async fn a_timeout_bounds_the_wait_for_a_server_and_does_not_end_it() {
         let port = free_port();
         let (name, arguments) = call(port, tool);
         let answer = client.call(name, arguments).await;
-        let told = text(&answer);
-        assert!(told.starts_with("Service started with ID: "), "{told}");
-        assert!(told.contains("Status: ready"), "{told}");
+        let response = text(&answer);
         assert!(
-            told.contains("its timeout of 30 s bounds the wait until it is ready; "),
-            "{told}"
+            response.starts_with("Service started with ID: "),
+            "{response}"
         );
-        assert!(told.contains(" runs it as a plain command."), "{told}");
+        assert!(response.contains("Status: ready"), "{response}");
+        assert!(
+            response.contains("its timeout of 30 s bounds the wait until it is ready; "),
+            "{response}"
+        );
+        assert!(
+            response.contains(" runs it as a plain command."),
+            "{response}"
+        );
         assert!(first_line(port).contains("200"), "{tool}");
     }
     // One that is not ready by then continues, and the response contains that.
@@ -95,9 +101,9 @@ async fn a_timeout_bounds_the_wait_for_a_server_and_does_not_end_it() {
     std::fs::set_permissions(&slow, permissions).unwrap();
     let more = json!({"command": [slow, "server.js"], "timeout": 1});
     let late = client.call("exec", more).await;
-    let told = text(&late);
-    assert!(told.contains("not ready within 1000ms"), "{told}");
-    assert!(told.contains("It is still running: ID "), "{told}");
+    let response = text(&late);
+    assert!(response.contains("not ready within 1000ms"), "{response}");
+    assert!(response.contains("It is still running: ID "), "{response}");
     // With that setting, it is a plain command.
     for (line, code) in [
         (
@@ -135,7 +141,7 @@ async fn readiness_is_waited_for_where_there_can_be_any() {
     let plainly = json!({"command": quiet("hello"), "wait_ms": 0});
     let plainly = client.call("exec", plainly).await;
     let id = plainly["_meta"]["ostler/result"]["id"].clone();
-    let mut told = String::new();
+    let mut response = String::new();
     for (tool, arguments) in [
         (
             "process",
@@ -177,8 +183,8 @@ async fn readiness_is_waited_for_where_there_can_be_any() {
         let id = id.as_str().unwrap();
         let words = text(&answer).replace(id, "[id]");
         let arguments = arguments.to_string().replace(id, "[id]");
-        told.push_str(&format!("{tool} {arguments}\n{words}\n\n"));
+        response.push_str(&format!("{tool} {arguments}\n{words}\n\n"));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(response);
     end(&bench).await;
 }

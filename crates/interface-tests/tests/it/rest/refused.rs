@@ -38,7 +38,7 @@ async fn bad_requests_are_problems_that_say_what_is_allowed() {
     let web = RestFixture::new().await;
     let id = web.run("true", json!({})).await;
     let dir = web.bench.directory();
-    let mut told = String::new();
+    let mut reply = String::new();
     for line in BAD_REQUESTS.trim().lines() {
         let line = line.replace("{id}", &id).replace("{dir}", &dir);
         let (method, rest) = line.split_once(' ').unwrap();
@@ -47,9 +47,9 @@ async fn bad_requests_are_problems_that_say_what_is_allowed() {
         let (status, problem) = web.raw(method, path, body.to_owned()).await;
         let problem = parsed(&problem);
         let said = format!("{line}\n{status} {problem}\n").replace(&dir, "[directory]");
-        told.push_str(&normalize_text(&said).replace(&id, "[id]"));
+        reply.push_str(&normalize_text(&said).replace(&id, "[id]"));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(reply);
     let more = json!({"at_most_ms": u64::MAX});
     assert_eq!(
         web.post(&format!("/api/v1/executions/{id}/wait"), more)
@@ -129,7 +129,7 @@ async fn huge_waits_and_graces_are_taken_as_long_ones() {
 async fn isolation_options_are_strict() {
     let web = RestFixture::new().await;
     let directory = web.bench.directory();
-    let mut told = Vec::new();
+    let mut reply = Vec::new();
     for more in [
         json!({"confine": {"netwrk": "none"}}),
         json!({"confine": {"network": ["full", "a.example"]}}),
@@ -151,7 +151,7 @@ async fn isolation_options_are_strict() {
         }
         let (status, problem) = web.post("/api/v1/executions", body).await;
         let message = problem["message"].as_str().unwrap_or_default().to_owned();
-        told.push(format!("{more}\n  {status} {message}"));
+        reply.push(format!("{more}\n  {status} {message}"));
     }
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(reply.join("\n"));
 }

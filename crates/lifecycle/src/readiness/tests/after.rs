@@ -74,13 +74,13 @@ fn more_ports_change_neither_the_main_one_nor_readiness() {
     assert_eq!(world.readies().len(), 1);
     assert_eq!(world.ills(), []);
     assert_eq!(world.ports(), (vec![3000], Some("http://localhost:3000/")));
-    let told = world
+    let actual = world
         .found
         .iter()
         .filter(|it| matches!(it.1, ReadinessEvent::Ports { .. }))
         .count();
     // The URL is published with the response.
-    assert_eq!(told, 4);
+    assert_eq!(actual, 4);
 }
 
 #[test]

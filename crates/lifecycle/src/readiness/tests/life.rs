@@ -20,14 +20,17 @@ fn a_ready_one_is_only_watched() {
     assert_eq!(world.probes, []);
     assert_eq!(world.ills().len(), 1);
     assert_eq!(world.wells().len(), 1);
-    let told: Vec<u64> = world
+    let actual: Vec<u64> = world
         .found
         .iter()
         .filter(|it| matches!(it.1, ReadinessEvent::Ports { .. }))
         .map(|it| it.0)
         .collect();
-    assert_eq!(told[0], 8, "its ports are found again at once: {told:?}");
-    assert_eq!(told.len(), 3);
+    assert_eq!(
+        actual[0], 8,
+        "its ports are found again at once: {actual:?}"
+    );
+    assert_eq!(actual.len(), 3);
 }
 
 #[test]

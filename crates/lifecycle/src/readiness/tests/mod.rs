@@ -286,15 +286,16 @@ impl World {
             | ReadinessEvent::Ready { .. }
             | ReadinessEvent::Healthy { .. } => false,
         };
-        let told = self.found.iter().filter(|it| ill(it));
-        told.map(|(at, found)| match found {
-            ReadinessEvent::Unhealthy { detail, .. } => (*at, detail.as_str()),
-            ReadinessEvent::Ports { .. }
-            | ReadinessEvent::Stage { .. }
-            | ReadinessEvent::Ready { .. }
-            | ReadinessEvent::Healthy { .. } => (*at, ""),
-        })
-        .collect()
+        let actual = self.found.iter().filter(|it| ill(it));
+        actual
+            .map(|(at, found)| match found {
+                ReadinessEvent::Unhealthy { detail, .. } => (*at, detail.as_str()),
+                ReadinessEvent::Ports { .. }
+                | ReadinessEvent::Stage { .. }
+                | ReadinessEvent::Ready { .. }
+                | ReadinessEvent::Healthy { .. } => (*at, ""),
+            })
+            .collect()
     }
 
     fn wells(&self) -> Vec<u64> {
@@ -309,14 +310,14 @@ impl World {
 
     /// The last published ports, main port first, and the URL.
     fn ports(&self) -> (Vec<u16>, Option<&str>) {
-        let told = self.found.iter().rev().find_map(|(_, it)| match it {
+        let actual = self.found.iter().rev().find_map(|(_, it)| match it {
             ReadinessEvent::Ports { ports, url } => Some((ports, url)),
             ReadinessEvent::Stage { .. }
             | ReadinessEvent::Ready { .. }
             | ReadinessEvent::Unhealthy { .. }
             | ReadinessEvent::Healthy { .. } => None,
         });
-        told.map_or((Vec::new(), None), |(ports, url)| {
+        actual.map_or((Vec::new(), None), |(ports, url)| {
             (
                 ports.iter().map(|it| it.address.port()).collect(),
                 url.as_deref(),
@@ -326,7 +327,7 @@ impl World {
 
     /// Evidence and warnings of the last `Ready` event.
     fn ready(&self) -> (&str, &[String]) {
-        let told = self.found.iter().rev().find_map(|(_, it)| match it {
+        let actual = self.found.iter().rev().find_map(|(_, it)| match it {
             ReadinessEvent::Ready {
                 evidence, warnings, ..
             } => Some((evidence.as_str(), warnings.as_slice())),
@@ -335,6 +336,6 @@ impl World {
             | ReadinessEvent::Unhealthy { .. }
             | ReadinessEvent::Healthy { .. } => None,
         });
-        told.expect("it was ready")
+        actual.expect("it was ready")
     }
 }

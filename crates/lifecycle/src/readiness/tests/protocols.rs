@@ -62,9 +62,9 @@ fn a_url_is_published_where_http_was_answered() {
             assert_eq!(world.ports().1, url);
             // No URL is published before the response.
             let early = world.found.iter().filter(|(at, _)| *at < 300);
-            let told =
+            let actual =
                 early.filter(|(_, it)| matches!(it, ReadinessEvent::Ports { url: Some(_), .. }));
-            assert_eq!(told.count(), 0);
+            assert_eq!(actual.count(), 0);
         }
     }
 }

@@ -15,11 +15,11 @@ fn unknown_runs_after_two_seconds_and_may_listen_later() {
     assert_eq!(world.readies().len(), 1);
     assert!((6_000..6_150).contains(&world.readies()[0]));
     assert_eq!(world.stages().len(), 2);
-    let asked = ReadyRule {
+    let requested = ReadyRule {
         port: Some(3000),
         ..rule(ServiceKind::Unknown)
     };
-    assert_eq!(play(&asked, 60_000, &[]).runnings(), [0; 0]);
+    assert_eq!(play(&requested, 60_000, &[]).runnings(), [0; 0]);
 }
 
 #[test]
@@ -312,18 +312,18 @@ fn listens_before_ready() {
 
 #[test]
 fn the_requested_port_may_open_second() {
-    let asked = ReadyRule {
+    let requested = ReadyRule {
         port: Some(3000),
         ..server()
     };
     let world = play(
-        &asked,
+        &requested,
         60_000,
         &[(300, Open("127.0.0.1:9095")), (900, Open(V4))],
     );
     assert!((900..950).contains(&world.readies()[0]));
     assert_eq!(world.ready().1, [""; 0]);
-    let world = play(&asked, 60_000, &[(300, Open("127.0.0.1:9095"))]);
+    let world = play(&requested, 60_000, &[(300, Open("127.0.0.1:9095"))]);
     assert!(
         (1_800..1_900).contains(&world.readies()[0]),
         "{:?}",

@@ -87,13 +87,13 @@ fn tries_a_port_in_use_again_and_again() {
 
 #[test]
 fn moves_to_another_port() {
-    let asked = ReadyRule {
+    let requested = ReadyRule {
         port: Some(3000),
         ..server()
     };
     let line = "Port 3000 is in use, trying another one...\n";
     let world = play(
-        &asked,
+        &requested,
         60_000,
         &[(300, Out(line)), (310, Open("127.0.0.1:3001"))],
     );
@@ -106,7 +106,7 @@ fn moves_to_another_port() {
     assert_eq!(world.ready().1, warnings);
     // Without a message about another port, one may still open within 1.5 s.
     let world = play(
-        &asked,
+        &requested,
         60_000,
         &[
             (300, Out("Port 3000 is in use\n")),
@@ -568,11 +568,11 @@ fn flaps_before_it_is_ready() {
 #[test]
 fn evidence_names_the_main_port() {
     let script = [(100, Open("127.0.0.1:40001")), (900, Open(V4))];
-    let asked = ReadyRule {
+    let requested = ReadyRule {
         port: Some(3000),
         ..server()
     };
-    let world = play(&asked, 9_000, &script);
+    let world = play(&requested, 9_000, &script);
     let evidence = world.ready().0;
     assert!(evidence.starts_with("127.0.0.1:3000 listens"), "{evidence}");
 }

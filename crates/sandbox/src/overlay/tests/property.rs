@@ -130,8 +130,8 @@ proptest! {
                     prop_assert_eq!(after.get(path), seen.get(path));
                 }
                 for (path, was) in &before {
-                    let told = listed.contains(path) || (path.is_empty() && listed.contains(&b".".to_vec()));
-                    prop_assert!(told || after.get(path) == Some(was));
+                    let actual = listed.contains(path) || (path.is_empty() && listed.contains(&b".".to_vec()));
+                    prop_assert!(actual || after.get(path) == Some(was));
                 }
             }
         }

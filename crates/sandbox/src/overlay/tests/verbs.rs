@@ -166,8 +166,8 @@ fn every_way_in_which_the_host_can_differ_is_a_conflict_and_nothing_is_committed
         stage.on_host(script);
         let before = tree(&stage.at("host"));
         let conflicts = stage.conflicts();
-        let told = conflicts.iter().any(|it| *it == (path.to_owned(), reason));
-        assert!(told, "{script}: {conflicts:?}");
+        let actual = conflicts.iter().any(|it| *it == (path.to_owned(), reason));
+        assert!(actual, "{script}: {conflicts:?}");
         assert_eq!(tree(&stage.at("host")), before, "{script}");
         assert_eq!(stage.changes().fate, OverlayOutcome::Open);
     }

@@ -25,10 +25,10 @@ fn everything_as_an_ordinary_user() {
         .current_dir("/")
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
+    let actual = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success(),
-        "{told}\n{}",
+        "{actual}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
 }

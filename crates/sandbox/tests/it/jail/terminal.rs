@@ -39,11 +39,11 @@ fn on_a_terminal(fixture: &JailFixture, script: &str) -> String {
 #[test]
 fn the_terminal_has_a_name_and_can_be_opened_by_it() {
     let fixture = JailFixture::new();
-    let told = on_a_terminal(
+    let actual = on_a_terminal(
         &fixture,
         "tty; echo by-name > $(tty); echo tty > /dev/tty; test -t 0 && echo is",
     );
-    assert_eq!(told, "/dev/console\nby-name\ntty\nis\n");
+    assert_eq!(actual, "/dev/console\nby-name\ntty\nis\n");
 }
 
 #[test]
@@ -65,6 +65,6 @@ fn nothing_can_be_typed_into_the_callers_terminal() {
     let fixture = JailFixture::new();
     let script = "python3 -c 'import fcntl, termios
 fcntl.ioctl(0, termios.TIOCSTI, b\"x\")' 2>&1 | tail -1";
-    let told = on_a_terminal(&fixture, script);
-    assert!(told.contains("PermissionError"), "{told}");
+    let actual = on_a_terminal(&fixture, script);
+    assert!(actual.contains("PermissionError"), "{actual}");
 }
