@@ -265,8 +265,8 @@ impl LineVisitor for LinePageBuilder<'_> {
         let mut matches = find_matches(self.query, line, &self.matcher)?;
         if !line.terminated {
             matches.truncate(usize::try_from(self.open_remaining).unwrap_or(usize::MAX));
-            self.open_remaining -= matches.len() as u64;
         }
+        let found = matches.len() as u64;
         let skipped = usize::try_from(self.skip)
             .unwrap_or(usize::MAX)
             .min(matches.len());
@@ -279,8 +279,12 @@ impl LineVisitor for LinePageBuilder<'_> {
         {
             self.cut = Some(self.consumed_to);
             if !self.counts_by_reading {
+                // Open lines that are not added are counted at the end, this one with them.
                 return Ok(ScanControl::Stop);
             }
+        }
+        if !line.terminated {
+            self.open_remaining -= found;
         }
         for range in &matches {
             if self.head_remaining == 0 {

@@ -130,6 +130,39 @@ fn all_pages(journal: &Journal, query: &LineQuery) -> Vec<ostler_journal::Journa
     panic!("pages without end");
 }
 
+#[test]
+fn open_lines_beyond_a_page_of_head_and_tail_are_counted() {
+    let op = |stream, bytes: &[u8]| JournalOp {
+        at_ns: 1_000,
+        stream,
+        bytes: bytes.to_vec(),
+    };
+    let ops = [
+        op(StreamName::Stdout, b"open"),
+        op(StreamName::Stdin, b"first\n\nopen"),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let journal = write(dir.path(), &ops, 1 << 20);
+    // Of the first three lines, the last is open; the page has room for one of the last two.
+    let query = LineQuery {
+        streams: StreamSet::ALL,
+        head: Some(3),
+        tail: Some(2),
+        unfinished: OpenLineMode::Preview,
+        max_lines: 1,
+        ..LineQuery::default()
+    };
+    let page = journal.lines(&query).unwrap();
+    assert_eq!(
+        (page.lines.len(), page.omitted_lines, page.more),
+        (1, 1, true)
+    );
+    assert_eq!(
+        (page.lines[0].number, page.lines[0].bytes.as_slice()),
+        (2, &b""[..])
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
