@@ -408,8 +408,12 @@ fn the_end_of_piped_input_types_nothing() {
         "-dt",
         "sh",
         "-c",
-        "stty -icanon -echo; exec od -An -c -v -w1",
+        "stty -icanon -echo; echo ready; exec od -An -c -v -w1",
     ]);
+    let begin = Instant::now();
+    while !logged(&cli, &id).contains("ready") {
+        assert!(begin.elapsed() < Duration::from_secs(20), "not ready");
+    }
     let left = piped(&cli, &["attach", &id], b"one");
     assert_eq!(left.code, 0, "{left:?}");
     let _again = piped(&cli, &["attach", &id], b"");
@@ -419,7 +423,7 @@ fn the_end_of_piped_input_types_nothing() {
     let begin = Instant::now();
     loop {
         let shown: String = logged(&cli, &id).split_whitespace().collect();
-        if shown == "one2end" {
+        if shown == "readyone2end" {
             break;
         }
         assert!(begin.elapsed() < Duration::from_secs(20), "{shown:?}");

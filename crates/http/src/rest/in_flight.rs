@@ -12,9 +12,8 @@ use tokio::sync::watch;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CountedBody;
 
-/// The same routes, counting requests under way in `count` until their response begins, or ends
-/// where it is a [`CountedBody`]. A stream that follows an execution is not counted, as the
-/// execution is.
+/// The same routes, counting requests under way in `count` until their response begins; the feed of
+/// events until it ends. A stream that follows an execution is not counted, as the execution is.
 pub fn count_in_flight(router: Router, count: watch::Sender<u64>) -> Router {
     router.layer(middleware::from_fn_with_state(count, track_request))
 }
