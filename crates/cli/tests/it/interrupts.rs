@@ -256,6 +256,19 @@ fn a_run_goes_on_however_many_daemons_die() {
 
 const STUBBORN: &str = "trap '' INT TERM; echo ready; while :; do sleep 1; done";
 
+/// Interrupts until each of these words is in the file, one after the other. Interrupts that come
+/// before the process has handled the last one are one signal to the kernel (signal(7)).
+fn interrupt_until(run: &mut LineChild, errors: &std::path::Path, words: &[&str]) {
+    let begin = Instant::now();
+    for word in words {
+        while !std::fs::read_to_string(errors).unwrap().contains(word) {
+            assert!(begin.elapsed() < Duration::from_secs(20), "not {word}");
+            run.send(Signal::INT);
+            pass(100);
+        }
+    }
+}
+
 #[test]
 fn the_third_interrupt_kills_what_is_stubborn() {
     let cli = CliEnv::new();
@@ -263,10 +276,7 @@ fn the_third_interrupt_kills_what_is_stubborn() {
     command.stderr(std::fs::File::create(cli.path().join("err")).unwrap());
     let mut run = LineChild::start(command);
     assert_eq!(run.next(), "ready");
-    for _ in 0..3 {
-        run.send(Signal::INT);
-        pass(300);
-    }
+    interrupt_until(&mut run, &cli.path().join("err"), &["stopping", "killing"]);
     let begin = Instant::now();
     assert_eq!(run.end(), 137);
     assert!(begin.elapsed() < Duration::from_secs(8));
@@ -282,12 +292,11 @@ fn the_third_interrupt_kills_what_is_stubborn() {
 fn the_second_interrupt_asks_it_to_end() {
     let cli = CliEnv::new();
     let script = "trap '' INT; trap 'exit 9' TERM; echo ready; while :; do sleep 0.1; done";
-    let mut run = LineChild::start(cli.command(&["run", "sh", "-c", script]));
+    let mut command = cli.command(&["run", "sh", "-c", script]);
+    command.stderr(std::fs::File::create(cli.path().join("err")).unwrap());
+    let mut run = LineChild::start(command);
     assert_eq!(run.next(), "ready");
-    for _ in 0..2 {
-        run.send(Signal::INT);
-        pass(300);
-    }
+    interrupt_until(&mut run, &cli.path().join("err"), &["stopping"]);
     let code = run.end();
     assert!([9, 143].contains(&code), "{code}");
 }
@@ -302,10 +311,7 @@ fn the_third_interrupt_returns_also_when_no_daemon_answers() {
     let daemon = serving(&cli).unwrap();
     daemon.send(Signal::STOP);
     wait_process_stopped(daemon.pid);
-    for _ in 0..3 {
-        run.send(Signal::INT);
-        pass(100);
-    }
+    interrupt_until(&mut run, &cli.path().join("err"), &["stopping", "killing"]);
     assert_eq!(run.end(), 130);
     daemon.send(Signal::CONT);
     let stderr = std::fs::read_to_string(cli.path().join("err")).unwrap();
