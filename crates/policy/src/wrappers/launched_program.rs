@@ -25,9 +25,11 @@ pub(super) fn launched_program(
     if matches!(texts, [] | ["--help" | "--version"]) {
         return None;
     }
-    let subcommands = launcher.words.get(1..).unwrap_or_default();
-    let is_operand = |word: &&&str| !is_option(word) && !subcommands.contains(*word);
-    if launcher.first_word == FirstWord::Creation && texts.iter().find(is_operand).is_none() {
+    let has_no_operand = || {
+        let found = launcher.match_words(&all);
+        found.is_some_and(|found| found.command_at == all.len())
+    };
+    if launcher.first_word == FirstWord::Creation && has_no_operand() {
         // `npm init -y` writes a package file itself.
         return None;
     }
@@ -176,6 +178,8 @@ mod tests {
                 "@scope/create-app -- --own",
             ),
             ("npm init @scope@2", "@scope/create"),
+            ("npm init init", "create-init"),
+            ("npm create create app", "create-create app"),
             ("pnpm create vite app", "create-vite app"),
             ("yarn create next-app", "create-next-app"),
             ("bun create react", "create-react"),
@@ -223,6 +227,7 @@ mod tests {
             ("npm init vite@npm:other", "vite@npm:other"),
             ("npm init vite --template x", "--template"),
             ("npm --unknown value create vite", "--unknown"),
+            ("npm --unknown create create", "--unknown"),
             ("bun create ./template", "./template"),
             ("uv run -", "-"),
             (
@@ -248,6 +253,7 @@ mod tests {
             "npm init",
             "npm init -y",
             "npm init --scope=@scope",
+            "npm --loglevel error init",
             "pnpm init",
             "yarn create",
             "yarn vite",
