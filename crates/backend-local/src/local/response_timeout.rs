@@ -16,7 +16,7 @@ const RUNNABLE_MS: u64 = 10_000;
 
 /// What the kernel says of a process that has not responded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Responder {
+enum ResponderState {
     /// It runs, or will.
     Runnable,
     /// A signal has stopped it.
@@ -25,7 +25,7 @@ enum Responder {
     Ended,
 }
 
-impl Responder {
+impl ResponderState {
     fn of(pid: i32) -> Self {
         match proc::stat(pid) {
             Some(stat) if stat.is_stopped() => Self::Stopped,
@@ -61,7 +61,7 @@ pub(super) async fn response_of<T>(
             return Some(response);
         }
         let silence = silence().min(requested.elapsed());
-        if Responder::of(pid).is_overdue(silence, stopped) {
+        if ResponderState::of(pid).is_overdue(silence, stopped) {
             return None;
         }
     }
@@ -74,18 +74,18 @@ mod tests {
     #[test]
     fn who_can_run_is_given_longer_than_who_is_stopped() {
         let [short, long] = [100, RUNNABLE_MS].map(Duration::from_millis);
-        let overdue = |responder: Responder| {
+        let overdue = |responder: ResponderState| {
             [Duration::ZERO, short, long].map(|silence| responder.is_overdue(silence, short))
         };
-        assert_eq!(overdue(Responder::Runnable), [false, false, true]);
-        assert_eq!(overdue(Responder::Stopped), [false, true, true]);
-        assert_eq!(overdue(Responder::Ended), [true, true, true]);
+        assert_eq!(overdue(ResponderState::Runnable), [false, false, true]);
+        assert_eq!(overdue(ResponderState::Stopped), [false, true, true]);
+        assert_eq!(overdue(ResponderState::Ended), [true, true, true]);
     }
 
     #[test]
     fn this_process_can_run_and_no_process_has_ended() {
         let own = i32::try_from(std::process::id()).expect("a pid");
-        assert_eq!(Responder::of(own), Responder::Runnable);
-        assert_eq!(Responder::of(i32::MAX), Responder::Ended);
+        assert_eq!(ResponderState::of(own), ResponderState::Runnable);
+        assert_eq!(ResponderState::of(i32::MAX), ResponderState::Ended);
     }
 }

@@ -93,12 +93,13 @@ impl HeadKey {
         Self::read(path)?.ok_or_else(missing)
     }
 
-    /// The signature of a head after the one whose signature is `previous`.
-    fn sign(&self, previous: &str, body: &[u8]) -> Hmac<Sha256> {
+    /// The signature of a head after the one whose signature is `previous`, in lowercase
+    /// hexadecimal.
+    fn sign(&self, previous: &str, body: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new(&self.0.into());
         mac.update(previous.as_bytes());
         mac.update(body);
-        mac
+        lower_hex(&mac.finalize().into_bytes())
     }
 }
 
@@ -202,8 +203,7 @@ impl HeadWriter {
     /// When the file system refuses; then it was not appended.
     pub(super) fn append(&mut self, head: &LedgerHead) -> Result<(), WriteError> {
         let body = serde_json::to_vec(head)?;
-        let signature = self.key.sign(&self.last_mac, &body).finalize();
-        let mac = lower_hex(&signature.into_bytes());
+        let mac = self.key.sign(&self.last_mac, &body);
         let mut line = Vec::with_capacity(MAC_FIELD.len() + mac.len() + body.len() + 4);
         line.extend_from_slice(MAC_FIELD);
         line.extend_from_slice(mac.as_bytes());
@@ -305,8 +305,7 @@ fn is_signed(key: &HeadKey, previous: &str, line: &[u8], mac: &str) -> bool {
         .and_then(|rest| rest.strip_prefix(b"\","));
     rest.is_some_and(|rest| {
         let body = [b"{", rest].concat();
-        let expected = lower_hex(&key.sign(previous, &body).finalize().into_bytes());
         // Whoever can try signatures here can read the key.
-        expected == mac
+        key.sign(previous, &body) == mac
     })
 }
