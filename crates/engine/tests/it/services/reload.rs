@@ -17,12 +17,12 @@ async fn only_what_changed_is_started_anew() {
     fixture.up(&["a", "b"]).await.expect("they start");
     let (a, b) = (fixture.id("a"), fixture.id("b"));
     // 'a' changes, only the description of 'b' changes, 'c' changes and does not run, 'd' is new.
-    let actual = format!("{}description = \"told\"\n", sleeper("b", 301));
+    let redescribed = format!("{}description = \"told\"\n", sleeper("b", 301));
     fixture.write(
         "ostler.toml",
         &[
             sleeper("a", 302),
-            actual,
+            redescribed,
             sleeper("c", 302),
             sleeper("d", 302),
         ]
