@@ -7,6 +7,7 @@ mod run;
 mod schedule;
 mod server;
 mod steps;
+mod tmpfs;
 mod vm;
 
 pub(crate) use run::{TestRunArgs, run};

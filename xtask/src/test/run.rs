@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 
 use super::plan::{STEPS, StepContext, TestStep};
 use super::schedule::Schedule;
+use super::tmpfs;
 use crate::console::{self, CheckResult, heading, print_line};
 use crate::setup::Tier;
 use crate::test_counts::TestCounts;
@@ -39,6 +40,7 @@ struct StepResult {
 pub(crate) fn run(workspace: &Workspace, args: &TestRunArgs) -> Result<CheckResult> {
     let tier = Tier::of(args.full);
     let steps = select_steps(args, tier)?;
+    tmpfs::enter(workspace)?;
     let begin = Instant::now();
     let mut rows = run_all(&steps, StepContext { workspace, tier });
     rows.sort_by_key(|row| steps.iter().position(|step| step.name == row.name));
