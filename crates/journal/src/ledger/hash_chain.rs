@@ -2,7 +2,8 @@
 //! own text.
 
 use std::borrow::Cow;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use ostler_model::lower_hex;
@@ -53,10 +54,8 @@ struct LedgerLine {
 pub(super) struct LedgerSegment {
     pub(super) header: SegmentHeader,
     pub(super) records: Vec<LedgerRecord>,
-    /// The length in bytes of the header and of the whole lines that form a chain.
-    pub(super) valid_bytes: u64,
-    /// The hash of the last entry of the chain.
-    pub(super) last_hash: String,
+    /// The place after the last entry of the chain.
+    pub(super) end: ChainPlace,
     /// Whether the chain includes the last whole line.
     pub(super) is_complete: bool,
 }
@@ -131,21 +130,23 @@ pub(super) fn file_name(number: u64) -> String {
     format!("{number}.{SUFFIX}")
 }
 
-/// Reads the header of a segment; none where it has no valid one, or does not exist any more.
-pub(super) fn read_header(path: &Path) -> Result<Option<SegmentHeader>, ReadError> {
-    use std::io::Read;
+/// Reads the header of a segment and its length in bytes; none where it has no valid one, or does
+/// not exist any more.
+pub(super) fn read_header(path: &Path) -> Result<Option<(SegmentHeader, u64)>, ReadError> {
     /// An upper bound of the header line's length in bytes.
     const HEADER_MAX_BYTES: u64 = 1024;
     let mut text = Vec::new();
-    let read = std::fs::File::open(path)
-        .and_then(|file| file.take(HEADER_MAX_BYTES).read_to_end(&mut text));
+    let read = File::open(path).and_then(|file| file.take(HEADER_MAX_BYTES).read_to_end(&mut text));
     match read {
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(ReadError::io("read", path.display().to_string(), error)),
     }
     match text.split_inclusive(|&byte| byte == b'\n').next() {
-        Some(line) if line.ends_with(b"\n") => parse_header(path, line),
+        Some(line) if line.ends_with(b"\n") => {
+            let header = parse_header(path, line)?;
+            Ok(header.map(|header| (header, line.len() as u64)))
+        }
         Some(_) | None => Ok(None),
     }
 }
@@ -168,8 +169,82 @@ fn parse_header(path: &Path, line: &[u8]) -> Result<Option<SegmentHeader>, ReadE
     Ok(Some(header))
 }
 
+/// A place between two entries of a segment, up to which the chain fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ChainPlace {
+    /// The number of the segment.
+    pub(super) segment: u64,
+    /// The offset in its file, in bytes.
+    pub(super) offset: u64,
+    /// The number of the next entry.
+    pub(super) seq: u64,
+    /// The hash of the entry before it.
+    pub(super) hash: String,
+}
+
+impl ChainPlace {
+    /// Advances by one line; none, and no change, where the line does not fit.
+    fn advance(&mut self, line: &[u8]) -> Option<LedgerRecord> {
+        let parsed = serde_json::from_slice::<LedgerLine>(line).ok()?;
+        let expected = expected_hash(line, &self.hash)?;
+        if parsed.seq != self.seq || expected != parsed.hash {
+            return None;
+        }
+        self.seq += 1;
+        self.offset += line.len() as u64;
+        self.hash = expected;
+        Some(LedgerRecord {
+            seq: parsed.seq,
+            entry: parsed.entry,
+            hash: parsed.hash,
+        })
+    }
+}
+
+/// Where the entries of a segment begin; none where it has no valid header.
+pub(super) fn first_place(segment: u64, path: &Path) -> Result<Option<ChainPlace>, ReadError> {
+    let header = read_header(path)?;
+    Ok(header.map(|(header, offset)| ChainPlace {
+        segment,
+        offset,
+        seq: header.first,
+        hash: header.prev,
+    }))
+}
+
+/// Reads entries from a place on, and passes them on until `accept` returns false, a line does not
+/// fit, or the file ends; returns the place after the last one.
+pub(super) fn read_from(
+    path: &Path,
+    mut place: ChainPlace,
+    mut accept: impl FnMut(LedgerRecord) -> bool,
+) -> Result<ChainPlace, ReadError> {
+    let failed = |error| ReadError::io("read", path.display().to_string(), error);
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(place),
+        Err(error) => return Err(failed(error)),
+    };
+    file.seek(SeekFrom::Start(place.offset)).map_err(failed)?;
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        reader.read_until(b'\n', &mut line).map_err(failed)?;
+        if !line.ends_with(b"\n") {
+            return Ok(place);
+        }
+        let Some(record) = place.advance(&line) else {
+            return Ok(place);
+        };
+        if !accept(record) {
+            return Ok(place);
+        }
+    }
+}
+
 /// Reads a segment's entries, up to the first that does not fit; none where it has no header.
-pub(super) fn read_segment(path: &Path) -> Result<Option<LedgerSegment>, ReadError> {
+pub(super) fn read_segment(number: u64, path: &Path) -> Result<Option<LedgerSegment>, ReadError> {
     let text = match std::fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -184,43 +259,25 @@ pub(super) fn read_segment(path: &Path) -> Result<Option<LedgerSegment>, ReadErr
     let Some(header) = parse_header(path, first)? else {
         return Ok(None);
     };
-    let mut segment = LedgerSegment {
-        last_hash: header.prev.clone(),
-        header,
-        records: Vec::new(),
-        valid_bytes: first.len() as u64,
-        is_complete: true,
+    let mut end = ChainPlace {
+        segment: number,
+        offset: first.len() as u64,
+        seq: header.first,
+        hash: header.prev.clone(),
     };
+    let mut records = Vec::new();
+    let mut is_complete = true;
     for line in lines {
-        if !segment.push_line(line) {
-            segment.is_complete = false;
+        let Some(record) = end.advance(line) else {
+            is_complete = false;
             break;
-        }
-    }
-    Ok(Some(segment))
-}
-
-impl LedgerSegment {
-    /// The number after its last entry.
-    pub(super) fn end(&self) -> u64 {
-        self.header.first + self.records.len() as u64
-    }
-
-    fn push_line(&mut self, line: &[u8]) -> bool {
-        let Ok(line_entry) = serde_json::from_slice::<LedgerLine>(line) else {
-            return false;
         };
-        let expected = expected_hash(line, &self.last_hash);
-        if line_entry.seq != self.end() || expected.as_deref() != Some(line_entry.hash.as_str()) {
-            return false;
-        }
-        self.last_hash.clone_from(&line_entry.hash);
-        self.valid_bytes += line.len() as u64;
-        self.records.push(LedgerRecord {
-            seq: line_entry.seq,
-            entry: line_entry.entry,
-            hash: line_entry.hash,
-        });
-        true
+        records.push(record);
     }
+    Ok(Some(LedgerSegment {
+        header,
+        records,
+        end,
+        is_complete,
+    }))
 }

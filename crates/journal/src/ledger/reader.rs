@@ -1,18 +1,27 @@
 //! Reading and verification of the ledger.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ostler_model::Timestamp;
+use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::entry::{LedgerCursor, LedgerRecord};
-use super::hash_chain;
+use super::hash_chain::{self, ChainPlace};
 use crate::error::ReadError;
 
-/// Reads the ledger; needs no lock.
+/// The most places at which reads ended that are kept.
+const PLACES_MAX: usize = 64;
+
+/// Reads the ledger; needs no lock. A read that begins where an earlier one of the same reader, or
+/// of a clone, ended parses new entries only.
 #[derive(Debug, Clone)]
 pub struct LedgerReader {
     dir: PathBuf,
+    /// Where reads ended, the newest last.
+    places: Arc<Mutex<VecDeque<ChainPlace>>>,
 }
 
 /// The result of a successful verification.
@@ -48,6 +57,7 @@ impl LedgerReader {
     pub fn open(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
+            places: Arc::default(),
         }
     }
 
@@ -63,23 +73,56 @@ impl LedgerReader {
     ) -> Result<(Vec<LedgerRecord>, LedgerCursor), ReadError> {
         let segments = hash_chain::list_segments(&self.dir)?;
         let mut records: Vec<LedgerRecord> = Vec::new();
-        for (_, path) in &segments[self.first_segment(&segments, from)?..] {
+        let known = self.known_place(from);
+        let first = match &known {
+            Some(place) => segments.partition_point(|(number, _)| *number < place.segment),
+            None => self.first_segment(&segments, from)?,
+        };
+        let mut last_place = None;
+        for (number, path) in &segments[first..] {
             if records.len() >= limit {
                 break;
             }
-            let Some(segment) = hash_chain::read_segment(path)? else {
+            let start = match &known {
+                Some(place) if place.segment == *number => Some(place.clone()),
+                _ => hash_chain::first_place(*number, path)?,
+            };
+            let Some(start) = start else {
                 continue;
             };
-            let matching = segment
-                .records
-                .into_iter()
-                .filter(|record| record.seq >= from.0);
-            records.extend(matching.take(limit - records.len()));
+            let place = hash_chain::read_from(path, start, |record| {
+                if record.seq >= from.0 {
+                    records.push(record);
+                }
+                records.len() < limit
+            })?;
+            last_place = Some(place);
         }
         let next = records
             .last()
             .map_or(from, |last| LedgerCursor(last.seq + 1));
+        if let Some(place) = last_place.filter(|place| place.seq == next.0) {
+            self.keep_place(place);
+        }
         Ok((records, next))
+    }
+
+    fn known_place(&self, from: LedgerCursor) -> Option<ChainPlace> {
+        let places = self.places.lock();
+        places
+            .iter()
+            .rev()
+            .find(|place| place.seq == from.0)
+            .cloned()
+    }
+
+    fn keep_place(&self, place: ChainPlace) {
+        let mut places = self.places.lock();
+        places.retain(|known| known.seq != place.seq);
+        places.push_back(place);
+        if places.len() > PLACES_MAX {
+            places.pop_front();
+        }
     }
 
     /// Finds the segment that holds `from`, by the headers alone.
@@ -89,7 +132,7 @@ impl LedgerReader {
         from: LedgerCursor,
     ) -> Result<usize, ReadError> {
         for (index, (_, path)) in segments.iter().enumerate().rev() {
-            if hash_chain::read_header(path)?.is_some_and(|header| header.first <= from.0) {
+            if hash_chain::read_header(path)?.is_some_and(|(header, _)| header.first <= from.0) {
                 return Ok(index);
             }
         }
@@ -120,7 +163,7 @@ impl LedgerReader {
         for (index, (number, path)) in segments.iter().enumerate() {
             let break_at = |seq| Some((seq, hash_chain::file_name(*number)));
             let end = verified.as_ref().map_or(0, |verified| verified.end.0);
-            let Some(segment) = hash_chain::read_segment(path)? else {
+            let Some(segment) = hash_chain::read_segment(*number, path)? else {
                 if index + 1 < segments.len() {
                     broken = break_at(end);
                 }
@@ -151,8 +194,8 @@ impl LedgerReader {
             let is_complete = segment.is_complete;
             verified = Some(VerifiedChain {
                 first: verified.map_or(segment.header.first, |verified| verified.first),
-                end: LedgerCursor(segment.end()),
-                hash: segment.last_hash,
+                end: LedgerCursor(segment.end.seq),
+                hash: segment.end.hash,
             });
             if !is_complete {
                 broken = break_at(segment.header.first + segment.records.len() as u64);

@@ -133,3 +133,29 @@ fn expiry_keeps_a_verifiable_chain() {
     assert_eq!(ledger.expire(at(900 * DAY_S), keep).unwrap(), 2);
     ledger.reader().verify().unwrap();
 }
+
+#[test]
+fn a_read_continues_where_one_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut ledger = Ledger::open(dir.path()).unwrap();
+    let mut next = LedgerCursor(0);
+    // A day apart: some begin a new segment.
+    let times = [0, 1, DAY_S, DAY_S + 1, DAY_S + 2, 3 * DAY_S];
+    let entries: Vec<LedgerEntry> = times.iter().map(|&at| entry(at)).collect();
+    for entry in &entries {
+        ledger.append(entry).unwrap();
+        let (records, after) = ledger.reader().read(next, 10).unwrap();
+        let got: Vec<&LedgerEntry> = records.iter().map(|record| &record.entry).collect();
+        assert_eq!(got, [entry]);
+        next = after;
+        assert_eq!(ledger.reader().read(next, 10).unwrap(), (Vec::new(), next));
+    }
+    // It parses no entry twice: only a new reader notices that one was changed meanwhile.
+    ledger.append(&entry(3 * DAY_S + 1)).unwrap();
+    let path = dir.path().join("2.seg");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("echo hi", "echo ho", 1)).unwrap();
+    assert_eq!(ledger.reader().read(next, 10).unwrap().0.len(), 1);
+    let new_reader = LedgerReader::open(dir.path());
+    assert_eq!(new_reader.read(next, 10).unwrap().0.len(), 0);
+}

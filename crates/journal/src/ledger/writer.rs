@@ -40,6 +40,8 @@ pub struct Ledger {
     last_hash: String,
     /// Where heads are recorded.
     heads: Option<HeadWriter>,
+    /// The readers of this ledger share what they know of its files.
+    reader: LedgerReader,
 }
 
 /// The segment being appended to.
@@ -75,6 +77,7 @@ impl Ledger {
             end: 0,
             last_hash: GENESIS.to_owned(),
             heads: None,
+            reader: LedgerReader::open(dir),
         };
         ledger.recover()?;
         Ok(ledger)
@@ -149,7 +152,7 @@ impl Ledger {
     /// A reader of this ledger; any number of them, also in other processes.
     #[must_use]
     pub fn reader(&self) -> LedgerReader {
-        LedgerReader::open(&self.dir)
+        self.reader.clone()
     }
 
     /// Removes whole segments whose newest entry is older than `keep` at `now`, never the newest
@@ -162,8 +165,8 @@ impl Ledger {
         let mut segments = hash_chain::list_segments(&self.dir)?;
         segments.pop();
         let mut removed = 0;
-        for (_, path) in segments {
-            let newest = hash_chain::read_segment(&path)?
+        for (number, path) in segments {
+            let newest = hash_chain::read_segment(number, &path)?
                 .and_then(|segment| segment.records.last().map(|record| record.entry.at));
             let age = newest.map(|newest| now.duration_since(newest));
             if age.is_some_and(|age| age.unsigned_abs() <= keep || age.is_negative()) {
@@ -181,7 +184,7 @@ impl Ledger {
         let mut segments = hash_chain::list_segments(&self.dir)?;
         self.next_number = segments.last().map_or(0, |(number, _)| number + 1);
         while let Some((number, path)) = segments.pop() {
-            if let Some(segment) = hash_chain::read_segment(&path)? {
+            if let Some(segment) = hash_chain::read_segment(number, &path)? {
                 return self.resume(number, &path, &segment);
             }
             // Torn while it was created: it holds no entry.
@@ -209,22 +212,22 @@ impl Ledger {
             .open(path)
             .map_err(failed("open"))?;
         let bytes = file.metadata().map_err(failed("measure"))?.len();
-        if bytes > segment.valid_bytes {
+        if bytes > segment.end.offset {
             if !segment.is_complete {
                 // A whole line that does not fit is not a torn tail: it is kept as evidence, and
                 // the chain continues in a new segment.
-                self.end = segment.end();
-                self.last_hash.clone_from(&segment.last_hash);
+                self.end = segment.end.seq;
+                self.last_hash.clone_from(&segment.end.hash);
                 return Ok(());
             }
-            file.set_len(segment.valid_bytes).map_err(failed("cut"))?;
+            file.set_len(segment.end.offset).map_err(failed("cut"))?;
         }
-        self.end = segment.end();
-        self.last_hash.clone_from(&segment.last_hash);
+        self.end = segment.end.seq;
+        self.last_hash.clone_from(&segment.end.hash);
         self.current = Some(CurrentSegment {
             file,
             name,
-            bytes: segment.valid_bytes,
+            bytes: segment.end.offset,
             reserved: 0,
             first_at: segment.records.first().map(|record| record.entry.at),
         });
