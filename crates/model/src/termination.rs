@@ -68,6 +68,22 @@ pub enum TerminationCause {
     },
 }
 
+impl TerminationCause {
+    /// Its `kind` in JSON.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Exited => "exited",
+            Self::Signaled => "signaled",
+            Self::TimedOut { .. } => "timed_out",
+            Self::Stopped { .. } => "stopped",
+            Self::OutOfMemory => "out_of_memory",
+            Self::SpawnFailed { .. } => "spawn_failed",
+            Self::Lost { .. } => "lost",
+        }
+    }
+}
+
 /// How an execution ended: `{cause, code?, signal?}`. At most one of code and signal is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Termination {

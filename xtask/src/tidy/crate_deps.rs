@@ -48,7 +48,10 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-detect",
         ],
     ),
-    ("ostler-catalog", &["ostler-model", "ostler-journal"]),
+    (
+        "ostler-store",
+        &["ostler-model", "ostler-journal", "ostler-policy"],
+    ),
     ("ostler-api", &["ostler-model"]),
     (
         "ostler-render",
@@ -63,6 +66,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-terminal",
             "ostler-api",
             "ostler-render",
+            "ostler-store",
         ],
     ),
     (
@@ -77,7 +81,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-api",
             "ostler-render",
             "ostler-interface",
-            "ostler-catalog",
+            "ostler-store",
         ],
     ),
     (
@@ -131,7 +135,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-backend",
             "ostler-backend-local",
             "ostler-engine",
-            "ostler-catalog",
+            "ostler-store",
             "ostler-api",
             "ostler-render",
             "ostler-interface",
@@ -204,7 +208,7 @@ const RESTRICTED_CRATES: &[(&str, &[&str])] = &[
             "ostler-interface-tests",
         ],
     ),
-    ("rusqlite", &["ostler-catalog"]),
+    ("rusqlite", &["ostler-store"]),
     ("clap", &["ostler-cli", "ostler-testkit", "xtask"]),
     ("anyhow", &["ostler-cli", "ostler-testkit", "xtask"]),
 ];
@@ -221,6 +225,7 @@ const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
     ("ostler-escape", &["tokio", "rustix", "regex"]),
     ("ostler-lifecycle", &["tokio", "rustix", "inotify"]),
     ("ostler-detect", &["tokio", "rustix", "inotify"]),
+    ("ostler-store", &["tokio", "hyper", "axum"]),
 ];
 
 /// The only third-party crates of the model: serialization, errors, time, identifiers.

@@ -1,0 +1,142 @@
+//! From entries of the ledger to changes of rows. Pure.
+
+use std::collections::BTreeMap;
+
+use ostler_journal::{LedgerEntry, LedgerRecord};
+use ostler_model::{Event, ExecutionId, Owner, Termination, Timestamp, Usage};
+use serde_json::Value;
+
+use crate::fingerprint::Fingerprint;
+use crate::row::{HistoryRow, RunTotals};
+
+/// What one entry of the ledger changes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RowChange {
+    /// An execution was requested.
+    Create(Box<HistoryRow>),
+    /// One of its processes was started.
+    Start {
+        id: ExecutionId,
+        at: Timestamp,
+        attempt: u32,
+    },
+    /// It ended.
+    End(Box<RunEnd>),
+}
+
+/// How and when an execution ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RunEnd {
+    pub(crate) id: ExecutionId,
+    /// Its owner then: it may have been passed to its project.
+    pub(crate) owner: Owner,
+    pub(crate) at: Timestamp,
+    pub(crate) ending: Termination,
+    pub(crate) totals: RunTotals,
+}
+
+impl RowChange {
+    /// The change that an entry makes; none for entries that change no row.
+    pub(crate) fn of(record: &LedgerRecord) -> Option<Self> {
+        let LedgerRecord { seq, entry, .. } = record;
+        let id = entry.execution?;
+        match &entry.event {
+            Event::Created { .. } => Some(Self::Create(Box::new(new_row(*seq, id, entry)))),
+            Event::Started { attempt, .. } | Event::SpawnFailed { attempt, .. } => {
+                Some(Self::Start {
+                    id,
+                    at: entry.at,
+                    attempt: *attempt,
+                })
+            }
+            Event::Finished { ending } => Some(Self::End(Box::new(RunEnd {
+                id,
+                owner: entry.by.clone(),
+                at: entry.at,
+                ending: ending.clone(),
+                totals: totals(&entry.detail),
+            }))),
+            Event::Refused { .. }
+            | Event::Ports { .. }
+            | Event::Stage { .. }
+            | Event::Ready { .. }
+            | Event::Health { .. }
+            | Event::Detached { .. }
+            | Event::PromptDetected { .. }
+            | Event::PromptAnswered { .. }
+            | Event::Input { .. }
+            | Event::Resized { .. }
+            | Event::Paused { .. }
+            | Event::Resumed { .. }
+            | Event::LeaseTaken { .. }
+            | Event::Sampled { .. }
+            | Event::Workspace { .. }
+            | Event::LimitHit { .. }
+            | Event::Autorun { .. }
+            | Event::Degraded { .. }
+            | Event::Stopping { .. }
+            | Event::Exited { .. }
+            | Event::Restarting { .. }
+            | Event::Backoff { .. }
+            | Event::Adopted { .. }
+            | Event::Trimmed { .. } => None,
+        }
+    }
+}
+
+type Detail = BTreeMap<String, Value>;
+
+fn new_row(position: u64, id: ExecutionId, entry: &LedgerEntry) -> HistoryRow {
+    let text = |name: &str| {
+        let value = entry.detail.get(name).and_then(Value::as_str);
+        value.unwrap_or_default().to_owned()
+    };
+    let (command, directory) = (text("command"), text("cwd"));
+    HistoryRow {
+        position,
+        id,
+        owner: entry.by.clone(),
+        client: text("face"),
+        fingerprint: Fingerprint::of(&command, &directory),
+        command,
+        directory,
+        labels: labels(&entry.detail),
+        level: text("level"),
+        in_force: in_force(&entry.detail),
+        policy: text("policy"),
+        created: entry.at,
+        started: None,
+        ended: None,
+        cause: None,
+        code: None,
+        signal: None,
+        attempts: 0,
+        totals: None,
+    }
+}
+
+fn labels(detail: &Detail) -> BTreeMap<String, String> {
+    let labels = detail.get("labels").and_then(Value::as_object);
+    let labels = labels.into_iter().flatten();
+    let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+    labels.filter_map(pair).collect()
+}
+
+fn in_force(detail: &Detail) -> Vec<String> {
+    let names = detail.get("in_force").and_then(Value::as_array);
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
+}
+
+fn totals(detail: &Detail) -> RunTotals {
+    let number = |name: &str| detail.get(name).and_then(Value::as_u64).unwrap_or_default();
+    RunTotals {
+        usage: Usage {
+            user_us: number("user_us"),
+            system_us: number("system_us"),
+            max_rss_bytes: number("max_rss_bytes"),
+        },
+        output_bytes: number("output_bytes"),
+        prompts: number("prompts"),
+    }
+}

@@ -1,0 +1,161 @@
+//! Between rows of the table and [`HistoryRow`].
+
+use std::collections::BTreeMap;
+
+use ostler_model::{ExecutionId, Owner, Principal, RequestChannel, SessionName, Timestamp, Usage};
+use rusqlite::types::Type;
+use rusqlite::{Row, Statement, params};
+use serde_json::Value;
+
+use crate::fingerprint::Fingerprint;
+use crate::row::{HistoryRow, RunTotals};
+
+/// The columns that [`read`] expects, in order.
+pub(super) const COLUMNS: &str = "position, id, principal, project, session, task, channel, \
+     client, execution.command, directory, labels, level, in_force, policy, created_us, started_us, \
+     ended_us, cause, code, signal, attempts, user_us, system_us, max_rss_bytes, output_bytes, \
+     prompts, fingerprint";
+
+/// Inserts what is known when an execution is created. A row that is there already stays.
+pub(super) const INSERT: &str = "INSERT INTO execution (position, id, principal, project, \
+     session, task, channel, client, command, directory, labels, level, in_force, policy, \
+     created_us, fingerprint) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
+     ON CONFLICT DO NOTHING";
+
+pub(super) fn insert(statement: &mut Statement<'_>, row: &HistoryRow) -> rusqlite::Result<usize> {
+    let labels: serde_json::Map<String, Value> = row
+        .labels
+        .iter()
+        .map(|(name, value)| (name.clone(), value.as_str().into()))
+        .collect();
+    statement.execute(params![
+        to_sql(row.position),
+        row.id.to_bytes(),
+        row.owner.principal.0,
+        row.owner.project,
+        row.owner.session.as_ref().map(|name| &name.0),
+        row.owner.task,
+        channel_name(row.owner.channel),
+        row.client,
+        row.command,
+        row.directory,
+        Value::Object(labels).to_string(),
+        row.level,
+        Value::from(row.in_force.clone()).to_string(),
+        row.policy,
+        row.created.as_microsecond(),
+        row.fingerprint.map(Fingerprint::to_sql),
+    ])
+}
+
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
+    let owner = Owner {
+        principal: Principal(row.get("principal")?),
+        project: row.get("project")?,
+        session: row.get::<_, Option<String>>("session")?.map(SessionName),
+        task: row.get("task")?,
+        channel: match row.get::<_, String>("channel")?.as_str() {
+            NETWORK => RequestChannel::Network,
+            _ => RequestChannel::Local,
+        },
+    };
+    Ok(HistoryRow {
+        position: from_sql(row.get("position")?),
+        id: ExecutionId::from_bytes(row.get("id")?),
+        owner,
+        client: row.get("client")?,
+        command: row.get("command")?,
+        directory: row.get("directory")?,
+        labels: json(row, "labels")?,
+        level: row.get("level")?,
+        in_force: json(row, "in_force")?,
+        policy: row.get("policy")?,
+        created: timestamp(row.get("created_us")?),
+        started: row.get::<_, Option<i64>>("started_us")?.map(timestamp),
+        ended: row.get::<_, Option<i64>>("ended_us")?.map(timestamp),
+        cause: row.get("cause")?,
+        code: row.get("code")?,
+        signal: row.get("signal")?,
+        attempts: row.get("attempts")?,
+        totals: totals(row)?,
+        fingerprint: row
+            .get::<_, Option<i64>>("fingerprint")?
+            .map(Fingerprint::from_sql),
+    })
+}
+
+fn totals(row: &Row<'_>) -> rusqlite::Result<Option<RunTotals>> {
+    let Some(user_us) = row.get::<_, Option<i64>>("user_us")? else {
+        return Ok(None);
+    };
+    let number = |name: &str| {
+        let value: Option<i64> = row.get(name)?;
+        Ok::<u64, rusqlite::Error>(from_sql(value.unwrap_or_default()))
+    };
+    Ok(Some(RunTotals {
+        usage: Usage {
+            user_us: from_sql(user_us),
+            system_us: number("system_us")?,
+            max_rss_bytes: number("max_rss_bytes")?,
+        },
+        output_bytes: number("output_bytes")?,
+        prompts: number("prompts")?,
+    }))
+}
+
+fn json<T: JsonColumn>(row: &Row<'_>, name: &str) -> rusqlite::Result<T> {
+    let text: String = row.get(name)?;
+    let value = serde_json::from_str(&text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error))
+    })?;
+    Ok(T::from_json(value))
+}
+
+/// What a column holds as JSON.
+trait JsonColumn {
+    fn from_json(value: Value) -> Self;
+}
+
+impl JsonColumn for Vec<String> {
+    fn from_json(value: Value) -> Self {
+        let Value::Array(items) = value else {
+            return Self::new();
+        };
+        let text = |item: &Value| item.as_str().map(str::to_owned);
+        items.iter().filter_map(text).collect()
+    }
+}
+
+impl JsonColumn for BTreeMap<String, String> {
+    fn from_json(value: Value) -> Self {
+        let Value::Object(items) = value else {
+            return Self::new();
+        };
+        let pair = |(name, item): (String, Value)| Some((name, item.as_str()?.to_owned()));
+        items.into_iter().filter_map(pair).collect()
+    }
+}
+
+const LOCAL: &str = "local";
+const NETWORK: &str = "network";
+
+const fn channel_name(channel: RequestChannel) -> &'static str {
+    match channel {
+        RequestChannel::Local => LOCAL,
+        RequestChannel::Network => NETWORK,
+    }
+}
+
+/// A number as SQLite stores it; beyond its range, the largest one.
+pub(super) fn to_sql(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(super) fn from_sql(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+fn timestamp(microseconds: i64) -> Timestamp {
+    Timestamp::from_microsecond(microseconds).unwrap_or(Timestamp::UNIX_EPOCH)
+}

@@ -1,0 +1,92 @@
+//! The tables, and the steps from each version of them to the next.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::error::StoreError;
+
+/// The step to version `index + 1`. A step is never changed once it has been released.
+const MIGRATIONS: &[&str] = &["
+CREATE TABLE execution (
+    position INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    principal TEXT NOT NULL,
+    project TEXT,
+    session TEXT,
+    task TEXT,
+    channel TEXT NOT NULL,
+    client TEXT NOT NULL,
+    command TEXT NOT NULL,
+    directory TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    level TEXT NOT NULL,
+    in_force TEXT NOT NULL,
+    policy TEXT NOT NULL,
+    created_us INTEGER NOT NULL,
+    started_us INTEGER,
+    ended_us INTEGER,
+    cause TEXT,
+    code INTEGER,
+    signal INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    user_us INTEGER,
+    system_us INTEGER,
+    max_rss_bytes INTEGER,
+    output_bytes INTEGER,
+    prompts INTEGER,
+    fingerprint INTEGER
+) STRICT;
+CREATE INDEX execution_principal ON execution (principal, position);
+CREATE INDEX execution_project ON execution (principal, project, position);
+CREATE INDEX execution_session ON execution (principal, session, position);
+CREATE INDEX execution_failed ON execution (principal, position)
+    WHERE cause IS NOT NULL AND NOT (cause = 'exited' AND code IS 0);
+CREATE INDEX execution_running ON execution (principal, position) WHERE cause IS NULL;
+CREATE INDEX execution_created ON execution (created_us);
+CREATE INDEX execution_fingerprint ON execution (principal, fingerprint, position);
+CREATE VIRTUAL TABLE command_text USING fts5 (
+    command, content = 'execution', content_rowid = 'position', tokenize = 'trigram'
+);
+CREATE TRIGGER command_text_insert AFTER INSERT ON execution BEGIN
+    INSERT INTO command_text (rowid, command) VALUES (new.position, new.command);
+END;
+CREATE TRIGGER command_text_delete AFTER DELETE ON execution BEGIN
+    INSERT INTO command_text (command_text, rowid, command)
+        VALUES ('delete', old.position, old.command);
+END;
+-- How far the ledger is folded: one row.
+CREATE TABLE folded (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    position INTEGER NOT NULL,
+    hash TEXT NOT NULL
+) STRICT;
+INSERT INTO folded VALUES (1, 0, '');
+"];
+
+/// Brings the tables up to date.
+pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), StoreError> {
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
+    };
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    if version(connection)? == known {
+        return Ok(());
+    }
+    // Read again under the lock: another process may have migrated meanwhile.
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let found = version(&transaction)?;
+    if found > known {
+        let file = file.to_owned();
+        return Err(StoreError::Newer { file, found, known });
+    }
+    let done = usize::try_from(found)
+        .map_err(|_| StoreError::Damaged(format!("it has the schema version {found}")))?;
+    for step in &MIGRATIONS[done..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", known)?;
+    transaction.commit()?;
+    Ok(())
+}
