@@ -27,6 +27,10 @@ pub struct EventBody {
     /// With a start: the requested command line, directory and isolation level.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub request: BTreeMap<String, serde_json::Value>,
+    /// With an end: `user_us` and `system_us` of processor time in microseconds, `max_rss_bytes`,
+    /// `output_bytes`, and the numbers of `attempts` and of detected `prompts`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub totals: BTreeMap<String, serde_json::Value>,
 }
 
 /// Events, oldest first.

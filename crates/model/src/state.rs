@@ -81,6 +81,9 @@ pub struct State {
     pub paused: bool,
     /// The prompt that waits for an answer.
     pub prompt: Option<String>,
+    /// How many prompts were detected.
+    #[serde(default)]
+    pub prompts: u32,
     /// The terminal's size since it was last changed; none while it is still that of the spec.
     /// Later attempts keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,7 +176,10 @@ impl State {
             }
             Event::Health { ok, detail } => self.set_health(*ok, detail),
             Event::Detached { .. } => self.detached = true,
-            Event::PromptDetected { text, .. } => self.prompt = Some(text.clone()),
+            Event::PromptDetected { text, .. } => {
+                self.prompt = Some(text.clone());
+                self.prompts = self.prompts.saturating_add(1);
+            }
             Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt = None,
             Event::Paused { .. } => self.paused = true,
             Event::Resumed { .. } => self.paused = false,

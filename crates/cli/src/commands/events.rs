@@ -140,7 +140,9 @@ fn describe_event(event: &EventBody, value: &serde_json::Value) -> String {
     if let Some(command) = event.request.get("command").and_then(|it| it.as_str()) {
         return command.to_owned();
     }
-    let own = ["cursor", "at", "id", "uuid", "session", "event", "request"];
+    let own = [
+        "cursor", "at", "id", "uuid", "session", "event", "request", "totals",
+    ];
     let fields = value.as_object().into_iter().flatten();
     // Lists and objects are left to --json.
     let is_plain =

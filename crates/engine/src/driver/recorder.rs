@@ -7,10 +7,10 @@
 use std::path::PathBuf;
 
 use ostler_journal::{EventWriter, LedgerEntry, WriteError};
-use ostler_model::{Event, EventRecord};
+use ostler_model::{Event, EventRecord, State};
 use ostler_sys::open_files;
 
-use crate::engine_inner::EngineInner;
+use crate::engine_inner::{EngineInner, LedgerDetail};
 use crate::execution::ExecutionHandle;
 use crate::fd_shortage::is_write_out_of_fds;
 
@@ -54,12 +54,18 @@ impl EventRecorder {
         let (id, owner) = (entry.id, entry.owner());
         let pending = std::mem::take(&mut self.pending);
         for record in pending.iter().filter(|record| is_lifecycle(&record.event)) {
+            let is_end = matches!(record.event, Event::Finished { .. });
+            let detail = if is_end {
+                totals(&entry.live.borrow().state, record.offset)
+            } else {
+                LedgerDetail::new()
+            };
             core.write_ledger(&LedgerEntry {
                 at: record.at,
                 execution: Some(id),
                 by: (*owner).clone(),
                 event: record.event.clone(),
-                detail: std::collections::BTreeMap::new(),
+                detail,
             });
         }
         if self.writer.is_none() && !self.dir.is_dir() {
@@ -97,6 +103,18 @@ impl EventRecorder {
     pub(super) fn close(&mut self) {
         self.writer = None;
     }
+}
+
+/// What an execution that ended has used, for the entry of its end.
+fn totals(state: &State, output_bytes: u64) -> LedgerDetail {
+    LedgerDetail::from([
+        ("user_us".to_owned(), state.usage.user_us.into()),
+        ("system_us".to_owned(), state.usage.system_us.into()),
+        ("max_rss_bytes".to_owned(), state.usage.max_rss_bytes.into()),
+        ("output_bytes".to_owned(), output_bytes.into()),
+        ("attempts".to_owned(), state.attempt.into()),
+        ("prompts".to_owned(), state.prompts.into()),
+    ])
 }
 
 /// What the ledger holds besides the request itself, which is written before the start.

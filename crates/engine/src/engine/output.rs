@@ -4,7 +4,7 @@ use ostler_journal::follow::JournalFollower as Reader;
 use ostler_journal::{Journal, LedgerReader};
 use ostler_model::event::TrimReason;
 use ostler_model::{Caller, Cursor};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot, watch};
 
 use super::Engine;
 use crate::error::Error;
@@ -84,6 +84,12 @@ impl Engine {
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<LifecycleEvent> {
         self.inner.lifecycle_events.subscribe()
+    }
+
+    /// The number of ledger entries so far, and its changes.
+    #[must_use]
+    pub fn ledger_end(&self) -> watch::Receiver<u64> {
+        self.inner.ledger_end.subscribe()
     }
 
     /// A reader of the ledger; none after shutdown.

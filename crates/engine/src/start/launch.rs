@@ -374,10 +374,16 @@ fn ledger_detail(
         .take(COMMAND_CHARS)
         .collect();
     let level = request.options.level.unwrap_or(settings.isolation.default);
-    LedgerDetail::from([
+    let mut detail = LedgerDetail::from([
         ("command".to_owned(), command.into()),
         ("cwd".to_owned(), redact(&request.cwd).to_string().into()),
         ("face".to_owned(), request.client_kind.as_str().into()),
         ("level".to_owned(), level.to_string().into()),
-    ])
+    ]);
+    if !request.options.labels.is_empty() {
+        let labels = request.options.labels.iter();
+        let labels = labels.map(|label| redact(&ByteString::from(label.as_str())).to_string());
+        detail.insert("labels".to_owned(), labels.collect::<Vec<String>>().into());
+    }
+    detail
 }

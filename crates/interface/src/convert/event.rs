@@ -1,11 +1,18 @@
 //! Events of the ledger.
 
+use std::collections::BTreeMap;
+
 use ostler_api::EventBody;
 use ostler_journal::LedgerRecord;
+use ostler_model::Event;
 
 /// An entry of the ledger.
 pub fn event_body(record: LedgerRecord) -> EventBody {
     let LedgerRecord { seq, entry, .. } = record;
+    let (mut request, mut totals) = (entry.detail, BTreeMap::new());
+    if matches!(entry.event, Event::Finished { .. }) {
+        std::mem::swap(&mut request, &mut totals);
+    }
     EventBody {
         cursor: seq + 1,
         at: entry.at,
@@ -13,6 +20,7 @@ pub fn event_body(record: LedgerRecord) -> EventBody {
         uuid: entry.execution,
         session: entry.by.session.map(|name| name.0),
         event: entry.event,
-        request: entry.detail,
+        request,
+        totals,
     }
 }
