@@ -111,7 +111,8 @@ async def test_no_list_log_error_or_record_tells_it(installation_with_secrets, u
         texts = [reply.text + json.dumps(reply.structured or {}) + json.dumps(reply.meta) for reply in replies]
         for path in ("", f"/{pid}", f"/{pid}/raw", f"/{pid}/output", f"/{pid}/export?format=jsonl"):
             texts.append(installation.rest("GET", f"/api/v1/executions{path}", raw=True).decode())
-        for words in (("ps", "-a"), ("ps", "-a", "--json"), ("info", pid), ("logs", pid)):
+        for words in (("ps", "-a"), ("ps", "-a", "--json"), ("info", pid), ("logs", pid), ("events", "--no-follow", "--json"),
+                      ("history", "--json"), ("history", "show", pid)):
             texts.append(installation.cli(*words).stdout.decode())
         await agent.must("process_control", action="stop", ids=[pid], force=True)
     nowhere(installation, *texts)

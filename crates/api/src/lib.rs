@@ -4,6 +4,7 @@
 //! * [`start`], [`shell`], [`service_request`], [`sandbox`]: requests to run something.
 //! * [`info`], [`service`], [`service_state`], [`process`], [`resources`], [`workspace`]: the data of executions.
 //! * [`page`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
+//! * [`history`]: executions as they are remembered.
 //! * [`wait`], [`interaction`]: waits, signals, input, questions to people.
 //! * [`problem`]: errors (RFC 9457).
 //!
@@ -12,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod event;
+pub mod history;
 pub mod info;
 pub mod interaction;
 pub mod network;
@@ -32,6 +34,10 @@ pub mod websocket;
 pub mod workspace;
 
 pub use event::{EventBody, EventsBody};
+pub use history::{
+    HistoryDetailBody, HistoryEntryBody, HistoryFreshnessBody, HistoryPageBody, RunStatisticsBody,
+    RunTotalsBody,
+};
 pub use info::{
     ExecutionBody, ExecutionsBody, HealthBody, QueueWaitBody, QueuedStartBody, QuotaHolderBody,
 };

@@ -6,6 +6,7 @@
 //! * [`cursor_argument`]: the parameter that several tools and routes share.
 //! * [`error`]: every error as `{code, message, hint, retryable}`.
 //! * [`pagination`], [`output_reader`], [`egress_log`]: lists, output and decisions in pages.
+//! * [`history`]: the history of executions, kept up to date and queried.
 //! * [`http`]: identities, problem documents and limits of what is served over HTTP.
 #![forbid(unsafe_code)]
 
@@ -13,6 +14,7 @@ pub mod convert;
 pub mod cursor_argument;
 pub mod egress_log;
 pub mod error;
+pub mod history;
 pub mod http;
 pub mod output_reader;
 pub mod pagination;

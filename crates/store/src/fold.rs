@@ -100,9 +100,9 @@ fn new_row(position: u64, id: ExecutionId, entry: &LedgerEntry) -> HistoryRow {
         fingerprint: Fingerprint::of(&command, &directory),
         command,
         directory,
-        labels: labels(&entry.detail),
+        labels: names(&entry.detail, "labels"),
         level: text("level"),
-        in_force: in_force(&entry.detail),
+        in_force: names(&entry.detail, "in_force"),
         policy: text("policy"),
         created: entry.at,
         started: None,
@@ -115,15 +115,8 @@ fn new_row(position: u64, id: ExecutionId, entry: &LedgerEntry) -> HistoryRow {
     }
 }
 
-fn labels(detail: &Detail) -> BTreeMap<String, String> {
-    let labels = detail.get("labels").and_then(Value::as_object);
-    let labels = labels.into_iter().flatten();
-    let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
-    labels.filter_map(pair).collect()
-}
-
-fn in_force(detail: &Detail) -> Vec<String> {
-    let names = detail.get("in_force").and_then(Value::as_array);
+fn names(detail: &Detail, key: &str) -> Vec<String> {
+    let names = detail.get(key).and_then(Value::as_array);
     let names = names.into_iter().flatten().filter_map(Value::as_str);
     names.map(str::to_owned).collect()
 }

@@ -23,7 +23,7 @@ pub struct HistoryQuery {
     /// Only those in this state.
     pub outcome: Option<OutcomeFilter>,
     /// Only those with this label.
-    pub label: Option<(String, String)>,
+    pub label: Option<String>,
     /// Only those whose command line contains this text; ASCII letters of either case match.
     pub text: Option<String>,
     /// Only those requested then or later.
@@ -83,6 +83,19 @@ impl OutcomeFilter {
         Self::Stopped,
         Self::Lost,
     ];
+
+    /// The state of an execution; a timeout, a stop and a loss are told apart from other failures.
+    #[must_use]
+    pub fn of(row: &HistoryRow) -> Self {
+        match row.cause.as_deref() {
+            None => Self::Running,
+            Some("exited") if row.code == Some(0) => Self::Succeeded,
+            Some("timed_out") => Self::TimedOut,
+            Some("stopped") => Self::Stopped,
+            Some("lost") => Self::Lost,
+            Some(_) => Self::Failed,
+        }
+    }
 
     /// Its name in requests.
     #[must_use]

@@ -1,7 +1,5 @@
 //! One row of the history.
 
-use std::collections::BTreeMap;
-
 use ostler_model::{ExecutionId, Owner, Timestamp, Usage};
 
 use crate::fingerprint::Fingerprint;
@@ -22,7 +20,7 @@ pub struct HistoryRow {
     /// The working directory.
     pub directory: String,
     /// Its labels.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Vec<String>,
     /// The isolation level that was requested.
     pub level: String,
     /// The capabilities of isolation that were in force.

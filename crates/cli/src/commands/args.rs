@@ -86,6 +86,8 @@ pub(crate) enum Verb {
     Info(commands::info::InfoArgs),
     /// Show what executions use: processor time, memory, processes
     Stats(commands::stats::StatsArgs),
+    /// Search executions of the last months, also those whose output is gone
+    History(commands::history::HistoryArgs),
     /// Show what happens to executions, as it happens
     Events(commands::events::EventsArgs),
     /// Stop executions: a polite request, then the kill of the whole tree

@@ -14,6 +14,7 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod export;
+pub(crate) mod history;
 pub(crate) mod info;
 mod interrupt_handler;
 pub(crate) mod isolation_args;

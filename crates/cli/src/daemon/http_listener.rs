@@ -142,7 +142,7 @@ impl HttpListener {
 
     /// Serves until the daemon stops.
     pub(crate) async fn serve(self, server: StdioServer) {
-        let state = RestState::new(server.engine, server.stop.clone());
+        let state = RestState::new(server.engine, server.stop.clone()).with_history(server.history);
         let mcp = http_routes(McpHttpParts {
             state: server.mcp_state,
             options: self.mcp_options,

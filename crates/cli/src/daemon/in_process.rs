@@ -10,6 +10,7 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::history;
 use super::idle_tracker::IdleTracker;
 use super::run::{executable, open_engine, try_open_engine};
 use super::stdio_server::StdioServer;
@@ -76,6 +77,7 @@ impl InProcessEngine {
             tracker: self.tracker.clone(),
             idle_tracker: IdleTracker::new(),
             stop: self.stop.clone(),
+            history: history::spawn(&self.engine, &self.tracker, &self.stop),
         };
         self.tracker
             .spawn(super::rest_server::serve(listener, server));

@@ -17,6 +17,7 @@
 mod banner;
 mod daemon_location;
 mod file_lock;
+mod history;
 mod http_listener;
 mod idle_tracker;
 pub(crate) mod in_process;

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::file_lock::{self, TryLock};
+use super::history;
 use super::http_listener::HttpListener;
 use super::idle_tracker::{self, IdleTracker};
 use super::launch::DaemonReadiness;
@@ -214,12 +215,14 @@ impl Daemon {
         lock: Arc<Mutex<FileLock>>,
     ) -> Result<Self, CommandError> {
         let engine = open_engine(config, env, ZygoteConfig::Executable(executable())).await?;
+        let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
         let stdio_server = StdioServer {
             engine: engine.clone(),
             mcp_state: McpState::new(engine.clone(), config.mcp_options()),
-            tracker: TaskTracker::new(),
+            history: history::spawn(&engine, &tracker, &stop),
+            tracker,
             idle_tracker: IdleTracker::new(),
-            stop: CancellationToken::new(),
+            stop,
         };
         stdio_sessions::end_orphans(&engine, &stdio_server.tracker, &stdio_server.stop);
         Ok(Self {

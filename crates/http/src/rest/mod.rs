@@ -7,6 +7,7 @@ mod executions;
 mod export;
 mod extract;
 mod health;
+mod history;
 mod in_flight;
 mod interactions;
 mod output;

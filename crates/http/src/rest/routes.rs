@@ -7,8 +7,8 @@ use axum::routing::{delete, get, post};
 use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
-    events, executions, export, health, interactions, output, processes, raw, response, services,
-    shell, terminal, usage, workspace, ws,
+    events, executions, export, health, history, interactions, output, processes, raw, response,
+    services, shell, terminal, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -58,6 +58,10 @@ fn v1_routes() -> Router<RestState> {
             get(executions::show).delete(executions::remove),
         )
         .route("/events", get(events::events))
+        .route("/history", get(history::list))
+        .route("/history/{id}", get(history::show))
+        .route("/history/rebuild", post(history::rebuild))
+        .route("/projects/{id}/executions", get(history::project))
         .route("/starts/{id}", get(executions::queued))
         .route("/executions/{id}/wait", post(executions::wait))
         .route("/executions/{id}/stop", post(executions::stop))

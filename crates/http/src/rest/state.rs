@@ -2,6 +2,7 @@
 
 use super::response::RestResult;
 use ostler_engine::Engine;
+use ostler_interface::history::History;
 use ostler_model::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -11,6 +12,7 @@ pub struct RestState {
     pub(super) engine: Engine,
     pub(super) started_at: Timestamp,
     pub(super) shutdown: CancellationToken,
+    pub(super) history: Option<History>,
 }
 
 impl RestState {
@@ -23,6 +25,16 @@ impl RestState {
             engine,
             started_at: Timestamp::now(),
             shutdown,
+            history: None,
+        }
+    }
+
+    /// The same with a history of executions.
+    #[must_use]
+    pub fn with_history(self, history: History) -> Self {
+        Self {
+            history: Some(history),
+            ..self
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod event;
 mod execution;
+mod history;
 mod interaction;
 mod resources;
 mod service;
@@ -12,6 +13,7 @@ mod wait;
 
 pub use event::event_body;
 pub use execution::{execution_body, process_body, queue_wait_body, queued_start_body};
+pub use history::{history_entry_body, history_freshness, run_statistics_body};
 pub use interaction::interaction_body;
 pub use resources::resources_body;
 pub use service::{

@@ -1,6 +1,7 @@
 //! Connections to the database file.
 
 use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::Duration;
@@ -13,6 +14,8 @@ use crate::error::StoreError;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Readable by the owner only: command lines reveal work.
 const FILE_MODE: u32 = 0o600;
+/// Pages of 4 KiB that a connection keeps in memory.
+const CACHE_PAGES: i64 = 128;
 /// Prepared statements kept by a connection.
 const STATEMENTS: usize = 32;
 
@@ -35,14 +38,7 @@ impl FileIdentity {
 
 /// Opens the file for writing; creates it.
 pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
-    drop(
-        OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(FILE_MODE)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-            .open(path)?,
-    );
+    create(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -52,6 +48,20 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     Ok(connection)
+}
+
+/// Creates the file with [`FILE_MODE`], which SQLite would not. A file that is there is not opened:
+/// closing it would release the locks that other connections of this process hold on it (fcntl(2)).
+fn create(path: &Path) -> Result<(), StoreError> {
+    let new = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(FILE_MODE)
+        .open(path);
+    match new {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Opens the file for reading.
@@ -66,6 +76,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 
 fn configure(connection: &Connection) -> Result<(), StoreError> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "cache_size", CACHE_PAGES)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "trusted_schema", "OFF")?;
     Ok(())

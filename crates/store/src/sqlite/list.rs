@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_model::{Scope, Timestamp};
+use ostler_model::{ExecutionId, Scope, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -65,16 +65,28 @@ pub(super) fn list(
     Ok(HistoryPage { rows, next_before })
 }
 
+/// Which execution is looked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum IdCondition<'a> {
+    /// By its id.
+    Whole(ExecutionId),
+    /// By its short id; of several, the newest.
+    Short(&'a str),
+}
+
 /// The row of an execution, if the caller may see it.
 pub(super) fn find(
     connection: &Connection,
     query: &HistoryQuery,
-    id: [u8; 16],
+    id: &IdCondition<'_>,
 ) -> Result<Option<HistoryRow>, StoreError> {
     let mut conditions = conditions(query);
-    conditions.add("id = ?", [Value::Blob(id.to_vec())]);
+    match id {
+        IdCondition::Whole(id) => conditions.add("id = ?", [Value::Blob(id.to_bytes().to_vec())]),
+        IdCondition::Short(id) => conditions.add("short_id = ?", [Value::Text((*id).to_owned())]),
+    }
     let sql = format!(
-        "SELECT {COLUMNS} FROM execution WHERE {}",
+        "SELECT {COLUMNS} FROM execution WHERE {} ORDER BY position DESC LIMIT 1",
         conditions.texts.join(" AND ")
     );
     let mut statement = connection.prepare_cached(&sql)?;
@@ -141,10 +153,10 @@ fn conditions(query: &HistoryQuery) -> Conditions {
     if let Some(outcome) = query.outcome {
         conditions.add(outcome_condition(outcome), []);
     }
-    if let Some((name, value)) = &query.label {
+    if let Some(label) = &query.label {
         conditions.add(
-            "EXISTS (SELECT 1 FROM json_each(labels) WHERE key = ? AND value = ?)",
-            [text(name), text(value)],
+            "EXISTS (SELECT 1 FROM json_each(labels) WHERE value = ?)",
+            [text(label)],
         );
     }
     if let Some(since) = query.since {

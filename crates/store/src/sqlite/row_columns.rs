@@ -1,7 +1,5 @@
 //! Between rows of the table and [`HistoryRow`].
 
-use std::collections::BTreeMap;
-
 use ostler_model::{ExecutionId, Owner, Principal, RequestChannel, SessionName, Timestamp, Usage};
 use rusqlite::types::Type;
 use rusqlite::{Row, Statement, params};
@@ -19,16 +17,11 @@ pub(super) const COLUMNS: &str = "position, id, principal, project, session, tas
 /// Inserts what is known when an execution is created. A row that is there already stays.
 pub(super) const INSERT: &str = "INSERT INTO execution (position, id, principal, project, \
      session, task, channel, client, command, directory, labels, level, in_force, policy, \
-     created_us, fingerprint) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
+     created_us, fingerprint, short_id) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
      ON CONFLICT DO NOTHING";
 
 pub(super) fn insert(statement: &mut Statement<'_>, row: &HistoryRow) -> rusqlite::Result<usize> {
-    let labels: serde_json::Map<String, Value> = row
-        .labels
-        .iter()
-        .map(|(name, value)| (name.clone(), value.as_str().into()))
-        .collect();
     statement.execute(params![
         to_sql(row.position),
         row.id.to_bytes(),
@@ -40,12 +33,13 @@ pub(super) fn insert(statement: &mut Statement<'_>, row: &HistoryRow) -> rusqlit
         row.client,
         row.command,
         row.directory,
-        Value::Object(labels).to_string(),
+        Value::from(row.labels.clone()).to_string(),
         row.level,
         Value::from(row.in_force.clone()).to_string(),
         row.policy,
         row.created.as_microsecond(),
         row.fingerprint.map(Fingerprint::to_sql),
+        row.id.short(),
     ])
 }
 
@@ -67,9 +61,9 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         client: row.get("client")?,
         command: row.get("command")?,
         directory: row.get("directory")?,
-        labels: json(row, "labels")?,
+        labels: names(row, "labels")?,
         level: row.get("level")?,
-        in_force: json(row, "in_force")?,
+        in_force: names(row, "in_force")?,
         policy: row.get("policy")?,
         created: timestamp(row.get("created_us")?),
         started: row.get::<_, Option<i64>>("started_us")?.map(timestamp),
@@ -104,37 +98,11 @@ fn totals(row: &Row<'_>) -> rusqlite::Result<Option<RunTotals>> {
     }))
 }
 
-fn json<T: JsonColumn>(row: &Row<'_>, name: &str) -> rusqlite::Result<T> {
-    let text: String = row.get(name)?;
-    let value = serde_json::from_str(&text).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error))
-    })?;
-    Ok(T::from_json(value))
-}
-
-/// What a column holds as JSON.
-trait JsonColumn {
-    fn from_json(value: Value) -> Self;
-}
-
-impl JsonColumn for Vec<String> {
-    fn from_json(value: Value) -> Self {
-        let Value::Array(items) = value else {
-            return Self::new();
-        };
-        let text = |item: &Value| item.as_str().map(str::to_owned);
-        items.iter().filter_map(text).collect()
-    }
-}
-
-impl JsonColumn for BTreeMap<String, String> {
-    fn from_json(value: Value) -> Self {
-        let Value::Object(items) = value else {
-            return Self::new();
-        };
-        let pair = |(name, item): (String, Value)| Some((name, item.as_str()?.to_owned()));
-        items.into_iter().filter_map(pair).collect()
-    }
+/// A column that holds a list of names as JSON.
+fn names(row: &Row<'_>, column: &str) -> rusqlite::Result<Vec<String>> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error)))
 }
 
 const LOCAL: &str = "local";

@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &["
 CREATE TABLE execution (
     position INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE,
+    short_id TEXT NOT NULL,
     principal TEXT NOT NULL,
     project TEXT,
     session TEXT,
@@ -43,6 +44,7 @@ CREATE INDEX execution_session ON execution (principal, session, position);
 CREATE INDEX execution_failed ON execution (principal, position)
     WHERE cause IS NOT NULL AND NOT (cause = 'exited' AND code IS 0);
 CREATE INDEX execution_running ON execution (principal, position) WHERE cause IS NULL;
+CREATE INDEX execution_short_id ON execution (short_id);
 CREATE INDEX execution_created ON execution (created_us);
 CREATE INDEX execution_fingerprint ON execution (principal, fingerprint, position);
 CREATE VIRTUAL TABLE command_text USING fts5 (

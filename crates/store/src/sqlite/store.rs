@@ -9,8 +9,9 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::connection::{self, FileIdentity};
+use super::list::{self, IdCondition};
 use super::row_columns::{self, to_sql};
-use super::{list, schema};
+use super::schema;
 use crate::error::StoreError;
 use crate::fingerprint::Fingerprint;
 use crate::fold::RowChange;
@@ -19,7 +20,7 @@ use crate::row::HistoryRow;
 use crate::statistics::RunStatistics;
 
 /// The most connections for reading that are kept.
-const READERS_MAX: usize = 4;
+const READERS_MAX: usize = 2;
 /// The longest duration of a search.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Steps of SQLite's virtual machine between two checks of that.
@@ -81,7 +82,16 @@ impl HistoryStore {
     /// When the database cannot be read.
     pub fn find(&self, caller: &Caller, id: ExecutionId) -> Result<Option<HistoryRow>, StoreError> {
         let query = HistoryQuery::all_of(caller.clone());
-        self.read(|connection| list::find(connection, &query, id.to_bytes()))
+        self.read(|connection| list::find(connection, &query, &IdCondition::Whole(id)))
+    }
+
+    /// The newest row with this short id, if the caller may see it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn find_short(&self, caller: &Caller, id: &str) -> Result<Option<HistoryRow>, StoreError> {
+        let query = HistoryQuery::all_of(caller.clone());
+        self.read(|connection| list::find(connection, &query, &IdCondition::Short(id)))
     }
 
     /// How a principal's commands with a fingerprint ended in the last days; none where they are

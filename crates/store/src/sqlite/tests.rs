@@ -65,7 +65,7 @@ impl Fixture {
         let id = ExecutionId::mint();
         let detail = json!({
             "command": command, "cwd": "/w", "face": "cli", "level": "none",
-            "labels": {"team": "a\"b"}, "in_force": ["cgroup"],
+            "labels": ["team", "a\"b"], "in_force": ["cgroup"],
         });
         self.append(
             id,
@@ -149,10 +149,7 @@ fn a_row_holds_what_the_ledger_says() {
         (row.command.as_str(), row.directory.as_str()),
         ("make -j8", "/w")
     );
-    assert_eq!(
-        row.labels,
-        BTreeMap::from([("team".to_owned(), "a\"b".to_owned())])
-    );
+    assert_eq!(row.labels, ["team", "a\"b"]);
     assert_eq!(
         (row.level.as_str(), row.in_force),
         ("none", vec!["cgroup".to_owned()])
@@ -221,7 +218,7 @@ fn every_condition_selects() {
         (|q, _| q.text = Some("%_".into()), &["ls 100%_"]),
         (|q, _| q.text = Some("OR".into()), &[]),
         (
-            |q, _| q.label = Some(("team".into(), "a\"b".into())),
+            |q, _| q.label = Some("a\"b".into()),
             &[
                 "last \"quoted\"",
                 "sleep 9",
@@ -230,7 +227,7 @@ fn every_condition_selects() {
                 "cargo build",
             ],
         ),
-        (|q, _| q.label = Some(("team".into(), "a".into())), &[]),
+        (|q, _| q.label = Some("a".into()), &[]),
         (|q, at| q.since = Some(at), &["last \"quoted\""]),
         (
             |q, at| {

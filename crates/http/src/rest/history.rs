@@ -1,0 +1,182 @@
+//! The history of executions.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use jiff::tz::TimeZone;
+use ostler_api::{HistoryDetailBody, HistoryFreshnessBody, HistoryPageBody};
+use ostler_interface::convert::{history_entry_body, history_freshness, run_statistics_body};
+use ostler_interface::error::ApiError;
+use ostler_interface::history::History;
+use ostler_interface::http::HttpProblem;
+use ostler_interface::params::{Arguments, Parameter, ParameterKind};
+use ostler_model::{Caller, ErrorCode, Scope, Timestamp};
+use ostler_render::{TimeOrCursor, parse_time_or_cursor};
+use ostler_store::{HistoryQuery, OutcomeFilter};
+
+use super::caller::RequestCaller;
+use super::query::{QueryString, SINCE, UNTIL};
+use super::response::RestResult;
+use super::state::RestState;
+
+/// The most executions of one page.
+const ROWS_LIMIT: i64 = 500;
+/// Executions of a page by default.
+const ROWS: i64 = 50;
+/// The largest offset; pages beyond it are reached by position.
+const OFFSET_LIMIT: i64 = 10_000;
+
+const LIMIT: Parameter = Parameter::optional(
+    "limit",
+    ParameterKind::Integer(1, ROWS_LIMIT),
+    "At most so many",
+)
+.with_default(ROWS);
+const OFFSET: Parameter = Parameter::optional(
+    "offset",
+    ParameterKind::Integer(0, OFFSET_LIMIT),
+    "Pass over so many first; before reaches further",
+)
+.with_default(0);
+const STATUS: Parameter = Parameter::optional(
+    "status",
+    ParameterKind::Choice(&[
+        "running",
+        "succeeded",
+        "failed",
+        "timed_out",
+        "stopped",
+        "lost",
+    ]),
+    "Only those with this status; failed: all that ended in another way than with code 0",
+);
+const BEFORE: Parameter = Parameter::optional(
+    "before",
+    ParameterKind::Integer(0, i64::MAX),
+    "The next of the page before",
+);
+
+const LIST: &[Parameter] = &[
+    LIMIT,
+    OFFSET,
+    BEFORE,
+    STATUS,
+    SINCE,
+    UNTIL,
+    Parameter::optional("project", ParameterKind::Text, "Only those of this project"),
+    Parameter::optional("session", ParameterKind::Text, "Only those of this session"),
+    Parameter::optional("label", ParameterKind::Text, "Only those with this label"),
+    Parameter::optional(
+        "text",
+        ParameterKind::Text,
+        "Only those with this in their command line",
+    ),
+];
+const PROJECT: &[Parameter] = &[LIMIT, OFFSET, BEFORE, STATUS];
+
+/// `GET /api/v1/history`: executions, newest first; also those whose files are gone.
+pub(super) async fn list(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+) -> RestResult<Json<HistoryPageBody>> {
+    let mut arguments = query_string.check(LIST)?;
+    let query = HistoryQuery {
+        project: arguments.text("project"),
+        session: arguments.text("session"),
+        label: arguments.text("label"),
+        text: arguments.text("text"),
+        since: time(&mut arguments, "since")?,
+        until: time(&mut arguments, "until")?,
+        ..page_query(&mut arguments, caller)
+    };
+    page(&state, query).await
+}
+
+/// `GET /api/v1/projects/{id}/executions`: those of one project.
+pub(super) async fn project(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    Path(project): Path<String>,
+    query_string: QueryString,
+) -> RestResult<Json<HistoryPageBody>> {
+    let mut arguments = query_string.check(PROJECT)?;
+    let query = HistoryQuery {
+        project: Some(project),
+        ..page_query(&mut arguments, caller)
+    };
+    page(&state, query).await
+}
+
+/// `GET /api/v1/history/{id}`: one execution, and how its command usually ends.
+pub(super) async fn show(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    Path(id): Path<String>,
+    query_string: QueryString,
+) -> RestResult<Json<HistoryDetailBody>> {
+    query_string.check(&[])?;
+    let answer = history(&state)?.find(&caller, &id).await?;
+    let ((row, usual), freshness) = history_freshness(answer);
+    Ok(Json(HistoryDetailBody {
+        execution: history_entry_body(row),
+        usual: usual.map(run_statistics_body),
+        freshness,
+    }))
+}
+
+/// `POST /api/v1/history/rebuild`: makes the history anew from the ledger.
+pub(super) async fn rebuild(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+) -> RestResult<Json<HistoryFreshnessBody>> {
+    query_string.check(&[])?;
+    if caller.scope != Scope::Principal {
+        let message = "the history is of all sessions: a session cannot have it made anew";
+        return Err(HttpProblem::new(ErrorCode::Permission, message, None));
+    }
+    let ((), freshness) = history_freshness(history(&state)?.rebuild().await?);
+    Ok(Json(freshness))
+}
+
+fn history(state: &RestState) -> RestResult<&History> {
+    let history = state.history.as_ref();
+    history.ok_or_else(|| {
+        let message = "no history is kept by this server";
+        HttpProblem::new(ErrorCode::Storage, message, None)
+    })
+}
+
+fn page_query(arguments: &mut Arguments, caller: Caller) -> HistoryQuery {
+    let outcome = arguments.text("status");
+    HistoryQuery {
+        limit: arguments.count("limit").unwrap_or_default(),
+        skip: arguments.count("offset").unwrap_or_default(),
+        before: arguments.count("before"),
+        outcome: outcome.and_then(|name| OutcomeFilter::from_name(&name)),
+        ..HistoryQuery::all_of(caller)
+    }
+}
+
+async fn page(state: &RestState, query: HistoryQuery) -> RestResult<Json<HistoryPageBody>> {
+    let answer = history(state)?.list(query).await?;
+    let (page, freshness) = history_freshness(answer);
+    Ok(Json(HistoryPageBody {
+        executions: page.rows.into_iter().map(history_entry_body).collect(),
+        next: page.next_before,
+        freshness,
+    }))
+}
+
+fn time(arguments: &mut Arguments, name: &'static str) -> RestResult<Option<Timestamp>> {
+    let Some(given) = arguments.text(name) else {
+        return Ok(None);
+    };
+    let parsed = parse_time_or_cursor(name, &given, Timestamp::now(), &TimeZone::system());
+    match parsed.map_err(|error| HttpProblem::from(ApiError::from(error)))? {
+        TimeOrCursor::Time(at) => Ok(Some(at)),
+        TimeOrCursor::Cursor(_) => Err(HttpProblem::value(format!(
+            "parameter '{name}' is '{given}'; allowed: a time, or how long ago as in 10m"
+        ))),
+    }
+}

@@ -1,0 +1,79 @@
+//! The history.
+
+use ostler_api::{HistoryEntryBody, HistoryFreshnessBody, RunStatisticsBody, RunTotalsBody};
+use ostler_model::Timestamp;
+use ostler_store::{HistoryRow, OutcomeFilter, RunStatistics, RunTotals};
+
+use crate::history::HistoryAnswer;
+
+/// One row.
+pub fn history_entry_body(row: HistoryRow) -> HistoryEntryBody {
+    let status = OutcomeFilter::of(&row).as_str().to_owned();
+    let duration_ms = match (row.started, row.ended) {
+        (Some(started), Some(ended)) => Some(milliseconds(started, ended)),
+        (Some(_) | None, _) => None,
+    };
+    HistoryEntryBody {
+        position: row.position,
+        id: row.id.short(),
+        uuid: row.id,
+        principal: row.owner.principal.0,
+        project: row.owner.project,
+        session: row.owner.session.map(|name| name.0),
+        task: row.owner.task,
+        client: row.client,
+        command: row.command,
+        cwd: row.directory,
+        labels: row.labels,
+        level: row.level,
+        in_force: row.in_force,
+        policy: row.policy,
+        status,
+        cause: row.cause,
+        exit_code: row.code,
+        signal: row.signal,
+        created_at: row.created,
+        started_at: row.started,
+        ended_at: row.ended,
+        duration_ms,
+        attempts: row.attempts,
+        totals: row.totals.map(run_totals_body),
+        fingerprint: row.fingerprint.map(|fingerprint| fingerprint.to_string()),
+    }
+}
+
+fn milliseconds(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.duration_since(from).as_millis()).unwrap_or_default()
+}
+
+const fn run_totals_body(totals: RunTotals) -> RunTotalsBody {
+    RunTotalsBody {
+        user_us: totals.usage.user_us,
+        system_us: totals.usage.system_us,
+        max_rss_bytes: totals.usage.max_rss_bytes,
+        output_bytes: totals.output_bytes,
+        prompts: totals.prompts,
+    }
+}
+
+/// How a command usually ends.
+pub fn run_statistics_body(statistics: RunStatistics) -> RunStatisticsBody {
+    let milliseconds =
+        |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    RunStatisticsBody {
+        runs: statistics.runs,
+        failures: statistics.failures,
+        median_ms: milliseconds(statistics.median),
+        p90_ms: milliseconds(statistics.p90),
+        peak_memory_bytes: statistics.peak_memory_bytes,
+    }
+}
+
+/// The answer, and how far the history is behind.
+pub fn history_freshness<T>(answer: HistoryAnswer<T>) -> (T, HistoryFreshnessBody) {
+    let freshness = HistoryFreshnessBody {
+        behind: answer.behind,
+        behind_reason: answer.error,
+    };
+    (answer.value, freshness)
+}

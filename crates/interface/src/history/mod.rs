@@ -1,0 +1,6 @@
+//! The history of executions: kept up to date beside the engine, and queried by the interfaces.
+
+mod service;
+mod update_loop;
+
+pub use service::{History, HistoryAnswer};

@@ -1,0 +1,208 @@
+//! [`History`]: queries, off the threads that serve requests.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_engine::Engine;
+use ostler_model::{Caller, ErrorCode, ExecutionId, Principal, Timestamp};
+use ostler_store::{
+    Fingerprint, HistoryPage, HistoryQuery, HistoryRow, HistoryStore, RunStatistics, StoreError,
+};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::error::ApiError;
+
+/// How long a query waits for the history to include what had happened when it came.
+const FRESH_WAIT: Duration = Duration::from_secs(1);
+/// How long a rebuild waits for the history to be complete again.
+const REBUILD_WAIT: Duration = Duration::from_secs(60);
+
+/// The history of an engine; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct History {
+    pub(super) engine: Engine,
+    pub(super) store: Arc<HistoryStore>,
+    pub(super) progress: Arc<watch::Sender<UpdateProgress>>,
+    /// The number of queries so far: each wakes the update loop.
+    pub(super) queries: Arc<watch::Sender<u64>>,
+}
+
+/// How far the update loop is.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UpdateProgress {
+    /// The number of ledger entries that are folded.
+    pub(super) folded: u64,
+    /// The number of queries before the newest step that was complete or failed.
+    pub(super) queries: u64,
+    /// Why the last step failed.
+    pub(super) error: Option<String>,
+}
+
+/// An answer, and whether it is complete.
+#[derive(Debug, Clone)]
+pub struct HistoryAnswer<T> {
+    /// The answer.
+    pub value: T,
+    /// How many entries of the ledger it does not include yet.
+    pub behind: u64,
+    /// Why that is so, where the history cannot be written.
+    pub error: Option<String>,
+}
+
+impl History {
+    /// The history of `engine` in the database `file`. Somebody has to run
+    /// [`keep_updated`](Self::keep_updated).
+    #[must_use]
+    pub fn new(engine: Engine, file: PathBuf) -> Self {
+        Self {
+            engine,
+            store: Arc::new(HistoryStore::new(file)),
+            progress: Arc::new(watch::Sender::new(UpdateProgress::default())),
+            queries: Arc::new(watch::Sender::new(0)),
+        }
+    }
+
+    /// One page, newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or the search takes too long.
+    pub async fn list(&self, query: HistoryQuery) -> Result<HistoryAnswer<HistoryPage>, ApiError> {
+        self.query(move |store| store.list(&query)).await
+    }
+
+    /// One execution by its id, and how its command usually ends.
+    ///
+    /// # Errors
+    /// When the caller sees no such execution, or the database cannot be read.
+    pub async fn find(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<HistoryAnswer<(HistoryRow, Option<RunStatistics>)>, ApiError> {
+        let (caller, text) = (caller.clone(), id.to_owned());
+        let answer = self
+            .query(move |store| {
+                let row = match text.parse::<ExecutionId>() {
+                    Ok(id) => store.find(&caller, id)?,
+                    Err(_) => store.find_short(&caller, &text)?,
+                };
+                let Some(row) = row else {
+                    return Ok(None);
+                };
+                let usual = usual(store, &row.owner.principal, row.fingerprint)?;
+                Ok(Some((row, usual)))
+            })
+            .await?;
+        let HistoryAnswer {
+            value,
+            behind,
+            error,
+        } = answer;
+        let value = value.ok_or_else(|| {
+            let message = format!("no execution '{id}' is in the history");
+            ApiError::new(ErrorCode::ProcessNotFound, message)
+        })?;
+        Ok(HistoryAnswer {
+            value,
+            behind,
+            error,
+        })
+    }
+
+    /// How a command in a directory usually ends; none where too little is known.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn usual(
+        &self,
+        principal: Principal,
+        fingerprint: Option<Fingerprint>,
+    ) -> Result<Option<RunStatistics>, ApiError> {
+        let answer = self.query(move |store| usual(store, &principal, fingerprint));
+        Ok(answer.await?.value)
+    }
+
+    /// Deletes the database and waits until it is complete again.
+    ///
+    /// # Errors
+    /// When its files cannot be removed.
+    pub async fn rebuild(&self) -> Result<HistoryAnswer<()>, ApiError> {
+        let store = Arc::clone(&self.store);
+        let deleted = blocking(move || store.delete()).await?;
+        deleted.map_err(api_error)?;
+        Ok(self.freshness(REBUILD_WAIT).await)
+    }
+
+    async fn query<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&HistoryStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<HistoryAnswer<T>, ApiError> {
+        let fresh = self.freshness(FRESH_WAIT).await;
+        let store = Arc::clone(&self.store);
+        let read = blocking(move || read(&store)).await?;
+        // Why it could not be made is more than that it cannot be read.
+        let read = read.map_err(|error| match &fresh.error {
+            Some(reason) => ApiError::new(ErrorCode::Storage, reason.clone()),
+            None => api_error(error),
+        })?;
+        Ok(HistoryAnswer {
+            value: read,
+            behind: fresh.behind,
+            error: fresh.error,
+        })
+    }
+
+    /// Waits until everything that has happened is folded, until that fails, or for `limit`.
+    async fn freshness(&self, limit: Duration) -> HistoryAnswer<()> {
+        let end = *self.engine.ledger_end().borrow();
+        let mut progress = self.progress.subscribe();
+        let mut number = 0;
+        self.queries.send_modify(|count| {
+            *count += 1;
+            number = *count;
+        });
+        let is_settled = |progress: &UpdateProgress| {
+            progress.queries >= number && (progress.error.is_some() || progress.folded >= end)
+        };
+        // Late or not: how far it is follows.
+        let _late = timeout(limit, progress.wait_for(is_settled)).await.is_err();
+        let progress = self.progress.borrow();
+        HistoryAnswer {
+            value: (),
+            behind: end.saturating_sub(progress.folded),
+            error: progress.error.clone(),
+        }
+    }
+}
+
+fn usual(
+    store: &HistoryStore,
+    principal: &Principal,
+    fingerprint: Option<Fingerprint>,
+) -> Result<Option<RunStatistics>, StoreError> {
+    match fingerprint {
+        Some(fingerprint) => store.statistics(principal, fingerprint, Timestamp::now()),
+        None => Ok(None),
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    action: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let task = tokio::task::spawn_blocking(action);
+    task.await
+        .map_err(|_| ApiError::new(ErrorCode::Internal, "the query of the history was aborted"))
+}
+
+fn api_error(error: StoreError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        StoreError::SearchTimeout => ApiError::value(message),
+        StoreError::Ledger(error) => error.into(),
+        StoreError::Newer { .. } | StoreError::Damaged(_) | StoreError::Unavailable(_) => {
+            ApiError::new(ErrorCode::Storage, message)
+        }
+    }
+}
