@@ -187,6 +187,25 @@ def test_a_session_sees_its_own_rows(installation):
     assert sorted(ids(installation)) == sorted([mine, other])
 
 
+async def test_an_agent_searches_the_history(installation):
+    async with installation.agent(args=["--tools", "core,history"]) as agent:
+        for number in range(6):
+            last = (await agent.must("exec", command=["sh", "-c", f"test {number} != 3"])).value("id")
+        await agent.must("exec", command=["echo", "x" * 5_000])
+        found = await agent.must("history_search", text="test", limit=4)
+        assert [entry["status"] for entry in found.value("executions")] == ["succeeded", "succeeded", "failed", "succeeded"]
+        more = await agent.must("history_search", text="test", cursor=found.value("next"))
+        assert len(more.value("executions")) == 2 and more.value_or("next") is None, more
+        detail = await agent.must("history_search", id=last)
+        assert (detail.value("usual")["runs"], detail.value("usual")["failures"]) == (6, 1), detail
+        assert len((await agent.must("history_search", text="xxx")).text) < 2_000
+        for arguments, word in (({"status": "good"}, "succeeded"), ({"id": "nothing"}, "no execution"), ({"limit": 0}, "limit")):
+            refused = await agent.call("history_search", **arguments)
+            assert refused.is_error and word in refused.text, refused
+    async with installation.agent(session="other", args=["--tools", "history"]) as other:
+        assert (await other.must("history_search")).value("executions") == []
+
+
 def test_a_principal_sees_its_own_rows_of_a_project(binary):
     with serve_two_principals(Installation(binary)) as served:
         def ask(name, method, path, body=None):

@@ -49,6 +49,7 @@ const fn group_guide(group: ToolGroup) -> &'static str {
              shell; pty_write types to any program and shows what it did; pty_read looks or \
              waits; pty_close ends."
         }
+        ToolGroup::History => "history_search finds what ran in the last months.",
     }
 }
 

@@ -20,27 +20,31 @@ pub enum ToolGroup {
     Interaction,
     /// Terminal sessions: the seven `pty_` tools.
     Pty,
+    /// The tool `history_search`.
+    History,
 }
 
 /// Every group, in the order of `tools/list`.
-pub const GROUPS: [ToolGroup; 6] = [
+pub const GROUPS: [ToolGroup; 7] = [
     ToolGroup::Core,
     ToolGroup::Service,
     ToolGroup::Command,
     ToolGroup::Shell,
     ToolGroup::Interaction,
     ToolGroup::Pty,
+    ToolGroup::History,
 ];
 
 /// Every word a profile can be made of; `seeds` is `command` and `shell` together, `core` has
 /// `service` with it.
-pub const PROFILE_WORDS: [&str; 7] = [
+pub const PROFILE_WORDS: [&str; 8] = [
     "core",
     "command",
     "service",
     "shell",
     "interaction",
     "pty",
+    "history",
     "seeds",
 ];
 
@@ -66,6 +70,7 @@ impl ToolGroup {
             Self::Shell => "shell",
             Self::Interaction => "interaction",
             Self::Pty => "pty",
+            Self::History => "history",
         }
     }
 
@@ -100,6 +105,7 @@ impl ToolGroup {
                 "pty_list",
                 "pty_close",
             ],
+            Self::History => &["history_search"],
         }
     }
 }
@@ -148,6 +154,7 @@ impl FromStr for ToolSet {
                 "shell" => groups.push(ToolGroup::Shell),
                 "interaction" => groups.push(ToolGroup::Interaction),
                 "pty" => groups.push(ToolGroup::Pty),
+                "history" => groups.push(ToolGroup::History),
                 "seeds" => groups.extend([ToolGroup::Command, ToolGroup::Shell]),
                 _ => {
                     return Err(UnknownProfile {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ostler_engine::Engine;
+use ostler_interface::history::History;
 use ostler_model::Caller;
 
 use super::notifications::Notifications;
@@ -19,6 +20,7 @@ pub struct McpState(Arc<McpShared>);
 struct McpShared {
     engine: Engine,
     options: McpOptions,
+    history: Option<History>,
     notifications: Notifications,
     task_origins: TaskOrigins,
     state_sealer: StateSealer,
@@ -30,10 +32,17 @@ impl McpState {
     /// events until the last clone is gone, or [`McpState::close`].
     #[must_use]
     pub fn new(engine: Engine, options: McpOptions) -> Self {
+        Self::with_history(engine, options, None)
+    }
+
+    /// The same with a history of executions.
+    #[must_use]
+    pub fn with_history(engine: Engine, options: McpOptions, history: Option<History>) -> Self {
         let notifications = Notifications::new(engine.clone());
         Self(Arc::new(McpShared {
             engine,
             options,
+            history,
             notifications,
             task_origins: TaskOrigins::default(),
             state_sealer: StateSealer::new(),
@@ -67,6 +76,11 @@ impl McpState {
     /// Ends the tasks of this state; clients get no more notifications.
     pub async fn close(&self) {
         self.notifications().close().await;
+    }
+
+    /// The history of executions, where one is kept.
+    pub(super) fn history(&self) -> Option<&History> {
+        self.0.history.as_ref()
     }
 
     /// The pending notifications.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_backend_local::ZygoteConfig;
 use ostler_engine::Engine;
+use ostler_interface::history::History;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -26,6 +27,7 @@ use crate::unix_socket;
 pub(crate) struct InProcessEngine {
     pub(crate) engine: Engine,
     pub(crate) mcp_state: McpState,
+    history: History,
     tracker: TaskTracker,
     stop: CancellationToken,
     scratch_dir: Option<PathBuf>,
@@ -49,10 +51,13 @@ impl InProcessEngine {
         };
         let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
         stdio_sessions::end_orphans(&engine, &tracker, &stop);
-        let mcp_state = McpState::new(engine.clone(), config.mcp_options());
+        let history = history::spawn(&engine, &tracker, &stop);
+        let options = config.mcp_options();
+        let mcp_state = McpState::with_history(engine.clone(), options, Some(history.clone()));
         Ok(Self {
             engine,
             mcp_state,
+            history,
             tracker,
             stop,
             scratch_dir: scratch,
@@ -77,7 +82,7 @@ impl InProcessEngine {
             tracker: self.tracker.clone(),
             idle_tracker: IdleTracker::new(),
             stop: self.stop.clone(),
-            history: history::spawn(&self.engine, &self.tracker, &self.stop),
+            history: self.history.clone(),
         };
         self.tracker
             .spawn(super::rest_server::serve(listener, server));

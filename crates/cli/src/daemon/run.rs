@@ -216,10 +216,12 @@ impl Daemon {
     ) -> Result<Self, CommandError> {
         let engine = open_engine(config, env, ZygoteConfig::Executable(executable())).await?;
         let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
+        let history = history::spawn(&engine, &tracker, &stop);
+        let mcp_history = Some(history.clone());
         let stdio_server = StdioServer {
             engine: engine.clone(),
-            mcp_state: McpState::new(engine.clone(), config.mcp_options()),
-            history: history::spawn(&engine, &tracker, &stop),
+            mcp_state: McpState::with_history(engine.clone(), config.mcp_options(), mcp_history),
+            history,
             tracker,
             idle_tracker: IdleTracker::new(),
             stop,

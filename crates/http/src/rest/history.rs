@@ -2,19 +2,16 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use jiff::tz::TimeZone;
 use ostler_api::{HistoryDetailBody, HistoryFreshnessBody, HistoryPageBody};
 use ostler_interface::convert::{history_entry_body, history_freshness, run_statistics_body};
-use ostler_interface::error::ApiError;
-use ostler_interface::history::History;
+use ostler_interface::history::{History, arguments};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
-use ostler_model::{Caller, ErrorCode, Scope, Timestamp};
-use ostler_render::{TimeOrCursor, parse_time_or_cursor};
-use ostler_store::{HistoryQuery, OutcomeFilter};
+use ostler_model::{Caller, ErrorCode, Scope};
+use ostler_store::HistoryQuery;
 
 use super::caller::RequestCaller;
-use super::query::{QueryString, SINCE, UNTIL};
+use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
 
@@ -37,18 +34,6 @@ const OFFSET: Parameter = Parameter::optional(
     "Pass over so many first; before reaches further",
 )
 .with_default(0);
-const STATUS: Parameter = Parameter::optional(
-    "status",
-    ParameterKind::Choice(&[
-        "running",
-        "succeeded",
-        "failed",
-        "timed_out",
-        "stopped",
-        "lost",
-    ]),
-    "Only those with this status; failed: all that ended in another way than with code 0",
-);
 const BEFORE: Parameter = Parameter::optional(
     "before",
     ParameterKind::Integer(0, i64::MAX),
@@ -59,19 +44,24 @@ const LIST: &[Parameter] = &[
     LIMIT,
     OFFSET,
     BEFORE,
-    STATUS,
-    SINCE,
-    UNTIL,
-    Parameter::optional("project", ParameterKind::Text, "Only those of this project"),
-    Parameter::optional("session", ParameterKind::Text, "Only those of this session"),
-    Parameter::optional("label", ParameterKind::Text, "Only those with this label"),
-    Parameter::optional(
-        "text",
-        ParameterKind::Text,
-        "Only those with this in their command line",
-    ),
+    arguments::STATUS,
+    arguments::SINCE,
+    arguments::UNTIL,
+    arguments::PROJECT,
+    arguments::SESSION,
+    arguments::LABEL,
+    arguments::TEXT,
 ];
-const PROJECT: &[Parameter] = &[LIMIT, OFFSET, BEFORE, STATUS];
+const OF_PROJECT: &[Parameter] = &[
+    LIMIT,
+    OFFSET,
+    BEFORE,
+    arguments::STATUS,
+    arguments::SINCE,
+    arguments::UNTIL,
+    arguments::LABEL,
+    arguments::TEXT,
+];
 
 /// `GET /api/v1/history`: executions, newest first; also those whose files are gone.
 pub(super) async fn list(
@@ -83,11 +73,7 @@ pub(super) async fn list(
     let query = HistoryQuery {
         project: arguments.text("project"),
         session: arguments.text("session"),
-        label: arguments.text("label"),
-        text: arguments.text("text"),
-        since: time(&mut arguments, "since")?,
-        until: time(&mut arguments, "until")?,
-        ..page_query(&mut arguments, caller)
+        ..page_query(arguments, &caller)?
     };
     page(&state, query).await
 }
@@ -99,10 +85,9 @@ pub(super) async fn project(
     Path(project): Path<String>,
     query_string: QueryString,
 ) -> RestResult<Json<HistoryPageBody>> {
-    let mut arguments = query_string.check(PROJECT)?;
     let query = HistoryQuery {
         project: Some(project),
-        ..page_query(&mut arguments, caller)
+        ..page_query(query_string.check(OF_PROJECT)?, &caller)?
     };
     page(&state, query).await
 }
@@ -147,15 +132,14 @@ fn history(state: &RestState) -> RestResult<&History> {
     })
 }
 
-fn page_query(arguments: &mut Arguments, caller: Caller) -> HistoryQuery {
-    let outcome = arguments.text("status");
-    HistoryQuery {
+fn page_query(mut arguments: Arguments, caller: &Caller) -> RestResult<HistoryQuery> {
+    let query = arguments::history_query(&mut arguments, caller)?;
+    Ok(HistoryQuery {
         limit: arguments.count("limit").unwrap_or_default(),
         skip: arguments.count("offset").unwrap_or_default(),
         before: arguments.count("before"),
-        outcome: outcome.and_then(|name| OutcomeFilter::from_name(&name)),
-        ..HistoryQuery::all_of(caller)
-    }
+        ..query
+    })
 }
 
 async fn page(state: &RestState, query: HistoryQuery) -> RestResult<Json<HistoryPageBody>> {
@@ -166,17 +150,4 @@ async fn page(state: &RestState, query: HistoryQuery) -> RestResult<Json<History
         next: page.next_before,
         freshness,
     }))
-}
-
-fn time(arguments: &mut Arguments, name: &'static str) -> RestResult<Option<Timestamp>> {
-    let Some(given) = arguments.text(name) else {
-        return Ok(None);
-    };
-    let parsed = parse_time_or_cursor(name, &given, Timestamp::now(), &TimeZone::system());
-    match parsed.map_err(|error| HttpProblem::from(ApiError::from(error)))? {
-        TimeOrCursor::Time(at) => Ok(Some(at)),
-        TimeOrCursor::Cursor(_) => Err(HttpProblem::value(format!(
-            "parameter '{name}' is '{given}'; allowed: a time, or how long ago as in 10m"
-        ))),
-    }
 }

@@ -1,5 +1,6 @@
 //! The history of executions: kept up to date beside the engine, and queried by the interfaces.
 
+pub mod arguments;
 mod service;
 mod update_loop;
 

@@ -5,6 +5,7 @@
 mod command;
 mod core;
 mod execution;
+mod history;
 mod interaction;
 mod listing;
 mod params;
