@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct Problem {
     /// The type: `urn:ostler:error:{code}`.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: Box<str>,
     /// The error class, for example `ProcessNotFoundError`.
-    pub title: String,
+    pub title: Box<str>,
     /// The HTTP status.
     pub status: u16,
     /// The stable code.
@@ -26,6 +26,9 @@ pub struct Problem {
     /// Whether an execution was created whose program could not be executed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spawn_failed: bool,
+    /// The id of the request, as in the header `X-Request-Id`, to find it in the daemon's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Box<str>>,
     /// Whether the same request may succeed later.
     pub retryable: bool,
 }
@@ -55,14 +58,15 @@ impl Problem {
     pub fn new(code: ErrorCode, message: impl Into<String>, hint: Option<String>) -> Self {
         let row = code.info();
         Self {
-            kind: format!("urn:ostler:error:{}", row.name),
-            title: row.class.to_owned(),
+            kind: format!("urn:ostler:error:{}", row.name).into(),
+            title: row.class.into(),
             status: row.http,
             code: CodeName(code),
             message: message.into(),
             hint,
             approval: None,
             spawn_failed: false,
+            request_id: None,
             retryable: row.retryable,
         }
     }

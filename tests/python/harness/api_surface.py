@@ -8,7 +8,7 @@ FUNCTION = re.compile(r"^(?:pub(?:\([^)]*\))? )?fn (\w+)\(.*?^}", re.S | re.M)
 ROUTE = re.compile(r'\.route\(\s*"([^"]+)"\s*,\s*((?:[\w:]+\([^()]*\)\s*\.?\s*)+),?\s*\)', re.S)
 METHOD = re.compile(r"\b(get|post|put|delete|patch|any)\(")
 #: Functions whose routes are not below `/api/v1`.
-PLAIN = ("process_routes",)
+PLAIN = ("process_routes", "metrics_routes")
 
 
 def rest_routes():

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ostler_engine::project_of;
 use ostler_http::listen::{HEAD_MS, listen_tcp};
-use ostler_http::rest::{RestState, count_in_flight, router};
+use ostler_http::rest::{count_in_flight, observe, router};
 use ostler_http::tokens::{NewToken, TokenScope, TokenSecret};
 use ostler_http::{AppParts, HttpOptions, app};
 use ostler_mcp::{McpHttpOptions, McpHttpParts, http_routes};
@@ -142,7 +142,6 @@ impl HttpListener {
 
     /// Serves until the daemon stops.
     pub(crate) async fn serve(self, server: StdioServer) {
-        let state = RestState::new(server.engine, server.stop.clone()).with_history(server.history);
         let mcp = http_routes(McpHttpParts {
             state: server.mcp_state,
             options: self.mcp_options,
@@ -151,9 +150,10 @@ impl HttpListener {
         });
         let router = app(AppParts {
             mcp,
-            rest: count_in_flight(router(state), server.idle_tracker.count()),
+            rest: count_in_flight(router(server.rest.clone()), server.idle_tracker.count()),
             options: self.options,
         });
+        let router = observe(router, &server.rest);
         tracing::info!(address = %self.address, "HTTP is served");
         let head_timeout = Duration::from_millis(HEAD_MS);
         let result = match tokio::net::TcpListener::from_std(self.listener) {

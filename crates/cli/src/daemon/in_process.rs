@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_backend_local::ZygoteConfig;
 use ostler_engine::Engine;
-use ostler_interface::history::History;
+use ostler_http::rest::RestState;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,7 +27,7 @@ use crate::unix_socket;
 pub(crate) struct InProcessEngine {
     pub(crate) engine: Engine,
     pub(crate) mcp_state: McpState,
-    history: History,
+    rest: RestState,
     tracker: TaskTracker,
     stop: CancellationToken,
     scratch_dir: Option<PathBuf>,
@@ -53,11 +53,12 @@ impl InProcessEngine {
         stdio_sessions::end_orphans(&engine, &tracker, &stop);
         let history = history::spawn(&engine, &tracker, &stop);
         let options = config.mcp_options();
-        let mcp_state = McpState::with_history(engine.clone(), options, Some(history.clone()));
+        let rest = RestState::new(engine.clone(), stop.clone()).with_history(history.clone());
+        let mcp_state = McpState::with_history(engine.clone(), options, Some(history));
         Ok(Self {
             engine,
             mcp_state,
-            history,
+            rest,
             tracker,
             stop,
             scratch_dir: scratch,
@@ -82,7 +83,7 @@ impl InProcessEngine {
             tracker: self.tracker.clone(),
             idle_tracker: IdleTracker::new(),
             stop: self.stop.clone(),
-            history: self.history.clone(),
+            rest: self.rest.clone(),
         };
         self.tracker
             .spawn(super::rest_server::serve(listener, server));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ostler_api::Problem;
 use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::Engine;
+use ostler_http::rest::RestState;
 use ostler_mcp::McpState;
 use ostler_model::ErrorCode;
 use ostler_sys::file_lock::FileLock;
@@ -217,11 +218,12 @@ impl Daemon {
         let engine = open_engine(config, env, ZygoteConfig::Executable(executable())).await?;
         let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
         let history = history::spawn(&engine, &tracker, &stop);
-        let mcp_history = Some(history.clone());
+        let rest = RestState::new(engine.clone(), stop.clone()).with_history(history.clone());
+        let (mcp_options, history) = (config.mcp_options(), Some(history));
         let stdio_server = StdioServer {
             engine: engine.clone(),
-            mcp_state: McpState::with_history(engine.clone(), config.mcp_options(), mcp_history),
-            history,
+            mcp_state: McpState::with_history(engine.clone(), mcp_options, history),
+            rest,
             tracker,
             idle_tracker: IdleTracker::new(),
             stop,

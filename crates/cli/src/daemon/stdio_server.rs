@@ -9,7 +9,7 @@ use ostler_api::Problem;
 use ostler_engine::error::OPEN_FILES_HINT;
 use ostler_engine::{Engine, project_of};
 use ostler_http::listen::{AcceptedSocket, Acceptor, ConnectionTerms};
-use ostler_interface::history::History;
+use ostler_http::rest::RestState;
 use ostler_mcp::{ClientContext, ConnectedClient, McpConnection, McpState, ToolSet};
 use ostler_model::ErrorCode;
 use ostler_sys::open_files;
@@ -36,7 +36,8 @@ pub(crate) struct StdioServer {
     pub(crate) tracker: TaskTracker,
     pub(crate) idle_tracker: IdleTracker,
     pub(crate) stop: CancellationToken,
-    pub(crate) history: History,
+    /// The state of REST, whatever the listener.
+    pub(crate) rest: RestState,
 }
 
 /// A hello and the descriptors that came with it.

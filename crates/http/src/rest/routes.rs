@@ -7,8 +7,8 @@ use axum::routing::{delete, get, post};
 use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
-    events, executions, export, health, history, interactions, output, processes, raw, response,
-    services, shell, terminal, usage, workspace, ws,
+    events, executions, export, health, history, interactions, metrics, output, processes, raw,
+    response, services, shell, terminal, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -16,6 +16,7 @@ use super::{
 pub fn router(state: RestState) -> Router {
     Router::new()
         .merge(process_routes())
+        .merge(metrics_routes())
         .nest(
             "/api/v1",
             v1_routes()
@@ -27,6 +28,10 @@ pub fn router(state: RestState) -> Router {
         .method_not_allowed_fallback(response::no_method)
         .layer(DefaultBodyLimit::max(REQUEST_BODY_BYTES))
         .with_state(state)
+}
+
+fn metrics_routes() -> Router<RestState> {
+    Router::new().route("/metrics", get(metrics::metrics))
 }
 
 fn process_routes() -> Router<RestState> {

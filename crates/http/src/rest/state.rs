@@ -1,5 +1,8 @@
 //! State shared by every route.
 
+use std::sync::Arc;
+
+use super::metrics::HttpMetrics;
 use super::response::RestResult;
 use ostler_engine::Engine;
 use ostler_interface::history::History;
@@ -13,6 +16,7 @@ pub struct RestState {
     pub(super) started_at: Timestamp,
     pub(super) shutdown: CancellationToken,
     pub(super) history: Option<History>,
+    pub(super) metrics: Arc<HttpMetrics>,
 }
 
 impl RestState {
@@ -26,6 +30,7 @@ impl RestState {
             started_at: Timestamp::now(),
             shutdown,
             history: None,
+            metrics: Arc::default(),
         }
     }
 

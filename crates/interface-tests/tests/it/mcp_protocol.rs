@@ -268,7 +268,7 @@ fn every_code_is_the_same_on_every_interface() {
             (problem.status, problem.retryable),
             (row.http, row.retryable)
         );
-        assert_eq!(problem.title, row.class);
+        assert_eq!(&*problem.title, row.class);
         let back: Problem = serde_json::from_value(json!(problem)).unwrap();
         assert_eq!(back, problem);
         table.push_str(&format!(

@@ -9,5 +9,5 @@ mod session_name;
 pub use body_limit::{BODY_BYTES, too_large};
 pub use guarded_body::hold_until_sent;
 pub use identity::{HttpIdentity, SHARED_SESSION, identity};
-pub use problem::HttpProblem;
+pub use problem::{HttpProblem, SentProblem};
 pub use session_name::{SESSION_HEADER, parse_session_name};

@@ -12,6 +12,10 @@ use crate::error::ApiError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpProblem(pub Problem);
 
+/// The problem of a response, as an extension of it, for who completes it.
+#[derive(Debug, Clone)]
+pub struct SentProblem(pub Box<Problem>);
+
 impl HttpProblem {
     /// A problem of this code, with its HTTP status.
     pub fn new(code: ErrorCode, message: impl Into<String>, hint: Option<String>) -> Self {
@@ -68,10 +72,12 @@ impl IntoResponse for HttpProblem {
         let status =
             StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let code = problem.code;
+        let sent = SentProblem(Box::new(problem.clone()));
         let mut response = (status, Json(problem)).into_response();
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         response.extensions_mut().insert(code);
+        response.extensions_mut().insert(sent);
         response
     }
 }
