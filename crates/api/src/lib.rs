@@ -1,7 +1,7 @@
 //! The bodies of the REST API and of its WebSocket, as JSON. Both sides use these types: requests
 //! refuse unknown fields, responses may gain fields.
 //!
-//! * [`start`], [`shell`], [`service_request`], [`sandbox`]: requests to run something.
+//! * [`start`], [`task`], [`shell`], [`service_request`], [`sandbox`]: requests to run something.
 //! * [`info`], [`service`], [`service_state`], [`process`], [`resources`], [`workspace`]: the data of executions.
 //! * [`page`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
 //! * [`history`]: executions as they are remembered.
@@ -28,6 +28,7 @@ pub mod service_request;
 pub mod service_state;
 pub mod shell;
 pub mod start;
+pub mod task;
 pub mod terminal;
 pub mod wait;
 pub mod websocket;
@@ -62,6 +63,7 @@ pub use service_request::{
 pub use service_state::{PortInfoBody, ServiceHealthBody, ServiceStateBody};
 pub use shell::{ShellRunBody, ShellRunOutcomeBody, ShellRunResponse, ShellStartBody};
 pub use start::{RerunBody, ServiceModeBody, StartBody, StdinBody};
+pub use task::{ExecuteBody, TaskCancelBody, TaskInputBody, TaskStartedBody};
 pub use terminal::{
     InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, ScreenCursorBody,
     ScreenModesBody, TerminalOutputBody,

@@ -22,6 +22,7 @@ mod services;
 mod shell;
 mod start_request;
 mod state;
+mod tasks;
 mod terminal;
 mod usage;
 mod workspace;

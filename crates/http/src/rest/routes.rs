@@ -8,7 +8,7 @@ use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
     events, executions, export, health, history, interactions, metrics, output, processes, raw,
-    response, services, shell, terminal, usage, workspace, ws,
+    response, services, shell, tasks, terminal, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -20,6 +20,7 @@ pub fn router(state: RestState) -> Router {
         .nest(
             "/api/v1",
             v1_routes()
+                .merge(task_routes())
                 .merge(terminal_routes())
                 .merge(workspace_routes())
                 .merge(service_routes()),
@@ -81,6 +82,17 @@ fn v1_routes() -> Router<RestState> {
         .route("/executions/{id}/output", delete(output::clear))
         .route("/executions/{id}/raw", get(raw::raw))
         .route("/executions/{id}/export", get(export::export))
+}
+
+fn task_routes() -> Router<RestState> {
+    Router::new()
+        .route("/projects/{id}/execute", post(tasks::execute))
+        .route("/tasks/{id}", get(executions::show))
+        .route("/tasks/{id}/input", post(tasks::input))
+        .route("/tasks/{id}/cancel", post(tasks::cancel))
+        .route("/tasks/{id}/pause", post(executions::pause))
+        .route("/tasks/{id}/resume", post(executions::resume))
+        .route("/tasks/{id}/resources", get(usage::resources))
 }
 
 fn workspace_routes() -> Router<RestState> {

@@ -1,0 +1,67 @@
+//! Tasks: executions as the container engine's API names them. A task's id is that of its
+//! execution.
+
+use ostler_model::ByteString;
+use serde::{Deserialize, Serialize};
+
+/// The default time limit of a task, in seconds.
+const TIMEOUT_S: u64 = 3_600;
+
+/// `POST /api/v1/projects/{id}/execute`: starts a program without a shell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecuteBody {
+    /// The program.
+    pub command: ByteString,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<ByteString>,
+    /// Whether it gets a terminal, so that it can be asked and answered.
+    #[serde(default = "yes")]
+    pub interactive: bool,
+    /// The time limit, in seconds.
+    #[serde(default = "timeout")]
+    pub timeout: u64,
+    /// The absolute working directory; absent means the project, where that is a directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<ByteString>,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+const fn timeout() -> u64 {
+    TIMEOUT_S
+}
+
+/// The answer to a start, with status 202.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskStartedBody {
+    /// The id of the execution.
+    pub task_id: String,
+    /// What happens to it, as JSON or as server-sent events.
+    pub events_url: String,
+}
+
+/// `POST /api/v1/tasks/{id}/input`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskInputBody {
+    /// One line, without its end.
+    pub input: ByteString,
+}
+
+/// The answer to `POST /api/v1/tasks/{id}/cancel`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskCancelBody {
+    /// The id of the execution.
+    pub task_id: String,
+    /// Whether this request ended it; false where it had ended already.
+    pub cancelled: bool,
+    /// Its status.
+    pub status: String,
+    /// Its exit code, where it exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+}

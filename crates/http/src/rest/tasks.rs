@@ -1,0 +1,137 @@
+//! Tasks: the routes of the container engine's API. They are executions, and so is their id.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{MatchedPath, Path, State};
+use axum::http::StatusCode;
+use ostler_api::{
+    ExecuteBody, InputResponse, ShellStartBody, TaskCancelBody, TaskInputBody, TaskStartedBody,
+};
+use ostler_engine::{ClientKind, Error, ExecutionInfo, StartRequest, StopRequest, WaitFor};
+use ostler_interface::convert::execution_body;
+use ostler_interface::http::HttpProblem;
+use ostler_model::signal::Signal;
+use ostler_model::spec::Io;
+use ostler_model::{ByteString, Caller, Command};
+
+use super::caller::RequestCaller;
+use super::extract::{ExecutionPathId, JsonBody};
+use super::query::QueryString;
+use super::response::RestResult;
+use super::state::RestState;
+
+/// How long a task may take to end after SIGINT before it is stopped.
+const INTERRUPT_WAIT: Duration = Duration::from_secs(5);
+
+/// `POST /api/v1/projects/{id}/execute`.
+pub(super) async fn execute(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    Path(project): Path<String>,
+    route: MatchedPath,
+    JsonBody(body): JsonBody<ExecuteBody>,
+) -> RestResult<(StatusCode, Json<TaskStartedBody>)> {
+    let Some(cwd) = body.cwd.or_else(|| directory_of(&project)) else {
+        let message = format!(
+            "field 'cwd' is missing: project '{project}' is no absolute path of a directory"
+        );
+        return Err(HttpProblem::value(message));
+    };
+    let command = Command::Argv {
+        program: body.command,
+        args: body.args,
+    };
+    let mut request = StartRequest::new(command, cwd);
+    request.client_kind = ClientKind::Rest;
+    request.options.timeout = Some(Duration::from_secs(body.timeout));
+    request.options.pty = body.interactive.then_some(ShellStartBody::SIZE);
+    let mut caller = caller;
+    caller.owner.project = Some(project);
+    let info = state.engine.start(&caller, request).await?;
+    let task_id = info.id.to_string();
+    // What precedes the route is the prefix that everything is served under.
+    let prefix = route.as_str().rsplit_once("/projects/");
+    let prefix = prefix.map_or("/api/v1", |(prefix, _)| prefix);
+    let events_url = format!("{prefix}/events?id={task_id}");
+    let body = TaskStartedBody {
+        task_id,
+        events_url,
+    };
+    Ok((StatusCode::ACCEPTED, Json(body)))
+}
+
+/// The directory that a project is, where its name is one.
+fn directory_of(project: &str) -> Option<ByteString> {
+    project.starts_with('/').then(|| ByteString::from(project))
+}
+
+/// `POST /api/v1/tasks/{id}/input`: writes one line.
+pub(super) async fn input(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    JsonBody(body): JsonBody<TaskInputBody>,
+) -> RestResult<Json<InputResponse>> {
+    let info = state.engine.info(&caller, &id)?;
+    // The key of a terminal that ends a line is carriage return.
+    let end = if matches!(info.spec.io, Io::Pty { .. }) {
+        b'\r'
+    } else {
+        b'\n'
+    };
+    let mut line = body.input.into_bytes();
+    line.push(end);
+    let taken = state.engine.write(&caller, &id, line).await?;
+    Ok(Json(InputResponse { taken }))
+}
+
+/// `POST /api/v1/tasks/{id}/cancel`: SIGINT, and the kill ladder where that does not end it.
+pub(super) async fn cancel(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<TaskCancelBody>> {
+    query_string.check(&[])?;
+    let before = state.engine.info(&caller, &id)?;
+    if before.state.is_finished() {
+        return Ok(Json(cancel_body(&before, false)));
+    }
+    let ended = state.unless_shutting_down(interrupt(&state, &caller, &id));
+    let info = ended.await??;
+    Ok(Json(cancel_body(&info, info.state.is_finished())))
+}
+
+async fn interrupt(state: &RestState, caller: &Caller, id: &str) -> Result<ExecutionInfo, Error> {
+    let engine = &state.engine;
+    if let Err(error) = engine.signal(caller, id, Signal::INT).await {
+        let info = engine.info(caller, id)?;
+        return if info.state.is_finished() {
+            Ok(info)
+        } else {
+            Err(error)
+        };
+    }
+    let waited = engine
+        .wait(caller, id, &WaitFor::Exit, Some(INTERRUPT_WAIT))
+        .await?;
+    if waited.info.state.is_finished() {
+        return Ok(waited.info);
+    }
+    let request = StopRequest {
+        reason: Some("cancelled".to_owned()),
+        ..StopRequest::default()
+    };
+    engine.stop(caller, id, request).await
+}
+
+fn cancel_body(info: &ExecutionInfo, cancelled: bool) -> TaskCancelBody {
+    let body = execution_body(info);
+    TaskCancelBody {
+        task_id: info.id.to_string(),
+        cancelled,
+        status: body.status.as_str().to_owned(),
+        exit_code: body.exit_code,
+    }
+}

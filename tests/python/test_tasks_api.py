@@ -1,0 +1,93 @@
+"""Tasks, as the container engine's API names executions."""
+
+import json
+import sys
+from urllib.parse import quote
+
+import pytest
+
+from harness.installation import ProblemError
+
+
+def execute(installation, command, *args, project=None, **fields):
+    project = quote(str(installation.work) if project is None else project, safe="")
+    installation.cli("ps")
+    return installation.rest("POST", f"/api/v1/projects/{project}/execute", {"command": command, "args": list(args), **fields})
+
+
+def task(installation, started, tail="", body=None):
+    method = "GET" if tail in ("", "/resources") else "POST"
+    return installation.rest(method, f"/api/v1/tasks/{started['task_id']}{tail}", body)
+
+
+def test_a_task_is_asked_and_answered_at_its_terminal(installation):
+    program = "import sys; print(sys.stdin.isatty()); print('hello ' + input('name? '))"
+    started = execute(installation, sys.executable, "-c", program)
+    assert set(started) == {"task_id", "events_url"}
+    assert task(installation, started, "/input", {"input": "Ann"})["taken"] == len("Ann\r")
+    installation.cli("wait", started["task_id"])
+    printed = installation.cli("logs", started["task_id"]).stdout.decode()
+    assert "True" in printed and "hello Ann" in printed, printed
+    events = installation.rest("GET", started["events_url"])["events"]
+    assert [event["event"] for event in events] == ["created", "started", "finished"]
+    assert task(installation, started)["status"] == "completed"
+    assert installation.json("history", "show", started["task_id"])["project"] == str(installation.work)
+
+
+def test_without_a_terminal_its_input_is_a_pipe(installation):
+    started = execute(installation, sys.executable, "-c", "import sys; print(sys.stdin.isatty())", interactive=False)
+    installation.cli("wait", started["task_id"])
+    assert installation.cli("logs", "--raw", started["task_id"]).stdout == b"False\n"
+
+
+def test_it_is_listed_with_its_project(installation):
+    started = execute(installation, "true", project="garden", cwd=str(installation.work), interactive=False)
+    installation.cli("wait", started["task_id"])
+    execute(installation, "false")
+    rows = installation.rest("GET", "/api/v1/projects/garden/executions")["executions"]
+    assert [row["uuid"] for row in rows] == [started["task_id"]]
+
+
+@pytest.mark.parametrize("script, code", [("exec sleep 600", None), ("trap 'exit 7' INT; while :; do sleep .05; done", 7)])
+def test_cancel_interrupts_and_says_so(installation, script, code):
+    started = execute(installation, "sh", "-c", f"echo up; {script}")
+    installation.rest("POST", f"/api/v1/executions/{started['task_id']}/wait", {"until": "pattern", "pattern": "up", "at_most_ms": 9000})
+    answer = task(installation, started, "/cancel")
+    assert answer["cancelled"] is True and answer["task_id"] == started["task_id"] and answer.get("exit_code") == code, answer
+    again = task(installation, started, "/cancel")
+    assert again == {**answer, "cancelled": False}
+
+
+def test_who_ignores_the_interrupt_is_stopped(installation):
+    started = execute(installation, "sh", "-c", "trap '' INT; echo up; while :; do sleep .05; done", interactive=False)
+    installation.rest("POST", f"/api/v1/executions/{started['task_id']}/wait", {"until": "pattern", "pattern": "up", "at_most_ms": 9000})
+    answer = task(installation, started, "/cancel")
+    assert answer["cancelled"] is True and answer["status"] == "terminated", answer
+
+
+def test_pause_resume_and_resources(installation):
+    started = execute(installation, "sleep", "600")
+    assert task(installation, started, "/pause")["paused"] is True
+    assert task(installation, started, "/resources")["memory_bytes"] > 0
+    assert task(installation, started, "/resume")["paused"] is False
+    task(installation, started, "/cancel")
+
+
+@pytest.mark.parametrize("fields, word", [
+    ({"command": "true", "timeout": 0}, "timeout"), ({"command": "true", "project": "garden"}, "cwd"), ({"args": []}, "command"),
+    ({"command": "true", "template_id": "x"}, "template_id"), ({"command": "/no/such"}, "no/such")])
+def test_bad_tasks_are_refused_and_nothing_starts(installation, fields, word):
+    project = quote(fields.pop("project", str(installation.work)), safe="")
+    installation.cli("ps")
+    with pytest.raises(ProblemError) as refused:
+        installation.rest("POST", f"/api/v1/projects/{project}/execute", fields)
+    assert word in json.dumps(refused.value.problem), refused.value.problem
+    assert installation.json("ps", "-a") == [] or word == "no/such"
+
+
+@pytest.mark.parametrize("tail", ["", "/input", "/cancel", "/pause", "/resume", "/resources"])
+def test_an_unknown_task_is_not_found(installation, tail):
+    installation.cli("ps")
+    with pytest.raises(ProblemError) as refused:
+        task(installation, {"task_id": "nothing"}, tail, {"input": "x"} if tail == "/input" else None)
+    assert refused.value.status == 404, refused.value
