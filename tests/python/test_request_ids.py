@@ -97,3 +97,18 @@ def test_the_socket_has_ids_and_metrics_too(installation):
     response = connection.getresponse()
     assert response.headers["X-Request-Id"] == "q1" and b'"request_id":"q1"' in response.read()
     connection.close()
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/api/v1/tasks/none/input", "/api/v1/executions/none/stop", "/api/v1/health"])
+def test_a_refusal_reaches_a_client_that_writes_its_body_late(installation, path):
+    installation.cli("ps")
+    connection = installation.connect()
+    connection.putrequest("POST", path)
+    connection.putheader("Host", "localhost")
+    connection.putheader("Content-Length", "4000")
+    connection.endheaders()
+    for _ in range(4):
+        connection.send(b" " * 1_000)
+    response = connection.getresponse()
+    assert response.status in (404, 405) and b"request_id" in response.read()
+    connection.close()

@@ -20,6 +20,7 @@ mod response;
 mod routes;
 mod services;
 mod shell;
+mod small_body;
 mod start_request;
 mod state;
 mod tasks;

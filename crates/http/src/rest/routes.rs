@@ -2,13 +2,14 @@
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware;
 use axum::routing::{delete, get, post};
 
 use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
     events, executions, export, health, history, interactions, metrics, output, processes, raw,
-    response, services, shell, tasks, terminal, usage, workspace, ws,
+    response, services, shell, small_body, tasks, terminal, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -27,6 +28,7 @@ pub fn router(state: RestState) -> Router {
         )
         .fallback(response::no_route)
         .method_not_allowed_fallback(response::no_method)
+        .layer(middleware::from_fn(small_body::read_small_body))
         .layer(DefaultBodyLimit::max(REQUEST_BODY_BYTES))
         .with_state(state)
 }
