@@ -3,5 +3,6 @@
 pub mod arguments;
 mod service;
 mod update_loop;
+mod update_thread;
 
 pub use service::{History, HistoryAnswer};

@@ -3,31 +3,44 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_model::Timestamp;
 use ostler_store::{HistoryUpdater, UpdateOutcome};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::service::History;
+use super::update_thread::UpdateThread;
 
 /// How long entries are collected for one transaction.
-const GROUP: Duration = Duration::from_millis(100);
+const GROUP: Duration = Duration::from_secs(1);
 /// The wait after the first of several failures, and the longest one.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
 impl History {
-    /// Keeps the history up to date until `stop`; rows are kept for `retention`. Blocks its thread
-    /// while it writes, so it needs one of its own. Does nothing before the first change or query.
+    /// Keeps the history up to date until `stop`; rows are kept for `retention`. Does nothing
+    /// before the first change or query.
     pub async fn keep_updated(self, retention: Duration, stop: CancellationToken) {
         let Some(ledger) = self.engine.ledger() else {
             return;
         };
-        let mut updater = HistoryUpdater::new(ledger, Arc::clone(&self.store), retention);
+        let store = Arc::clone(&self.store);
+        let updater = HistoryUpdater::new(ledger.independent(), store, retention);
+        let thread = match UpdateThread::spawn(updater) {
+            Ok(thread) => thread,
+            Err(error) => return tracing::error!(%error, "no history: its thread cannot be made"),
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.follow(&thread) => {}
+        }
+        thread.join().await;
+    }
+
+    /// Updates after each change and query.
+    async fn follow(&self, thread: &UpdateThread) {
         let mut end = self.engine.ledger_end();
         let mut queries = self.queries.subscribe();
         loop {
             let is_query = tokio::select! {
-                () = stop.cancelled() => return,
                 changed = end.changed() => {
                     if changed.is_err() {
                         return;
@@ -39,7 +52,6 @@ impl History {
             if !is_query {
                 // A query does not wait for the group to fill.
                 tokio::select! {
-                    () = stop.cancelled() => return,
                     () = sleep_until(Instant::now() + GROUP) => {}
                     _ = queries.changed() => {}
                 }
@@ -48,7 +60,10 @@ impl History {
             loop {
                 let until = *end.borrow_and_update();
                 let number = *queries.borrow_and_update();
-                if self.update(&mut updater, until, number) {
+                let Some(outcome) = thread.step(until).await else {
+                    return;
+                };
+                if self.publish(outcome, number) {
                     break;
                 }
                 if self.progress.borrow().error.is_none() {
@@ -56,7 +71,6 @@ impl History {
                 }
                 failures += 1;
                 tokio::select! {
-                    () = stop.cancelled() => return,
                     () = sleep_until(Instant::now() + retry_delay(failures)) => {}
                     _ = queries.changed() => {}
                 }
@@ -64,9 +78,10 @@ impl History {
         }
     }
 
-    /// One step, after so many queries; returns whether everything is folded.
-    fn update(&self, updater: &mut HistoryUpdater, end: u64, queries: u64) -> bool {
-        let (folded, is_done, error) = match updater.step(end, Timestamp::now()) {
+    /// Publishes the outcome of a step that began after so many queries; returns whether everything
+    /// is folded.
+    fn publish(&self, outcome: UpdateOutcome, queries: u64) -> bool {
+        let (folded, is_done, error) = match outcome {
             UpdateOutcome::UpToDate(position) => (position.0, true, None),
             UpdateOutcome::Advanced(position) => (position.0, false, None),
             UpdateOutcome::Restarted(reason) => {

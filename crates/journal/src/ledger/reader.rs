@@ -61,6 +61,12 @@ impl LedgerReader {
         }
     }
 
+    /// A reader of the same ledger that shares nothing with this one.
+    #[must_use]
+    pub fn independent(&self) -> Self {
+        Self::open(&self.dir)
+    }
+
     /// Reads at most `limit` entries from `from` on (or from the oldest kept), and returns the
     /// cursor at which to continue. Entries that do not fit the chain are not returned.
     ///
