@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::sqlite::{FoldedUntil, HistoryStore};
 
 /// The most entries folded in one transaction.
-const BATCH_ENTRIES: usize = 1_000;
+const BATCH_ENTRIES: usize = 300;
 /// The time between two removals of old rows.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
