@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import resource
 import sqlite3
 import subprocess
 import urllib.error
@@ -110,6 +111,8 @@ def test_no_row_is_lost_or_doubled_by_kills_in_a_burst(installation):
     for number, line in enumerate(burst.stdout):
         started.append(line.strip())
         if number in (40, 90, 91, 170):
+            # Another one serves by now, or is started.
+            installation.cli("ps")
             installation.kill_daemon()
     assert burst.wait() == 0 and len(started) == BURST
     until(lambda: not ids(installation, "status=running"), 30, "the ends")
@@ -228,3 +231,13 @@ def test_a_principal_sees_its_own_rows_of_a_project(binary):
         with pytest.raises(ProblemError) as refused:
             ask("bob", "GET", f"/api/v1/history/{made['ann']['uuid']}")
         assert refused.value.status == 404
+
+
+def test_where_few_files_may_be_open_no_history_is_kept_and_it_is_said(installation):
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))
+
+    installation.cli("run", "--", "true", preexec_fn=few)
+    refused = installation.cli("history", check=False)
+    assert refused.returncode == 74 and b"4096" in refused.stderr, refused
+    assert not database(installation).exists()

@@ -22,7 +22,8 @@ SECRET = "only-mine-to-see-7315"
 #: Prints two words that are not in its text: one at once, one when it gets input.
 SCRIPT = f"echo {SECRET} p''rinted; printf 'Your name: '; read -r name; echo g''ot $name"
 UNKNOWN = "zzzzzzzz"
-ROUTES = rest_routes()
+#: Routes of a project have no id of another owner: who asks gets what is his own of it.
+ROUTES = [it for it in rest_routes() if "/projects/{id}/" not in it[1]]
 
 #: Bodies of requests that need one to come as far as the id.
 BODIES = {
@@ -34,6 +35,7 @@ BODIES = {
     ("POST", "/api/v1/executions/{id}/resize"): {"cols": 80, "rows": 24},
     ("POST", "/api/v1/executions/{id}/shell/run"): {"script": "true"},
     ("POST", "/api/v1/interactions/{id}/answer"): {"value": "x"},
+    ("POST", "/api/v1/tasks/{id}/input"): {"input": "x"},
 }
 #: What must follow a path for the id to be looked up.
 QUERIES = {"/api/v1/executions/{id}/export": "?format=text"}
@@ -45,6 +47,7 @@ LISTS = {
     ("GET", "/api/v1/executions"): None,
     ("GET", "/api/v1/events"): None,
     ("GET", "/api/v1/health"): None,
+    ("GET", "/api/v1/history"): None,
     ("GET", "/api/v1/interactions"): None,
     ("GET", "/api/v1/approvals"): None,
     ("GET", "/api/v1/services"): None,
@@ -55,6 +58,8 @@ WHOLE = {"/api/v1/events": "?cursor=0"}
 #: What starts something of one's own, or ends the daemon for everybody (a scope of its own).
 OTHER = {
     ("POST", "/api/v1/executions"), ("POST", "/api/v1/shells"), ("POST", "/api/v1/shutdown"),
+    # Refused to a session: no list.
+    ("GET", "/metrics"), ("POST", "/api/v1/history/rebuild"),
     ("POST", "/api/v1/services"), ("POST", "/api/v1/services/ensure"), ("POST", "/api/v1/services/up"),
 }
 #: A definition of one's own: its name is not an id.
@@ -78,7 +83,7 @@ TOOLS = {
     "command_ps_logs": [{"pid": "ID", "follow_seconds": 0}], "command_ps_clean": [{"pids": ["ID"]}],
     "poll_process": [{"process_id": "ID"}], "kill_process": [{"process_id": "ID"}],
     "read_process_output": [{"process_id": "ID", "stream": "stdout"}], "list_processes": [{}],
-    "interaction_list": [{}], "interaction_answer": [{"id": "QUESTION", "answer": "x"}, {"id": "QUESTION", "cancel": True}],
+    "history_search": [{}, {"id": "ID"}], "interaction_list": [{}], "interaction_answer": [{"id": "QUESTION", "answer": "x"}, {"id": "QUESTION", "cancel": True}],
     "pty_list": [{}], "pty_read": [{"session": "ID"}, {"session": "ID", "view": "raw"}],
     "pty_write": [{"session": "ID", "text": "x"}], "pty_run": [{"session": "ID", "script": "true"}],
     "pty_resize": [{"session": "ID", "cols": 80, "rows": 24}], "pty_close": [{"sessions": ["ID"]}],
@@ -96,7 +101,7 @@ def ask(http_daemon, name, method, path, body=None, headers=None):
     """One request as a principal: `(status, text)`."""
     where = urlsplit(http_daemon.base)
     connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
-    identifier = {"Authorization": f"Bearer {http_daemon.tokens[name]}", **(headers or {})}
+    identifier = {"Authorization": f"Bearer {http_daemon.tokens[name]}", "X-Request-Id": "same-in-all", **(headers or {})}
     data = None
     if body is not None:
         data = json.dumps(body)

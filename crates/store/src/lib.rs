@@ -1,6 +1,6 @@
 //! The history of executions in SQL: one row each, with search, pages and statistics.
 //!
-//! The rows are a fold of the ledger ([`RowChange`]), and nothing else writes them: the database can
+//! The rows are a fold of the ledger (`RowChange`), and nothing else writes them: the database can
 //! be deleted, and is made again. Every failure of it costs lateness and no execution
 //! (`docs/design/025-history-store.md`).
 //!

@@ -54,7 +54,7 @@ impl InProcessEngine {
         let history = history::spawn(&engine, &tracker, &stop);
         let options = config.mcp_options();
         let rest = RestState::new(engine.clone(), stop.clone()).with_history(history.clone());
-        let mcp_state = McpState::with_history(engine.clone(), options, Some(history));
+        let mcp_state = McpState::with_history(engine.clone(), options, history);
         Ok(Self {
             engine,
             mcp_state,

@@ -219,7 +219,7 @@ impl Daemon {
         let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
         let history = history::spawn(&engine, &tracker, &stop);
         let rest = RestState::new(engine.clone(), stop.clone()).with_history(history.clone());
-        let (mcp_options, history) = (config.mcp_options(), Some(history));
+        let mcp_options = config.mcp_options();
         let stdio_server = StdioServer {
             engine: engine.clone(),
             mcp_state: McpState::with_history(engine.clone(), mcp_options, history),

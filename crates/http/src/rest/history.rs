@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use ostler_api::{HistoryDetailBody, HistoryFreshnessBody, HistoryPageBody};
 use ostler_interface::convert::{history_entry_body, history_freshness, run_statistics_body};
-use ostler_interface::history::{History, arguments};
+use ostler_interface::history::{History, arguments, no_history};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 use ostler_model::{Caller, ErrorCode, Scope};
@@ -99,8 +99,9 @@ pub(super) async fn show(
     Path(id): Path<String>,
     query_string: QueryString,
 ) -> RestResult<Json<HistoryDetailBody>> {
-    query_string.check(&[])?;
+    // A foreign id is unknown, whatever else is wrong with the request.
     let answer = history(&state)?.find(&caller, &id).await?;
+    query_string.check(&[])?;
     let ((row, usual), freshness) = history_freshness(answer);
     Ok(Json(HistoryDetailBody {
         execution: history_entry_body(row),
@@ -126,10 +127,7 @@ pub(super) async fn rebuild(
 
 fn history(state: &RestState) -> RestResult<&History> {
     let history = state.history.as_ref();
-    history.ok_or_else(|| {
-        let message = "no history is kept by this server";
-        HttpProblem::new(ErrorCode::Storage, message, None)
-    })
+    history.ok_or_else(|| no_history().into())
 }
 
 fn page_query(mut arguments: Arguments, caller: &Caller) -> RestResult<HistoryQuery> {

@@ -34,13 +34,10 @@ impl RestState {
         }
     }
 
-    /// The same with a history of executions.
+    /// The same with a history of executions, where one is kept.
     #[must_use]
-    pub fn with_history(self, history: History) -> Self {
-        Self {
-            history: Some(history),
-            ..self
-        }
+    pub fn with_history(self, history: Option<History>) -> Self {
+        Self { history, ..self }
     }
 
     /// Awaits `future`, unless it would have to wait and the daemon is shutting down.

@@ -5,4 +5,4 @@ mod service;
 mod update_loop;
 mod update_thread;
 
-pub use service::{History, HistoryAnswer};
+pub use service::{HISTORY_FILES_MIN, History, HistoryAnswer, no_history};

@@ -19,6 +19,19 @@ const FRESH_WAIT: Duration = Duration::from_secs(1);
 /// How long a rebuild waits for the history to be complete again.
 const REBUILD_WAIT: Duration = Duration::from_secs(60);
 
+/// The limit on open files below which a daemon keeps no history: its connections would take the
+/// last descriptors from executions and requests.
+pub const HISTORY_FILES_MIN: u64 = 4_096;
+
+/// The error where no history is kept.
+#[must_use]
+pub fn no_history() -> ApiError {
+    let hint = format!(
+        "a daemon keeps one where it may open at least {HISTORY_FILES_MIN} files (`ulimit -Hn`)"
+    );
+    ApiError::new(ErrorCode::Storage, "no history is kept by this daemon").with_hint(hint)
+}
+
 /// The history of an engine; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct History {

@@ -3,10 +3,9 @@
 use ostler_api::HistoryEntryBody;
 use ostler_interface::convert::{history_entry_body, run_statistics_body};
 use ostler_interface::error::ApiError;
-use ostler_interface::history::{History, HistoryAnswer, arguments};
+use ostler_interface::history::{History, HistoryAnswer, arguments, no_history};
 use ostler_interface::pagination::json_chars;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
-use ostler_model::ErrorCode;
 use ostler_render::{REPLY_CHARS, clean, truncated};
 use ostler_store::HistoryQuery;
 use serde_json::{Value, json};
@@ -57,10 +56,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
 };
 
 async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
-    let history = call
-        .state
-        .history()
-        .ok_or_else(|| ApiError::new(ErrorCode::Storage, "no history is kept by this server"))?;
+    let history = call.state.history().ok_or_else(no_history)?;
     let body = match arguments.text("id") {
         Some(id) => detail(history, call, &id).await?,
         None => {
