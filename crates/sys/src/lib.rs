@@ -8,10 +8,10 @@
 //! * what the kernel reports: [`errno`], [`mount_table`], [`process_stat`];
 //! * this process: [`open_files`] (the limit on descriptors), [`cloexec`], [`environ`],
 //!   [`resident_memory`];
-//! * files: [`file_lock`], [`private_dir`].
+//! * files: [`file_lock`], [`private_dir`], `file_watch` (changes of one file).
 //!
-//! What waits in an async runtime is behind the feature `async`: `async_fd`, `open_files` and the
-//! async half of `pidfd`. Must never know of executions, sandboxes, journals or owners. A helper
+//! What waits in an async runtime is behind the feature `async`: `async_fd`, `file_watch`,
+//! `open_files` and the async half of `pidfd`. Must never know of executions, sandboxes, journals or owners. A helper
 //! with one user stays with that user.
 
 #[cfg(feature = "async")]
@@ -26,6 +26,8 @@ pub mod cloexec;
 pub mod environ;
 pub mod errno;
 pub mod file_lock;
+#[cfg(feature = "async")]
+pub mod file_watch;
 pub mod mount_table;
 #[cfg(feature = "async")]
 pub mod open_files;

@@ -14,7 +14,6 @@ mod definition_store;
 mod diagnosis;
 mod dismissal;
 mod ensure;
-mod file_watch;
 mod format;
 mod graph;
 pub mod import;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use futures_util::future::select_all;
 use ostler_model::{Caller, Scope};
+use ostler_sys::file_watch::FileWatch;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::caller_services::{manifest_path, name_of, plan_of};
-use super::file_watch::FileWatch;
 use super::locks::ServiceLockKey;
 use super::manager::ServiceManager;
 use super::manifest::{Manifest, ManifestChanges, diff};

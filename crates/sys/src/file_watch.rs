@@ -1,6 +1,7 @@
 //! Watches one file of a directory for changes, with inotify(7).
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -10,10 +11,18 @@ use inotify::{Event, EventMask, EventStream, Inotify, WatchMask};
 /// Bytes of events that are read at once.
 const EVENTS_BYTES: usize = 4 * 1024;
 
-/// Watches one file through its directory, because editors replace the file.
-pub(crate) struct FileWatch {
+/// Watches one file through its directory, because writers replace the file.
+pub struct FileWatch {
     events: EventStream<[u8; EVENTS_BYTES]>,
     name: OsString,
+}
+
+impl fmt::Debug for FileWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileWatch")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 impl FileWatch {
@@ -21,7 +30,7 @@ impl FileWatch {
     ///
     /// # Errors
     /// As inotify_init(2) and inotify_add_watch(2): the kernel's limits, a missing directory.
-    pub(crate) fn new(file: &Path) -> io::Result<Self> {
+    pub fn new(file: &Path) -> io::Result<Self> {
         let (Some(dir), Some(name)) = (file.parent(), file.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
@@ -46,7 +55,7 @@ impl FileWatch {
     ///
     /// # Errors
     /// When its directory is gone, and no further events arrive.
-    pub(crate) async fn changed(&mut self) -> io::Result<()> {
+    pub async fn changed(&mut self) -> io::Result<()> {
         loop {
             let first = self.events.next().await;
             let mut changed = self.affects_file(first)?;
@@ -69,5 +78,25 @@ impl FileWatch {
         // Dropped events may have been about this file.
         let lost = event.mask.contains(EventMask::Q_OVERFLOW);
         Ok(lost || event.name.as_ref() == Some(&self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_replaced_file_has_changed_and_its_neighbour_has_not() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| dir.path().join(name);
+        let mut watch = FileWatch::new(&path("watched")).expect("a watch");
+        std::fs::write(path("other"), b"").expect("written");
+        assert!(watch.changed().now_or_never().is_none());
+        std::fs::rename(path("other"), path("watched")).expect("renamed");
+        watch.changed().await.expect("a change");
+        std::fs::remove_file(path("watched")).expect("removed");
+        watch.changed().await.expect("a change");
+        std::fs::remove_dir(dir.path()).expect("removed");
+        assert!(watch.changed().await.is_err());
     }
 }
