@@ -1,12 +1,13 @@
 """Tokens of HTTP clients: made, refused once expired or revoked, and when each was last used."""
 
+import contextlib
 import json
 import urllib.error
 import urllib.request
 
 import pytest
 
-from harness import HttpDaemon, Installation, until
+from harness import HttpDaemon, Installation, WsRecorder, until
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +16,7 @@ def served(binary):
     installation = Installation(binary)
     try:
         made(installation, "first")
-        http_daemon = HttpDaemon(installation)
+        http_daemon = HttpDaemon(installation, "--legacy-sse")
         yield installation, http_daemon
         http_daemon.end()
     finally:
@@ -102,3 +103,87 @@ def test_a_token_needs_one_name(served):
     installation, _ = served
     assert installation.cli("token", "new", check=False).returncode == 64
     assert installation.cli("token", "new", "a", "--name", "b", check=False).returncode == 64
+
+
+EVENT_STREAM = {"Accept": "application/json, text/event-stream"}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
+CALL = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+    "name": "exec", "arguments": {"command": ["sleep", "600"], "wait_ms": 60_000}}}
+
+
+class TokenHolder:
+    """Who has a token, and what they opened with it: a command, a terminal, streams and waits of each kind."""
+
+    def __init__(self, http_daemon, secret, stack):
+        self.http_daemon, self.stack = http_daemon, stack
+        self.headers = {"Authorization": f"Bearer {secret}"}
+        self.cwd = str(http_daemon.installation.work)
+        self.command = self.start()
+        self.socket = stack.enter_context(WsRecorder(http_daemon, self.start(pty=True), headers=self.headers))
+        self.session = {"Mcp-Session-Id": self.begin_session()}
+        self.events = self.open("GET", "/api/v1/events", headers={"Accept": "text/event-stream"})
+        self.raw = self.open("GET", f"/api/v1/executions/{self.command}/raw?follow=true")
+        self.wait = self.send("POST", f"/api/v1/executions/{self.command}/wait", {"until": "exit", "at_most_ms": 60_000})
+        self.mcp = self.open("GET", "/mcp", headers={**EVENT_STREAM, **self.session})
+        self.call = self.send("POST", "/mcp", CALL, {**EVENT_STREAM, **self.session})
+        self.sse = self.open("GET", "/sse", headers=EVENT_STREAM)
+
+    def send(self, method, path, body=None, headers=None):
+        """A connection with this request."""
+        connection = self.stack.enter_context(contextlib.closing(self.http_daemon.connect()))
+        content = {} if body is None else {"Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body)
+        connection.request(method, path, data, {**self.headers, **content, **(headers or {})})
+        return connection
+
+    def open(self, *args, **options):
+        """The response of a request that is answered."""
+        response = self.send(*args, **options).getresponse()
+        assert response.status < 300, (response.status, response.read())
+        return response
+
+    def start(self, pty=False):
+        stdin = {"pty": {"cols": 80, "rows": 24}} if pty else {"stdin": "open"}
+        body = {"command": {"argv": {"program": "cat", "args": []}}, "cwd": self.cwd, **stdin}
+        return json.loads(self.open("POST", "/api/v1/executions", body).read())["id"]
+
+    def begin_session(self):
+        response = self.open("POST", "/mcp", INITIALIZE, EVENT_STREAM)
+        response.read()
+        return response.headers["Mcp-Session-Id"]
+
+    def ends_with(self, why):
+        """Asserts that all of it ends, and says so."""
+        comment = f": {why}".encode()
+        for stream in (self.events, self.mcp, self.sse):
+            assert stream.read().rstrip().splitlines()[-1] == comment
+        problem = json.loads(self.raw.read().splitlines()[-1])["problem"]
+        assert problem["status"] == 401, problem
+        assert self.wait.getresponse().status == 401
+        call = self.call.getresponse()
+        assert call.status == 401 or call.read().rstrip().splitlines()[-1] == comment
+        self.socket.to_the_end()
+        assert self.socket.close_frame == (1008).to_bytes(2, "big") + why.encode()
+        assert self.send("POST", "/mcp", CALL, {**EVENT_STREAM, **self.session}).getresponse().status == 401
+
+
+@pytest.mark.parametrize("why", ["the token was revoked", "the token has expired"])
+def test_what_a_token_opened_ends_with_it(served, why):
+    installation, http_daemon = served
+    is_revoked = why.endswith("revoked")
+    keeper = made(installation, "keeper", "--principal", "ann")
+    with contextlib.ExitStack() as stack:
+        other = TokenHolder(http_daemon, keeper["token"], stack)
+        token = made(installation, "opener", "--principal", "ann", *([] if is_revoked else ["--expires", "4s"]))
+        holder = TokenHolder(http_daemon, token["token"], stack)
+        if is_revoked:
+            installation.cli("token", "revoke", "opener")
+        holder.ends_with(why)
+        # Another token's streams go on, and so does what was started.
+        other.socket.say(type="repaint")
+        other.socket.wait_message("paint")
+        running = json.loads(other.open("GET", f"/api/v1/executions/{holder.command}").read())
+        assert running["status"] == "running", running
+        installation.cli("token", "revoke", "keeper", *([] if is_revoked else ["opener"]))
+        other.ends_with("the token was revoked")

@@ -11,11 +11,13 @@ use axum::response::{IntoResponse, Response};
 use ostler_interface::http::{HttpIdentity, HttpProblem, hold_until_sent, identity};
 use ostler_model::ErrorCode;
 
+use crate::auth::AuthenticatedClient;
 use crate::in_flight::InFlight;
 use crate::limits;
 use crate::listen::ConnectionPermit;
 use crate::options::{HttpAccess, HttpOptions};
 use crate::origin_check::OriginCheck;
+use crate::valid_response::while_valid;
 
 /// What the router is composed of.
 #[derive(Debug)]
@@ -77,8 +79,8 @@ async fn authenticate(
     if let Err(problem) = auth.origin_check.check(&parts) {
         return reject(problem.into_response());
     }
-    let identity = match auth.access.identify(&parts.headers) {
-        Ok(identity) => identity,
+    let AuthenticatedClient { identity, validity } = match auth.access.identify(&parts.headers) {
+        Ok(client) => client,
         Err(error) => return reject(error.response()),
     };
     let request = match auth.in_flight.start_request(&identity.principal) {
@@ -97,7 +99,14 @@ async fn authenticate(
     }
     // No later layer needs the secret, and a removed header cannot be logged.
     parts.headers.remove(AUTHORIZATION);
-    let response = next.run(Request::from_parts(parts, body)).await;
+    let response = match validity {
+        None => next.run(Request::from_parts(parts, body)).await,
+        Some(validity) => {
+            parts.extensions.insert(validity.clone());
+            let answer = next.run(Request::from_parts(parts, body));
+            while_valid(answer, validity).await
+        }
+    };
     hold_until_sent(response, request)
 }
 

@@ -7,7 +7,7 @@ use ostler_interface::http::{HttpIdentity, HttpProblem};
 use ostler_model::ErrorCode;
 
 use crate::options::HttpAccess;
-use crate::tokens::{TokenMatch, TokenScope};
+use crate::tokens::{TokenEnd, TokenMatch, TokenScope, TokenValidity};
 
 /// Why a request is not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,16 +22,28 @@ pub(crate) enum AuthError {
     StoreUnreadable,
 }
 
+/// Who makes a request.
+#[derive(Debug)]
+pub(crate) struct AuthenticatedClient {
+    pub(crate) identity: HttpIdentity,
+    /// How long its token is valid; none without tokens.
+    pub(crate) validity: Option<TokenValidity>,
+}
+
 impl HttpAccess {
-    /// The identity behind these headers.
-    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<HttpIdentity, AuthError> {
+    /// The client behind these headers.
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<AuthenticatedClient, AuthError> {
         let store = match self {
             Self::Open(principal) => {
-                return Ok(HttpIdentity {
+                let identity = HttpIdentity {
                     principal: principal.clone(),
                     sees_all: false,
                     may_stop: false,
                     project: None,
+                };
+                return Ok(AuthenticatedClient {
+                    identity,
+                    validity: None,
                 });
             }
             Self::Tokens(store) => store,
@@ -46,12 +58,35 @@ impl HttpAccess {
             TokenMatch::Expired => return Err(AuthError::ExpiredToken),
             TokenMatch::Unknown => return Err(AuthError::InvalidToken),
         };
-        Ok(HttpIdentity {
-            principal: token.principal,
+        let identity = HttpIdentity {
+            principal: token.principal.clone(),
             sees_all: token.scopes.contains(&TokenScope::SessionsAll),
             may_stop: token.scopes.contains(&TokenScope::DaemonStop),
             project: None,
+        };
+        Ok(AuthenticatedClient {
+            identity,
+            validity: Some(store.validity(token)),
         })
+    }
+
+    /// Follows changes of the tokens, where there are any; see [`TokenStore::watch_changes`].
+    ///
+    /// [`TokenStore::watch_changes`]: crate::tokens::TokenStore::watch_changes
+    pub async fn watch_changes(&self) {
+        match self {
+            Self::Open(_) => {}
+            Self::Tokens(store) => store.watch_changes().await,
+        }
+    }
+}
+
+impl From<TokenEnd> for AuthError {
+    fn from(end: TokenEnd) -> Self {
+        match end {
+            TokenEnd::Revoked => Self::InvalidToken,
+            TokenEnd::Expired => Self::ExpiredToken,
+        }
     }
 }
 
@@ -70,32 +105,47 @@ fn bearer(headers: &HeaderMap) -> Result<&str, AuthError> {
 }
 
 impl AuthError {
-    /// The HTTP response.
-    pub(crate) fn response(self) -> Response {
-        let (message, challenge) = match self {
-            Self::MissingToken => ("a bearer token is needed", r#"Bearer realm="ostler""#),
-            Self::InvalidToken => (
-                "the bearer token is not known here; it may have been revoked",
-                r#"Bearer realm="ostler", error="invalid_token""#,
-            ),
-            Self::ExpiredToken => (
-                "the bearer token has expired",
-                r#"Bearer realm="ostler", error="invalid_token", error_description="expired""#,
-            ),
-            Self::StoreUnreadable => {
-                let message = "tokens cannot be read; the daemon's log says why";
-                return HttpProblem::new(ErrorCode::Storage, message, None).into_response();
+    const fn message(self) -> &'static str {
+        match self {
+            Self::MissingToken => "a bearer token is needed",
+            Self::InvalidToken => "the bearer token is not known here; it may have been revoked",
+            Self::ExpiredToken => "the bearer token has expired",
+            Self::StoreUnreadable => "tokens cannot be read; the daemon's log says why",
+        }
+    }
+
+    /// The value of `WWW-Authenticate`; none where no other token would do.
+    const fn challenge(self) -> Option<&'static str> {
+        match self {
+            Self::MissingToken => Some(r#"Bearer realm="ostler""#),
+            Self::InvalidToken => Some(r#"Bearer realm="ostler", error="invalid_token""#),
+            Self::ExpiredToken => {
+                Some(r#"Bearer realm="ostler", error="invalid_token", error_description="expired""#)
             }
-        };
-        let problem = HttpProblem::new(ErrorCode::Permission, message, None)
+            Self::StoreUnreadable => None,
+        }
+    }
+
+    /// The problem document.
+    pub(crate) fn problem(self) -> HttpProblem {
+        if self == Self::StoreUnreadable {
+            return HttpProblem::new(ErrorCode::Storage, self.message(), None);
+        }
+        HttpProblem::new(ErrorCode::Permission, self.message(), None)
             .with_status(401)
             .with_hint(
                 "make one with `ostler token new NAME` on the daemon's machine and send it as \
                  'Authorization: Bearer TOKEN'",
-            );
-        let mut response = problem.into_response();
-        let challenge = HeaderValue::from_static(challenge);
-        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+            )
+    }
+
+    /// The HTTP response.
+    pub(crate) fn response(self) -> Response {
+        let mut response = self.problem().into_response();
+        if let Some(challenge) = self.challenge() {
+            let challenge = HeaderValue::from_static(challenge);
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
         response
     }
 }

@@ -1,7 +1,8 @@
 //! REST and the network interface: the listeners, authentication, and what is mounted behind it.
 //!
 //! [`app`] composes it. A request passes `origin_check` (Host and Origin), `auth` (bearer token →
-//! identity), `in_flight` (concurrency) and `limits` (size), then the routes of MCP, which the
+//! identity), `in_flight` (concurrency), `valid_response`
+//! (its end with the token) and `limits` (size), then the routes of MCP, which the
 //! embedder gives, or those of [`rest`].
 //!
 //! * [`rest`]: one file per resource, [`rest::router`] puts them together.
@@ -21,6 +22,7 @@ mod options;
 mod origin_check;
 pub mod rest;
 pub mod tokens;
+mod valid_response;
 
 pub use app::{AppParts, app};
 pub use in_flight::REQUESTS_PER_PRINCIPAL;

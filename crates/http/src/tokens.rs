@@ -1,9 +1,11 @@
 //! Bearer tokens for TCP, stored as hashes in one small file.
 //!
 //! The file is written as a whole to a temporary file and renamed, under a lock, so that a running
-//! daemon sees every change with its next request and never half of one.
+//! daemon sees every change with its next request and never half of one. While
+//! [`TokenStore::watch_changes`] runs, it sees them at once: what a token opened ends with it.
 
 mod last_use;
+mod validity;
 
 use std::fmt;
 use std::fs;
@@ -18,14 +20,18 @@ use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
 use ostler_model::owner::Principal;
 use ostler_model::{Timestamp, lower_hex};
 use ostler_sys::file_lock::FileLock;
+use ostler_sys::file_watch::FileWatch;
+use ostler_sys::open_files;
 use parking_lot::Mutex;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
 use thiserror::Error;
+use tokio::sync::watch;
 
 use self::last_use::LastUseFile;
+pub(crate) use self::validity::{TokenEnd, TokenValidity};
 
 /// Random bytes of a token.
 const SECRET_BYTES: usize = 32;
@@ -112,15 +118,11 @@ pub struct TokenStore(Arc<TokenStoreInner>);
 #[derive(Debug)]
 struct TokenStoreInner {
     path: PathBuf,
-    loaded: Mutex<LoadedTokens>,
+    /// The stamp of the file that was read last; none where there was none.
+    loaded: Mutex<Option<TokenFileStamp>>,
+    /// Its content.
+    tokens: watch::Sender<Arc<[AccessToken]>>,
     last_use: LastUseFile,
-}
-
-/// The file's content, and a stamp to detect changes.
-#[derive(Debug, Default)]
-struct LoadedTokens {
-    stamp: Option<TokenFileStamp>,
-    tokens: Arc<[AccessToken]>,
 }
 
 /// Inode, size, and change time.
@@ -230,6 +232,7 @@ impl TokenStore {
             last_use: LastUseFile::new(with_suffix(&path, LAST_USE_SUFFIX)),
             path,
             loaded: Mutex::default(),
+            tokens: watch::Sender::default(),
         }))
     }
 
@@ -310,7 +313,8 @@ impl TokenStore {
         Ok(secret)
     }
 
-    /// Revokes a token: its holder is rejected from the next request on.
+    /// Revokes a token: its holder is rejected from the next request on, and what it opened ends
+    /// where [`Self::watch_changes`] runs.
     ///
     /// # Errors
     /// When no token has this name, or the file cannot be written.
@@ -325,33 +329,72 @@ impl TokenStore {
         self.write(&tokens)
     }
 
+    /// Follows the file until its directory is gone, so that what a token opened ends once it is
+    /// revoked. Without it, that is noticed with the next request of anybody.
+    pub async fn watch_changes(&self) {
+        let mut file = match FileWatch::new(&self.0.path) {
+            Ok(file) => file,
+            Err(error) => {
+                return tracing::warn!(%error, "what a revoked token opened ends late");
+            }
+        };
+        loop {
+            // A file that cannot be read says nothing of tokens; no request is let in meanwhile.
+            if let Err(error) = open_files::wait_for(|| self.read_unless_exhausted()).await {
+                tracing::error!(%error, "changes of tokens are not seen");
+            }
+            if let Err(error) = file.changed().await {
+                return tracing::warn!(%error, "tokens are not watched any more");
+            }
+        }
+    }
+
+    /// Reads the file; none while there are no free descriptors.
+    fn read_unless_exhausted(&self) -> Option<Result<(), TokenError>> {
+        match self.tokens() {
+            Err(TokenError::Io { source, .. }) if open_files::is_exhausted_io(&source) => None,
+            read => Some(read.map(drop)),
+        }
+    }
+
+    /// How long this token, one of the store's, is valid.
+    pub(crate) fn validity(&self, token: AccessToken) -> TokenValidity {
+        TokenValidity::new(token, self.0.tokens.subscribe())
+    }
+
     /// The content of the file; read again only when the file has changed.
     fn tokens(&self) -> Result<Arc<[AccessToken]>, TokenError> {
         let path = &self.0.path;
-        let meta = match fs::metadata(path) {
-            Ok(meta) => meta,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Arc::from([])),
+        let mut loaded = self.0.loaded.lock();
+        let stamp = match fs::metadata(path) {
+            Ok(meta) => {
+                let own = meta.uid() == rustix::process::geteuid().as_raw() || meta.uid() == 0;
+                if !own || meta.mode() & WRITABLE_BY_OTHERS != 0 {
+                    return Err(TokenError::Exposed(path.clone()));
+                }
+                Some((meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(self.io("read", error)),
         };
-        let own = meta.uid() == rustix::process::geteuid().as_raw() || meta.uid() == 0;
-        if !own || meta.mode() & WRITABLE_BY_OTHERS != 0 {
-            return Err(TokenError::Exposed(path.clone()));
-        }
-        let stamp = (meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec());
-        let mut loaded = self.0.loaded.lock();
-        if loaded.stamp != Some(stamp) {
-            let bytes = fs::read(path).map_err(|error| self.io("read", error))?;
-            let tokens: Vec<AccessToken> =
-                serde_json::from_slice(&bytes).map_err(|source| TokenError::Format {
-                    path: path.clone(),
-                    source,
-                })?;
-            *loaded = LoadedTokens {
-                stamp: Some(stamp),
-                tokens: tokens.into(),
+        if *loaded != stamp {
+            let tokens = match stamp {
+                Some(_) => self.read()?,
+                None => Vec::new(),
             };
+            *loaded = stamp;
+            self.0.tokens.send_replace(tokens.into());
         }
-        Ok(Arc::clone(&loaded.tokens))
+        Ok(Arc::clone(&self.0.tokens.borrow()))
+    }
+
+    fn read(&self) -> Result<Vec<AccessToken>, TokenError> {
+        let path = &self.0.path;
+        let bytes = fs::read(path).map_err(|error| self.io("read", error))?;
+        serde_json::from_slice(&bytes).map_err(|source| TokenError::Format {
+            path: path.clone(),
+            source,
+        })
     }
 
     fn write(&self, tokens: &[AccessToken]) -> Result<(), TokenError> {

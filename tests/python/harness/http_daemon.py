@@ -1,11 +1,13 @@
 """The daemon in the foreground with its HTTP listener, and clients on every transport."""
 
 import contextlib
+import http.client
 import queue
 import re
 import subprocess
 import threading
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -50,6 +52,10 @@ class HttpDaemon:
             found = ADDRESS.search(line)
             if found:
                 return found[0]
+
+    def connect(self, timeout=30):
+        """An HTTP connection to its address."""
+        return http.client.HTTPConnection(urlsplit(self.base).netloc, timeout=timeout)
 
     @property
     def url(self):

@@ -12,24 +12,27 @@ TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 
 class WsRecorder:
-    """One connection to `GET …/terminal`, implemented without a WebSocket library."""
+    """One connection to `GET …/terminal`, implemented without a WebSocket library. `host` is who is connected to: an
+    installation or an `HttpDaemon`."""
 
-    def __init__(self, installation, session, query="offset=0&whole=true"):
+    def __init__(self, host, session, query="offset=0&whole=true", headers=None):
         self.messages = []
         self.output = b""
         self.paints = 0
         self.closed = False
-        self.connection = installation.connect(timeout=20)
+        self.close_frame = b""
+        self.connection = host.connect(timeout=20)
         self.connection.connect()
         self.sock = self.connection.sock
         self.buffer = b""
-        self._shake_hands(f"/api/v1/executions/{session}/terminal" + (f"?{query}" if query else ""))
+        self._shake_hands(f"/api/v1/executions/{session}/terminal" + (f"?{query}" if query else ""), headers or {})
 
-    def _shake_hands(self, path):
+    def _shake_hands(self, path, headers):
         key = base64.b64encode(os.urandom(16)).decode()
         lines = [
             f"GET {path} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket",
-            "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}", "", "",
+            "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}",
+            *(f"{name}: {value}" for name, value in headers.items()), "", "",
         ]
         self.sock.sendall("\r\n".join(lines).encode())
         while b"\r\n\r\n" not in self.buffer:
@@ -66,6 +69,7 @@ class WsRecorder:
                 self.output += data
             case 8:
                 self.closed = True
+                self.close_frame = data
             case 9:
                 self.send(PONG, data)
         return first & 15

@@ -142,6 +142,9 @@ impl HttpListener {
 
     /// Serves until the daemon stops.
     pub(crate) async fn serve(self, server: StdioServer) {
+        let (access, stop) = (self.options.access.clone(), server.stop.clone());
+        let watch = async move { stop.run_until_cancelled(access.watch_changes()).await };
+        server.tracker.spawn(watch);
         let mcp = http_routes(McpHttpParts {
             state: server.mcp_state,
             options: self.mcp_options,

@@ -21,7 +21,8 @@ use super::in_flight::CountedBody;
 use super::response::RestResult;
 use super::state::RestState;
 
-const EVENT_STREAM: &str = "text/event-stream";
+/// The media type of server-sent events.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 const LAST_EVENT_ID: &str = "last-event-id";
 /// How long a client should wait before it connects again, in milliseconds.
 const RETRY_MS: u32 = 1_000;

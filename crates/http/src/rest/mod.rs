@@ -29,10 +29,12 @@ mod usage;
 mod workspace;
 mod ws;
 
+pub(crate) use event_stream::EVENT_STREAM;
 pub use export::LOST_BYTES_HEADER;
 pub(crate) use extract::BodyLimit;
 pub use extract::REQUEST_BODY_BYTES;
 pub use in_flight::count_in_flight;
 pub use observe::{REQUEST_ID_HEADER, observe};
+pub(crate) use raw::OutputFrameBody;
 pub use routes::router;
 pub use state::RestState;

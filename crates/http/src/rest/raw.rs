@@ -3,6 +3,7 @@
 //! Frames are produced when the connection can take them: a slow client delays only itself, and
 //! reads from the files when it continues.
 
+use axum::Extension;
 use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::header;
@@ -40,6 +41,10 @@ const RAW: &[Parameter] = &[
     .with_default_flag(false),
 ];
 
+/// An extension of a response whose body is lines of [`OutputFrame`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutputFrameBody;
+
 /// `GET /api/v1/executions/{id}/raw`.
 pub(super) async fn raw(
     State(state): State<RestState>,
@@ -71,7 +76,8 @@ pub(super) async fn raw(
         id,
     };
     let body = HttpBody::from_stream(frames(pages));
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+    let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((Extension(OutputFrameBody), headers, body).into_response())
 }
 
 /// The source of pages.

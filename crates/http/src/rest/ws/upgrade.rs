@@ -23,6 +23,7 @@ use crate::rest::extract::SessionPathId;
 use crate::rest::query::QueryString;
 use crate::rest::response::RestResult;
 use crate::rest::state::RestState;
+use crate::tokens::{TokenEnd, TokenValidity};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
 
@@ -58,6 +59,8 @@ pub(super) enum WsCloseReason {
     SessionEnded,
     /// The daemon is shutting down.
     ShuttingDown,
+    /// The client's token is not valid any more.
+    TokenEnded(TokenEnd),
     /// The client is gone.
     Disconnected,
     /// The client sent nothing for too long.
@@ -66,10 +69,11 @@ pub(super) enum WsCloseReason {
     ReadFailed,
 }
 
-/// The connection of a request, and its upgrade to a WebSocket.
+/// The connection of a request, its token, and its upgrade to a WebSocket.
 type UpgradeRequest = (
     Option<Extension<ConnectionPermit>>,
     Option<Extension<LocalAddr>>,
+    Option<Extension<TokenValidity>>,
     Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 );
 
@@ -79,7 +83,7 @@ pub(in crate::rest) async fn attach(
     RequestCaller(caller): RequestCaller,
     SessionPathId(id): SessionPathId,
     query_string: QueryString,
-    (permit, local_addr, upgrade): UpgradeRequest,
+    (permit, local_addr, validity, upgrade): UpgradeRequest,
 ) -> RestResult<Response> {
     let arguments = query_string.check(ATTACH)?;
     let upgrade = upgrade.map_err(|rejection| upgrade_required(&rejection))?;
@@ -100,8 +104,12 @@ pub(in crate::rest) async fn attach(
     Ok(upgrade.on_upgrade(move |socket| async move {
         // While it exists, the connection is counted, and the listener waits for its end.
         let _permit = permit;
-        let remote = local_addr.is_some();
-        serve(socket, session, initial_state, send_everything, remote).await;
+        let client = WsClient {
+            socket,
+            validity: validity.map(|Extension(validity)| validity),
+            is_remote: local_addr.is_some(),
+        };
+        serve(client, session, initial_state, send_everything).await;
     }))
 }
 
@@ -152,14 +160,27 @@ impl WsInitialState {
     }
 }
 
-/// Serves one connection, from the first message to the close.
-async fn serve(
+/// The other end of a connection.
+struct WsClient {
     socket: WebSocket,
-    session: WsSession,
-    initial_state: WsInitialState,
-    whole: bool,
-    remote: bool,
-) {
+    /// How long its token is valid; none for one without.
+    validity: Option<TokenValidity>,
+    is_remote: bool,
+}
+
+/// Serves one connection, from the first message to the close.
+async fn serve(client: WsClient, session: WsSession, initial_state: WsInitialState, whole: bool) {
+    let WsClient {
+        socket,
+        validity,
+        is_remote: remote,
+    } = client;
+    let token_ended = async {
+        match validity {
+            Some(validity) => validity.ended().await,
+            None => std::future::pending().await,
+        }
+    };
     let (mut sink, stream) = socket.split();
     let (commands, command_queue) = mpsc::channel(SENDER_COMMANDS);
     let shutdown = session.state.shutdown.clone();
@@ -183,6 +204,7 @@ async fn serve(
         let close_reason = tokio::select! {
             biased;
             () = shutdown.cancelled() => WsCloseReason::ShuttingDown,
+            end = token_ended => WsCloseReason::TokenEnded(end),
             reason = receiver.run() => reason,
             reason = sending => reason,
         };
@@ -200,6 +222,7 @@ fn close_frame(reason: WsCloseReason) -> CloseFrame {
     let (code, reason) = match reason {
         WsCloseReason::SessionEnded => (close_code::NORMAL, "the session ended"),
         WsCloseReason::ShuttingDown => (close_code::AWAY, "the daemon leaves"),
+        WsCloseReason::TokenEnded(end) => (close_code::POLICY, end.as_str()),
         WsCloseReason::Disconnected => (close_code::NORMAL, ""),
         WsCloseReason::TimedOut => (close_code::POLICY, "nothing was heard for too long"),
         WsCloseReason::ReadFailed => (close_code::ERROR, "the session cannot be read"),
