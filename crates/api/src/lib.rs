@@ -29,6 +29,7 @@ pub mod service_state;
 pub mod shell;
 pub mod start;
 pub mod task;
+pub mod task_event;
 pub mod terminal;
 pub mod wait;
 pub mod websocket;
@@ -64,6 +65,7 @@ pub use service_state::{PortInfoBody, ServiceHealthBody, ServiceStateBody};
 pub use shell::{ShellRunBody, ShellRunOutcomeBody, ShellRunResponse, ShellStartBody};
 pub use start::{RerunBody, ServiceModeBody, StartBody, StdinBody};
 pub use task::{ExecuteBody, TaskCancelBody, TaskInputBody, TaskStartedBody};
+pub use task_event::{TaskEvent, TaskEventBody};
 pub use terminal::{
     InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, ScreenCursorBody,
     ScreenModesBody, TerminalOutputBody,

@@ -40,7 +40,8 @@ const fn timeout() -> u64 {
 pub struct TaskStartedBody {
     /// The id of the execution.
     pub task_id: String,
-    /// What happens to it, as JSON or as server-sent events.
+    /// What happens to it: [`TaskEventBody`](crate::TaskEventBody) as server-sent events or over a
+    /// WebSocket.
     pub events_url: String,
 }
 

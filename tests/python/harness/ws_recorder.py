@@ -12,10 +12,10 @@ TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 
 class WsRecorder:
-    """One connection to `GET …/terminal`, implemented without a WebSocket library. `host` is who is connected to: an
-    installation or an `HttpDaemon`."""
+    """One connection to `GET …/terminal`, or to another path, implemented without a WebSocket library. `host` is who is
+    connected to: an installation or an `HttpDaemon`."""
 
-    def __init__(self, host, session, query="offset=0&whole=true", headers=None):
+    def __init__(self, host, session, query="offset=0&whole=true", headers=None, path=None):
         self.messages = []
         self.output = b""
         self.paints = 0
@@ -25,7 +25,7 @@ class WsRecorder:
         self.connection.connect()
         self.sock = self.connection.sock
         self.buffer = b""
-        self._shake_hands(f"/api/v1/executions/{session}/terminal" + (f"?{query}" if query else ""), headers or {})
+        self._shake_hands((path or f"/api/v1/executions/{session}/terminal") + (f"?{query}" if query else ""), headers or {})
 
     def _shake_hands(self, path, headers):
         key = base64.b64encode(os.urandom(16)).decode()

@@ -23,12 +23,17 @@ use super::state::RestState;
 
 /// The media type of server-sent events.
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
-const LAST_EVENT_ID: &str = "last-event-id";
+pub(super) const LAST_EVENT_ID: &str = "last-event-id";
 /// How long a client should wait before it connects again, in milliseconds.
-const RETRY_MS: u32 = 1_000;
+pub(super) const RETRY_MS: u32 = 1_000;
 /// How long nothing is sent at most, in milliseconds; proxies close connections that are silent
 /// for 30 to 60 s.
-const HEARTBEAT_MS: u64 = 15_000;
+pub(super) const HEARTBEAT_MS: u64 = 15_000;
+/// The headers of a stream.
+pub(super) const HEADERS: [(header::HeaderName, &str); 2] = [
+    (header::CONTENT_TYPE, EVENT_STREAM),
+    (header::CACHE_CONTROL, "no-store"),
+];
 
 /// Whether the client requests a stream of events instead of JSON.
 pub(super) fn is_requested(headers: &HeaderMap) -> bool {
@@ -79,12 +84,8 @@ pub(super) async fn respond(
         query,
         unsent: Some(first),
     };
-    let headers = [
-        (header::CONTENT_TYPE, EVENT_STREAM),
-        (header::CACHE_CONTROL, "no-store"),
-    ];
     let body = HttpBody::from_stream(chunks(events));
-    Ok((Extension(CountedBody), headers, body).into_response())
+    Ok((Extension(CountedBody), HEADERS, body).into_response())
 }
 
 struct EventStream {

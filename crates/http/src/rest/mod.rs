@@ -23,6 +23,8 @@ mod shell;
 mod small_body;
 mod start_request;
 mod state;
+mod task_events;
+mod task_stream;
 mod tasks;
 mod terminal;
 mod usage;

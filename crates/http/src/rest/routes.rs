@@ -9,7 +9,7 @@ use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
     events, executions, export, health, history, interactions, metrics, output, processes, raw,
-    response, services, shell, small_body, tasks, terminal, usage, workspace, ws,
+    response, services, shell, small_body, task_stream, tasks, terminal, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -90,6 +90,7 @@ fn task_routes() -> Router<RestState> {
     Router::new()
         .route("/projects/{id}/execute", post(tasks::execute))
         .route("/tasks/{id}", get(executions::show))
+        .route("/tasks/{id}/events", get(task_stream::events))
         .route("/tasks/{id}/input", post(tasks::input))
         .route("/tasks/{id}/cancel", post(tasks::cancel))
         .route("/tasks/{id}/pause", post(executions::pause))

@@ -53,7 +53,7 @@ pub(super) async fn execute(
     // What precedes the route is the prefix that everything is served under.
     let prefix = route.as_str().rsplit_once("/projects/");
     let prefix = prefix.map_or("/api/v1", |(prefix, _)| prefix);
-    let events_url = format!("{prefix}/events?id={task_id}");
+    let events_url = format!("{prefix}/tasks/{task_id}/events");
     let body = TaskStartedBody {
         task_id,
         events_url,

@@ -3,22 +3,19 @@
 use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
+use futures_util::FutureExt as _;
 use futures_util::stream::SplitStream;
-use futures_util::{FutureExt as _, StreamExt as _};
 use ostler_api::{TerminalClientMessage, TerminalServerMessage};
 use ostler_engine::{Lease, TerminalInput};
 use ostler_model::{ErrorCode, TermSize};
 use ostler_terminal::InputPiece;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
+use super::connection::{WsCloseReason, idle_timeout, next_message};
 use super::session::{GrantedLease, PendingLeaseRequests, SenderCommand, WsSession};
-use super::upgrade::WsCloseReason;
 use crate::rest::response::RestResult;
 use ostler_interface::http::HttpProblem;
 
-/// A network client that sent nothing for this long is gone, in milliseconds: it missed two pings.
-const SILENCE_MS: u64 = 75_000;
 /// The most characters of a client's name.
 const NAME_CHARS: usize = 60;
 
@@ -62,7 +59,7 @@ impl WsReceiver {
             pending,
             lease: None,
             resized: None,
-            idle_timeout: is_remote.then_some(Duration::from_millis(SILENCE_MS)),
+            idle_timeout: idle_timeout(is_remote),
         }
     }
 
@@ -256,22 +253,6 @@ async fn lease_lost(lease: &mut Option<Lease>) {
     match lease {
         Some(lease) => drop(lease.wait_takeover().await),
         None => std::future::pending().await,
-    }
-}
-
-async fn next_message(
-    stream: &mut SplitStream<WebSocket>,
-    idle_timeout: Option<Duration>,
-) -> Result<Message, WsCloseReason> {
-    let next = match idle_timeout {
-        Some(limit) => timeout(limit, stream.next())
-            .await
-            .map_err(|_| WsCloseReason::TimedOut)?,
-        None => stream.next().await,
-    };
-    match next {
-        Some(Ok(message)) => Ok(message),
-        Some(Err(_)) | None => Err(WsCloseReason::Disconnected),
     }
 }
 

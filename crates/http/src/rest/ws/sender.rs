@@ -5,7 +5,6 @@
 //! message and the current screen.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use axum::extract::ws::{Message, WebSocket};
 use futures_util::SinkExt as _;
@@ -15,10 +14,10 @@ use ostler_engine::{ExecutionWatch, LeaseHolder, OutputFollower, lost_bytes};
 use ostler_journal::BytePage;
 use ostler_model::{Cursor, TermSize};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
+use super::connection::{WsCloseReason, next_ping_time, until_deadline};
 use super::session::{GrantedLease, PendingLeaseRequests, SenderCommand, WsSession};
-use super::upgrade::WsCloseReason;
 use crate::rest::response::RestResult;
 use ostler_interface::convert::execution_body;
 
@@ -26,9 +25,6 @@ use ostler_interface::convert::execution_body;
 pub(crate) const LAG_BYTES: u64 = 1024 * 1024;
 /// The most bytes of output in one message.
 const PAGE_BYTES: u64 = 64 * 1024;
-/// Interval of pings to a network client, in milliseconds; on the Unix socket the kernel reports
-/// disconnects.
-const PING_MS: u64 = 30_000;
 /// CAN, which aborts a control sequence cut in half by the gap.
 const CANCEL: u8 = 0x18;
 
@@ -334,15 +330,4 @@ fn follow_from(session: &WsSession, from: Cursor) -> RestResult<OutputFollower> 
         .engine
         .follow(&session.caller, &session.id, from)?;
     Ok(follower.page_bytes(PAGE_BYTES))
-}
-
-fn next_ping_time() -> Instant {
-    Instant::now() + Duration::from_millis(PING_MS)
-}
-
-async fn until_deadline(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
 }

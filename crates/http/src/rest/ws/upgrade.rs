@@ -1,42 +1,26 @@
-//! The WebSocket handshake, and the lifecycle of one connection.
+//! The terminal of a session over a WebSocket, from the handshake to the close.
 
-use std::time::Duration;
-
-use axum::Extension;
 use axum::extract::State;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::Response;
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::StreamExt as _;
 use ostler_api::{TerminalHello, TerminalServerMessage};
 use ostler_engine::Error;
 use ostler_model::Cursor;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
+use super::connection::{UpgradeRequest, WsClient, WsCloseReason, close, token_ended};
 use super::receiver::WsReceiver;
 use super::sender::{WsSender, WsSentState};
 use super::session::{PendingLeaseRequests, WsSession};
-use crate::listen::{ConnectionPermit, LocalAddr};
 use crate::rest::caller::RequestCaller;
 use crate::rest::extract::SessionPathId;
 use crate::rest::query::QueryString;
 use crate::rest::response::RestResult;
 use crate::rest::state::RestState;
-use crate::tokens::{TokenEnd, TokenValidity};
-use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
 
-/// The largest message from a client, in bytes.
-pub(crate) const MESSAGE_BYTES: usize = 64 * 1024;
-/// Bytes buffered before they are written to a client.
-const WRITE_BYTES: usize = 64 * 1024;
-/// The most bytes buffered for a client: a repaint of a large screen and a page of output.
-const WRITE_LIMIT_BYTES: usize = 16 * 1024 * 1024;
 /// Capacity of the channel between the two halves.
 const SENDER_COMMANDS: usize = 16;
-/// How long the closing handshake may take, in milliseconds.
-const CLOSE_MS: u64 = 1_000;
 
 const ATTACH: &[Parameter] = &[
     Parameter::optional(
@@ -52,41 +36,16 @@ const ATTACH: &[Parameter] = &[
     .with_default_flag(false),
 ];
 
-/// Why a connection ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WsCloseReason {
-    /// The session ended, and the client was notified.
-    SessionEnded,
-    /// The daemon is shutting down.
-    ShuttingDown,
-    /// The client's token is not valid any more.
-    TokenEnded(TokenEnd),
-    /// The client is gone.
-    Disconnected,
-    /// The client sent nothing for too long.
-    TimedOut,
-    /// The session cannot be read.
-    ReadFailed,
-}
-
-/// The connection of a request, its token, and its upgrade to a WebSocket.
-type UpgradeRequest = (
-    Option<Extension<ConnectionPermit>>,
-    Option<Extension<LocalAddr>>,
-    Option<Extension<TokenValidity>>,
-    Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-);
-
 /// `GET /api/v1/executions/{id}/terminal`.
 pub(in crate::rest) async fn attach(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
     SessionPathId(id): SessionPathId,
     query_string: QueryString,
-    (permit, local_addr, validity, upgrade): UpgradeRequest,
+    upgrade: UpgradeRequest,
 ) -> RestResult<Response> {
     let arguments = query_string.check(ATTACH)?;
-    let upgrade = upgrade.map_err(|rejection| upgrade_required(&rejection))?;
+    upgrade.check()?;
     let id = state
         .engine
         .info(&caller, &id)
@@ -96,26 +55,7 @@ pub(in crate::rest) async fn attach(
     let session = WsSession { state, caller, id };
     let initial_state = WsInitialState::of(&session, arguments.count("offset")).await?;
     let send_everything = arguments.flag("whole");
-    let upgrade = upgrade
-        .max_message_size(MESSAGE_BYTES)
-        .max_frame_size(MESSAGE_BYTES)
-        .write_buffer_size(WRITE_BYTES)
-        .max_write_buffer_size(WRITE_LIMIT_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| async move {
-        // While it exists, the connection is counted, and the listener waits for its end.
-        let _permit = permit;
-        let client = WsClient {
-            socket,
-            validity: validity.map(|Extension(validity)| validity),
-            is_remote: local_addr.is_some(),
-        };
-        serve(client, session, initial_state, send_everything).await;
-    }))
-}
-
-fn upgrade_required(rejection: &WebSocketUpgradeRejection) -> HttpProblem {
-    let message = format!("this route speaks WebSocket: {rejection}");
-    HttpProblem::value(message).with_status(426)
+    upgrade.accept(move |client| serve(client, session, initial_state, send_everything))
 }
 
 /// The first message to a client.
@@ -160,14 +100,6 @@ impl WsInitialState {
     }
 }
 
-/// The other end of a connection.
-struct WsClient {
-    socket: WebSocket,
-    /// How long its token is valid; none for one without.
-    validity: Option<TokenValidity>,
-    is_remote: bool,
-}
-
 /// Serves one connection, from the first message to the close.
 async fn serve(client: WsClient, session: WsSession, initial_state: WsInitialState, whole: bool) {
     let WsClient {
@@ -175,12 +107,6 @@ async fn serve(client: WsClient, session: WsSession, initial_state: WsInitialSta
         validity,
         is_remote: remote,
     } = client;
-    let token_ended = async {
-        match validity {
-            Some(validity) => validity.ended().await,
-            None => std::future::pending().await,
-        }
-    };
     let (mut sink, stream) = socket.split();
     let (commands, command_queue) = mpsc::channel(SENDER_COMMANDS);
     let shutdown = session.state.shutdown.clone();
@@ -204,7 +130,7 @@ async fn serve(client: WsClient, session: WsSession, initial_state: WsInitialSta
         let close_reason = tokio::select! {
             biased;
             () = shutdown.cancelled() => WsCloseReason::ShuttingDown,
-            end = token_ended => WsCloseReason::TokenEnded(end),
+            reason = token_ended(validity) => reason,
             reason = receiver.run() => reason,
             reason = sending => reason,
         };
@@ -213,22 +139,5 @@ async fn serve(client: WsClient, session: WsSession, initial_state: WsInitialSta
         }
         close_reason
     };
-    let closing = sink.send(Message::Close(Some(close_frame(close_reason))));
-    // A client that does not respond any more is not waited for.
-    drop(timeout(Duration::from_millis(CLOSE_MS), closing).await);
-}
-
-fn close_frame(reason: WsCloseReason) -> CloseFrame {
-    let (code, reason) = match reason {
-        WsCloseReason::SessionEnded => (close_code::NORMAL, "the session ended"),
-        WsCloseReason::ShuttingDown => (close_code::AWAY, "the daemon leaves"),
-        WsCloseReason::TokenEnded(end) => (close_code::POLICY, end.as_str()),
-        WsCloseReason::Disconnected => (close_code::NORMAL, ""),
-        WsCloseReason::TimedOut => (close_code::POLICY, "nothing was heard for too long"),
-        WsCloseReason::ReadFailed => (close_code::ERROR, "the session cannot be read"),
-    };
-    CloseFrame {
-        code,
-        reason: reason.into(),
-    }
+    close(&mut sink, close_reason).await;
 }
