@@ -8,7 +8,6 @@ use axum::http::header::{ACCEPT, CONNECTION, UPGRADE};
 use axum::http::{HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use ostler_api::CodeName;
 use ostler_engine::error::OPEN_FILES_HINT;
 use ostler_engine::wait_for_free_fds;
 use ostler_model::ErrorCode;
@@ -16,7 +15,7 @@ use ostler_sys::open_files;
 use tokio::time::{Instant, timeout};
 
 use super::accept_policy::LONG_REQUEST_FILES;
-use ostler_interface::http::HttpProblem;
+use ostler_interface::http::{HttpProblem, SentProblem};
 
 /// Timeout of a single request until its response begins, in milliseconds: longer than a graceful
 /// stop.
@@ -90,10 +89,14 @@ async fn respond(request: Request, next: Next) -> Response {
     response
 }
 
-/// Whether a read-only request failed for want of descriptors, the only quota that applies to it.
+/// Whether a request failed for want of descriptors. Other quotas have the same code, and free
+/// descriptors do not change them.
 fn is_descriptor_shortage(response: &Response) -> bool {
-    let code = response.extensions().get::<CodeName>();
-    code.is_some_and(|code| code.0 == ErrorCode::QuotaExceeded)
+    let problem = response.extensions().get::<SentProblem>();
+    problem.is_some_and(|SentProblem(problem)| {
+        problem.code.0 == ErrorCode::QuotaExceeded
+            && problem.hint.as_deref() == Some(OPEN_FILES_HINT)
+    })
 }
 
 fn shortage_response(reason: &str) -> Response {
@@ -112,6 +115,14 @@ mod tests {
             request = request.header(name, value);
         }
         request.body(Body::empty()).expect("a request")
+    }
+
+    #[test]
+    fn only_a_want_of_descriptors_is_tried_again() {
+        assert!(is_descriptor_shortage(&shortage_response("none is left")));
+        let quota = HttpProblem::new(ErrorCode::QuotaExceeded, "too many", None);
+        assert!(!is_descriptor_shortage(&quota.into_response()));
+        assert!(!is_descriptor_shortage(&Response::new(Body::empty())));
     }
 
     #[test]

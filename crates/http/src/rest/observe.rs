@@ -66,7 +66,7 @@ fn request_id(request: &Request) -> HeaderValue {
 
 /// Names the request in the response, and in its problem document.
 fn with_id(mut response: Response, id: HeaderValue) -> Response {
-    if let Some(SentProblem(mut problem)) = response.extensions_mut().remove() {
+    if let Some(SentProblem(mut problem)) = response.extensions().get().cloned() {
         problem.request_id = id.to_str().ok().map(Into::into);
         *response.body_mut() = HttpProblem(*problem).into_response().into_body();
         response.headers_mut().remove(CONTENT_LENGTH);
