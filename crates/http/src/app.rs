@@ -1,6 +1,7 @@
 //! The router with everything that is mounted, and the middleware each request passes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
@@ -17,6 +18,7 @@ use crate::limits;
 use crate::listen::ConnectionPermit;
 use crate::options::{HttpAccess, HttpOptions};
 use crate::origin_check::OriginCheck;
+use crate::rate_limit::RateLimiter;
 use crate::valid_response::while_valid;
 
 /// What the router is composed of.
@@ -36,6 +38,7 @@ struct AuthLayer {
     origin_check: OriginCheck,
     access: HttpAccess,
     in_flight: Arc<InFlight>,
+    rate_limiter: Option<RateLimiter>,
     /// The project of every client.
     project: Option<String>,
 }
@@ -51,6 +54,7 @@ pub fn app(parts: AppParts) -> Router {
         },
         access: options.access,
         in_flight: Arc::default(),
+        rate_limiter: options.rate_limit.map(RateLimiter::new),
         project: options.project,
     });
     prefixed(&options.url_prefix, routes)
@@ -83,6 +87,11 @@ async fn authenticate(
         Ok(client) => client,
         Err(error) => return reject(error.response()),
     };
+    let rate = auth.rate_limiter.as_ref();
+    let counted = rate.map(|rate| rate.count(&identity.principal, Instant::now()));
+    if let Some(Err(exceeded)) = counted {
+        return reject(exceeded.response());
+    }
     let request = match auth.in_flight.start_request(&identity.principal) {
         Ok(request) => Arc::new(request),
         Err(problem) => return reject(problem.into_response()),

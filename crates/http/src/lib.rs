@@ -1,7 +1,7 @@
 //! REST and the network interface: the listeners, authentication, and what is mounted behind it.
 //!
 //! [`app`] composes it. A request passes `origin_check` (Host and Origin), `auth` (bearer token →
-//! identity), `in_flight` (concurrency), `valid_response`
+//! identity), `rate_limit` (requests a second), `in_flight` (concurrency), `valid_response`
 //! (its end with the token) and `limits` (size), then the routes of MCP, which the
 //! embedder gives, or those of [`rest`].
 //!
@@ -20,6 +20,7 @@ mod limits;
 pub mod listen;
 mod options;
 mod origin_check;
+mod rate_limit;
 pub mod rest;
 pub mod tokens;
 mod valid_response;
@@ -27,3 +28,4 @@ mod valid_response;
 pub use app::{AppParts, app};
 pub use in_flight::REQUESTS_PER_PRINCIPAL;
 pub use options::{HttpAccess, HttpOptions};
+pub use rate_limit::RateLimit;

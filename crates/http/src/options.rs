@@ -2,6 +2,7 @@
 
 use ostler_model::owner::Principal;
 
+use crate::rate_limit::RateLimit;
 use crate::tokens::TokenStore;
 
 /// Options of the HTTP server.
@@ -17,6 +18,8 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// The project of HTTP clients: later sessions of it see what they keep.
     pub project: Option<String>,
+    /// How many requests of one principal are answered a second; none for no limit.
+    pub rate_limit: Option<RateLimit>,
 }
 
 /// Which clients are accepted.
@@ -38,6 +41,7 @@ impl HttpOptions {
             hosts: Vec::new(),
             origins: Vec::new(),
             project,
+            rate_limit: None,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The configuration of the HTTP listener.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 
 use ostler_http::tokens::TokenStore;
-use ostler_http::{HttpAccess, HttpOptions};
+use ostler_http::{HttpAccess, HttpOptions, RateLimit};
 use ostler_mcp::{ClientContext, McpHttpOptions, ToolSet};
 use ostler_model::{ByteString, ErrorCode, Principal};
 
@@ -66,6 +67,7 @@ impl Config {
             url_prefix: self.url_prefix(),
             hosts: self.list("http.hosts").unwrap_or_default(),
             origins: self.list("http.origins").unwrap_or_default(),
+            rate_limit: self.rate_limit(),
             ..HttpOptions::new(access, Some(project))
         }
     }
@@ -87,6 +89,15 @@ impl Config {
             sessions_file: Some(self.dirs().state.join(SESSIONS_FILE)),
             ..McpHttpOptions::new(client)
         }
+    }
+
+    fn rate_limit(&self) -> Option<RateLimit> {
+        let count = |name| NonZeroU32::new(self.number(name)?.try_into().ok()?);
+        let per_second = count("http.rate_limit")?;
+        Some(RateLimit {
+            per_second,
+            burst: count("http.rate_burst").unwrap_or(per_second),
+        })
     }
 
     fn url_prefix(&self) -> String {

@@ -33,7 +33,7 @@ const fn key(
     }
 }
 
-pub(crate) const KEYS: [SettingKey; 54] = [
+pub(crate) const KEYS: [SettingKey; 56] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
@@ -386,6 +386,20 @@ pub(crate) const KEYS: [SettingKey; 54] = [
         ValueKind::Tokens,
         Some("required"),
         "whether HTTP clients need a bearer token",
+    ),
+    key(
+        "http.rate_limit",
+        &["OSTLER_HTTP_RATE_LIMIT"],
+        ValueKind::Count,
+        None,
+        "requests a second over HTTP, for each principal; unset: no limit",
+    ),
+    key(
+        "http.rate_burst",
+        &["OSTLER_HTTP_RATE_BURST"],
+        ValueKind::Count,
+        None,
+        "requests at once within that limit; unset: those of a second",
     ),
     key(
         "http.hosts",
