@@ -118,7 +118,8 @@ pub(super) async fn rebuild(
 ) -> RestResult<Json<HistoryFreshnessBody>> {
     query_string.check(&[])?;
     if caller.scope != Scope::Principal {
-        let message = "the history is of all sessions: a session cannot have it made anew";
+        let message = "the history is of all sessions, and a session cannot have it made anew: a token \
+                       needs the scope sessions:all";
         return Err(HttpProblem::new(ErrorCode::Permission, message, None));
     }
     let ((), freshness) = history_freshness(history(&state)?.rebuild().await?);

@@ -1,0 +1,160 @@
+"""Which token each route over HTTP takes: none answers without a valid one, and some need a scope."""
+
+import json
+import re
+
+import pytest
+
+from harness import HttpDaemon, Installation, until
+from harness.api_surface import rest_routes
+
+#: Routes that any valid token may use: methods and path.
+OPEN_TO_ALL = """
+POST /api/process/clean_all
+POST /api/process/clean_selected
+GET /api/process/{id}
+POST /api/process/{id}/clean
+DELETE|GET /api/process/{id}/output
+POST /api/process/{id}/stop
+GET /api/processes
+POST /api/v1/detect
+GET /api/v1/events
+GET|POST /api/v1/executions
+DELETE|GET /api/v1/executions/{id}
+POST /api/v1/executions/{id}/again
+GET /api/v1/executions/{id}/export
+POST /api/v1/executions/{id}/input
+POST /api/v1/executions/{id}/keys
+GET /api/v1/executions/{id}/network
+DELETE|GET /api/v1/executions/{id}/output
+POST /api/v1/executions/{id}/pause
+GET /api/v1/executions/{id}/raw
+POST /api/v1/executions/{id}/resize
+GET /api/v1/executions/{id}/resources
+POST /api/v1/executions/{id}/resume
+GET /api/v1/executions/{id}/screen
+POST /api/v1/executions/{id}/shell/run
+POST /api/v1/executions/{id}/signal
+POST /api/v1/executions/{id}/stop
+GET /api/v1/executions/{id}/terminal
+GET /api/v1/executions/{id}/terminal/output
+POST /api/v1/executions/{id}/wait
+GET /api/v1/executions/{id}/workspace
+POST /api/v1/executions/{id}/workspace/commit
+GET /api/v1/executions/{id}/workspace/diff
+POST /api/v1/executions/{id}/workspace/discard
+GET /api/v1/health
+GET /api/v1/history
+GET /api/v1/history/{id}
+GET /api/v1/interactions
+POST /api/v1/interactions/{id}/answer
+POST /api/v1/projects/{id}/execute
+GET /api/v1/projects/{id}/executions
+GET|POST /api/v1/services
+POST /api/v1/services/ensure
+POST /api/v1/services/up
+DELETE|GET|PUT /api/v1/services/{name}
+POST /api/v1/services/{name}/dismiss
+POST /api/v1/services/{name}/restart
+POST /api/v1/services/{name}/stop
+GET /api/v1/services/{name}/why
+POST /api/v1/shells
+GET /api/v1/starts/{id}
+GET /api/v1/tasks/{id}
+POST /api/v1/tasks/{id}/cancel
+GET /api/v1/tasks/{id}/events
+POST /api/v1/tasks/{id}/input
+POST /api/v1/tasks/{id}/pause
+GET /api/v1/tasks/{id}/resources
+POST /api/v1/tasks/{id}/resume
+"""
+#: Routes that need a scope.
+SCOPED = {
+    ("GET", "/metrics"): "sessions:all",
+    ("POST", "/api/v1/history/rebuild"): "sessions:all",
+    ("POST", "/api/v1/shutdown"): "daemon:stop",
+}
+#: The routes of MCP, which are not declared with those of REST.
+MCP = [(method, path) for path in ("/mcp", "/mcp/p/core", "/mcp/s/name", "/mcp/s/name/p/core", "/sse", "/messages?sessionId=x")
+       for method in ("GET", "POST", "DELETE")]
+UNSCOPED = [(method, path) for line in OPEN_TO_ALL.split("\n") if line for methods, path in [line.split()]
+            for method in methods.split("|")]
+ROUTES = sorted({*UNSCOPED, *SCOPED})
+#: What is wrong with the credentials, and the part of the challenge that says so.
+WRONG = {"missing": "Bearer", "other scheme": "Bearer", "two headers": "Bearer", "unknown": "invalid_token", "cut": "invalid_token",
+         "revoked": "invalid_token", "expired": "expired"}
+
+
+@pytest.fixture(scope="module")
+def served(binary):
+    """A daemon that requires tokens; `secrets` has one without a scope, and others that are not valid."""
+    installation = Installation(binary)
+    try:
+        secrets = {name: made(installation, name) for name in ("plain", "revoked")}
+        secrets["expired"] = made(installation, "expired", "--expires", "1s")
+        http_daemon = HttpDaemon(installation, "--legacy-sse")
+        installation.cli("token", "revoke", "revoked")
+        http_daemon.secrets = secrets
+        until(lambda: ask(http_daemon, "GET", "/api/v1/health", bearer(secrets["expired"]))[0] == 401, 20, "the expiry")
+        yield http_daemon
+        http_daemon.end()
+    finally:
+        installation.close()
+
+
+def made(installation, name, *args):
+    return json.loads(installation.cli("token", "new", name, "--principal", "ann", *args, "--json").stdout)["token"]
+
+
+def bearer(secret):
+    return [("Authorization", f"Bearer {secret}")]
+
+
+def credentials(http_daemon, wrong):
+    secrets = http_daemon.secrets
+    return {
+        "missing": [], "other scheme": [("Authorization", f"Basic {secrets['plain']}")], "two headers": bearer(secrets["plain"]) * 2,
+        "unknown": bearer("ostler_" + "A" * 43), "cut": bearer(secrets["plain"][:-1]),
+        "revoked": bearer(secrets["revoked"]), "expired": bearer(secrets["expired"]),
+    }[wrong]
+
+
+def ask(http_daemon, method, path, headers):
+    """One request without a body: status, headers, body."""
+    connection = http_daemon.connect()
+    connection.putrequest(method, re.sub(r"\{\w+\}", "zzzzzzzz", path))
+    for name, value in headers:
+        connection.putheader(name, value)
+    connection.endheaders()
+    response = connection.getresponse()
+    answer = response.status, response.headers, response.read()
+    connection.close()
+    return answer
+
+
+def test_every_route_is_in_the_table():
+    declared = set(rest_routes())
+    assert declared - set(ROUTES) == set(), "a new route: say here which scope it needs"
+    assert set(ROUTES) - declared == set(), "there is no such route any more"
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_no_route_answers_without_a_valid_token(served, wrong):
+    headers = credentials(served, wrong)
+    for method, path in ROUTES + MCP + [("GET", "/no/such/route")]:
+        status, answered, body = ask(served, method, path, headers)
+        problem = json.loads(body)
+        assert (status, problem["status"], problem["code"]) == (401, 401, "permission_error"), (method, path, problem)
+        assert WRONG[wrong] in answered["WWW-Authenticate"] and problem["request_id"] == answered["X-Request-Id"], (method, path)
+        assert not any(secret.encode() in body for secret in served.secrets.values())
+
+
+def test_a_token_without_the_scope_is_refused_where_one_is_needed_and_nowhere_else(served):
+    headers = bearer(served.secrets["plain"])
+    for method, path in ROUTES:
+        status, _, body = ask(served, method, path, headers)
+        if scope := SCOPED.get((method, path)):
+            assert status == 403 and scope in json.loads(body)["message"], (method, path, status, body)
+        else:
+            assert status < 500 and status not in (401, 403), (method, path, status, body)
+    assert ask(served, "GET", "/api/v1/health", headers)[0] == 200, "it was shut down"
