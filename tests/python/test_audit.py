@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from harness import until
+from harness.installation import ProblemError
 
 RULES = """
 default = "allow"
@@ -184,3 +185,42 @@ def test_an_entry_says_who_asked_for_what_and_what_is_in_force(make_installation
     assert "no-curl" in refused["message"] and refused["request"]["command"] == "curl https://a.example", refused
     trail = (installation.state / "ledger" / "0.seg").read_text().splitlines()[1:]
     assert {json.loads(line)["by"]["principal"] for line in trail} == {f"uid:{os.getuid()}"}
+
+
+def entries(installation, query=""):
+    return installation.rest("GET", f"/api/v1/audit{query}")
+
+
+def test_entries_are_read_over_rest_in_pages(installation):
+    for code in range(3):
+        installation.cli("run", "--", "sh", "-c", f"exit {code}", check=False)
+    installation.cli("run", "--", "/no/such/program", check=False)
+    everything = until(lambda: (page := entries(installation))["entries"][-1]["event"] == "refused" and page, 10, "the refusal")
+    seqs = [entry["seq"] for entry in everything["entries"]]
+    assert seqs == list(range(len(seqs))) and everything["next"] == len(seqs) and not everything["more"], everything
+    assert all(re.fullmatch("[0-9a-f]{64}", entry["hash"]) and entry["by"]["principal"] for entry in everything["entries"])
+    pages, page = [], {"next": 0, "more": True}
+    while page["more"]:
+        page = entries(installation, f"?limit=2&from={page['next']}")
+        pages.append(page["entries"])
+    assert [entry for found in pages for entry in found] == everything["entries"] and len(pages[0]) == 2
+    assert entries(installation, f"?from={len(seqs)}") == {"entries": [], "next": len(seqs), "more": False}
+    for wrong in ("from=-1", "from=x", "limit=0", "limit=1001", "to=3"):
+        with pytest.raises(ProblemError) as refused:
+            entries(installation, f"?{wrong}")
+        assert refused.value.status == 422 and wrong.split("=")[0] in str(refused.value), wrong
+
+
+def test_a_change_is_found_over_rest_too(recorded):
+    installation, segment = recorded
+    installation.cli("ps")
+    report = installation.rest("GET", "/api/v1/audit/verify")
+    assert report["findings"] == [] and report["covered"] > 0 and report == verify(installation)[1], report
+    segment.write_bytes(segment.read_bytes().replace(b'"started"', b'"adopted"', 1))
+    report = installation.rest("GET", "/api/v1/audit/verify")
+    assert [finding["kind"] for finding in report["findings"]] == ["broken"] and report == verify(installation)[1], report
+
+
+def test_the_version_is_that_of_the_binary(installation):
+    installation.cli("ps")
+    assert installation.rest("GET", "/api/v1/version") == {"version": installation.cli("--version").stdout.split()[-1].decode()}

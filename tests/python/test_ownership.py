@@ -50,6 +50,8 @@ LISTS = {
     ("GET", "/api/v1/history"): None,
     ("GET", "/api/v1/interactions"): None,
     ("GET", "/api/v1/approvals"): None,
+    ("GET", "/api/v1/audit"): None,
+    ("GET", "/api/v1/version"): None,
     ("GET", "/api/v1/services"): None,
     ("POST", "/api/v1/detect"): {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"},
 }
@@ -59,7 +61,7 @@ WHOLE = {"/api/v1/events": "?cursor=0"}
 OTHER = {
     ("POST", "/api/v1/executions"), ("POST", "/api/v1/shells"), ("POST", "/api/v1/shutdown"),
     # Refused to a session: no list.
-    ("GET", "/metrics"), ("POST", "/api/v1/history/rebuild"),
+    ("GET", "/metrics"), ("POST", "/api/v1/history/rebuild"), ("GET", "/api/v1/audit/verify"),
     ("POST", "/api/v1/services"), ("POST", "/api/v1/services/ensure"), ("POST", "/api/v1/services/up"),
 }
 #: A definition of one's own: its name is not an id.

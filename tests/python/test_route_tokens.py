@@ -18,6 +18,7 @@ DELETE|GET /api/process/{id}/output
 POST /api/process/{id}/stop
 GET /api/processes
 POST /api/v1/detect
+GET /api/v1/audit
 GET /api/v1/events
 GET|POST /api/v1/executions
 DELETE|GET /api/v1/executions/{id}
@@ -51,6 +52,7 @@ POST /api/v1/interactions/{id}/answer
 POST /api/v1/projects/{id}/execute
 GET /api/v1/projects/{id}/executions
 GET|POST /api/v1/services
+GET /api/v1/version
 POST /api/v1/services/ensure
 POST /api/v1/services/up
 DELETE|GET|PUT /api/v1/services/{name}
@@ -71,6 +73,7 @@ POST /api/v1/tasks/{id}/resume
 #: Routes that need a scope.
 SCOPED = {
     ("GET", "/metrics"): "sessions:all",
+    ("GET", "/api/v1/audit/verify"): "sessions:all",
     ("POST", "/api/v1/history/rebuild"): "sessions:all",
     ("POST", "/api/v1/shutdown"): "daemon:stop",
 }

@@ -142,6 +142,13 @@ pub struct ExecutionsBody {
     pub next: Option<String>,
 }
 
+/// The version of the daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionBody {
+    /// As Semantic Versioning has it.
+    pub version: String,
+}
+
 /// The state of the daemon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HealthBody {

@@ -4,7 +4,7 @@
 //! * [`start`], [`task`], [`shell`], [`service_request`], [`sandbox`]: requests to run something.
 //! * [`info`], [`service`], [`service_state`], [`process`], [`resources`], [`workspace`]: the data of executions.
 //! * [`page`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
-//! * [`history`]: executions as they are remembered.
+//! * [`task_event`], [`history`], [`audit`]: what happens, executions as they are remembered, the audit log.
 //! * [`wait`], [`interaction`]: waits, signals, input, questions to people.
 //! * [`problem`]: errors (RFC 9457).
 //!
@@ -12,6 +12,7 @@
 //! never know the engine, journals, MCP or an HTTP library: the server converts.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 mod event;
 pub mod history;
 pub mod info;
@@ -35,6 +36,7 @@ pub mod wait;
 pub mod websocket;
 pub mod workspace;
 
+pub use audit::{AuditEntryBody, AuditPageBody};
 pub use event::{EventBody, EventsBody};
 pub use history::{
     HistoryDetailBody, HistoryEntryBody, HistoryFreshnessBody, HistoryPageBody, RunStatisticsBody,
@@ -42,6 +44,7 @@ pub use history::{
 };
 pub use info::{
     ExecutionBody, ExecutionsBody, HealthBody, QueueWaitBody, QueuedStartBody, QuotaHolderBody,
+    VersionBody,
 };
 pub use interaction::{AnswerBody, ApprovalBody, InteractionBody, InteractionsBody};
 pub use network::{EgressDecisionBody, EgressPageBody};

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use ostler_api::HealthBody;
+use ostler_api::{HealthBody, VersionBody};
 use ostler_model::ByteString;
 
 use super::caller::RequestCaller;
@@ -24,6 +24,17 @@ pub(super) async fn health(
         started_at: state.started_at,
         running: state.engine.running_count(&caller),
         state_dir: ByteString::from(state.engine.settings().state_dir.as_path()),
+    }))
+}
+
+/// `GET /api/v1/version`.
+pub(super) async fn version(
+    _caller: RequestCaller,
+    query_string: QueryString,
+) -> RestResult<Json<VersionBody>> {
+    query_string.check(&[])?;
+    Ok(Json(VersionBody {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
     }))
 }
 

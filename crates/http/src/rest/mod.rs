@@ -1,5 +1,6 @@
 //! HTTP: one file per resource, put together by [`router`].
 
+mod audit;
 mod caller;
 mod event_stream;
 mod events;

@@ -8,8 +8,8 @@ use axum::routing::{delete, get, post};
 use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
-    events, executions, export, health, history, interactions, metrics, output, processes, raw,
-    response, services, shell, small_body, task_stream, tasks, terminal, usage, workspace, ws,
+    audit, events, executions, export, health, history, interactions, metrics, output, processes,
+    raw, response, services, shell, small_body, task_stream, tasks, terminal, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -57,7 +57,10 @@ fn process_routes() -> Router<RestState> {
 fn v1_routes() -> Router<RestState> {
     Router::new()
         .route("/health", get(health::health))
+        .route("/version", get(health::version))
         .route("/shutdown", post(health::shutdown))
+        .route("/audit", get(audit::entries))
+        .route("/audit/verify", get(audit::verify))
         .route("/interactions", get(interactions::list))
         .route("/interactions/{id}/answer", post(interactions::answer))
         .route("/executions", get(executions::list).post(executions::start))

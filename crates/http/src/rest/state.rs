@@ -7,6 +7,7 @@ use super::response::RestResult;
 use ostler_engine::Engine;
 use ostler_interface::history::History;
 use ostler_model::Timestamp;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// State shared by every route; cheap to clone.
@@ -17,6 +18,8 @@ pub struct RestState {
     pub(super) shutdown: CancellationToken,
     pub(super) history: Option<History>,
     pub(super) metrics: Arc<HttpMetrics>,
+    /// Held by a verification of the audit log.
+    pub(super) verification: Arc<Mutex<()>>,
 }
 
 impl RestState {
@@ -31,6 +34,7 @@ impl RestState {
             shutdown,
             history: None,
             metrics: Arc::default(),
+            verification: Arc::default(),
         }
     }
 

@@ -1,0 +1,110 @@
+//! The audit log: its entries, and whether it was changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use ostler_api::{AuditEntryBody, AuditPageBody};
+use ostler_engine::{Error, EventFeedQuery, LEDGER_HEADS};
+use ostler_interface::http::HttpProblem;
+use ostler_interface::params::{Parameter, ParameterKind};
+use ostler_journal::{AuditReport, HeadKey, LedgerCursor, LedgerRecord, ReadError};
+use ostler_model::{ErrorCode, Scope};
+use tokio::task::spawn_blocking;
+
+use super::caller::RequestCaller;
+use super::query::QueryString;
+use super::response::RestResult;
+use super::state::RestState;
+
+/// The most entries of one page.
+const ENTRIES_LIMIT: i64 = 1_000;
+/// Entries of a page by default.
+const ENTRIES: i64 = 100;
+
+const PAGE: &[Parameter] = &[
+    Parameter::optional(
+        "from",
+        ParameterKind::Integer(0, i64::MAX),
+        "The `next` of the page before; absent: the oldest entry that is kept",
+    )
+    .with_default(0),
+    Parameter::optional(
+        "limit",
+        ParameterKind::Integer(1, ENTRIES_LIMIT),
+        "At most so many",
+    )
+    .with_default(ENTRIES),
+];
+
+/// `GET /api/v1/audit`: the entries that the caller sees.
+pub(super) async fn entries(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+) -> RestResult<Json<AuditPageBody>> {
+    let arguments = query_string.check(PAGE)?;
+    let query = EventFeedQuery {
+        start: arguments.count("from").map(LedgerCursor),
+        ..EventFeedQuery::default()
+    };
+    let limit = arguments.count("limit").unwrap_or_default();
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let reading = state.engine.poll_events(&caller, query, Duration::ZERO);
+    let mut page = reading.await?;
+    let mut next = page.next.0;
+    if let Some(left_out) = page.records.get(limit) {
+        next = left_out.seq;
+        page.records.truncate(limit);
+        page.has_more = true;
+    }
+    Ok(Json(AuditPageBody {
+        entries: page.records.into_iter().map(entry_body).collect(),
+        next,
+        more: page.has_more,
+    }))
+}
+
+fn entry_body(record: LedgerRecord) -> AuditEntryBody {
+    let LedgerRecord { seq, entry, hash } = record;
+    AuditEntryBody {
+        seq,
+        hash,
+        at: entry.at,
+        execution: entry.execution,
+        by: entry.by,
+        event: entry.event,
+        detail: entry.detail,
+    }
+}
+
+/// `GET /api/v1/audit/verify`: what `ostler audit verify --json` prints. The whole log is read, so
+/// there is one verification at a time.
+pub(super) async fn verify(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+) -> RestResult<Json<AuditReport>> {
+    query_string.check(&[])?;
+    if caller.scope != Scope::Principal {
+        let message = "the audit log is of all sessions, and a session cannot verify it: a token \
+                       needs the scope sessions:all";
+        return Err(HttpProblem::new(ErrorCode::Permission, message, None));
+    }
+    let settings = state.engine.settings();
+    let heads = settings.state_dir.join(LEDGER_HEADS);
+    let key_file = settings.audit_key_file.clone();
+    let ledger = state.engine.ledger().ok_or(Error::Closing)?;
+    let turn = Arc::clone(&state.verification).lock_owned();
+    let turn = state.unless_shutting_down(turn).await?;
+    let verify = move || {
+        // Held until it is done, also when the client is gone.
+        let _turn = turn;
+        let key = key_file.map(|path| HeadKey::read(&path)).transpose()?;
+        ledger.independent().audit(&heads, key.flatten().as_ref())
+    };
+    let report: Result<AuditReport, ReadError> =
+        spawn_blocking(verify).await.map_err(|_| Error::Closing)?;
+    Ok(Json(report?))
+}
