@@ -46,6 +46,7 @@ pub mod start_options;
 pub mod state;
 pub mod status;
 pub mod suggestion;
+mod template_record;
 mod term_size;
 pub mod termination;
 pub mod visible;
@@ -90,6 +91,7 @@ pub use spec::{
 };
 pub use start_options::{RetentionRequest, StartOptions};
 pub use state::{Phase, State};
+pub use template_record::TemplateRecord;
 pub use termination::{LostReason, Termination, TerminationCause, TimeoutKind};
 pub use visible::{ColourMode, has_hidden, visible, visible_json, visible_lines, visible_output};
 

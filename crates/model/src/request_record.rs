@@ -15,6 +15,7 @@ use crate::millis::optional_millis;
 use crate::restart_policy::RestartPolicy;
 use crate::service::{Dependency, HealthRule, ReadyCondition};
 use crate::start_options::StartOptions;
+use crate::template_record::TemplateRecord;
 
 /// The version of [`RequestRecord`] that is written.
 pub const REQUEST_RECORD_VERSION: u8 = 1;
@@ -33,6 +34,9 @@ pub struct RequestRecord {
     /// What was requested of it as a service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Box<ServiceRecord>>,
+    /// The command template that it was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Box<TemplateRecord>>,
 }
 
 /// What was requested of a service.
@@ -100,6 +104,7 @@ impl RequestRecord {
             command: None,
             options: options.for_every_start(),
             service: None,
+            template: None,
         }
     }
 
@@ -108,6 +113,9 @@ impl RequestRecord {
     pub fn map_texts(mut self, change: impl Fn(&ByteString) -> ByteString) -> Self {
         self.command = self.command.map(|command| command.map_words(&change));
         self.options = self.options.map_texts(&change);
+        self.template = self
+            .template
+            .map(|template| Box::new(template.map_values(&change)));
         if let Some(base) = self.service.as_mut().and_then(|it| it.base.as_mut()) {
             **base = std::mem::take(&mut **base).map_texts(&change);
         }
@@ -148,6 +156,14 @@ mod tests {
         request: Option<Box<RequestRecord>>,
     }
 
+    fn template(value: &str) -> TemplateRecord {
+        TemplateRecord {
+            id: "init_project".to_owned(),
+            parameters: [("project_name".to_owned(), value.into())].into(),
+            confirm: true,
+        }
+    }
+
     fn read(value: Value) -> Option<RequestRecord> {
         let holder: Holder = serde_json::from_value(value).expect("a holder");
         holder.request.map(|it| *it)
@@ -173,6 +189,7 @@ mod tests {
                 automatic: true,
                 base: Some(Box::default()),
             })),
+            template: Some(Box::new(template("demo"))),
             ..RequestRecord::new(StartOptions {
                 timeout: Some(Duration::from_millis(5)),
                 ..StartOptions::default()
@@ -220,6 +237,7 @@ mod tests {
             shell: "/bin/sh".into(),
             script: secret(),
         });
+        record.template = Some(Box::new(template("hunter2")));
         record.service = Some(Box::new(ServiceRecord {
             name: None,
             ready_when: None,
@@ -236,6 +254,6 @@ mod tests {
         let hidden = record.map_texts(|text| text.to_string().replace("hunter2", "***").into());
         let stored = json!(hidden).to_string();
         assert!(!stored.contains("hunter2"), "{stored}");
-        assert_eq!(stored.matches("***").count(), 7);
+        assert_eq!(stored.matches("***").count(), 8);
     }
 }

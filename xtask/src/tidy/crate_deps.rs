@@ -30,6 +30,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ),
     ("ostler-terminal", &["ostler-model", "ostler-escape"]),
     ("ostler-policy", &["ostler-model"]),
+    ("ostler-template", &["ostler-model"]),
     ("ostler-lifecycle", &["ostler-model", "ostler-escape"]),
     ("ostler-detect", &["ostler-model", "ostler-policy"]),
     (
@@ -227,6 +228,7 @@ const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
     ("ostler-backend-local", &["hyper", "axum"]),
     ("ostler-escape", &["tokio", "rustix", "regex"]),
     ("ostler-lifecycle", &["tokio", "rustix", "inotify"]),
+    ("ostler-template", &["tokio", "rustix", "hyper"]),
     ("ostler-detect", &["tokio", "rustix", "inotify"]),
     ("ostler-store", &["tokio", "hyper", "axum"]),
 ];
