@@ -6,6 +6,7 @@ use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{
     ByteString, Command, Cursor, ExecutionId, Lifetime, RequestRecord, ShellSession, StartOptions,
+    TemplateRecord,
 };
 
 use crate::search::SentInput;
@@ -42,6 +43,9 @@ pub struct StartRequest {
     /// The request that this one was made from, for the record; none where this is as its client
     /// made it. Set by the start of a service.
     pub original: Option<Box<RequestRecord>>,
+    /// The template that the command was made from, for the record; where it says so, a person must
+    /// agree to the start. Set by [`StartRequest::with_template`].
+    pub template: Option<Box<TemplateRecord>>,
 }
 
 /// Where standard input comes from.
@@ -129,6 +133,7 @@ impl StartRequest {
             shell: None,
             lossless_reader: false,
             original: None,
+            template: None,
         }
     }
 
@@ -142,6 +147,17 @@ impl StartRequest {
         let program = words.next().unwrap_or_default();
         let args = words.collect();
         Self::new(Command::Argv { program, args }, cwd)
+    }
+
+    /// The same as made from this template, with its label.
+    #[must_use]
+    pub fn with_template(mut self, template: TemplateRecord) -> Self {
+        let label = template.label();
+        if !self.options.labels.contains(&label) {
+            self.options.labels.push(label);
+        }
+        self.template = Some(Box::new(template));
+        self
     }
 }
 

@@ -112,8 +112,7 @@ pub(crate) fn admit(
     prepared: PreparedRequest,
 ) -> Result<AdmittedStart, Error> {
     arguments::check(&request)?;
-    let original = request.original.take();
-    let record = original.unwrap_or_else(|| Box::new(RequestRecord::new(request.options.clone())));
+    let record = request_record(&mut request);
     let PreparedRequest {
         sandbox: confinement,
         secrets,
@@ -251,6 +250,15 @@ fn map_values(
         (name, value)
     });
     changed.collect()
+}
+
+/// The record of a request, as its client made it.
+fn request_record(request: &mut StartRequest) -> Box<RequestRecord> {
+    let original = request.original.take();
+    let mut record =
+        original.unwrap_or_else(|| Box::new(RequestRecord::new(request.options.clone())));
+    record.template = request.template.take();
+    record
 }
 
 /// The launch template of a further attempt of an execution that an earlier engine admitted: its

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_model::{ByteString, Command, Lifetime, Limits, TermSize, suggestion};
+use ostler_model::{ByteString, Command, Lifetime, Limits, TemplateRecord, TermSize, suggestion};
 
 pub use crate::error::ArgumentError;
 use crate::request::StartRequest;
@@ -34,6 +34,9 @@ pub fn check(request: &StartRequest) -> Result<(), ArgumentError> {
     check_environment(&request.options.set_env)?;
     check_total(request)?;
     check_durations(request)?;
+    if let Some(template) = &request.template {
+        check_template(template)?;
+    }
     check_labels(&request.options.labels)?;
     check_length(
         "the description",
@@ -157,6 +160,29 @@ fn duration_error(what: &'static str, given: Duration) -> ArgumentError {
         given: format!("{} s", given.as_secs_f64()),
         allowed: format!("more than 0 and at most {DURATION_MAX_S} s are allowed"),
     }
+}
+
+fn check_template(template: &TemplateRecord) -> Result<(), ArgumentError> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if template.id.is_empty() || !template.id.chars().all(is_allowed) {
+        let allowed = "it is letters, digits, '_' and '-'";
+        return Err(invalid("the template's id", allowed));
+    }
+    check_length(
+        "the template's id",
+        template.id.len(),
+        TemplateRecord::ID_BYTES,
+    )?;
+    if template.parameters.len() > TemplateRecord::PARAMETERS {
+        return Err(ArgumentError::TooMany {
+            what: "parameters of the template",
+            count: template.parameters.len(),
+            limit: TemplateRecord::PARAMETERS,
+        });
+    }
+    let sizes = template.parameters.iter();
+    let total = sizes.map(|(name, value)| name.len() + value.len()).sum();
+    check_length("the template's parameters", total, ARGUMENTS_BYTES)
 }
 
 fn check_labels(labels: &[String]) -> Result<(), ArgumentError> {

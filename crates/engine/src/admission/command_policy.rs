@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_model::{ByteString, has_hidden, shell_quote, visible};
+use ostler_model::{ByteString, TemplateRecord, has_hidden, shell_quote, visible};
 use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
 
 use super::approval::{Approval, ApprovalStatus, ApprovalSubject};
@@ -34,8 +34,37 @@ const FILE_BYTES: u64 = 256 * 1024;
 /// The most parent directories of the working directory that are searched.
 const ANCESTORS: usize = 64;
 
-/// The policy's verdict; none where there is no policy. A deny is an error.
+/// The verdict on a start: that of the policy, and that its template requires a person's agreement;
+/// none where there is neither. A deny is an error.
 pub(crate) fn evaluate(
+    settings: &Settings,
+    request: &StartRequest,
+) -> Result<Option<PolicyVerdict>, Error> {
+    let verdict = evaluate_policy(settings, request)?;
+    Ok(match &request.template {
+        Some(template) if template.confirm => Some(confirmation_verdict(verdict, template)),
+        Some(_) | None => verdict,
+    })
+}
+
+/// A verdict that asks at least.
+fn confirmation_verdict(
+    verdict: Option<PolicyVerdict>,
+    template: &TemplateRecord,
+) -> PolicyVerdict {
+    match verdict {
+        Some(verdict) if verdict.decision != PolicyDecision::Allow => verdict,
+        allowed => PolicyVerdict {
+            decision: PolicyDecision::Ask,
+            rule: template.label(),
+            reason: "the template requires confirmation".to_owned(),
+            fired: allowed.map(|verdict| verdict.fired).unwrap_or_default(),
+        },
+    }
+}
+
+/// The policy's verdict; none where there is no policy.
+fn evaluate_policy(
     settings: &Settings,
     request: &StartRequest,
 ) -> Result<Option<PolicyVerdict>, Error> {

@@ -26,6 +26,8 @@ pub mod secrets;
 mod secrets_tests;
 pub(crate) mod service_plan;
 #[cfg(test)]
+mod template_tests;
+#[cfg(test)]
 mod tests;
 pub mod working_dir;
 mod writable_paths;

@@ -154,5 +154,7 @@ fn start_with(
         *value = reveal(value);
     }
     start.client_kind = ClientKind::of_name(spec.face.as_deref());
+    let template = spec.request.as_ref().and_then(|it| it.template.clone());
+    start.template = template.map(|template| Box::new(template.map_values(reveal)));
     start
 }

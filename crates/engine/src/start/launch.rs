@@ -1,11 +1,13 @@
 //! The start of an execution: from a request to a running driver.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ostler_model::duration;
 use ostler_model::{
-    ByteString, Caller, Capability, Event, ExecutionId, IsolationSpec, State, Timestamp,
+    ByteString, Caller, Capability, Event, ExecutionId, IsolationSpec, State, TemplateRecord,
+    Timestamp,
 };
 use ostler_policy::{PolicyDecision, PolicyVerdict};
 
@@ -30,6 +32,8 @@ use crate::start_id::{self, StartIdAction};
 
 /// The longest command line in the ledger, in characters.
 const COMMAND_CHARS: usize = 4_096;
+/// The longest value, and name, of a template's parameter in the ledger, in characters.
+const PARAMETER_CHARS: usize = 256;
 
 /// Starts executions; what the policy asks a person goes to the interactions. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -385,5 +389,21 @@ fn ledger_detail(
         let labels = labels.map(|label| redact(&ByteString::from(label.as_str())).to_string());
         detail.insert("labels".to_owned(), labels.collect::<Vec<String>>().into());
     }
+    if let Some(template) = &request.template {
+        detail.insert("template".to_owned(), template_detail(template, redact));
+    }
     detail
+}
+
+/// The id and parameters of a template, shortened: the request may be one that is refused.
+fn template_detail(
+    template: &TemplateRecord,
+    redact: impl Fn(&ByteString) -> ByteString,
+) -> serde_json::Value {
+    let short = |text: &str| -> String { text.chars().take(PARAMETER_CHARS).collect() };
+    let parameters = template.parameters.iter().take(TemplateRecord::PARAMETERS);
+    let parameters: BTreeMap<String, String> = parameters
+        .map(|(name, value)| (short(name), short(&redact(value).to_string_lossy())))
+        .collect();
+    serde_json::json!({ "id": short(&template.id), "parameters": parameters })
 }
