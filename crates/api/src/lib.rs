@@ -5,6 +5,7 @@
 //! * [`info`], [`service`], [`service_state`], [`process`], [`resources`], [`workspace`]: the data of executions.
 //! * [`page`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
 //! * [`task_event`], [`history`], [`audit`]: what happens, executions as they are remembered, the audit log.
+//! * [`template`]: command templates.
 //! * [`wait`], [`interaction`]: waits, signals, input, questions to people.
 //! * [`problem`]: errors (RFC 9457).
 //!
@@ -31,6 +32,7 @@ pub mod shell;
 pub mod start;
 pub mod task;
 pub mod task_event;
+pub mod template;
 pub mod terminal;
 pub mod wait;
 pub mod websocket;
@@ -69,6 +71,7 @@ pub use shell::{ShellRunBody, ShellRunOutcomeBody, ShellRunResponse, ShellStartB
 pub use start::{RerunBody, ServiceModeBody, StartBody, StdinBody};
 pub use task::{ExecuteBody, TaskCancelBody, TaskInputBody, TaskStartedBody};
 pub use task_event::{TaskEvent, TaskEventBody};
+pub use template::{CommandTemplateBody, CommandTemplateParameterBody, CommandTemplatesBody};
 pub use terminal::{
     InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, ScreenCursorBody,
     ScreenModesBody, TerminalOutputBody,

@@ -7,6 +7,7 @@
 //! * [`error`]: every error as `{code, message, hint, retryable}`.
 //! * [`pagination`], [`output_reader`], [`egress_log`]: lists, output and decisions in pages.
 //! * [`history`]: the history of executions, kept up to date and queried.
+//! * [`templates`]: command templates, and starts that are made from them.
 //! * [`http`]: identities, problem documents and limits of what is served over HTTP.
 #![forbid(unsafe_code)]
 
@@ -19,3 +20,4 @@ pub mod http;
 pub mod output_reader;
 pub mod pagination;
 pub mod params;
+pub mod templates;

@@ -68,6 +68,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-api",
             "ostler-render",
             "ostler-store",
+            "ostler-template",
         ],
     ),
     (
@@ -138,6 +139,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-backend-local",
             "ostler-engine",
             "ostler-store",
+            "ostler-template",
             "ostler-api",
             "ostler-render",
             "ostler-interface",

@@ -8,6 +8,7 @@ mod interaction;
 mod resources;
 mod service;
 mod service_report;
+mod template;
 mod terminal;
 mod wait;
 
@@ -22,5 +23,6 @@ pub use service::{
 };
 pub use service_report::ensure_message;
 pub use service_report::service_report;
+pub use template::{command_template_body, command_templates_body};
 pub use terminal::screen_body;
 pub use wait::{prompt_body, shell_run_outcome, wait_end_kind};

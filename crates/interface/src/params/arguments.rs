@@ -232,13 +232,12 @@ fn into_string(value: Value) -> Option<String> {
     }
 }
 
-/// As [`into_string`]; a number is converted to text.
+/// As [`into_string`]; numbers, true and false are converted to text.
 fn scalar_to_string(value: Value) -> Option<String> {
     match value {
         Value::Number(number) => Some(number.to_string()),
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-            into_string(value)
-        }
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => into_string(value),
     }
 }
 
@@ -272,6 +271,7 @@ fn parse_query_value(kind: Option<ParameterKind>, text: &str) -> Value {
             | ParameterKind::Hosts
             | ParameterKind::Map
             | ParameterKind::Amounts
+            | ParameterKind::Scalars
             | ParameterKind::Port
             | ParameterKind::Object(_),
         )
@@ -347,6 +347,16 @@ fn value_problem(parameter: &Parameter, value: &Value) -> Option<String> {
             let (name, value) = map.iter().find(|(_, value)| !is_amount(value))?;
             return Some(format!(
                 "parameter '{}.{}' is {}; allowed: text or a number",
+                parameter.name,
+                truncate(name),
+                quote(value)
+            ));
+        }
+        (ParameterKind::Scalars, Value::Object(map)) => {
+            let is_scalar = |value: &Value| !value.is_array() && !value.is_object();
+            let (name, value) = map.iter().find(|(_, value)| !is_scalar(value))?;
+            return Some(format!(
+                "parameter '{}.{}' is {}; allowed: text, a number, true or false",
                 parameter.name,
                 truncate(name),
                 quote(value)

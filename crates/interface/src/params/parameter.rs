@@ -60,6 +60,8 @@ pub enum ParameterKind {
     Map,
     /// An object of texts or numbers; a number is converted to text.
     Amounts,
+    /// An object of texts, numbers, true and false, each converted to text.
+    Scalars,
     /// A port of this machine, or `auto`.
     Port,
     /// An object with exactly these parameters.
@@ -193,6 +195,7 @@ impl ParameterKind {
             Self::Hosts => "none, full, or a list of hosts".to_owned(),
             Self::Map => "an object whose values are texts".to_owned(),
             Self::Amounts => "an object such as {\"memory\": \"512M\", \"pids\": 64}".to_owned(),
+            Self::Scalars => "an object of texts, numbers, true or false".to_owned(),
             Self::Port => "a port from 1 to 65535, or auto".to_owned(),
             Self::Object(parameters) => {
                 let names: Vec<&str> = parameters.iter().map(|it| it.name).collect();
@@ -223,7 +226,7 @@ impl ParameterKind {
             ]}),
             Self::Hosts => json!({"type": ["string", "array"], "items": {"type": "string"}}),
             Self::Map => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-            Self::Amounts | Self::Options => json!({"type": "object"}),
+            Self::Amounts | Self::Options | Self::Scalars => json!({"type": "object"}),
             Self::Port => json!({"type": ["integer", "string"]}),
             Self::Object(parameters) => Value::Object(object_schema(parameters)),
         }
