@@ -52,6 +52,7 @@ LISTS = {
     ("GET", "/api/v1/approvals"): None,
     ("GET", "/api/v1/audit"): None,
     ("GET", "/api/v1/version"): None,
+    ("GET", "/api/v1/command-templates"): None,
     ("GET", "/api/v1/services"): None,
     ("POST", "/api/v1/detect"): {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"},
 }
@@ -69,6 +70,7 @@ DEFINES = ("PUT", "/api/v1/services/{name}")
 
 #: A call of every tool that takes an id; None for those that take none.
 TOOLS = {
+    "template_list": None, "template_run": None,
     "exec": None, "command_execute": None, "command_bg_start": None, "execute_shell": None, "pty_start": None,
     "process": [{"action": action, "ids": ["ID"], "wait_ms": 0} if action == "wait" else {"action": action, "ids": ["ID"]}
                 for action in ("output", "wait", "detail")],

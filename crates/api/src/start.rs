@@ -1,6 +1,8 @@
 //! A request to run a command.
 
-use ostler_model::{ByteString, Command, ExecutionId, RestartPolicy, StartOptions, is_default};
+use ostler_model::{
+    ByteString, Command, ExecutionId, RestartPolicy, StartOptions, TemplateRecord, is_default,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::parts::{OptionsPlace, OwnFields};
@@ -35,6 +37,10 @@ pub struct StartBody {
     /// Whether a recognised command becomes a service; absent means that it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceModeBody>,
+    /// The command template that the client made `command` from: it is recorded, and where it says
+    /// so, a person must agree to the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Box<TemplateRecord>>,
     /// Whether the client is the command line (its executions are kept longer than others).
     #[serde(default, skip_serializing_if = "is_default")]
     pub cli: bool,
@@ -106,6 +112,7 @@ impl StartBody {
             options: StartOptions::default(),
             restart: None,
             service: None,
+            template: None,
             cli: false,
             lossless_reader: false,
         }

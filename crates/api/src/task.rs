@@ -3,19 +3,27 @@
 
 use ostler_model::ByteString;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The default time limit of a task, in seconds.
 const TIMEOUT_S: u64 = 3_600;
 
-/// `POST /api/v1/projects/{id}/execute`: starts a program without a shell.
+/// `POST /api/v1/projects/{id}/execute`: starts a program without a shell, or a command template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecuteBody {
-    /// The program.
-    pub command: ByteString,
-    /// Its arguments.
+    /// The program; absent with a template, or the program of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<ByteString>,
+    /// Its arguments; none with a template.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<ByteString>,
+    /// The template's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_id: Option<String>,
+    /// The values of the template's parameters: texts, numbers, true or false.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub parameters: Map<String, Value>,
     /// Whether it gets a terminal, so that it can be asked and answered.
     #[serde(default = "yes")]
     pub interactive: bool,

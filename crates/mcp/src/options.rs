@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ostler_interface::templates::TemplateFiles;
+
 /// A call that still runs after this long becomes a task, where the client knows tasks.
 pub const TASK_AFTER_MS: u64 = 5_000;
 
@@ -12,6 +14,8 @@ pub struct McpOptions {
     pub structured: Structured,
     /// When long calls become tasks; none means never.
     pub task_after: Option<Duration>,
+    /// Where definition files of command templates are looked for.
+    pub templates: TemplateFiles,
 }
 
 /// Which tools return structured content. Clients that receive it often show the model nothing
@@ -32,6 +36,7 @@ impl Default for McpOptions {
         Self {
             structured: Structured::default(),
             task_after: Some(Duration::from_millis(TASK_AFTER_MS)),
+            templates: TemplateFiles::default(),
         }
     }
 }

@@ -48,7 +48,7 @@ impl TemplateSource {
     pub fn shipped() -> Self {
         Self {
             tier: TemplateTier::Shipped,
-            name: "shipped: claude".to_owned(),
+            name: "claude.toml".to_owned(),
             text: include_str!("../data/claude.toml").to_owned(),
         }
     }

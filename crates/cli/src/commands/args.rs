@@ -63,6 +63,9 @@ impl From<ConfigArgs> for ConfigFlags {
 pub(crate) enum Verb {
     /// Run a command; its output, signals and exit code are passed through
     Run(commands::run::RunArgs),
+    /// Command templates: list and show them, run one, check a definition file
+    #[command(subcommand)]
+    Template(commands::template::TemplateVerb),
     /// Sit down at the terminal of a session
     Attach(commands::attach::AttachArgs),
     /// Start a shell in a terminal of its own; it goes on when you leave it

@@ -39,6 +39,7 @@ pub(crate) mod shutdown;
 mod start;
 pub(crate) mod stats;
 pub(crate) mod stop;
+pub(crate) mod template;
 pub(crate) mod token;
 mod value_parsers;
 pub(crate) mod version;

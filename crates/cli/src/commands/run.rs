@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ostler_api::{ShellStartBody, StartBody, StdinBody};
-use ostler_model::{ByteString, Command, ExecutionId, StartOptions};
+use ostler_model::{ByteString, Command, ExecutionId, StartOptions, TemplateRecord};
 
 use super::attach::KeyArgs;
 use super::isolation_args::IsolationArgs;
@@ -22,7 +22,17 @@ use crate::paths::{DAEMON_SOCKET, make_scratch};
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    common: CommonArgs,
+    flags: RunFlags,
+    /// The program and its arguments; no shell sees them
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// How a command is run and followed.
+#[derive(Debug, Args)]
+pub(crate) struct RunFlags {
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
     /// End it after this long, for example 90 or 1h30m
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true, value_parser = value_parsers::duration)]
     timeout: Option<Duration>,
@@ -52,9 +62,6 @@ pub(crate) struct RunArgs {
     json: bool,
     #[command(flatten)]
     isolation: IsolationArgs,
-    /// The program and its arguments; no shell sees them
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
 }
 
 /// Runs the command.
@@ -62,9 +69,29 @@ pub(crate) struct RunArgs {
 /// # Errors
 /// When it cannot be started or followed.
 pub(crate) fn run(context: &CliContext, args: RunArgs) -> CommandResult {
-    let (detach, json, in_process) = (args.detach, args.json, args.no_daemon);
-    let (tty, key) = (args.tty, args.key.detach_key.clone());
-    let mut body = start_body(context, args)?;
+    let mut words = args.command.into_iter().map(ByteString::from);
+    let program = words.next().unwrap_or_default();
+    let command = Command::Argv {
+        program,
+        args: words.collect(),
+    };
+    run_command(context, args.flags, command, None)
+}
+
+/// Runs a command; `template` is the one that it was made from.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_command(
+    context: &CliContext,
+    flags: RunFlags,
+    command: Command,
+    template: Option<TemplateRecord>,
+) -> CommandResult {
+    let (detach, json, in_process) = (flags.detach, flags.json, flags.no_daemon);
+    let (tty, key) = (flags.tty, flags.key.detach_key.clone());
+    let mut body = start_body(context, flags, command)?;
+    body.template = template.map(Box::new);
     if detach {
         return block_on(run_detached(&context.client(), &body, json));
     }
@@ -151,13 +178,11 @@ async fn run_in_process(context: &CliContext, body: &StartBody, mode: RunMode) -
     outcome
 }
 
-fn start_body(context: &CliContext, mut args: RunArgs) -> Result<StartBody, CommandError> {
-    let mut words = args.command.into_iter().map(ByteString::from);
-    let program = words.next().unwrap_or_default();
-    let command = Command::Argv {
-        program,
-        args: words.collect(),
-    };
+fn start_body(
+    context: &CliContext,
+    mut args: RunFlags,
+    command: Command,
+) -> Result<StartBody, CommandError> {
     // Reported here rather than by a daemon that cannot start.
     drop(crate::config::policy::load(&context.config, &context.env)?);
     let window = || window_size().unwrap_or(ShellStartBody::SIZE);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ostler_engine::{IsolationSettings, SecretSettings, SecretSource, Settings};
 use ostler_export::Format;
+use ostler_interface::templates::TemplateFiles;
 use ostler_mcp::{McpOptions, Structured};
 use ostler_model::quantity::LIMIT_NAMES;
 use ostler_model::{ByteString, IsolationLevel, Limits, NetworkAccess};
@@ -18,6 +19,8 @@ use super::value::SettingValue;
 const DAY_S: u64 = 24 * 60 * 60;
 /// The default name of the key of the ledger's heads, in the directory of the configuration file.
 const AUDIT_KEY_FILE: &str = "audit.key";
+/// The user's command templates, in the directory of the configuration file.
+const TEMPLATES_DIR: &str = "templates";
 
 /// Policy that the environment or the flags of one stdio client set: it applies to that client, in
 /// addition to the daemon's settings. Files are read by the daemon only.
@@ -155,6 +158,14 @@ impl Config {
         self.file_beside_config("audit.key_file", AUDIT_KEY_FILE)
     }
 
+    /// Where the user's command templates are: beside the configuration file.
+    pub(crate) fn template_files(&self) -> TemplateFiles {
+        let directory = |file: &PathBuf| Some(file.parent()?.join(TEMPLATES_DIR));
+        TemplateFiles {
+            user_dir: self.files().last().and_then(directory),
+        }
+    }
+
     /// The file that a setting names, else the one of this name beside the last configuration file.
     fn file_beside_config(&self, setting: &str, name: &str) -> Option<PathBuf> {
         let default_path = || Some(self.files().last()?.parent()?.join(name));
@@ -193,6 +204,7 @@ impl Config {
         McpOptions {
             structured,
             task_after: defaults.task_after.filter(|_| !no_tasks),
+            templates: self.template_files(),
         }
     }
 

@@ -53,7 +53,9 @@ impl InProcessEngine {
         stdio_sessions::end_orphans(&engine, &tracker, &stop);
         let history = history::spawn(&engine, &tracker, &stop);
         let options = config.mcp_options();
-        let rest = RestState::new(engine.clone(), stop.clone()).with_history(history.clone());
+        let rest = RestState::new(engine.clone(), stop.clone())
+            .with_history(history.clone())
+            .with_templates(config.template_files());
         let mcp_state = McpState::with_history(engine.clone(), options, history);
         Ok(Self {
             engine,

@@ -218,7 +218,9 @@ impl Daemon {
         let engine = open_engine(config, env, ZygoteConfig::Executable(executable())).await?;
         let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
         let history = history::spawn(&engine, &tracker, &stop);
-        let rest = RestState::new(engine.clone(), stop.clone()).with_history(history.clone());
+        let rest = RestState::new(engine.clone(), stop.clone())
+            .with_history(history.clone())
+            .with_templates(config.template_files());
         let mcp_options = config.mcp_options();
         let stdio_server = StdioServer {
             engine: engine.clone(),

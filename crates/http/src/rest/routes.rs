@@ -9,7 +9,8 @@ use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
     audit, events, executions, export, health, history, interactions, metrics, output, processes,
-    raw, response, services, shell, small_body, task_stream, tasks, terminal, usage, workspace, ws,
+    project_execute, raw, response, services, shell, small_body, task_stream, tasks, templates,
+    terminal, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -91,7 +92,9 @@ fn v1_routes() -> Router<RestState> {
 
 fn task_routes() -> Router<RestState> {
     Router::new()
-        .route("/projects/{id}/execute", post(tasks::execute))
+        .route("/projects/{id}/execute", post(project_execute::execute))
+        .route("/command-templates", get(templates::list))
+        .route("/command-templates/{template}", get(templates::show))
         .route("/tasks/{id}", get(executions::show))
         .route("/tasks/{id}/events", get(task_stream::events))
         .route("/tasks/{id}/input", post(tasks::input))

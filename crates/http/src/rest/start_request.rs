@@ -16,6 +16,9 @@ pub(super) fn start_request(body: StartBody) -> StartRequest {
     };
     request.base_env = body.base_env;
     request.options = body.options;
+    if let Some(template) = body.template {
+        request = request.with_template(*template);
+    }
     request.lifetime = body.restart.map(Lifetime::service);
     request.lossless_reader = body.lossless_reader;
     request.client_kind = if body.cli {

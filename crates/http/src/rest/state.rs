@@ -6,6 +6,7 @@ use super::metrics::HttpMetrics;
 use super::response::RestResult;
 use ostler_engine::Engine;
 use ostler_interface::history::History;
+use ostler_interface::templates::TemplateFiles;
 use ostler_model::Timestamp;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ pub struct RestState {
     pub(super) started_at: Timestamp,
     pub(super) shutdown: CancellationToken,
     pub(super) history: Option<History>,
+    pub(super) templates: TemplateFiles,
     pub(super) metrics: Arc<HttpMetrics>,
     /// Held by a verification of the audit log.
     pub(super) verification: Arc<Mutex<()>>,
@@ -33,6 +35,7 @@ impl RestState {
             started_at: Timestamp::now(),
             shutdown,
             history: None,
+            templates: TemplateFiles::default(),
             metrics: Arc::default(),
             verification: Arc::default(),
         }
@@ -42,6 +45,12 @@ impl RestState {
     #[must_use]
     pub fn with_history(self, history: Option<History>) -> Self {
         Self { history, ..self }
+    }
+
+    /// The same with these definition files of command templates.
+    #[must_use]
+    pub fn with_templates(self, templates: TemplateFiles) -> Self {
+        Self { templates, ..self }
     }
 
     /// Awaits `future`, unless it would have to wait and the daemon is shutting down.

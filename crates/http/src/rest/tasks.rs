@@ -3,17 +3,13 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{MatchedPath, Path, State};
-use axum::http::StatusCode;
-use ostler_api::{
-    ExecuteBody, InputResponse, ShellStartBody, TaskCancelBody, TaskInputBody, TaskStartedBody,
-};
-use ostler_engine::{ClientKind, Error, ExecutionInfo, StartRequest, StopRequest, WaitFor};
+use axum::extract::State;
+use ostler_api::{InputResponse, TaskCancelBody, TaskInputBody};
+use ostler_engine::{Error, ExecutionInfo, StopRequest, WaitFor};
 use ostler_interface::convert::execution_body;
-use ostler_interface::http::HttpProblem;
+use ostler_model::Caller;
 use ostler_model::signal::Signal;
 use ostler_model::spec::Io;
-use ostler_model::{ByteString, Caller, Command};
 
 use super::caller::RequestCaller;
 use super::extract::{ExecutionPathId, JsonBody};
@@ -23,48 +19,6 @@ use super::state::RestState;
 
 /// How long a task may take to end after SIGINT before it is stopped.
 const INTERRUPT_WAIT: Duration = Duration::from_secs(5);
-
-/// `POST /api/v1/projects/{id}/execute`.
-pub(super) async fn execute(
-    State(state): State<RestState>,
-    RequestCaller(caller): RequestCaller,
-    Path(project): Path<String>,
-    route: MatchedPath,
-    JsonBody(body): JsonBody<ExecuteBody>,
-) -> RestResult<(StatusCode, Json<TaskStartedBody>)> {
-    let Some(cwd) = body.cwd.or_else(|| directory_of(&project)) else {
-        let message = format!(
-            "field 'cwd' is missing: project '{project}' is no absolute path of a directory"
-        );
-        return Err(HttpProblem::value(message));
-    };
-    let command = Command::Argv {
-        program: body.command,
-        args: body.args,
-    };
-    let mut request = StartRequest::new(command, cwd);
-    request.client_kind = ClientKind::Rest;
-    request.options.timeout = Some(Duration::from_secs(body.timeout));
-    request.options.pty = body.interactive.then_some(ShellStartBody::SIZE);
-    let mut caller = caller;
-    caller.owner.project = Some(project);
-    let info = state.engine.start(&caller, request).await?;
-    let task_id = info.id.to_string();
-    // What precedes the route is the prefix that everything is served under.
-    let prefix = route.as_str().rsplit_once("/projects/");
-    let prefix = prefix.map_or("/api/v1", |(prefix, _)| prefix);
-    let events_url = format!("{prefix}/tasks/{task_id}/events");
-    let body = TaskStartedBody {
-        task_id,
-        events_url,
-    };
-    Ok((StatusCode::ACCEPTED, Json(body)))
-}
-
-/// The directory that a project is, where its name is one.
-fn directory_of(project: &str) -> Option<ByteString> {
-    project.starts_with('/').then(|| ByteString::from(project))
-}
 
 /// `POST /api/v1/tasks/{id}/input`: writes one line.
 pub(super) async fn input(

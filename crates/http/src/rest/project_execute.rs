@@ -1,0 +1,121 @@
+//! The start of a task: a program, or a command template.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{MatchedPath, Path, State};
+use axum::http::StatusCode;
+use ostler_api::{ExecuteBody, ShellStartBody, TaskStartedBody};
+use ostler_engine::{ClientKind, StartRequest};
+use ostler_interface::error::ApiError;
+use ostler_interface::http::HttpProblem;
+use ostler_interface::templates::{find_template, parameter_values, template_command};
+use ostler_model::{ByteString, Caller, Command};
+
+use super::caller::RequestCaller;
+use super::extract::JsonBody;
+use super::response::RestResult;
+use super::state::RestState;
+
+/// `POST /api/v1/projects/{id}/execute`.
+pub(super) async fn execute(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    Path(project): Path<String>,
+    route: MatchedPath,
+    JsonBody(body): JsonBody<ExecuteBody>,
+) -> RestResult<(StatusCode, Json<TaskStartedBody>)> {
+    let mut request = start_request(&state, &caller, &project, body).await?;
+    request.client_kind = ClientKind::Rest;
+    let mut caller = caller;
+    caller.owner.project = Some(project);
+    let info = state.engine.start(&caller, request).await?;
+    let task_id = info.id.to_string();
+    // What precedes the route is the prefix that everything is served under.
+    let prefix = route.as_str().rsplit_once("/projects/");
+    let prefix = prefix.map_or("/api/v1", |(prefix, _)| prefix);
+    let events_url = format!("{prefix}/tasks/{task_id}/events");
+    let body = TaskStartedBody {
+        task_id,
+        events_url,
+    };
+    Ok((StatusCode::ACCEPTED, Json(body)))
+}
+
+async fn start_request(
+    state: &RestState,
+    caller: &Caller,
+    project: &str,
+    mut body: ExecuteBody,
+) -> RestResult<StartRequest> {
+    let cwd = body.cwd.take().or_else(|| directory_of(project));
+    let cwd = cwd.ok_or_else(|| {
+        let message = format!(
+            "field 'cwd' is missing: project '{project}' is no absolute path of a directory"
+        );
+        HttpProblem::value(message)
+    })?;
+    let (timeout, interactive) = (body.timeout, body.interactive);
+    let mut request = match body.template_id.take() {
+        Some(id) => from_template(state, caller, &id, cwd, body).await?,
+        None => StartRequest::new(program(body)?, cwd),
+    };
+    request.options.timeout = Some(Duration::from_secs(timeout));
+    request.options.pty = interactive.then_some(ShellStartBody::SIZE);
+    Ok(request)
+}
+
+/// The directory that a project is, where its name is one.
+fn directory_of(project: &str) -> Option<ByteString> {
+    project.starts_with('/').then(|| ByteString::from(project))
+}
+
+fn program(body: ExecuteBody) -> RestResult<Command> {
+    if !body.parameters.is_empty() {
+        let message = "field 'parameters' does not go without 'template_id'";
+        return Err(HttpProblem::value(message));
+    }
+    let program = body.command.ok_or_else(|| {
+        HttpProblem::value("field 'command' is missing; allowed: a program, or 'template_id'")
+    })?;
+    Ok(Command::Argv {
+        program,
+        args: body.args,
+    })
+}
+
+/// A start from a template. `command` may name the program of the template, and no other.
+async fn from_template(
+    state: &RestState,
+    caller: &Caller,
+    id: &str,
+    cwd: ByteString,
+    body: ExecuteBody,
+) -> RestResult<StartRequest> {
+    let values = parameter_values(body.parameters)?;
+    let catalog = state.templates.load(Some(cwd.as_path().to_owned())).await?;
+    let template = &find_template(&catalog, id)
+        .map_err(in_template_id)?
+        .template;
+    let is_other = |given: &ByteString| given.as_bytes() != template.command.as_bytes();
+    if body.command.as_ref().is_some_and(is_other) {
+        return Err(HttpProblem::value(format!(
+            "field 'command' is not that of template '{id}'; allowed: '{}', or leave it out",
+            template.command
+        )));
+    }
+    if !body.args.is_empty() {
+        return Err(HttpProblem::value(
+            "field 'args' does not go with 'template_id'; allowed: 'parameters'",
+        ));
+    }
+    let made = template_command(&catalog, caller, id, &values)?;
+    Ok(StartRequest::new(made.command, cwd).with_template(made.record))
+}
+
+fn in_template_id(error: ApiError) -> ApiError {
+    ApiError {
+        message: format!("field 'template_id': {}", error.message),
+        ..error
+    }
+}
