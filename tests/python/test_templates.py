@@ -4,8 +4,12 @@ import json
 from urllib.parse import quote
 
 import pytest
+from mcp.shared.exceptions import MCPError
+from mcp.types import ElicitResult
 
+from harness import ClientTransport, HttpDaemon
 from harness.installation import ProblemError
+from test_policy import agree
 
 pytestmark = pytest.mark.anyio
 
@@ -182,3 +186,86 @@ def test_a_confirmation_is_a_persons_and_for_one_start(defined):
         assert "template:make" in str(asked.value.problem), asked.value.problem
     refused = defined.cli("template", "run", "make", "-p", "file=other", check=False)
     assert refused.returncode == 77 and b"template:make" in refused.stderr, refused
+
+
+async def test_an_agent_lists_and_runs_templates(defined):
+    define(defined.work / ".ostler" / "templates", "a.toml", of_one("build", "pwd"))
+    (defined.work / "deep").mkdir()
+    async with defined.agent(args=["--tools", "core,template"]) as agent:
+        listed = (await agent.must("template_list")).value("templates")
+        by_id = {template["id"]: template for template in listed}
+        assert set(by_id) == {*SHIPPED, "show", "make", "build"} and by_id["make"]["requires_confirmation"] is True
+        assert by_id["show"]["parameters"] == ["count", "text"] and by_id["show"]["required"] == ["text"]
+        shown = await agent.must("template_list", id="refactor_code")
+        assert shown.value("parameters")["style"]["options"] == ["clean", "optimize", "modern"]
+        assert [it["id"] for it in (await agent.must("template_list", category="demo")).value("templates")] == ["show"]
+        text = HOSTILE[1]
+        ran = await agent.must("template_run", id="show", parameters={"text": text, "count": 7})
+        assert f"[{text}][n=7][{{}}]" in ran.text and "exit 0" in ran.text, ran
+        inside = await agent.must("template_run", id="build", cwd="deep", wait_ms=9000)
+        assert str(defined.work / "deep") in inside.text
+        refused = await agent.call("template_run", id="show", parameters={"count": "x", "more": True})
+        assert refused.is_error and all(word in refused.text for word in ("'text' is missing", "'count' is 'x'", "'more' is unknown"))
+        for arguments, word in (({"id": "nothing"}, "allowed: analyze_code"), ({"id": "show", "parameters": {"text": []}}, "parameters.text")):
+            refused = await agent.call("template_run", **arguments)
+            assert refused.is_error and word in refused.text, refused
+    assert not (defined.work / "made").exists()
+
+
+@pytest.mark.parametrize("answer", ["accept", "decline"])
+async def test_a_person_confirms_through_the_agents_client(defined, answer):
+    messages = []
+
+    async def ask(_context, params):
+        messages.append(params.message)
+        names = params.requested_schema["properties"]
+        return ElicitResult(action=answer, content={name: agree(it) for name, it in names.items()} if answer == "accept" else None)
+
+    http_daemon = HttpDaemon(defined, "--no-token")
+    try:
+        async with ClientTransport("http", "auto", defined, http_daemon, path="/p/template").agent(elicitation_callback=ask) as agent:
+            reply = await agent.call("template_run", id="make", parameters={"file": "made"}, cwd=str(defined.work))
+        assert len(messages) == 1 and "touch made" in messages[0] and "template:make" in messages[0], (messages, reply)
+        assert (defined.work / "made").exists() == (answer == "accept"), reply
+    finally:
+        http_daemon.end()
+
+
+async def test_templates_are_prompts_of_their_profile_alone(defined):
+    async with defined.agent(args=["--tools", "template"]) as agent:
+        prompts = {prompt.name: prompt for prompt in (await agent.client.list_prompts()).prompts}
+        assert set(prompts) == {*SHIPPED, "show", "make"}
+        assert {it.name: it.required for it in prompts["refactor_code"].arguments} == {"file_path": True, "style": False}
+        got = await agent.client.get_prompt("refactor_code", {"file_path": "a b.py"})
+        text = got.messages[0].content.text
+        assert "template_run" in text and "claude refactor --file 'a b.py' --style clean" in text and "person" in text, text
+        for name, arguments, word in (("refactor_code", {"style": "x"}, "'file_path' is missing"), ("nothing", {}, "no template")):
+            with pytest.raises(MCPError) as refused:
+                await agent.client.get_prompt(name, arguments)
+            assert word in str(refused.value), refused.value
+    async with defined.agent(args=["--tools", "core"]) as agent:
+        with pytest.raises(MCPError):
+            await agent.client.list_prompts()
+
+
+def test_a_session_lacks_what_the_whole_principal_may(defined):
+    define(defined.dir / "config" / "ostler" / "templates", "all.toml", of_one("all") + 'required_permissions = ["sessions:all"]\n')
+    defined.cli("ps")
+    path = f"/api/v1/projects/{quote(str(defined.work), safe='')}/execute"
+    with pytest.raises(ProblemError) as refused:
+        defined.rest("POST", path, {"template_id": "all"}, session="agent")
+    assert refused.value.status == 403 and "requires sessions:all" in str(refused.value.problem), refused.value
+    assert defined.json("ps", "-a") == []
+    assert defined.rest("POST", path, {"template_id": "all"})["task_id"]
+
+
+def test_texts_of_definitions_control_no_terminal(defined):
+    hostile = r'"\u001b[2J\u0007\u202e x"'
+    define(defined.work / ".ostler" / "templates", "a.toml",
+           f"{of_one('trap')}name = {hostile}\ndescription = {hostile}\nargs_template = [{hostile}]\n")
+    define(defined.work / ".ostler" / "templates", "b.toml", of_one(r"\u001b[2J"))
+    for words in (["list"], ["list", "--json"], ["show", "trap"], ["show", "trap", "--json"], ["show", "\x1b[2J"]):
+        done = defined.cli("template", *words, check=False)
+        printed = (done.stdout + done.stderr).decode()
+        hidden = "\x1b\x07" if "--json" in words else "\x1b\x07\u202e"
+        assert "2J" in printed and not any(c in printed for c in hidden), (words, printed)

@@ -11,12 +11,12 @@ use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
     CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult,
-    GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
-    JsonObject, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, TASKS_EXTENSION_ID,
-    UnsubscribeRequestParams, UpdateTaskParams,
+    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+    InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, TASKS_EXTENSION_ID, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -30,7 +30,7 @@ use super::json_rpc::params_problem;
 use super::pending_deliveries::{PendingDeliveries, StreamState};
 use super::state::McpState;
 use super::subscriptions::SubscribedConnection;
-use super::{instructions, resources, subscriptions, tasks, to_rmcp, tools};
+use super::{instructions, prompts, resources, subscriptions, tasks, to_rmcp, tools};
 
 /// The handler of one client stream, or of one HTTP endpoint.
 #[derive(Debug, Clone)]
@@ -130,6 +130,11 @@ impl McpHandler {
     }
 }
 
+/// The capability of clients that are offered prompts.
+fn offered_prompts(client: &ConnectedClient) -> Option<PromptsCapability> {
+    prompts::are_offered(client).then(PromptsCapability::default)
+}
+
 impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
@@ -164,6 +169,7 @@ impl ServerHandler for McpHandler {
         }
         let extensions = result.capabilities.extensions.take();
         result.capabilities.extensions = extensions.filter(|it| !it.is_empty());
+        result.capabilities.prompts = offered_prompts(&client);
         self.state
             .notifications()
             .enter_session(&client.caller)
@@ -181,6 +187,7 @@ impl ServerHandler for McpHandler {
         let mut info = self.get_info();
         // Log messages exist only with a handshake.
         info.capabilities.logging = None;
+        info.capabilities.prompts = offered_prompts(&client);
         info.instructions = Some(instructions::render_instructions(&self.state, &client));
         Ok(DiscoverResult::from_server_info(versions, info))
     }
@@ -219,13 +226,23 @@ impl ServerHandler for McpHandler {
         Box::pin(calls::handle_call(call_request, request)).await
     }
 
-    /// No prompts are declared; the library's default would return an empty list.
     async fn list_prompts(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        let client = self.client_and_connection(&context)?;
+        prompts::list(&self.state, &client).await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let client = self.client_and_connection(&context)?;
+        let result = prompts::get(&self.state, &client, request).await?;
+        Ok(result.into())
     }
 
     async fn list_resources(

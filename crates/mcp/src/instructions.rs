@@ -50,6 +50,7 @@ const fn group_guide(group: ToolGroup) -> &'static str {
              waits; pty_close ends."
         }
         ToolGroup::History => "history_search finds what ran in the last months.",
+        ToolGroup::Template => "template_list shows prepared commands, template_run runs one.",
     }
 }
 

@@ -26,6 +26,7 @@ mod output;
 mod pending_deliveries;
 mod profile;
 mod progress;
+mod prompts;
 mod read_positions;
 mod reply;
 mod request_state;

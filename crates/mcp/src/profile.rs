@@ -22,10 +22,12 @@ pub enum ToolGroup {
     Pty,
     /// The tool `history_search`.
     History,
+    /// The tools `template_list` and `template_run`, and the templates as prompts.
+    Template,
 }
 
 /// Every group, in the order of `tools/list`.
-pub const GROUPS: [ToolGroup; 7] = [
+pub const GROUPS: [ToolGroup; 8] = [
     ToolGroup::Core,
     ToolGroup::Service,
     ToolGroup::Command,
@@ -33,11 +35,12 @@ pub const GROUPS: [ToolGroup; 7] = [
     ToolGroup::Interaction,
     ToolGroup::Pty,
     ToolGroup::History,
+    ToolGroup::Template,
 ];
 
 /// Every word a profile can be made of; `seeds` is `command` and `shell` together, `core` has
 /// `service` with it.
-pub const PROFILE_WORDS: [&str; 8] = [
+pub const PROFILE_WORDS: [&str; 9] = [
     "core",
     "command",
     "service",
@@ -45,6 +48,7 @@ pub const PROFILE_WORDS: [&str; 8] = [
     "interaction",
     "pty",
     "history",
+    "template",
     "seeds",
 ];
 
@@ -71,6 +75,7 @@ impl ToolGroup {
             Self::Interaction => "interaction",
             Self::Pty => "pty",
             Self::History => "history",
+            Self::Template => "template",
         }
     }
 
@@ -106,6 +111,7 @@ impl ToolGroup {
                 "pty_close",
             ],
             Self::History => &["history_search"],
+            Self::Template => &["template_list", "template_run"],
         }
     }
 }
@@ -155,6 +161,7 @@ impl FromStr for ToolSet {
                 "interaction" => groups.push(ToolGroup::Interaction),
                 "pty" => groups.push(ToolGroup::Pty),
                 "history" => groups.push(ToolGroup::History),
+                "template" => groups.push(ToolGroup::Template),
                 "seeds" => groups.extend([ToolGroup::Command, ToolGroup::Shell]),
                 _ => {
                     return Err(UnknownProfile {

@@ -1,10 +1,10 @@
 //! Describes params that are not those of their method. Pure.
 
 use rmcp::model::{
-    CancelTaskParams, CompleteRequestParams, CustomRequest, GetTaskParams, InitializeRequestParams,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, RequestMetaObject,
-    SubscribeRequestParams, SubscriptionsListenRequestParams, UnsubscribeRequestParams,
-    UpdateTaskParams,
+    CancelTaskParams, CompleteRequestParams, CustomRequest, GetPromptRequestParams, GetTaskParams,
+    InitializeRequestParams, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    RequestMetaObject, SubscribeRequestParams, SubscriptionsListenRequestParams,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -37,7 +37,8 @@ pub(crate) fn params_problem(request: &CustomRequest, meta: &RequestMetaObject) 
         "tasks/get" => type_mismatch::<GetTaskParams>,
         "tasks/update" => type_mismatch::<UpdateTaskParams>,
         "tasks/cancel" => type_mismatch::<CancelTaskParams>,
-        "resources/list" | "resources/templates/list" | "tools/list" => {
+        "prompts/get" => type_mismatch::<GetPromptRequestParams>,
+        "prompts/list" | "resources/list" | "resources/templates/list" | "tools/list" => {
             type_mismatch::<PaginatedRequestParams>
         }
         "logging/setLevel" => level_problem,

@@ -13,6 +13,7 @@ mod pty;
 mod registry;
 mod service;
 mod shell;
+mod template;
 mod tool_list;
 
 pub(super) use registry::{ToolDefinition, ToolResult, call_tool};

@@ -1,6 +1,6 @@
 //! The tools of each group and profile.
 
-use super::{ToolDefinition, command, core, history, interaction, pty, service, shell};
+use super::{ToolDefinition, command, core, history, interaction, pty, service, shell, template};
 use crate::profile::{GROUPS, ToolGroup, ToolSet};
 
 /// The tools of one group, in the order of `tools/list`.
@@ -13,6 +13,7 @@ const fn tools_of(group: ToolGroup) -> &'static [&'static ToolDefinition] {
         ToolGroup::Interaction => interaction::TOOLS,
         ToolGroup::Pty => pty::TOOLS,
         ToolGroup::History => history::TOOLS,
+        ToolGroup::Template => template::TOOLS,
     }
 }
 

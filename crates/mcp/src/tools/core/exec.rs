@@ -19,9 +19,9 @@ use ostler_interface::error::ApiError;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 
 /// The longest timeout, in seconds: thirty days.
-const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
+pub(in crate::tools) const TIMEOUT_LIMIT_S: i64 = 30 * 24 * 60 * 60;
 /// The default wait of a call, in milliseconds.
-const WAIT_MS: i64 = 10_000;
+pub(in crate::tools) const WAIT_MS: i64 = 10_000;
 
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "exec",
@@ -171,7 +171,7 @@ fn wait_options(
 }
 
 /// Starts and answers at once; the id is published.
-async fn start_without_wait(
+pub(in crate::tools) async fn start_without_wait(
     call: ToolCall<'_>,
     request: StartRequest,
 ) -> Result<WaitOutcome, ToolInterrupt> {

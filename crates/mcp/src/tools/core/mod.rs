@@ -12,4 +12,6 @@ mod tool_list;
 mod watch;
 mod workspace;
 
+pub(super) use exec::{TIMEOUT_LIMIT_S, WAIT_MS, start_without_wait};
 pub(super) use tool_list::TOOLS;
+pub(super) use watch::reply_with_watch;

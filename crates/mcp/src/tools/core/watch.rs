@@ -9,7 +9,7 @@ use crate::tools::execution::execution_reply;
 use crate::tools::params::output_range::OutputSelection;
 
 /// The status and the output; starts a pattern watch if one is requested.
-pub(super) async fn reply_with_watch(
+pub(in crate::tools) async fn reply_with_watch(
     call: ToolCall<'_>,
     waited: &WaitOutcome,
     notify: Option<Pattern>,
