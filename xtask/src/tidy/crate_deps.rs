@@ -11,7 +11,11 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ("ostler-sys", &["ostler-model"]),
     ("ostler-sandbox", &["ostler-model", "ostler-sys"]),
     ("ostler-journal", &["ostler-model"]),
-    ("ostler-export", &["ostler-model", "ostler-journal"]),
+    ("ostler-report", &["ostler-model", "ostler-escape"]),
+    (
+        "ostler-export",
+        &["ostler-model", "ostler-journal", "ostler-report"],
+    ),
     ("ostler-backend", &["ostler-model", "ostler-journal"]),
     (
         "ostler-egress",
@@ -231,6 +235,7 @@ const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
     ("ostler-escape", &["tokio", "rustix", "regex"]),
     ("ostler-lifecycle", &["tokio", "rustix", "inotify"]),
     ("ostler-template", &["tokio", "rustix", "hyper"]),
+    ("ostler-report", &["tokio", "rustix", "regex"]),
     ("ostler-detect", &["tokio", "rustix", "inotify"]),
     ("ostler-store", &["tokio", "hyper", "axum"]),
 ];

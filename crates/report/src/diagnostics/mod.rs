@@ -1,0 +1,10 @@
+//! Parsers of diagnostics.
+
+mod eslint;
+mod located_line;
+mod location;
+mod parsers;
+mod rustc;
+mod tsc;
+
+pub(crate) use parsers::DiagnosticParsers;

@@ -1,0 +1,22 @@
+//! What known tools report in the output of a command: the diagnostics of compilers and linters,
+//! and the results of tests, as SARIF 2.1.0 and as JUnit XML.
+//!
+//! * [`ReportCollector`] takes lines of output one at a time and keeps what its parsers recognise,
+//!   within the limits of [`limits`]; [`ReportCollector::finish`] returns a [`Report`].
+//!
+//! The parsers are a closed enumeration, [`Tool`]. Each is a state machine over
+//! lines. Everything here is pure: no clock, no file, no environment.
+#![forbid(unsafe_code)]
+
+mod collector;
+mod diagnostic;
+mod diagnostics;
+pub mod limits;
+mod output_line;
+mod report;
+mod report_builder;
+
+pub use collector::ReportCollector;
+pub use diagnostic::{DiagnosticSeverity, SourceLocation, Tool, ToolDiagnostic};
+pub use output_line::{OutputPosition, RawLine};
+pub use report::Report;

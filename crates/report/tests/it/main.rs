@@ -1,0 +1,5 @@
+//! Tests of the public interface.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod diagnostics;
+mod support;
