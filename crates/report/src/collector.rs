@@ -6,12 +6,15 @@ use crate::diagnostics::DiagnosticParsers;
 use crate::output_line::{PlainLine, RawLine, plain_text};
 use crate::report::Report;
 use crate::report_builder::ReportBuilder;
+use crate::tests::TestParsers;
 
 /// Takes the lines of an output in order and keeps what is recognised.
 #[derive(Debug, Default)]
 pub struct ReportCollector {
     /// Those of stdout, stderr and terminal: a diagnostic has several lines, all of one stream.
     diagnostics: [DiagnosticParsers; 3],
+    /// Runners print headings and results on different streams.
+    tests: TestParsers,
     report: ReportBuilder,
 }
 
@@ -30,11 +33,13 @@ impl ReportCollector {
             text: &text,
         };
         self.diagnostics[stream].line(&line, &mut self.report);
+        self.tests.line(&line, &mut self.report);
     }
 
     /// The report, after the last line.
     #[must_use]
-    pub fn finish(self) -> Report {
+    pub fn finish(mut self) -> Report {
+        self.tests.finish(&mut self.report);
         self.report.finish()
     }
 }

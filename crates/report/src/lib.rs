@@ -4,19 +4,23 @@
 //! * [`ReportCollector`] takes lines of output one at a time and keeps what its parsers recognise,
 //!   within the limits of [`limits`]; [`ReportCollector::finish`] returns a [`Report`].
 //!
-//! The parsers are a closed enumeration, [`Tool`]. Each is a state machine over
+//! The parsers are closed enumerations: [`Tool`] and [`TestRunner`]. Each is a state machine over
 //! lines. Everything here is pure: no clock, no file, no environment.
 #![forbid(unsafe_code)]
 
 mod collector;
 mod diagnostic;
 mod diagnostics;
+mod failure_text;
 pub mod limits;
 mod output_line;
 mod report;
 mod report_builder;
+mod test_result;
+mod tests;
 
 pub use collector::ReportCollector;
 pub use diagnostic::{DiagnosticSeverity, SourceLocation, Tool, ToolDiagnostic};
 pub use output_line::{OutputPosition, RawLine};
-pub use report::Report;
+pub use report::{OutcomeCounts, Report};
+pub use test_result::{TestAttempt, TestOutcome, TestResult, TestRunner};

@@ -1,16 +1,41 @@
 //! Collects what the parsers recognise, within the limits.
 
+use std::collections::HashMap;
+
 use crate::diagnostic::{DiagnosticSeverity, SourceLocation, Tool, ToolDiagnostic};
-use crate::limits::{DIAGNOSTICS, MESSAGE_BYTES, MORE_ERRORS, NAME_BYTES, REPORT_BYTES, cut};
+use crate::limits::{
+    ATTEMPTS, DETAILS_BYTES, DIAGNOSTICS, MESSAGE_BYTES, MORE_ERRORS, MORE_FAILED_TESTS,
+    NAME_BYTES, REPORT_BYTES, TESTS, cut,
+};
 use crate::report::Report;
+use crate::test_result::{TestAttempt, TestResult, TestRunner};
+
+/// The identity of a test. Results with the same runner, scope and name are attempts of one test.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TestId<'a> {
+    pub(crate) runner: TestRunner,
+    /// The suite as it is shown.
+    pub(crate) suite: &'a str,
+    /// What names are unique in; two suites of one name have two scopes.
+    pub(crate) scope: &'a str,
+    pub(crate) name: &'a str,
+}
 
 /// A diagnostic by its place in the report; none where it is beyond the limits.
 pub(crate) type DiagnosticIndex = Option<usize>;
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TestKey {
+    runner: TestRunner,
+    scope: String,
+    name: String,
+}
 
 /// A report that is being made.
 #[derive(Debug, Default)]
 pub(crate) struct ReportBuilder {
     report: Report,
+    tests: HashMap<TestKey, usize>,
     /// Bytes of all texts in the report.
     bytes: usize,
 }
@@ -64,6 +89,65 @@ impl ReportBuilder {
         }
     }
 
+    /// Adds a result of a test. Its texts are cut.
+    pub(crate) fn add_attempt(&mut self, id: TestId<'_>, attempt: TestAttempt) {
+        let attempt = TestAttempt {
+            message: self.keep(attempt.message.trim(), MESSAGE_BYTES),
+            details: self.keep(attempt.details.trim_end(), DETAILS_BYTES),
+            ..attempt
+        };
+        let key = TestKey::of(id);
+        if let Some(test) = self.tests.get(&key) {
+            let attempts = &mut self.report.tests[*test].attempts;
+            attempts.truncate(ATTEMPTS - 1);
+            attempts.push(attempt);
+            return;
+        }
+        let limit = if attempt.outcome.is_failure() {
+            TESTS + MORE_FAILED_TESTS
+        } else {
+            TESTS
+        };
+        if self.report.tests.len() >= limit || self.bytes >= REPORT_BYTES {
+            self.report.omitted_tests += 1;
+            return;
+        }
+        let test = TestResult {
+            runner: id.runner,
+            suite: self.keep(id.suite, NAME_BYTES),
+            name: self.keep(id.name, NAME_BYTES),
+            attempts: vec![attempt],
+        };
+        self.bytes += key.scope.len() + key.name.len();
+        self.tests.insert(key, self.report.tests.len());
+        self.report.tests.push(test);
+    }
+
+    /// Whether a test has a result.
+    pub(crate) fn has_test(&self, id: TestId<'_>) -> bool {
+        self.tests.contains_key(&TestKey::of(id))
+    }
+
+    /// Adds why the last attempt of a test failed, where that was printed after its result.
+    pub(crate) fn explain(&mut self, id: TestId<'_>, message: &str, details: &str) {
+        let Some(test) = self.tests.get(&TestKey::of(id)).copied() else {
+            return;
+        };
+        let message = self.keep(message.trim(), MESSAGE_BYTES);
+        let details = self.keep(details, DETAILS_BYTES);
+        let attempts = &mut self.report.tests[test].attempts;
+        if let Some(attempt) = attempts.last_mut()
+            && attempt.outcome.is_failure()
+        {
+            if attempt.message.is_empty() {
+                attempt.message = message;
+            }
+            if attempt.details.is_empty() {
+                attempt.details = details;
+            }
+        }
+    }
+
     /// The report.
     pub(crate) fn finish(self) -> Report {
         self.report
@@ -77,5 +161,15 @@ impl ReportBuilder {
         let text = cut(text, limit).to_owned();
         self.bytes += text.len();
         text
+    }
+}
+
+impl TestKey {
+    fn of(id: TestId<'_>) -> Self {
+        Self {
+            runner: id.runner,
+            scope: cut(id.scope, NAME_BYTES).to_owned(),
+            name: cut(id.name, NAME_BYTES).to_owned(),
+        }
     }
 }

@@ -3,3 +3,4 @@
 
 mod diagnostics;
 mod support;
+mod test_results;

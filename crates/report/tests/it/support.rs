@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use ostler_model::StreamName;
-use ostler_report::{OutputPosition, RawLine, Report, ReportCollector, ToolDiagnostic};
+use ostler_report::{
+    OutputPosition, RawLine, Report, ReportCollector, TestAttempt, TestResult, ToolDiagnostic,
+};
 
 /// The report of a text that was printed on standard output.
 pub(crate) fn report_of(text: &str) -> Report {
@@ -54,4 +56,44 @@ fn diagnostic_line(diagnostic: &ToolDiagnostic) -> String {
         diagnostic.message,
         diagnostic.position.line,
     )
+}
+
+/// One line for each test, and one for each further attempt.
+pub(crate) fn tests(report: &Report) -> String {
+    let mut text = String::new();
+    for test in &report.tests {
+        writeln!(text, "{}", test_line(test)).unwrap();
+    }
+    text
+}
+
+fn test_line(test: &TestResult) -> String {
+    let attempts: Vec<String> = test.attempts.iter().map(attempt).collect();
+    let flaky = if test.is_flaky() { " (flaky)" } else { "" };
+    format!(
+        "{} | {} | {} | {}{flaky}",
+        test.runner.as_str(),
+        test.suite,
+        test.name,
+        attempts.join(" | "),
+    )
+}
+
+fn attempt(attempt: &TestAttempt) -> String {
+    let mut text = format!(
+        "{} line {}",
+        attempt.outcome.as_str(),
+        attempt.position.line
+    );
+    if let Some(duration) = attempt.duration {
+        write!(text, " {duration:?}").unwrap();
+    }
+    if !attempt.message.is_empty() {
+        write!(text, " {:?}", attempt.message).unwrap();
+    }
+    let lines = attempt.details.lines().count();
+    if lines > 0 {
+        write!(text, " +{lines} lines").unwrap();
+    }
+    text
 }
