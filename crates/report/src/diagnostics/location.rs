@@ -4,7 +4,7 @@ use crate::diagnostic::SourceLocation;
 use crate::limits::NAME_BYTES;
 
 /// Splits `file:line: rest` or `file:line:column: rest`.
-pub(super) fn split_location(text: &str) -> Option<(SourceLocation, &str)> {
+pub(crate) fn split_location(text: &str) -> Option<(SourceLocation, &str)> {
     if text.starts_with(char::is_whitespace) {
         return None;
     }

@@ -7,4 +7,5 @@ mod parsers;
 mod rustc;
 mod tsc;
 
+pub(crate) use location::split_location;
 pub(crate) use parsers::DiagnosticParsers;

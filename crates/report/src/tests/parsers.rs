@@ -2,8 +2,12 @@
 
 use super::cargo_test::CargoTestParser;
 use super::go_test::GoTestParser;
+use super::jest::JestParser;
 use super::nextest::NextestParser;
+use super::pytest::PytestParser;
+use super::tap::TapParser;
 use super::unittest::UnittestParser;
+use super::vitest::VitestParser;
 use crate::output_line::PlainLine;
 use crate::report_builder::ReportBuilder;
 
@@ -12,7 +16,11 @@ use crate::report_builder::ReportBuilder;
 pub(crate) struct TestParsers {
     cargo_test: CargoTestParser,
     nextest: NextestParser,
+    pytest: PytestParser,
     go_test: GoTestParser,
+    jest: JestParser,
+    vitest: VitestParser,
+    tap: TapParser,
     unittest: UnittestParser,
 }
 
@@ -23,7 +31,11 @@ impl TestParsers {
         if !self.nextest.is_active() {
             self.cargo_test.line(line, report);
         }
+        self.pytest.line(line, report);
         self.go_test.line(line, report);
+        self.jest.line(line, report);
+        self.vitest.line(line, report);
+        self.tap.line(line, report);
         self.unittest.line(line, report);
     }
 
@@ -32,6 +44,9 @@ impl TestParsers {
         self.nextest.finish(report);
         self.cargo_test.finish(report);
         self.go_test.finish(report);
+        self.jest.finish(report);
+        self.vitest.finish(report);
+        self.tap.finish(report);
         self.unittest.finish(report);
     }
 }

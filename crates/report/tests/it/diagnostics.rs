@@ -68,3 +68,13 @@ fn go_build() {
 fn javac() {
     assert_snapshot!(diagnostics(&report_of_fixture("javac")));
 }
+
+#[test]
+fn pytest_v() {
+    assert_snapshot!(diagnostics(&report_of_fixture("pytest-v")));
+}
+
+#[test]
+fn pytest_summary() {
+    assert_snapshot!(diagnostics(&report_of_fixture("pytest-summary")));
+}

@@ -15,6 +15,21 @@ fn nextest() {
 }
 
 #[test]
+fn pytest_v() {
+    assert_snapshot!(tests(&report_of_fixture("pytest-v")));
+}
+
+#[test]
+fn pytest_summary() {
+    assert_snapshot!(tests(&report_of_fixture("pytest-summary")));
+}
+
+#[test]
+fn pytest_rerun() {
+    assert_snapshot!(tests(&report_of_fixture("pytest-rerun")));
+}
+
+#[test]
 fn go_test_v() {
     assert_snapshot!(tests(&report_of_fixture("go-test-v")));
 }
@@ -22,6 +37,31 @@ fn go_test_v() {
 #[test]
 fn go_test() {
     assert_snapshot!(tests(&report_of_fixture("go-test")));
+}
+
+#[test]
+fn jest() {
+    assert_snapshot!(tests(&report_of_fixture("jest")));
+}
+
+#[test]
+fn vitest() {
+    assert_snapshot!(tests(&report_of_fixture("vitest")));
+}
+
+#[test]
+fn node_tap() {
+    assert_snapshot!(tests(&report_of_fixture("node-tap")));
+}
+
+#[test]
+fn prove_v() {
+    assert_snapshot!(tests(&report_of_fixture("prove-v")));
+}
+
+#[test]
+fn prove() {
+    assert_snapshot!(tests(&report_of_fixture("prove")));
 }
 
 #[test]
