@@ -3,6 +3,8 @@
 //!
 //! * [`ReportCollector`] takes lines of output one at a time and keeps what its parsers recognise,
 //!   within the limits of [`limits`]; [`ReportCollector::finish`] returns a [`Report`].
+//! * [`write_sarif`] and [`write_junit`] write a [`Report`] with its [`ReportSubject`], the
+//!   execution it was found in.
 //!
 //! The parsers are closed enumerations: [`Tool`] and [`TestRunner`]. Each is a state machine over
 //! lines. Everything here is pure: no clock, no file, no environment.
@@ -18,9 +20,11 @@ mod report;
 mod report_builder;
 mod test_result;
 mod tests;
+mod write;
 
 pub use collector::ReportCollector;
 pub use diagnostic::{DiagnosticSeverity, SourceLocation, Tool, ToolDiagnostic};
 pub use output_line::{OutputPosition, RawLine};
 pub use report::{OutcomeCounts, Report};
 pub use test_result::{TestAttempt, TestOutcome, TestResult, TestRunner};
+pub use write::{ReportSubject, write_junit, write_sarif};

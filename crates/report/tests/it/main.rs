@@ -5,3 +5,4 @@ mod diagnostics;
 mod hostile;
 mod support;
 mod test_results;
+mod writers;
