@@ -2,6 +2,8 @@
 
 import io
 import json
+import sys
+from xml.etree import ElementTree
 
 import fastavro
 import pytest
@@ -90,3 +92,76 @@ def test_a_mirror_is_a_live_copy(make_installation, name):
 
     until(copied, 10, "the live copy")
     installation.cli("stop", pid)
+
+
+# What compilers, linters and a runner that repeats a failed test print.
+BUILD = """\
+src/a b.c:2:34: error: expected ';' before '}' token
+src/a b.c:2:19: warning: unused variable 'x' [-Wunused-variable]
+./app/main.py:1:1: F401 'os' imported but unused
+============================= test session starts ==============================
+tests/test_a.py::test_flaky RERUN                                        [ 50%]
+tests/test_a.py::test_flaky PASSED                                       [ 50%]
+tests/test_a.py::test_bad[<&"\x01] FAILED                                  [100%]
+=================================== FAILURES ===================================
+_____________________________ test_bad[<&"\x01] _______________________________
+E   AssertionError: <b> & "\x1b[1mq\x1b[0m"
+tests/test_a.py:7: AssertionError
+=========================== short test summary info ============================
+FAILED tests/test_a.py::test_bad[<&"\x01] - AssertionError: <b>
+========================= 1 failed, 1 passed, 1 rerun in 0.02s =========================
+"""
+
+
+@pytest.fixture
+def built(installation, tmp_path):
+    (tmp_path / "log").write_text(BUILD)
+    command = ["run", "-d", "--cwd", str(tmp_path), "--", "sh", "-c", "cat log; exit 3"]
+    pid = installation.cli(*command).stdout.decode().strip()
+    installation.cli("wait", pid, check=False)
+    return installation, pid, tmp_path
+
+
+def test_sarif_names_the_diagnostics_and_the_execution(built):
+    installation, pid, directory = built
+    log = json.loads(installation.cli("export", "-f", "sarif", pid).stdout)
+    assert log["version"] == "2.1.0"
+    runs = {run["tool"]["driver"]["name"]: run for run in log["runs"]}
+    assert set(runs) == {"cc", "flake8", "pytest"}
+    first, second = runs["cc"]["results"]
+    place = first["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "src/a%20b.c", "uriBaseId": "CWD"}
+    assert place["region"] == {"startLine": 2, "startColumn": 34}
+    assert (first["level"], second["level"], second["ruleId"]) == ("error", "warning", "-Wunused-variable")
+    assert first["properties"]["output"] == {"stream": "stdout", "line": 1, "offset": 0}
+    for run in log["runs"]:
+        (invocation,) = run["invocations"]
+        assert (invocation["exitCode"], invocation["executionSuccessful"]) == (3, False)
+        assert invocation["properties"]["executionId"] == installation.json("info", pid)["uuid"]
+        assert invocation["workingDirectory"]["uri"] == f"file://{directory}/"
+        assert invocation["startTimeUtc"] <= invocation["endTimeUtc"]
+        assert run["originalUriBaseIds"]["CWD"]["uri"] == f"file://{directory}/"
+
+
+def test_junit_is_read_by_an_xml_parser(built):
+    installation, pid, _ = built
+    root = ElementTree.fromstring(installation.cli("export", "-f", "junit", pid).stdout)
+    assert (root.get("tests"), root.get("failures")) == ("2", "1")
+    flaky, bad = root.iter("testcase")
+    assert [flaky.find("flakyFailure") is not None, flaky.find("failure")] == [True, None]
+    assert bad.get("name") == 'test_bad[<&"]' and bad.find("failure").get("message") == "AssertionError: <b>"
+    assert bad.find("failure").text == 'AssertionError: <b> & "q"'
+    values = {one.get("name"): one.get("value") for one in root.iter("property")}
+    assert values["ostler.exit_code"] == "3" and values["ostler.execution"]
+
+
+def test_a_real_runner_is_reported(installation, tmp_path):
+    tests = "import unittest\nclass Sums(unittest.TestCase):\n"
+    tests += "    def test_ok(self): pass\n    def test_bad(self): self.assertEqual(1, 2)\n"
+    (tmp_path / "test_sums.py").write_text(tests)
+    command = ["run", "-d", "--cwd", str(tmp_path), "--", sys.executable, "-m", "unittest", "-v", "test_sums"]
+    pid = installation.cli(*command).stdout.decode().strip()
+    installation.cli("wait", pid, check=False)
+    root = ElementTree.fromstring(installation.cli("export", "-f", "junit", pid).stdout)
+    outcomes = {case.get("name"): case.find("failure") is None for case in root.iter("testcase")}
+    assert outcomes == {"test_ok": True, "test_bad": False}

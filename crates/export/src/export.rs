@@ -4,6 +4,7 @@ use std::io::{BufWriter, Write};
 
 use ostler_journal::{ByteQuery, Journal};
 use ostler_model::Cursor;
+use ostler_report::{write_junit, write_sarif};
 
 use crate::asciicast::{CastSink, CastVersion};
 use crate::avro::AvroSink;
@@ -12,6 +13,7 @@ use crate::error::ExportError;
 use crate::format::Format;
 use crate::jsonl::JsonlSink;
 use crate::merge::EntryMerge;
+use crate::report::read_report;
 use crate::yaml::YamlSink;
 
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -52,6 +54,14 @@ pub fn export(
         }
         Format::Asciicast => write_cast(&mut out, subject, merge, CastVersion::V2)?,
         Format::AsciicastV3 => write_cast(&mut out, subject, merge, CastVersion::V3)?,
+        Format::Sarif => {
+            let report = read_report(journal, subject)?;
+            write_sarif(&report.report, &report.subject, &mut out)?;
+        }
+        Format::Junit => {
+            let report = read_report(journal, subject)?;
+            write_junit(&report.report, &report.subject, &mut out)?;
+        }
     }
     Ok(out.flush()?)
 }

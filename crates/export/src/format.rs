@@ -22,11 +22,15 @@ pub enum Format {
     /// An asciicast, version 3.
     #[serde(rename = "asciicast-v3")]
     AsciicastV3,
+    /// The diagnostics in the output, as SARIF 2.1.0.
+    Sarif,
+    /// The results of tests in the output, as JUnit XML.
+    Junit,
 }
 
 /// The error for a word that is not a format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("'{0}' is no format: yaml, avro, jsonl, text, asciicast or asciicast-v3")]
+#[error("'{0}' is no format: yaml, avro, jsonl, text, asciicast, asciicast-v3, sarif or junit")]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {
@@ -40,6 +44,8 @@ impl FromStr for Format {
             "text" => Ok(Self::Text),
             "asciicast" => Ok(Self::Asciicast),
             "asciicast-v3" => Ok(Self::AsciicastV3),
+            "sarif" => Ok(Self::Sarif),
+            "junit" => Ok(Self::Junit),
             other => Err(UnknownFormat(other.to_owned())),
         }
     }

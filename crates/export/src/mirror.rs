@@ -50,7 +50,11 @@ impl Mirror {
             Format::Yaml => "mirror.yaml",
             Format::Avro => "mirror.avro",
             Format::Jsonl => "mirror.jsonl",
-            Format::Text | Format::Asciicast | Format::AsciicastV3 => {
+            Format::Text
+            | Format::Asciicast
+            | Format::AsciicastV3
+            | Format::Sarif
+            | Format::Junit => {
                 return Err(ExportError::NotLive(format));
             }
         };
@@ -100,7 +104,11 @@ impl Mirror {
                 copy(&mut sink, self.position, subject, &mut merge)?;
                 sink.finish()?;
             }
-            format @ (Format::Text | Format::Asciicast | Format::AsciicastV3) => {
+            format @ (Format::Text
+            | Format::Asciicast
+            | Format::AsciicastV3
+            | Format::Sarif
+            | Format::Junit) => {
                 return Err(ExportError::NotLive(format));
             }
         }

@@ -316,3 +316,63 @@ fn a_mirror_is_the_export_however_often_it_was_torn() {
     let journal = write(dir.path(), &ops());
     assert!(Mirror::open(dir.path(), journal, Format::Text).is_err());
 }
+
+/// Diagnostics of two streams with 50,000 lines between their parts.
+#[test]
+fn reports_are_read_over_many_pages() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = writer(dir.path());
+    let mut append = |stream, text: &str| {
+        writer
+            .append(1_000_000_000, stream, text.as_bytes())
+            .unwrap();
+    };
+    append(StreamName::Stderr, "error[E0308]: mismatched types\n");
+    let filler = "a line of a build\n".repeat(1_000);
+    for _ in 0..50 {
+        append(StreamName::Stdout, &filler);
+    }
+    // The place of the error, and the end of a line without a newline.
+    append(StreamName::Stderr, " --> src/lib.rs:4:18\n");
+    append(StreamName::Stdout, "a.c:1:2: error: no new");
+    append(StreamName::Stdout, "line");
+    let journal = Journal::open(dir.path()).unwrap();
+    let log: Value = serde_json::from_slice(&exported(&journal, Format::Sarif)).unwrap();
+    let found: Vec<String> = log["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|run| run["results"].as_array().unwrap())
+        .map(|result| {
+            let output = &result["properties"]["output"];
+            format!(
+                "{} {} {}",
+                result["message"]["text"], output["stream"], output["line"]
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            r#""mismatched types" "stderr" 1"#,
+            r#""no newline" "stdout" 50001"#
+        ]
+    );
+    let xml = String::from_utf8(exported(&journal, Format::Junit)).unwrap();
+    assert!(
+        xml.contains("<testsuite name=\"ostler\" tests=\"0\""),
+        "{xml}"
+    );
+}
+
+#[test]
+fn output_that_was_cleared_is_named_in_a_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = write(dir.path(), &ops());
+    let end = journal.stats().unwrap().end;
+    journal.clear().unwrap();
+    let log: Value = serde_json::from_slice(&exported(&journal, Format::Sarif)).unwrap();
+    let notes = &log["runs"][0]["invocations"][0]["toolExecutionNotifications"];
+    let text = format!("{end} bytes of output are gone and were not searched");
+    assert!(notes.to_string().contains(&text), "{notes} {end}");
+}

@@ -46,6 +46,10 @@ enum ExportFormat {
     Asciicast,
     /// An asciicast, version 3, with the exit status
     AsciicastV3,
+    /// The diagnostics of compilers and linters in the output, as SARIF 2.1.0
+    Sarif,
+    /// The results of tests in the output, as JUnit XML
+    Junit,
 }
 
 impl ExportFormat {
@@ -57,6 +61,8 @@ impl ExportFormat {
             Self::Text => "text",
             Self::Asciicast => "asciicast",
             Self::AsciicastV3 => "asciicast-v3",
+            Self::Sarif => "sarif",
+            Self::Junit => "junit",
         }
     }
 }

@@ -33,7 +33,16 @@ pub const LOST_BYTES_HEADER: HeaderName = HeaderName::from_static("ostler-lost-b
 
 const EXPORT: &[Parameter] = &[Parameter::required(
     "format",
-    ParameterKind::Choice(&["yaml", "avro", "jsonl", "text", "asciicast", "asciicast-v3"]),
+    ParameterKind::Choice(&[
+        "yaml",
+        "avro",
+        "jsonl",
+        "text",
+        "asciicast",
+        "asciicast-v3",
+        "sarif",
+        "junit",
+    ]),
     "The format",
 )];
 
@@ -99,6 +108,8 @@ const fn media_type(format: Format) -> &'static str {
         Format::Jsonl => "application/x-ndjson",
         Format::Text => "application/octet-stream",
         Format::Asciicast | Format::AsciicastV3 => "application/x-asciicast",
+        Format::Sarif => "application/sarif+json",
+        Format::Junit => "application/xml",
     }
 }
 
