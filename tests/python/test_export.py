@@ -165,3 +165,35 @@ def test_a_real_runner_is_reported(installation, tmp_path):
     root = ElementTree.fromstring(installation.cli("export", "-f", "junit", pid).stdout)
     outcomes = {case.get("name"): case.find("failure") is None for case in root.iter("testcase")}
     assert outcomes == {"test_ok": True, "test_bad": False}
+
+
+def test_a_report_names_failed_tests_and_diagnostics(built):
+    installation, pid, _ = built
+    text = installation.cli("report", pid).stdout.decode()
+    assert "2 tests: 1 passed (1 of them flaky), 1 failed\n" in text
+    assert "3 errors, 1 warning\n" in text
+    bad, flaky = (line for line in text.splitlines() if "tests/test_a.py   " in line)
+    assert bad.startswith("failed") and "stdout line 7" in bad and "<b>" in bad
+    assert flaky.startswith("flaky") and "test_flaky" in flaky
+    file = text.splitlines().index("src/a b.c")
+    assert text.splitlines()[file + 1].split()[:2] == ["2:34", "error"]
+
+
+def test_a_report_has_counts_and_limited_lists(built):
+    installation, pid, _ = built
+    report = installation.rest("GET", f"/api/v1/executions/{pid}/report?limit=1")
+    assert report["tests"] == {
+        "total": 2, "passed": 1, "failed": 1, "errors": 0, "skipped": 0, "flaky": 1, "omitted": 0,
+    }
+    assert report["diagnostic_counts"] == {"errors": 3, "warnings": 1, "notes": 0, "omitted": 0}
+    (test,), (diagnostic,) = report["failed_tests"], report["diagnostics"]
+    assert (test["outcome"], test["attempts"], test["output"]["line"]) == ("failed", 1, 7)
+    assert (diagnostic["file"], diagnostic["line"], diagnostic["column"]) == ("src/a b.c", 2, 34)
+    assert installation.json("report", pid, "-n", "1") == report
+
+
+def test_a_report_of_nothing_says_so(ended):
+    installation, pid = ended
+    assert installation.cli("report", pid).stdout.decode() == "No test results.\nNo diagnostics.\n"
+    refused = installation.cli("report", "zzzzzzzz", check=False)
+    assert refused.returncode == 66

@@ -6,6 +6,7 @@
 //! * [`page`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
 //! * [`task_event`], [`history`], [`audit`]: what happens, executions as they are remembered, the audit log.
 //! * [`template`]: command templates.
+//! * [`report`]: test results and diagnostics in output.
 //! * [`wait`], [`interaction`]: waits, signals, input, questions to people.
 //! * [`problem`]: errors (RFC 9457).
 //!
@@ -23,6 +24,7 @@ pub mod page;
 mod parts;
 pub mod problem;
 pub mod process;
+pub mod report;
 pub mod resources;
 pub mod sandbox;
 pub mod service;

@@ -86,6 +86,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-terminal",
             "ostler-api",
             "ostler-render",
+            "ostler-report",
             "ostler-interface",
             "ostler-store",
         ],

@@ -119,6 +119,8 @@ pub(crate) enum Verb {
     Discard(commands::workspace::WorkspaceArgs),
     /// Write the output of an execution in another format
     Export(commands::export::ExportArgs),
+    /// Show which tests failed and what compilers and linters reported in the output of an execution
+    Report(commands::report::ReportArgs),
     /// Run the daemon in the foreground, with MCP and REST over HTTP
     Serve(commands::serve::ServeArgs),
     /// Make, list and take away the tokens of HTTP clients

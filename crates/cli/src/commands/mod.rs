@@ -25,6 +25,7 @@ mod output_tail;
 pub(crate) mod pause;
 pub(crate) mod policy;
 pub(crate) mod ps;
+pub(crate) mod report;
 pub(crate) mod resize;
 pub(crate) mod restart;
 pub(crate) mod resume;

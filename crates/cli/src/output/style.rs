@@ -69,6 +69,16 @@ impl Style {
         self.paint(Colour::Dim, text)
     }
 
+    /// The severity of a diagnostic, or the outcome of a test.
+    pub(crate) fn severity(self, word: &str) -> StyledLine {
+        let colour = match word {
+            "error" | "failed" => Colour::Red,
+            "warning" | "flaky" => Colour::Yellow,
+            _ => Colour::Dim,
+        };
+        self.paint(colour, word)
+    }
+
     /// A service's status in its colour.
     pub(crate) fn service(self, status: &str) -> StyledLine {
         let colour = match status {

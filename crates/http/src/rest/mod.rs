@@ -18,6 +18,7 @@ mod processes;
 mod project_execute;
 mod query;
 mod raw;
+mod report;
 mod response;
 mod routes;
 mod services;

@@ -9,8 +9,8 @@ use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
     audit, events, executions, export, health, history, interactions, metrics, output, processes,
-    project_execute, raw, response, services, shell, small_body, task_stream, tasks, templates,
-    terminal, usage, workspace, ws,
+    project_execute, raw, report, response, services, shell, small_body, task_stream, tasks,
+    templates, terminal, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -88,6 +88,7 @@ fn v1_routes() -> Router<RestState> {
         .route("/executions/{id}/output", delete(output::clear))
         .route("/executions/{id}/raw", get(raw::raw))
         .route("/executions/{id}/export", get(export::export))
+        .route("/executions/{id}/report", get(report::report))
 }
 
 fn task_routes() -> Router<RestState> {

@@ -13,6 +13,7 @@ GET /api/v1/executions/{id}/output?cursor=here
 GET /api/v1/executions/{id}/output?stream=stdboth
 GET /api/v1/executions/{id}/output?grep=%28
 GET /api/v1/executions/{id}/export
+GET /api/v1/executions/{id}/report?limit=10001
 GET /api/process/{id}/output?tail=-1&since=then
 GET /api/process/{id}?verbose=1
 GET /api/v1/executions/%ff
