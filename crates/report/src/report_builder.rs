@@ -1,6 +1,7 @@
 //! Collects what the parsers recognise, within the limits.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::diagnostic::{DiagnosticSeverity, SourceLocation, Tool, ToolDiagnostic};
 use crate::limits::{
@@ -168,8 +169,18 @@ impl TestKey {
     fn of(id: TestId<'_>) -> Self {
         Self {
             runner: id.runner,
-            scope: cut(id.scope, NAME_BYTES).to_owned(),
-            name: cut(id.name, NAME_BYTES).to_owned(),
+            scope: key_text(id.scope),
+            name: key_text(id.name),
         }
     }
+}
+
+/// A text within the limit that differs where long texts do.
+fn key_text(text: &str) -> String {
+    if text.len() <= NAME_BYTES {
+        return text.to_owned();
+    }
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    format!("{}#{:x}", cut(text, NAME_BYTES), hasher.finish())
 }

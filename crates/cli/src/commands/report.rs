@@ -1,5 +1,7 @@
 //! `ostler report`.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use hyper::Method;
 use ostler_api::report::{
@@ -68,10 +70,10 @@ fn print(report: &ReportBody, style: Style) -> Result<(), CommandError> {
         test_table(&report.failed_tests, style).print(&mut out)?;
     }
     out.write_line(line![describe_diagnostics(&report.diagnostic_counts)])?;
-    for file in files(&report.diagnostics) {
+    for diagnostics in by_file(&report.diagnostics) {
+        let file = diagnostics.first().and_then(|one| one.file.as_deref());
         out.write_line(line![file.unwrap_or("no file")])?;
-        let of_file = |one: &&DiagnosticBody| one.file.as_deref() == file;
-        for diagnostic in report.diagnostics.iter().filter(of_file) {
+        for diagnostic in diagnostics {
             out.write_line(diagnostic_line(diagnostic, style))?;
         }
     }
@@ -148,11 +150,18 @@ fn test_table(tests: &[ReportTestBody], style: Style) -> TextTable {
     table
 }
 
-/// The files in the order of their first diagnostics.
-fn files(diagnostics: &[DiagnosticBody]) -> Vec<Option<&str>> {
-    let mut known = std::collections::HashSet::new();
-    let files = diagnostics.iter().map(|one| one.file.as_deref());
-    files.filter(|file| known.insert(*file)).collect()
+/// The diagnostics of each file, in the order of the first of each.
+fn by_file(diagnostics: &[DiagnosticBody]) -> Vec<Vec<&DiagnosticBody>> {
+    let mut groups: Vec<Vec<&DiagnosticBody>> = Vec::new();
+    let mut indices = HashMap::new();
+    for diagnostic in diagnostics {
+        let index = *indices.entry(&diagnostic.file).or_insert(groups.len());
+        match groups.get_mut(index) {
+            Some(group) => group.push(diagnostic),
+            None => groups.push(vec![diagnostic]),
+        }
+    }
+    groups
 }
 
 /// `  4:18  error  rustc E0308: mismatched types (stderr line 10)`.

@@ -104,6 +104,11 @@ struct Heading {
     scope: String,
 }
 
+/// Whether a line of Cargo names the next test program.
+pub(super) fn is_heading(text: &str) -> bool {
+    Heading::parse(text).is_some()
+}
+
 impl Heading {
     /// `Running unittests src/lib.rs (target/debug/deps/demo-6608bf82a9088484)`, `Doc-tests demo`.
     fn parse(text: &str) -> Option<Self> {

@@ -2,18 +2,22 @@
 
 use super::durations::split_duration_in_parens;
 use crate::failure_text::FailureText;
-use crate::limits::{DETAILS_BYTES, PENDING};
+use crate::limits::{DETAILS_BYTES, MESSAGE_BYTES, NAME_BYTES, PENDING, cut};
 use crate::output_line::{OutputPosition, PlainLine};
 use crate::report_builder::{ReportBuilder, TestId};
 use crate::test_result::{TestAttempt, TestOutcome, TestRunner};
 
 /// Tests that were started and whose logs are kept.
 const STARTED: usize = PENDING / 10;
+/// Bytes of results that wait for the name of their package; beyond, they have none.
+const ENDED_BYTES: usize = 4 * 1024 * 1024;
 
 /// Parses its output. A package is named after its tests, so their results wait for it.
 #[derive(Debug, Default)]
 pub(super) struct GoTestParser {
     ended: Vec<EndedTest>,
+    /// Bytes of their texts, without what is logged after them.
+    ended_bytes: usize,
     /// Tests that were started and have no result.
     started: Vec<StartedTest>,
     /// What the next line of a log belongs to.
@@ -73,7 +77,7 @@ impl GoTestParser {
         if self.started.len() < STARTED {
             self.log = LogOwner::Started(self.started.len());
             self.started.push(StartedTest {
-                name: name.to_owned(),
+                name: cut(name, NAME_BYTES).to_owned(),
                 position,
                 log: FailureText::default(),
             });
@@ -107,7 +111,7 @@ impl GoTestParser {
         report: &mut ReportBuilder,
     ) {
         let (name, duration) = split_duration_in_parens(rest);
-        if self.ended.len() == PENDING {
+        if self.ended.len() == PENDING || self.ended_bytes >= ENDED_BYTES {
             self.flush("", report);
         }
         let mut attempt = TestAttempt {
@@ -126,7 +130,8 @@ impl GoTestParser {
                 .lines()
                 .for_each(|line| attempt.add_log_line(line));
         }
-        let name = name.to_owned();
+        let name = cut(name, NAME_BYTES).to_owned();
+        self.ended_bytes += name.len() + attempt.message.len() + attempt.details.len();
         self.ended.push(EndedTest { name, attempt });
         self.log = LogOwner::Ended;
     }
@@ -152,6 +157,7 @@ impl GoTestParser {
     }
 
     fn flush(&mut self, package: &str, report: &mut ReportBuilder) {
+        self.ended_bytes = 0;
         for test in std::mem::take(&mut self.ended) {
             let id = TestId {
                 runner: TestRunner::GoTest,
@@ -168,7 +174,7 @@ impl TestAttempt {
     /// Adds a line of a log, the first of which is the message.
     fn add_log_line(&mut self, line: &str) {
         if self.message.is_empty() {
-            line.clone_into(&mut self.message);
+            cut(line, MESSAGE_BYTES).clone_into(&mut self.message);
         }
         if self.details.len() + line.len() < DETAILS_BYTES {
             self.details.push_str(line);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::durations::split_duration_in_parens;
 use crate::failure_text::FailureText;
-use crate::limits::PENDING;
+use crate::limits::{NAME_BYTES, PENDING, cut};
 use crate::output_line::{OutputPosition, PlainLine};
 use crate::report_builder::{ReportBuilder, TestId};
 use crate::test_result::{TestAttempt, TestOutcome, TestRunner};
@@ -82,7 +82,7 @@ impl JestParser {
         self.blocks.retain(|block| block.indent < indent);
         let Some((outcome, rest)) = symbol(text) else {
             if self.blocks.len() < LEVELS {
-                let name = text.to_owned();
+                let name = cut(text, NAME_BYTES).to_owned();
                 self.blocks.push(Block { indent, name });
             }
             return;
@@ -90,6 +90,7 @@ impl JestParser {
         let (title, duration) = split_duration_in_parens(rest);
         let blocks = self.blocks.iter().map(|block| block.name.as_str());
         let name = blocks.chain([title]).collect::<Vec<_>>().join(SEPARATOR);
+        let name = cut(&name, NAME_BYTES);
         let attempt = TestAttempt {
             outcome,
             duration,
@@ -97,12 +98,12 @@ impl JestParser {
             details: String::new(),
             position: line.position,
         };
-        let scope = self.scope_of(&name);
+        let scope = self.scope_of(name);
         let id = TestId {
             runner: TestRunner::Jest,
             suite: &self.file,
             scope: &scope,
-            name: &name,
+            name,
         };
         report.add_attempt(id, attempt);
     }
@@ -121,7 +122,7 @@ impl JestParser {
     }
 
     fn begin_failure(&mut self, name: &str, position: OutputPosition) {
-        let name = name.to_owned();
+        let name = cut(name, NAME_BYTES).to_owned();
         self.failure = Some(Failure { name, position });
     }
 

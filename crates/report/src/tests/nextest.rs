@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::cargo_test::is_heading;
 use super::durations::parse_duration;
 use crate::failure_text::FailureText;
 use crate::output_line::PlainLine;
@@ -11,10 +12,23 @@ use crate::test_result::{TestAttempt, TestOutcome, TestRunner};
 /// Parses its output.
 #[derive(Debug, Default)]
 pub(super) struct NextestParser {
-    is_running: bool,
+    phase: Phase,
     /// The test whose output is being printed, and that.
     failed: Option<FailedTest>,
     text: FailureText,
+}
+
+/// The part of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    /// Output of other programs.
+    #[default]
+    Outside,
+    /// Results as they come.
+    Running,
+    /// What follows the summary: results again, and the output of failed tests where that is
+    /// printed at the end.
+    Finished,
 }
 
 #[derive(Debug)]
@@ -25,28 +39,44 @@ struct FailedTest {
 
 impl NextestParser {
     /// Whether the output of a run is being read.
-    pub(super) const fn is_active(&self) -> bool {
-        self.is_running
+    pub(super) fn is_active(&self) -> bool {
+        self.phase != Phase::Outside
     }
 
     pub(super) fn line(&mut self, line: &PlainLine<'_>, report: &mut ReportBuilder) {
         let text = line.text.trim_start();
         if text.starts_with("Nextest run ID ") || is_start(text) {
             self.explain(report);
-            self.is_running = true;
-        } else if !self.is_running {
-            // What follows the summary repeats results.
+            self.phase = Phase::Running;
+        } else if self.phase == Phase::Outside {
+            // Output of other programs.
         } else if text.starts_with("Summary [") {
             self.explain(report);
-            self.is_running = false;
-        } else if let Some(result) = StatusLine::parse(line.text) {
+            self.phase = Phase::Finished;
+        } else if self.phase == Phase::Finished && is_heading(line.text) {
             self.explain(report);
-            if result.outcome.is_failure() {
-                self.failed = Some(FailedTest {
-                    suite: result.suite.to_owned(),
-                    name: result.name.to_owned(),
-                });
-            }
+            self.phase = Phase::Outside;
+        } else if let Some(result) = StatusLine::parse(line.text) {
+            self.result(&result, line, report);
+        } else if self.failed.is_some() {
+            self.output_line(text);
+        }
+    }
+
+    fn result(
+        &mut self,
+        result: &StatusLine<'_>,
+        line: &PlainLine<'_>,
+        report: &mut ReportBuilder,
+    ) {
+        self.explain(report);
+        if result.outcome.is_failure() {
+            self.failed = Some(FailedTest {
+                suite: result.suite.to_owned(),
+                name: result.name.to_owned(),
+            });
+        }
+        if self.phase == Phase::Running {
             let attempt = TestAttempt {
                 outcome: result.outcome,
                 duration: result.duration,
@@ -55,8 +85,6 @@ impl NextestParser {
                 position: line.position,
             };
             report.add_attempt(id(result.suite, result.name), attempt);
-        } else if self.failed.is_some() {
-            self.output_line(text);
         }
     }
 

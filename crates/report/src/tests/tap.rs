@@ -50,6 +50,8 @@ struct PendingResult {
 #[derive(Debug, Default)]
 struct YamlBlock {
     is_open: bool,
+    /// Spaces before its first line.
+    indent: usize,
     is_suite: bool,
     duration: Option<std::time::Duration>,
     error: String,
@@ -77,9 +79,12 @@ impl TapParser {
             self.end_pending(report);
             self.subtests.truncate(level);
             self.subtests.push(unescape(name));
-        } else if text.starts_with("TAP version ") && level == 0 {
+        } else if level == 0 && (text.starts_with("TAP version ") || is_plan(text)) {
             self.end_pending(report);
-            self.begin_document();
+            // A plan may also follow the results.
+            if !self.is_active || text.starts_with("TAP") {
+                self.begin_document();
+            }
         } else if !text.starts_with('#') {
             self.end_pending(report);
         }
@@ -101,11 +106,20 @@ impl TapParser {
         let Some(pending) = &mut self.pending else {
             return false;
         };
-        let text = text.trim_start_matches(' ');
-        if pending.yaml.is_open || text == "---" {
-            pending.yaml.line(text);
+        let line = text;
+        let text = line.trim_start_matches(' ');
+        let indent = line.len() - text.len();
+        let is_yaml = if pending.yaml.is_open {
+            // A block that was not ended ends with its indentation.
+            indent >= pending.yaml.indent || text.is_empty()
+        } else {
+            text == "---"
+        };
+        if is_yaml {
+            pending.yaml.line(text, indent);
             return true;
         }
+        pending.yaml.is_open = false;
         let is_comment = text.starts_with('#') && !text.starts_with("# Subtest: ");
         if is_comment && pending.outcome.is_failure() {
             pending.comments.push(text.trim_start_matches(['#', ' ']));
@@ -115,8 +129,11 @@ impl TapParser {
 
     fn result(&mut self, result: &ResultLine<'_>, level: usize, position: OutputPosition) {
         let is_top = level == 0;
-        if is_top && result.number == Some(1) && (self.has_results || !self.is_active) {
-            self.begin_document();
+        if is_top && result.number == Some(1) {
+            // Without a version and a plan before it, a result has a dash or nothing else.
+            if self.has_results || (!self.is_active && result.is_strict) {
+                self.begin_document();
+            }
         }
         if !self.is_active {
             return;
@@ -258,9 +275,10 @@ impl TapParser {
 }
 
 impl YamlBlock {
-    fn line(&mut self, text: &str) {
+    fn line(&mut self, text: &str, indent: usize) {
         if !self.is_open {
             self.is_open = true;
+            self.indent = indent;
             return;
         }
         if text == "..." {
@@ -289,6 +307,8 @@ impl YamlBlock {
 
 /// A line `not ok 2 - description # TODO reason`.
 struct ResultLine<'a> {
+    /// Whether a dash is before the description, or there is none.
+    is_strict: bool,
     outcome: TestOutcome,
     number: Option<u64>,
     description: &'a str,
@@ -306,13 +326,16 @@ impl<'a> ResultLine<'a> {
             None if rest.is_empty() => rest,
             None => return None,
         };
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let number = rest[..digits].parse().ok();
-        let rest = rest[digits..].trim();
-        if number.is_none() && rest.is_empty() {
-            // `prove` ends a file so.
-            return None;
-        }
+        let (number, rest) = match rest.split_once(' ') {
+            Some((number, rest)) => (number, rest.trim()),
+            None => (rest, ""),
+        };
+        // A result without a number has a description after a dash; other lines are text.
+        let (number, rest) = match number {
+            "-" => (None, rest),
+            number => (Some(number.parse().ok()?), rest),
+        };
+        let is_strict = rest.is_empty() || rest.starts_with("- ") || rest.starts_with('#');
         let (description, directive) = split_directive(rest);
         let description = description.trim().trim_start_matches("- ");
         let (outcome, reason) = match (is_ok, directive) {
@@ -322,12 +345,21 @@ impl<'a> ResultLine<'a> {
             (false, None) => (TestOutcome::Failed, ""),
         };
         Some(Self {
+            is_strict,
             outcome,
             number,
             description,
             reason,
         })
     }
+}
+
+/// `1..4`, also with a reason why nothing is run.
+fn is_plan(text: &str) -> bool {
+    let number = text
+        .strip_prefix("1..")
+        .and_then(|rest| rest.split(' ').next());
+    number.is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
 /// What a result adds after a `#`.
@@ -338,16 +370,19 @@ enum Directive<'a> {
 }
 
 fn split_directive(text: &str) -> (&str, Option<Directive<'_>>) {
+    const WORD_BYTES: usize = 4;
     let hash = text.rmatch_indices('#').map(|(at, _)| at);
     for at in hash.filter(|&at| !text[..at].ends_with('\\')) {
         let directive = text[at + 1..].trim_start();
-        let word = directive.split(' ').next().unwrap_or_default();
-        let reason = directive[word.len()..].trim();
+        let Some((word, reason)) = directive.split_at_checked(WORD_BYTES) else {
+            continue;
+        };
+        let reason = reason.trim_start_matches(|c: char| c.is_alphanumeric() || c == ':');
         if word.eq_ignore_ascii_case("skip") {
-            return (&text[..at], Some(Directive::Skip(reason)));
+            return (&text[..at], Some(Directive::Skip(reason.trim())));
         }
         if word.eq_ignore_ascii_case("todo") {
-            return (&text[..at], Some(Directive::Todo(reason)));
+            return (&text[..at], Some(Directive::Todo(reason.trim())));
         }
     }
     (text, None)

@@ -1,7 +1,6 @@
 //! Python's unittest, with and without `-v`.
 
 use crate::failure_text::FailureText;
-use crate::limits::PENDING;
 use crate::output_line::{OutputPosition, PlainLine};
 use crate::report_builder::{ReportBuilder, TestId};
 use crate::test_result::{TestAttempt, TestOutcome, TestRunner};
@@ -100,9 +99,6 @@ impl UnittestParser {
     fn result_line(&mut self, line: &PlainLine<'_>, report: &mut ReportBuilder) {
         let described = self.described.take();
         let text = line.text.trim_start();
-        if text.len() > PENDING {
-            return;
-        }
         let Some((name, result)) = text.rsplit_once(" ... ") else {
             self.described = TestName::parse(text);
             return;

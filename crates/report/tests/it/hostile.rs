@@ -11,6 +11,7 @@ fn text_without_reports_is_empty() {
     for text in [
         "",
         "ok then\nnot ok at all\nfailed: 3 errors\n",
+        "ok 1 item\nok 1/5\nok 2 - second of none\n",
         "listening on http://127.0.0.1:8080: ready\n12:30:15: started\n",
         "Time: 12:30: error: the clock\nERROR: Could not find a version (pip.x)\n",
         "FAILED tests/test_a.py::test_one - words without a session\n",
@@ -53,6 +54,54 @@ fn names_are_cut_at_characters() {
     let name = "é".repeat(NAME_BYTES);
     let report = report_of(&format!("running 1 test\ntest {name} ... ok\n"));
     assert_eq!(report.tests[0].name.len(), NAME_BYTES);
+}
+
+#[test]
+fn long_names_that_differ_at_their_ends_are_two_tests() {
+    let name = "x".repeat(NAME_BYTES * 2);
+    let text = format!("running 2 tests\ntest {name}a ... FAILED\ntest {name}b ... ok\n");
+    let report = report_of(&text);
+    assert_eq!(report.tests.len(), 2);
+    assert_eq!(report.test_counts().failed, 1);
+}
+
+#[test]
+fn a_block_of_tap_that_is_not_ended_hides_nothing() {
+    let text = "TAP version 13\nnot ok 1 - a\n  ---\n  error: 'e'\nok 2 - b\nok 3 - c\n";
+    let report = report_of(text);
+    let messages: Vec<&str> = report
+        .tests
+        .iter()
+        .map(|test| test.last().message.as_str())
+        .collect();
+    assert_eq!(messages, ["e", "", ""]);
+}
+
+#[test]
+fn output_of_nextest_is_not_that_of_its_test_programs() {
+    let text = [
+        "    Starting 1 test across 1 binary",
+        "        FAIL [   0.1s] demo one",
+        "     Summary [   0.1s] 1 test run: 0 passed, 1 failed",
+        "        FAIL [   0.1s] demo one",
+        "--- STDOUT: demo one ---",
+        "running 1 test",
+        "test one ... FAILED",
+        "--- STDERR: demo one ---",
+        "thread 'one' panicked at src/lib.rs:1:1:",
+        "boom",
+        "   Doc-tests demo",
+        "running 1 test",
+        "test src/lib.rs - add (line 5) ... ok",
+    ];
+    let report = report_of(&text.join("\n"));
+    let found: Vec<(&str, &str)> = report
+        .tests
+        .iter()
+        .map(|test| (test.runner.as_str(), test.last().message.as_str()))
+        .collect();
+    assert_eq!(found, [("nextest", "boom"), ("cargo-test", "")]);
+    assert_eq!(report.tests[0].attempts.len(), 1);
 }
 
 #[test]
