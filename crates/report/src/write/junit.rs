@@ -1,6 +1,6 @@
-//! JUnit XML: `testsuites` with one `testsuite` for each suite. A test that failed and passed at a
-//! later attempt has a `flakyFailure`, one that failed again a `rerunFailure`, as Surefire's schema
-//! names them.
+//! JUnit XML: `testsuites` with one `testsuite` for each suite, each valid by Surefire's schema,
+//! version 3.0. A test that failed and passed at a later attempt has a `flakyFailure`, one that
+//! failed again a `rerunFailure`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -78,9 +78,6 @@ fn write_suite(
     write!(out, "  <testsuite name=\"{}\"", XmlText(name))?;
     let counts = OutcomeCounts::of(tests.iter().copied());
     write_counts(&counts, duration(tests.iter().copied()), out)?;
-    if let Some(at) = subject.started_at {
-        write!(out, " timestamp=\"{at}\"")?;
-    }
     writeln!(out, ">")?;
     write_properties(tests, report, subject, out)?;
     for test in tests {
@@ -114,6 +111,9 @@ fn write_properties(
     };
     property("ostler.execution", &subject.id.to_string())?;
     property("ostler.command", &subject.command)?;
+    if let Some(at) = subject.started_at {
+        property("ostler.started_at", &at.to_string())?;
+    }
     match subject.ending {
         Some(ending) => property("ostler.ending", &ending.describe())?,
         None => property("ostler.ending", "has not ended")?,
@@ -135,15 +135,14 @@ fn write_properties(
 
 fn write_test(test: &TestResult, out: &mut dyn Write) -> io::Result<()> {
     let (name, class) = (XmlText(&test.name), XmlText(suite_name(test)));
-    write!(out, "    <testcase name=\"{name}\" classname=\"{class}\"")?;
-    if let Some(time) = test.last().duration {
-        write!(out, " time=\"{}\"", seconds(time))?;
-    }
-    let failures = test
-        .attempts
-        .iter()
-        .filter(|attempt| attempt.outcome.is_failure());
-    let failures: Vec<&TestAttempt> = failures.collect();
+    // The schema requires a time; one that was not printed is a zero without decimals.
+    let time = test.last().duration.map(seconds);
+    let time = time.as_deref().unwrap_or("0");
+    write!(
+        out,
+        "    <testcase name=\"{name}\" classname=\"{class}\" time=\"{time}\""
+    )?;
+    let failures = failures(test);
     if test.outcome() == TestOutcome::Passed && failures.is_empty() {
         return writeln!(out, "/>");
     }
@@ -152,75 +151,99 @@ fn write_test(test: &TestResult, out: &mut dyn Write) -> io::Result<()> {
         let message = XmlText(&test.last().message);
         writeln!(out, "      <skipped message=\"{message}\"/>")?;
     } else {
-        write_position(test.last(), out)?;
-        for (index, failure) in failures.iter().enumerate() {
-            let element = FailureElement::of(test, index == 0);
-            write_failure(element, test.outcome(), failure, out)?;
+        for failure in failures {
+            failure.write(out)?;
         }
+        let position = test.last().position;
+        writeln!(
+            out,
+            "      <system-out>The result is at {position} of the execution.</system-out>"
+        )?;
     }
     writeln!(out, "    </testcase>")
 }
 
-/// Where in the output of the execution the result was printed.
-fn write_position(attempt: &TestAttempt, out: &mut dyn Write) -> io::Result<()> {
-    let position = attempt.position;
-    writeln!(
-        out,
-        "      <properties><property name=\"ostler.output\" value=\"{position}\"/></properties>",
-    )
+/// The failed attempts in the order of their elements in the schema.
+fn failures(test: &TestResult) -> Vec<Failure<'_>> {
+    let failed = test
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.outcome.is_failure());
+    let mut failures: Vec<Failure<'_>> = failed
+        .enumerate()
+        .map(|(index, attempt)| Failure {
+            element: FailureElement::of(test, attempt, index == 0),
+            attempt,
+        })
+        .collect();
+    failures.sort_by_key(|failure| failure.element);
+    failures
 }
 
-/// What a failed attempt is to its test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The element of a failed attempt, in the order of the schema: the first one of a test that failed
+/// is a `failure` or an `error`, as the test; a later one is a `rerun…`; one of a test that passed
+/// in the end is a `flaky…`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FailureElement {
-    /// The first one of a test that failed.
-    First,
-    /// A later one.
-    Rerun,
-    /// One of a test that passed in the end.
-    Flaky,
+    Failure,
+    RerunFailure,
+    FlakyFailure,
+    Error,
+    RerunError,
+    FlakyError,
 }
 
 impl FailureElement {
-    fn of(test: &TestResult, is_first: bool) -> Self {
-        match (test.is_flaky(), is_first) {
-            (true, _) => Self::Flaky,
-            (false, true) => Self::First,
-            (false, false) => Self::Rerun,
+    fn of(test: &TestResult, attempt: &TestAttempt, is_first: bool) -> Self {
+        let is_error = attempt.outcome == TestOutcome::Error;
+        match (test.is_flaky(), is_first, is_error) {
+            (true, _, false) => Self::FlakyFailure,
+            (true, _, true) => Self::FlakyError,
+            (false, false, false) => Self::RerunFailure,
+            (false, false, true) => Self::RerunError,
+            // The numbers of failures and errors count tests by how they ended.
+            (false, true, _) if test.outcome() == TestOutcome::Error => Self::Error,
+            (false, true, _) => Self::Failure,
         }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failure => "failure",
+            Self::RerunFailure => "rerunFailure",
+            Self::FlakyFailure => "flakyFailure",
+            Self::Error => "error",
+            Self::RerunError => "rerunError",
+            Self::FlakyError => "flakyError",
+        }
+    }
+
+    /// Whether what was printed is in an element of its own.
+    const fn has_stack_trace(self) -> bool {
+        !matches!(self, Self::Failure | Self::Error)
     }
 }
 
-fn write_failure(
+/// A failed attempt.
+struct Failure<'a> {
     element: FailureElement,
-    test: TestOutcome,
-    attempt: &TestAttempt,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    // The numbers of failures and errors count tests by how they ended.
-    let is_error = match element {
-        FailureElement::First => test == TestOutcome::Error,
-        FailureElement::Rerun | FailureElement::Flaky => attempt.outcome == TestOutcome::Error,
-    };
-    let name = match (element, is_error) {
-        (FailureElement::First, false) => "failure",
-        (FailureElement::First, true) => "error",
-        (FailureElement::Rerun, false) => "rerunFailure",
-        (FailureElement::Rerun, true) => "rerunError",
-        (FailureElement::Flaky, false) => "flakyFailure",
-        (FailureElement::Flaky, true) => "flakyError",
-    };
-    let message = XmlText(&attempt.message);
-    let kind = attempt.outcome.as_str();
-    write!(out, "      <{name} message=\"{message}\" type=\"{kind}\">")?;
-    let details = XmlText(&attempt.details);
-    match element {
-        FailureElement::First => write!(out, "{details}")?,
-        FailureElement::Rerun | FailureElement::Flaky => {
+    attempt: &'a TestAttempt,
+}
+
+impl Failure<'_> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let name = self.element.as_str();
+        let message = XmlText(&self.attempt.message);
+        let kind = self.attempt.outcome.as_str();
+        let details = XmlText(&self.attempt.details);
+        write!(out, "      <{name} message=\"{message}\" type=\"{kind}\">")?;
+        if self.element.has_stack_trace() {
             write!(out, "<stackTrace>{details}</stackTrace>")?;
+        } else {
+            write!(out, "{details}")?;
         }
+        writeln!(out, "</{name}>")
     }
-    writeln!(out, "</{name}>")
 }
 
 /// The time of the last attempts, as far as it is known.
@@ -230,5 +253,5 @@ fn duration<'a>(tests: impl IntoIterator<Item = &'a TestResult>) -> Duration {
 }
 
 fn seconds(time: Duration) -> String {
-    format!("{:.6}", time.as_secs_f64())
+    format!("{:.3}", time.as_secs_f64())
 }

@@ -138,6 +138,23 @@ fn a_flaky_test_passes_and_shows_its_failure() {
 }
 
 #[test]
+fn failures_and_errors_of_one_test_are_in_the_order_of_the_schema() {
+    let ending = exited(1);
+    let text = "============================= test session starts =============================\n\
+                a.py::test_one ERROR [ 10%]\na.py::test_one FAILED [ 10%]\n\
+                a.py::test_one ERROR [ 10%]\na.py::test_one FAILED [ 10%]\n";
+    let xml = junit(&report_of(text), &subject(Some(&ending)));
+    let lines = xml.lines().map(str::trim_start);
+    let names = lines.filter_map(|line| line.split_once(" type=").map(|_| line.split(' ').next()));
+    let names: Vec<&str> = names.flatten().collect();
+    assert_eq!(
+        names,
+        ["<failure", "<rerunFailure", "<rerunFailure", "<rerunError"]
+    );
+    assert!(xml.contains("failures=\"1\" errors=\"0\""), "{xml}");
+}
+
+#[test]
 fn an_execution_without_tests_has_an_empty_suite() {
     let ending = exited(0);
     assert_snapshot!(junit(&Report::default(), &subject(Some(&ending))));
