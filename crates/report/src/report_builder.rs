@@ -82,11 +82,12 @@ impl ReportBuilder {
         self.report.diagnostics.len()
     }
 
-    /// Corrects the tool of the diagnostics from `first` on.
-    pub(crate) fn replace_tool(&mut self, first: usize, old: Tool, new: Tool) {
-        let later = self.report.diagnostics.iter_mut().skip(first);
-        for diagnostic in later.filter(|diagnostic| diagnostic.tool == old) {
-            diagnostic.tool = new;
+    /// The last `count` diagnostics of Python linters after the first `earlier` ones are ruff's.
+    pub(crate) fn name_as_ruff(&mut self, earlier: usize, count: usize) {
+        let newest_first = self.report.diagnostics[earlier..].iter_mut().rev();
+        let linters = newest_first.filter(|one| matches!(one.tool, Tool::Flake8 | Tool::Ruff));
+        for diagnostic in linters.take(count) {
+            diagnostic.tool = Tool::Ruff;
         }
     }
 

@@ -167,12 +167,13 @@ fn by_file(diagnostics: &[DiagnosticBody]) -> Vec<Vec<&DiagnosticBody>> {
 /// `  4:18  error  rustc E0308: mismatched types (stderr line 10)`.
 fn diagnostic_line(diagnostic: &DiagnosticBody, style: Style) -> StyledLine {
     const PLACE_CHARS: usize = 8;
+    const SEVERITY_CHARS: usize = 7;
     let numbers = [diagnostic.line, diagnostic.column].into_iter().flatten();
     let place: Vec<String> = numbers.map(|number| number.to_string()).collect();
     let rule = diagnostic.rule.as_deref().map(|rule| format!(" {rule}"));
     line![
         format!("  {:PLACE_CHARS$} ", place.join(":")),
-        style.severity(&diagnostic.severity),
+        style.severity(&diagnostic.severity).padded(SEVERITY_CHARS),
         format!(
             "  {}{}: {} ",
             diagnostic.tool,

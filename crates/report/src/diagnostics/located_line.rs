@@ -12,13 +12,6 @@ const C_EXTENSIONS: &[&str] = &[
     "S", "cu", "cuh",
 ];
 
-/// Parses such lines.
-#[derive(Debug, Default)]
-pub(super) struct LocatedLineParser {
-    /// The first diagnostic that `Found N errors.` of ruff can speak of.
-    since_trailer: usize,
-}
-
 /// The part of a diagnostic that is printed after its place.
 struct Finding<'a> {
     tool: Tool,
@@ -27,11 +20,18 @@ struct Finding<'a> {
     message: &'a str,
 }
 
+/// Parses such lines.
+#[derive(Debug, Default)]
+pub(super) struct LocatedLineParser {
+    /// The number of diagnostics in the report at the last line of an earlier run of ruff.
+    earlier: usize,
+}
+
 impl LocatedLineParser {
     pub(super) fn line(&mut self, line: &PlainLine<'_>, report: &mut ReportBuilder) {
-        if is_ruff_trailer(line.text) {
-            report.replace_tool(self.since_trailer, Tool::Flake8, Tool::Ruff);
-            self.since_trailer = report.diagnostic_count();
+        if let Some(count) = ruff_findings(line.text) {
+            report.name_as_ruff(self.earlier, count);
+            self.earlier = report.diagnostic_count();
             return;
         }
         let text = line.text.strip_prefix("vet: ").unwrap_or(line.text);
@@ -52,10 +52,16 @@ impl LocatedLineParser {
     }
 }
 
-/// ruff ends with `Found 3 errors.`; mypy's last line goes on after the word.
-fn is_ruff_trailer(text: &str) -> bool {
-    let number = text.strip_prefix("Found ");
-    number.is_some_and(|rest| rest.ends_with(" errors.") || rest.ends_with(" error."))
+/// The number of diagnostics before the last line of ruff, `Found 3 errors.` or
+/// `Found 3 errors (1 fixed, 2 remaining).`; that of mypy goes on after the word.
+fn ruff_findings(text: &str) -> Option<usize> {
+    let (found, rest) = text.strip_prefix("Found ")?.split_once(" error")?;
+    let rest = rest.strip_prefix('s').unwrap_or(rest);
+    if rest == "." {
+        return found.parse().ok();
+    }
+    let fixed_and_remaining = rest.strip_prefix(" (")?.strip_suffix(" remaining).")?;
+    fixed_and_remaining.rsplit(' ').next()?.parse().ok()
 }
 
 fn classify<'a>(location: &SourceLocation, rest: &'a str) -> Option<Finding<'a>> {

@@ -1,5 +1,5 @@
 //! JUnit XML: `testsuites` with one `testsuite` for each suite, each valid by Surefire's schema,
-//! version 3.0. A test that failed and passed at a later attempt has a `flakyFailure`, one that
+//! version 3.0.2. A test that failed and passed at a later attempt has a `flakyFailure`, one that
 //! failed again a `rerunFailure`.
 
 use std::collections::HashMap;
@@ -78,6 +78,10 @@ fn write_suite(
     write!(out, "  <testsuite name=\"{}\"", XmlText(name))?;
     let counts = OutcomeCounts::of(tests.iter().copied());
     write_counts(&counts, duration(tests.iter().copied()), out)?;
+    write!(out, " flakes=\"{}\"", counts.flaky)?;
+    if let Some(at) = subject.started_at {
+        write!(out, " timestamp=\"{at}\"")?;
+    }
     writeln!(out, ">")?;
     write_properties(tests, report, subject, out)?;
     for test in tests {
@@ -111,9 +115,6 @@ fn write_properties(
     };
     property("ostler.execution", &subject.id.to_string())?;
     property("ostler.command", &subject.command)?;
-    if let Some(at) = subject.started_at {
-        property("ostler.started_at", &at.to_string())?;
-    }
     match subject.ending {
         Some(ending) => property("ostler.ending", &ending.describe())?,
         None => property("ostler.ending", "has not ended")?,

@@ -211,3 +211,20 @@ proptest! {
         prop_assert!(report.tests.iter().all(|test| !test.attempts.is_empty()));
     }
 }
+
+#[test]
+fn the_last_line_of_ruff_names_its_own_findings_only() {
+    let text = [
+        "a.py:1:1: F401 'os' imported but unused",
+        "b.py:1:1: F401 [*] `os` imported but unused",
+        "b.py:2:1: E501 Line too long (120 > 88)",
+        "Found 5 errors (3 fixed, 2 remaining).",
+    ];
+    let report = report_of(&text.join("\n"));
+    let tools: Vec<&str> = report
+        .diagnostics
+        .iter()
+        .map(|one| one.tool.as_str())
+        .collect();
+    assert_eq!(tools, ["flake8", "ruff", "ruff"]);
+}
