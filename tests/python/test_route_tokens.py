@@ -19,6 +19,8 @@ POST /api/process/{id}/stop
 GET /api/processes
 POST /api/v1/detect
 GET /api/v1/audit
+GET /api/v1/command-templates
+GET /api/v1/command-templates/{template}
 GET /api/v1/events
 GET|POST /api/v1/executions
 DELETE|GET /api/v1/executions/{id}
@@ -31,6 +33,7 @@ DELETE|GET /api/v1/executions/{id}/output
 POST /api/v1/executions/{id}/pause
 GET /api/v1/executions/{id}/raw
 POST /api/v1/executions/{id}/resize
+GET /api/v1/executions/{id}/report
 GET /api/v1/executions/{id}/resources
 POST /api/v1/executions/{id}/resume
 GET /api/v1/executions/{id}/screen
