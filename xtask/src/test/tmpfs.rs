@@ -28,7 +28,11 @@ const SCRIPT: &str = "mount -t tmpfs -o size=$0,mode=1777 tmpfs /tmp && exec \"$
 /// Executes this program again in a mount namespace with a tmpfs at `/tmp`; returns where that is
 /// not possible or of no use, after one line that says why.
 pub(super) fn enter(workspace: &Workspace) -> Result<()> {
-    if let Err(reason) = is_possible(workspace)? {
+    // Also in the namespace that this function made.
+    if statfs(TMP).context("/tmp")?.f_type == TMPFS_MAGIC {
+        return Ok(());
+    }
+    if let Err(reason) = is_possible(workspace) {
         print_line(format_args!(
             "temporary files stay where they are: {reason}"
         ));
@@ -42,28 +46,24 @@ pub(super) fn enter(workspace: &Workspace) -> Result<()> {
 }
 
 /// Whether a tmpfs at `/tmp` is possible and of use; why not.
-fn is_possible(workspace: &Workspace) -> Result<Result<(), &'static str>> {
-    let filesystem = statfs(TMP).context("/tmp")?;
-    if filesystem.f_type == TMPFS_MAGIC {
-        return Ok(Err("/tmp is a tmpfs"));
-    }
+fn is_possible(workspace: &Workspace) -> Result<(), &'static str> {
     if std::env::temp_dir() != Path::new(TMP) {
-        return Ok(Err("TMPDIR is set"));
+        return Err("TMPDIR is set");
     }
     let named = ["OSTLER_BIN", "CARGO_HOME", "RUSTUP_HOME", "HOME"];
     let named = named.iter().filter_map(std::env::var_os).map(PathBuf::from);
     let directories = [workspace.root().to_owned(), workspace.target().to_owned()];
     if named.chain(directories).any(|path| path.starts_with(TMP)) {
-        return Ok(Err("what the tests need lies in /tmp"));
+        return Err("what the tests need lies in /tmp");
     }
     if available_memory() < MEMORY_BYTES {
-        return Ok(Err("too little memory is available"));
+        return Err("too little memory is available");
     }
     let trial = namespaced().arg("true").output();
     if !trial.is_ok_and(|output| output.status.success()) {
-        return Ok(Err("no mount namespace can be made"));
+        return Err("no mount namespace can be made");
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn namespaced() -> Command {
