@@ -54,8 +54,8 @@ struct LedgerLine {
 pub(super) struct LedgerSegment {
     pub(super) header: SegmentHeader,
     pub(super) records: Vec<LedgerRecord>,
-    /// The place after the last entry of the chain.
-    pub(super) end: ChainPlace,
+    /// The position after the last entry of the chain.
+    pub(super) end: SegmentPosition,
     /// Whether the chain includes the last whole line.
     pub(super) is_complete: bool,
 }
@@ -169,9 +169,9 @@ fn parse_header(path: &Path, line: &[u8]) -> Result<Option<SegmentHeader>, ReadE
     Ok(Some(header))
 }
 
-/// A place between two entries of a segment, up to which the chain fits.
+/// A position between two entries of a segment, up to which the chain fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ChainPlace {
+pub(super) struct SegmentPosition {
     /// The number of the segment.
     pub(super) segment: u64,
     /// The offset in its file, in bytes.
@@ -182,7 +182,7 @@ pub(super) struct ChainPlace {
     pub(super) hash: String,
 }
 
-impl ChainPlace {
+impl SegmentPosition {
     /// Advances by one line; none, and no change, where the line does not fit.
     fn advance(&mut self, line: &[u8]) -> Option<LedgerRecord> {
         let parsed = serde_json::from_slice::<LedgerLine>(line).ok()?;
@@ -202,9 +202,12 @@ impl ChainPlace {
 }
 
 /// Where the entries of a segment begin; none where it has no valid header.
-pub(super) fn first_place(segment: u64, path: &Path) -> Result<Option<ChainPlace>, ReadError> {
+pub(super) fn first_position(
+    segment: u64,
+    path: &Path,
+) -> Result<Option<SegmentPosition>, ReadError> {
     let header = read_header(path)?;
-    Ok(header.map(|(header, offset)| ChainPlace {
+    Ok(header.map(|(header, offset)| SegmentPosition {
         segment,
         offset,
         seq: header.first,
@@ -212,33 +215,34 @@ pub(super) fn first_place(segment: u64, path: &Path) -> Result<Option<ChainPlace
     }))
 }
 
-/// Reads entries from a place on, and passes them on until `accept` returns false, a line does not
-/// fit, or the file ends; returns the place after the last one.
+/// Reads entries from a position on, and passes them on until `accept` returns false, a line does not
+/// fit, or the file ends; returns the position after the last one.
 pub(super) fn read_from(
     path: &Path,
-    mut place: ChainPlace,
+    mut position: SegmentPosition,
     mut accept: impl FnMut(LedgerRecord) -> bool,
-) -> Result<ChainPlace, ReadError> {
+) -> Result<SegmentPosition, ReadError> {
     let failed = |error| ReadError::io("read", path.display().to_string(), error);
     let mut file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(place),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(position),
         Err(error) => return Err(failed(error)),
     };
-    file.seek(SeekFrom::Start(place.offset)).map_err(failed)?;
+    file.seek(SeekFrom::Start(position.offset))
+        .map_err(failed)?;
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     loop {
         line.clear();
         reader.read_until(b'\n', &mut line).map_err(failed)?;
         if !line.ends_with(b"\n") {
-            return Ok(place);
+            return Ok(position);
         }
-        let Some(record) = place.advance(&line) else {
-            return Ok(place);
+        let Some(record) = position.advance(&line) else {
+            return Ok(position);
         };
         if !accept(record) {
-            return Ok(place);
+            return Ok(position);
         }
     }
 }
@@ -259,7 +263,7 @@ pub(super) fn read_segment(number: u64, path: &Path) -> Result<Option<LedgerSegm
     let Some(header) = parse_header(path, first)? else {
         return Ok(None);
     };
-    let mut end = ChainPlace {
+    let mut end = SegmentPosition {
         segment: number,
         offset: first.len() as u64,
         seq: header.first,

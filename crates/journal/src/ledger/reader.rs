@@ -9,11 +9,11 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::entry::{LedgerCursor, LedgerRecord};
-use super::hash_chain::{self, ChainPlace};
+use super::hash_chain::{self, SegmentPosition};
 use crate::error::ReadError;
 
-/// The most places at which reads ended that are kept.
-const PLACES_MAX: usize = 64;
+/// The most positions at which reads ended that are kept.
+const POSITIONS_MAX: usize = 64;
 
 /// Reads the ledger; needs no lock. A read that begins where an earlier one of the same reader, or
 /// of a clone, ended parses new entries only.
@@ -21,7 +21,7 @@ const PLACES_MAX: usize = 64;
 pub struct LedgerReader {
     dir: PathBuf,
     /// Where reads ended, the newest last.
-    places: Arc<Mutex<VecDeque<ChainPlace>>>,
+    positions: Arc<Mutex<VecDeque<SegmentPosition>>>,
 }
 
 /// The result of a successful verification.
@@ -57,7 +57,7 @@ impl LedgerReader {
     pub fn open(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
-            places: Arc::default(),
+            positions: Arc::default(),
         }
     }
 
@@ -79,55 +79,55 @@ impl LedgerReader {
     ) -> Result<(Vec<LedgerRecord>, LedgerCursor), ReadError> {
         let segments = hash_chain::list_segments(&self.dir)?;
         let mut records: Vec<LedgerRecord> = Vec::new();
-        let known = self.known_place(from);
+        let known = self.known_position(from);
         let first = match &known {
-            Some(place) => segments.partition_point(|(number, _)| *number < place.segment),
+            Some(position) => segments.partition_point(|(number, _)| *number < position.segment),
             None => self.first_segment(&segments, from)?,
         };
-        let mut last_place = None;
+        let mut last_position = None;
         for (number, path) in &segments[first..] {
             if records.len() >= limit {
                 break;
             }
             let start = match &known {
-                Some(place) if place.segment == *number => Some(place.clone()),
-                _ => hash_chain::first_place(*number, path)?,
+                Some(position) if position.segment == *number => Some(position.clone()),
+                _ => hash_chain::first_position(*number, path)?,
             };
             let Some(start) = start else {
                 continue;
             };
-            let place = hash_chain::read_from(path, start, |record| {
+            let position = hash_chain::read_from(path, start, |record| {
                 if record.seq >= from.0 {
                     records.push(record);
                 }
                 records.len() < limit
             })?;
-            last_place = Some(place);
+            last_position = Some(position);
         }
         let next = records
             .last()
             .map_or(from, |last| LedgerCursor(last.seq + 1));
-        if let Some(place) = last_place.filter(|place| place.seq == next.0) {
-            self.keep_place(place);
+        if let Some(position) = last_position.filter(|position| position.seq == next.0) {
+            self.keep_position(position);
         }
         Ok((records, next))
     }
 
-    fn known_place(&self, from: LedgerCursor) -> Option<ChainPlace> {
-        let places = self.places.lock();
-        places
+    fn known_position(&self, from: LedgerCursor) -> Option<SegmentPosition> {
+        let positions = self.positions.lock();
+        positions
             .iter()
             .rev()
-            .find(|place| place.seq == from.0)
+            .find(|position| position.seq == from.0)
             .cloned()
     }
 
-    fn keep_place(&self, place: ChainPlace) {
-        let mut places = self.places.lock();
-        places.retain(|known| known.seq != place.seq);
-        places.push_back(place);
-        if places.len() > PLACES_MAX {
-            places.pop_front();
+    fn keep_position(&self, position: SegmentPosition) {
+        let mut positions = self.positions.lock();
+        positions.retain(|known| known.seq != position.seq);
+        positions.push_back(position);
+        if positions.len() > POSITIONS_MAX {
+            positions.pop_front();
         }
     }
 
