@@ -64,6 +64,18 @@ def test_who_ignores_the_interrupt_is_stopped(installation):
     assert answer["cancelled"] is True and answer["status"] == "terminated", answer
 
 
+def test_a_cancel_goes_on_without_its_client(installation):
+    started = execute(installation, "sh", "-c", "trap 'echo caught' INT; echo up; while :; do sleep .05; done", interactive=False)
+    wait = f"/api/v1/executions/{started['task_id']}/wait"
+    installation.rest("POST", wait, {"until": "pattern", "pattern": "up", "at_most_ms": 9000})
+    request = installation.connect()
+    request.request("POST", f"/api/v1/tasks/{started['task_id']}/cancel")
+    installation.rest("POST", wait, {"until": "pattern", "pattern": "caught", "at_most_ms": 9000})
+    request.close()
+    ended = installation.rest("POST", wait, {"until": "exit", "at_most_ms": 20_000})
+    assert task(installation, started)["status"] == "terminated", ended
+
+
 def test_pause_resume_and_resources(installation):
     started = execute(installation, "sleep", "600")
     assert task(installation, started, "/pause")["paused"] is True

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_backend::ControlCommand;
 use ostler_model::duration::as_millis;
-use ostler_model::{Principal, StopReason};
+use ostler_model::{Principal, Signal, StopReason};
 
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
-use crate::execution::{DriverCommand, ExecutionHandle};
+use crate::execution::{DriverCommand, ExecutionHandle, forward_command};
 
 /// How long an end may take beyond the grace, in milliseconds: the kill, the sweep of survivors and
 /// the exit record.
@@ -48,6 +49,34 @@ pub(crate) async fn stop_and_wait(
             waited_ms: as_millis(timeout),
         }),
     }
+}
+
+/// Sends SIGINT, and stops the execution where it has not ended after `wait`.
+pub(crate) async fn interrupt_and_stop(
+    core: &EngineInner,
+    entry: &Arc<ExecutionHandle>,
+    order: StopReason,
+    wait: Duration,
+) -> Result<(), Error> {
+    let mut live = entry.live.subscribe();
+    if live.borrow().state.is_finished() {
+        return Ok(());
+    }
+    let interrupt = ControlCommand::Signal(Signal::INT);
+    if let Err(error) = forward_command(entry, interrupt).await {
+        // It may have ended before the signal.
+        let is_finished = live.borrow().state.is_finished();
+        return if is_finished { Ok(()) } else { Err(error) };
+    }
+    let ended = live.wait_for(|live| live.state.is_finished() || live.driver_done);
+    let is_late = tokio::select! {
+        () = core.closing.cancelled() => return Err(Error::Closing),
+        ended = tokio::time::timeout(wait, ended) => ended.is_err(),
+    };
+    if is_late {
+        return stop_and_wait(core, entry, order, core.settings.grace).await;
+    }
+    Ok(())
 }
 
 /// Ends a service's attempt and waits until the next one starts; between two attempts, the next

@@ -1,5 +1,6 @@
 //! The API of [`Engine`] that acts on executions: stopping, input, freezing, overlays, removal.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_backend::ControlCommand;
@@ -52,6 +53,34 @@ impl Engine {
         let entry = self.inner.registry.find(caller, id)?;
         let grace = self.inner.settings.grace;
         stop::stop_and_wait(&self.inner, &entry, StopReason::Cancelled, grace).await?;
+        Ok(entry.info())
+    }
+
+    /// Sends SIGINT, and stops the execution where it has not ended after `wait`; returns when it
+    /// has ended. Dropping the future does not withdraw the stop.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::ControlFailed`], [`Error::StillRunning`].
+    pub async fn interrupt(
+        &self,
+        caller: &Caller,
+        id: &str,
+        wait: Duration,
+        reason: String,
+    ) -> Result<ExecutionInfo, Error> {
+        arguments::check_length("the reason", reason.len(), arguments::REASON_BYTES)?;
+        let entry = self.inner.registry.find(caller, id)?;
+        let order = StopReason::Requested {
+            by: caller.owner.principal.clone(),
+            reason: Some(reason),
+            force: false,
+        };
+        let (core, interrupted) = (Arc::clone(&self.inner), Arc::clone(&entry));
+        let work = self
+            .inner
+            .tracker
+            .spawn(async move { stop::interrupt_and_stop(&core, &interrupted, order, wait).await });
+        work.await.map_err(|_| Error::Closing)??;
         Ok(entry.info())
     }
 

@@ -5,10 +5,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use ostler_api::{InputResponse, TaskCancelBody, TaskInputBody};
-use ostler_engine::{Error, ExecutionInfo, StopRequest, WaitFor};
+use ostler_engine::ExecutionInfo;
 use ostler_interface::convert::execution_body;
-use ostler_model::Caller;
-use ostler_model::signal::Signal;
 use ostler_model::spec::Io;
 
 use super::caller::RequestCaller;
@@ -52,32 +50,10 @@ pub(super) async fn cancel(
     if before.state.is_finished() {
         return Ok(Json(cancel_body(&before, false)));
     }
-    let ended = state.unless_shutting_down(interrupt(&state, &caller, &id));
-    let info = ended.await??;
+    let reason = "cancelled".to_owned();
+    let ended = state.engine.interrupt(&caller, &id, INTERRUPT_WAIT, reason);
+    let info = state.unless_shutting_down(ended).await??;
     Ok(Json(cancel_body(&info, info.state.is_finished())))
-}
-
-async fn interrupt(state: &RestState, caller: &Caller, id: &str) -> Result<ExecutionInfo, Error> {
-    let engine = &state.engine;
-    if let Err(error) = engine.signal(caller, id, Signal::INT).await {
-        let info = engine.info(caller, id)?;
-        return if info.state.is_finished() {
-            Ok(info)
-        } else {
-            Err(error)
-        };
-    }
-    let waited = engine
-        .wait(caller, id, &WaitFor::Exit, Some(INTERRUPT_WAIT))
-        .await?;
-    if waited.info.state.is_finished() {
-        return Ok(waited.info);
-    }
-    let request = StopRequest {
-        reason: Some("cancelled".to_owned()),
-        ..StopRequest::default()
-    };
-    engine.stop(caller, id, request).await
 }
 
 fn cancel_body(info: &ExecutionInfo, cancelled: bool) -> TaskCancelBody {
