@@ -86,7 +86,8 @@ def test_searches_select_and_continue(installation):
     installation.end_commands()
 
 
-@pytest.mark.parametrize("query", ["status=done", "limit=0", "limit=501", "offset=10001", "since=soon", "before=-1", "x=1"])
+@pytest.mark.parametrize("query", ["status=done", "limit=0", "limit=501", "offset=10001", "since=soon", "before=-1", "x=1",
+                                   "text=%00abc", "text=" + "a" * 5000])
 def test_bad_searches_name_what_is_allowed(installation, query):
     installation.cli("ps")
     with pytest.raises(ProblemError) as refused:
@@ -142,6 +143,19 @@ def test_a_database_that_is_gone_is_made_anew(installation, harm, running):
         assert ids(installation) == pids[::-1]
     pids.append(run(installation, "echo", "later"))
     until(lambda: sorted(ids(installation)) == sorted(pids), 30, "the history")
+
+
+def test_damage_that_only_a_search_meets_is_mended(installation):
+    run(installation, "echo", "needle")
+    assert len(ids(installation, "text=needle")) == 1
+    installation.cli("shutdown")
+    # The index of texts is damaged: nothing is written to it before something is searched.
+    with contextlib.closing(sqlite3.connect(database(installation))) as harmed:
+        harmed.execute("UPDATE command_text_data SET block = x'ffffffff' WHERE id > 10")
+        harmed.commit()
+    installation.cli("ps")
+    assert len(ids(installation, "text=needle")) == 1
+    assert len(ids(installation)) == 1
 
 
 def test_commands_go_on_while_the_database_is_locked(installation):

@@ -3,7 +3,7 @@
 //!
 //! * [`convert`]: the engine's types as bodies of [`ostler_api`], and requests back.
 //! * [`params`]: one table per tool or route, with its schema, validation and errors.
-//! * [`cursor_argument`]: the parameter that several tools and routes share.
+//! * [`cursor_argument`], [`past_time`]: the parameters that several tools and routes share.
 //! * [`error`]: every error as `{code, message, hint, retryable}`.
 //! * [`pagination`], [`output_reader`], [`egress_log`]: lists, output and decisions in pages.
 //! * [`history`]: the history of executions, kept up to date and queried.
@@ -20,4 +20,5 @@ pub mod http;
 pub mod output_reader;
 pub mod pagination;
 pub mod params;
+pub mod past_time;
 pub mod templates;

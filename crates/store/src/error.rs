@@ -28,6 +28,9 @@ pub enum StoreError {
     /// The database refuses for now: locked, disk full, no permission.
     #[error("the history cannot be used now: {0}")]
     Unavailable(String),
+    /// SQLite refuses the statement: a table is missing, or the searched text cannot be searched.
+    #[error("the history cannot answer: {0}")]
+    Statement(String),
     /// The search looked at too many rows.
     #[error("the search was ended after 5 s: narrow it by a time, a project or a session")]
     SearchTimeout,
@@ -40,13 +43,13 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         if matches!(error, rusqlite::Error::SqlInputError { .. }) {
-            // A table or a column is missing: somebody changed the file.
-            return Self::Damaged(error.to_string());
+            return Self::Statement(error.to_string());
         }
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown) => {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::Damaged(error.to_string())
             }
+            Some(ErrorCode::Unknown) => Self::Statement(error.to_string()),
             Some(ErrorCode::OperationInterrupted) => Self::SearchTimeout,
             Some(_) | None => Self::Unavailable(error.to_string()),
         }

@@ -14,11 +14,12 @@ use crate::row::{HistoryRow, RunTotals};
 pub(crate) enum RowChange {
     /// An execution was requested.
     Create(Box<HistoryRow>),
-    /// One of its processes was started.
-    Start {
+    /// A process of it was started, or could not be.
+    Attempt {
         id: ExecutionId,
-        at: Timestamp,
-        attempt: u32,
+        number: u32,
+        /// When the process was started; none where it could not be.
+        started: Option<Timestamp>,
     },
     /// It ended.
     End(Box<RunEnd>),
@@ -32,7 +33,8 @@ pub(crate) struct RunEnd {
     pub(crate) owner: Owner,
     pub(crate) at: Timestamp,
     pub(crate) ending: Termination,
-    pub(crate) totals: RunTotals,
+    /// What it used; none where that is not known.
+    pub(crate) totals: Option<RunTotals>,
 }
 
 impl RowChange {
@@ -42,13 +44,16 @@ impl RowChange {
         let id = entry.execution?;
         match &entry.event {
             Event::Created { .. } => Some(Self::Create(Box::new(new_row(*seq, id, entry)))),
-            Event::Started { attempt, .. } | Event::SpawnFailed { attempt, .. } => {
-                Some(Self::Start {
-                    id,
-                    at: entry.at,
-                    attempt: *attempt,
-                })
-            }
+            Event::Started { attempt, .. } => Some(Self::Attempt {
+                id,
+                number: *attempt,
+                started: Some(entry.at),
+            }),
+            Event::SpawnFailed { attempt, .. } => Some(Self::Attempt {
+                id,
+                number: *attempt,
+                started: None,
+            }),
             Event::Finished { ending } => Some(Self::End(Box::new(RunEnd {
                 id,
                 owner: entry.by.clone(),
@@ -121,15 +126,17 @@ fn names(detail: &Detail, key: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-fn totals(detail: &Detail) -> RunTotals {
+/// Entries of versions before the totals, and of executions whose end was not seen, have none.
+fn totals(detail: &Detail) -> Option<RunTotals> {
+    let user_us = detail.get("user_us").and_then(Value::as_u64)?;
     let number = |name: &str| detail.get(name).and_then(Value::as_u64).unwrap_or_default();
-    RunTotals {
+    Some(RunTotals {
         usage: Usage {
-            user_us: number("user_us"),
+            user_us,
             system_us: number("system_us"),
             max_rss_bytes: number("max_rss_bytes"),
         },
         output_bytes: number("output_bytes"),
         prompts: number("prompts"),
-    }
+    })
 }

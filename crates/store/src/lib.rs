@@ -18,7 +18,7 @@ mod updater;
 
 pub use error::StoreError;
 pub use fingerprint::Fingerprint;
-pub use query::{HistoryPage, HistoryQuery, LISTED_ROWS_MAX, OutcomeFilter, SKIPPED_ROWS_MAX};
+pub use query::{HistoryPage, HistoryQuery, HistoryStatus, LISTED_ROWS_MAX, SKIPPED_ROWS_MAX};
 pub use row::{HistoryRow, RunTotals};
 pub use sqlite::HistoryStore;
 pub use statistics::{RunStatistics, STATISTICS_DAYS, STATISTICS_RUNS_MIN};

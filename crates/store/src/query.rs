@@ -21,7 +21,7 @@ pub struct HistoryQuery {
     /// Only those of this session.
     pub session: Option<String>,
     /// Only those in this state.
-    pub outcome: Option<OutcomeFilter>,
+    pub status: Option<HistoryStatus>,
     /// Only those with this label.
     pub label: Option<String>,
     /// Only those whose command line contains this text; ASCII letters of either case match.
@@ -45,7 +45,7 @@ impl HistoryQuery {
             before: None,
             project: None,
             session: None,
-            outcome: None,
+            status: None,
             label: None,
             text: None,
             since: None,
@@ -56,9 +56,9 @@ impl HistoryQuery {
     }
 }
 
-/// States of executions that can be selected.
+/// How an execution is, or how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutcomeFilter {
+pub enum HistoryStatus {
     /// Not ended.
     Running,
     /// Exited with 0.
@@ -73,7 +73,7 @@ pub enum OutcomeFilter {
     Lost,
 }
 
-impl OutcomeFilter {
+impl HistoryStatus {
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Running,

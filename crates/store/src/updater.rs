@@ -7,7 +7,7 @@ use ostler_journal::{LedgerCursor, LedgerReader};
 use ostler_model::Timestamp;
 
 use crate::error::StoreError;
-use crate::sqlite::{FoldedUntil, HistoryStore};
+use crate::sqlite::{FoldPosition, HistoryStore};
 
 /// The most entries folded in one transaction.
 const BATCH_ENTRIES: usize = 300;
@@ -17,7 +17,7 @@ const EXPIRY_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The result of one step.
 #[derive(Debug)]
 pub enum UpdateOutcome {
-    /// Entries were folded up to this position, and there may be more.
+    /// Entries up to this position are folded, and there may be more of them, or of old rows.
     Advanced(LedgerCursor),
     /// Everything is folded, up to this position.
     UpToDate(LedgerCursor),
@@ -56,16 +56,20 @@ impl HistoryUpdater {
     pub fn step(&mut self, end: u64, now: Timestamp) -> UpdateOutcome {
         match self.try_step(end, now) {
             Ok(outcome) => outcome,
-            Err(StoreError::Damaged(reason)) => match self.store.delete() {
-                Ok(()) => UpdateOutcome::Restarted(reason),
-                Err(error) => UpdateOutcome::Failed(error),
-            },
+            // The statements of the fold never depend on what they store: where one is refused, the
+            // tables are not those that were made.
+            Err(StoreError::Damaged(reason) | StoreError::Statement(reason)) => {
+                match self.store.delete() {
+                    Ok(()) => UpdateOutcome::Restarted(reason),
+                    Err(error) => UpdateOutcome::Failed(error),
+                }
+            }
             Err(error) => UpdateOutcome::Failed(error),
         }
     }
 
     fn try_step(&mut self, end: u64, now: Timestamp) -> Result<UpdateOutcome, StoreError> {
-        let folded = self.store.folded()?;
+        let folded = self.store.fold_position()?;
         if !self.is_recognized {
             if folded.next.0 > end || !self.is_in_ledger(&folded)? {
                 self.store.delete()?;
@@ -79,12 +83,14 @@ impl HistoryUpdater {
             self.store.apply(&records)?;
             return Ok(UpdateOutcome::Advanced(LedgerCursor(last.seq + 1)));
         }
-        self.expire(now)?;
+        if self.expire(now)? {
+            return Ok(UpdateOutcome::Advanced(folded.next));
+        }
         Ok(UpdateOutcome::UpToDate(folded.next))
     }
 
     /// Whether the last folded entry is one of this ledger; entries that have expired are believed.
-    fn is_in_ledger(&self, folded: &FoldedUntil) -> Result<bool, StoreError> {
+    fn is_in_ledger(&self, folded: &FoldPosition) -> Result<bool, StoreError> {
         let Some(last) = folded.next.0.checked_sub(1) else {
             return Ok(true);
         };
@@ -93,18 +99,22 @@ impl HistoryUpdater {
         Ok(record.is_none_or(|record| record.hash == folded.hash))
     }
 
-    fn expire(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    /// Removes some of the old rows, where that is due; returns whether there may be more of them.
+    fn expire(&mut self, now: Timestamp) -> Result<bool, StoreError> {
         let is_due = self.last_expiry.is_none_or(|last| {
             let age = now.duration_since(last);
             age.is_negative() || age.unsigned_abs() >= EXPIRY_INTERVAL
         });
         let Ok(before) = now.checked_sub(self.retention) else {
-            return Ok(());
+            return Ok(false);
         };
-        if is_due {
-            while self.store.expire(before)? {}
+        if !is_due {
+            return Ok(false);
+        }
+        let has_more = self.store.expire(before)?;
+        if !has_more {
             self.last_expiry = Some(now);
         }
-        Ok(())
+        Ok(has_more)
     }
 }

@@ -19,7 +19,7 @@ use ostler_model::{
     TerminationCause, Timestamp,
 };
 use ostler_store::{
-    Fingerprint, HistoryQuery, HistoryStore, HistoryUpdater, OutcomeFilter, UpdateOutcome,
+    Fingerprint, HistoryQuery, HistoryStatus, HistoryStore, HistoryUpdater, UpdateOutcome,
 };
 use serde_json::{Value, json};
 
@@ -140,7 +140,7 @@ impl History {
             "newest" => {}
             "middle" => query.before = Some(self.ledger.end() / 2),
             "text" => query.text = Some("crate_77 ".to_owned()),
-            "failed" => query.outcome = Some(OutcomeFilter::Failed),
+            "failed" => query.status = Some(HistoryStatus::Failed),
             "statistics" => return self.statistics(),
             _ => return Err(format!("unknown request: {kind}").into()),
         }

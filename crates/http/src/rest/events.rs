@@ -6,12 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use jiff::tz::TimeZone;
 use ostler_api::EventsBody;
 use ostler_engine::EventFeedQuery;
 use ostler_journal::LedgerCursor;
-use ostler_model::Timestamp;
-use ostler_render::{TimeOrCursor, parse_time_or_cursor};
 
 use super::caller::RequestCaller;
 use super::event_stream;
@@ -19,9 +16,8 @@ use super::query::{QueryString, SINCE};
 use super::response::RestResult;
 use super::state::RestState;
 use ostler_interface::convert::event_body;
-use ostler_interface::error::ApiError;
-use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
+use ostler_interface::past_time::past_time;
 
 /// The longest time that one request waits for events, in milliseconds.
 const WAIT_LIMIT_MS: i64 = 60_000;
@@ -53,7 +49,7 @@ pub(super) async fn events(
 ) -> RestResult<Response> {
     let mut arguments = query_string.check(EVENTS)?;
     let since = match arguments.text("since") {
-        Some(given) => Some(parse_since(&given)?),
+        Some(given) => Some(past_time("since", &given)?),
         None => None,
     };
     let execution = match arguments.text("id") {
@@ -81,15 +77,4 @@ pub(super) async fn events(
         behind: feed.has_more,
     };
     Ok(Json(page).into_response())
-}
-
-fn parse_since(given: &str) -> RestResult<Timestamp> {
-    let zone = TimeZone::system();
-    let parsed = parse_time_or_cursor("since", given, Timestamp::now(), &zone);
-    match parsed.map_err(|error| HttpProblem::from(ApiError::from(error)))? {
-        TimeOrCursor::Time(at) => Ok(at),
-        TimeOrCursor::Cursor(_) => Err(HttpProblem::value(format!(
-            "parameter 'since' is '{given}'; allowed: a time, or how long ago as in 10m"
-        ))),
-    }
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use ostler_api::{HistoryDetailBody, HistoryFreshnessBody, HistoryPageBody};
-use ostler_interface::convert::{history_entry_body, history_freshness, run_statistics_body};
+use ostler_interface::convert::{history_entry_body, history_freshness_body, run_statistics_body};
 use ostler_interface::history::{History, arguments, no_history};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
@@ -102,11 +102,11 @@ pub(super) async fn show(
     // A foreign id is unknown, whatever else is wrong with the request.
     let answer = history(&state)?.find(&caller, &id).await?;
     query_string.check(&[])?;
-    let ((row, usual), freshness) = history_freshness(answer);
+    let (row, usual) = answer.value;
     Ok(Json(HistoryDetailBody {
         execution: history_entry_body(row),
         usual: usual.map(run_statistics_body),
-        freshness,
+        freshness: history_freshness_body(answer.freshness),
     }))
 }
 
@@ -122,8 +122,8 @@ pub(super) async fn rebuild(
                        needs the scope sessions:all";
         return Err(HttpProblem::new(ErrorCode::Permission, message, None));
     }
-    let ((), freshness) = history_freshness(history(&state)?.rebuild().await?);
-    Ok(Json(freshness))
+    let freshness = history(&state)?.rebuild().await?;
+    Ok(Json(history_freshness_body(freshness)))
 }
 
 fn history(state: &RestState) -> RestResult<&History> {
@@ -143,10 +143,10 @@ fn page_query(mut arguments: Arguments, caller: &Caller) -> RestResult<HistoryQu
 
 async fn page(state: &RestState, query: HistoryQuery) -> RestResult<Json<HistoryPageBody>> {
     let answer = history(state)?.list(query).await?;
-    let (page, freshness) = history_freshness(answer);
+    let page = answer.value;
     Ok(Json(HistoryPageBody {
         executions: page.rows.into_iter().map(history_entry_body).collect(),
         next: page.next_before,
-        freshness,
+        freshness: history_freshness_body(answer.freshness),
     }))
 }

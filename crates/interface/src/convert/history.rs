@@ -2,13 +2,13 @@
 
 use ostler_api::{HistoryEntryBody, HistoryFreshnessBody, RunStatisticsBody, RunTotalsBody};
 use ostler_model::Timestamp;
-use ostler_store::{HistoryRow, OutcomeFilter, RunStatistics, RunTotals};
+use ostler_store::{HistoryRow, HistoryStatus, RunStatistics, RunTotals};
 
-use crate::history::HistoryAnswer;
+use crate::history::HistoryFreshness;
 
 /// One row.
 pub fn history_entry_body(row: HistoryRow) -> HistoryEntryBody {
-    let status = OutcomeFilter::of(&row).as_str().to_owned();
+    let status = HistoryStatus::of(&row).as_str().to_owned();
     let duration_ms = match (row.started, row.ended) {
         (Some(started), Some(ended)) => Some(milliseconds(started, ended)),
         (Some(_) | None, _) => None,
@@ -69,11 +69,11 @@ pub fn run_statistics_body(statistics: RunStatistics) -> RunStatisticsBody {
     }
 }
 
-/// The answer, and how far the history is behind.
-pub fn history_freshness<T>(answer: HistoryAnswer<T>) -> (T, HistoryFreshnessBody) {
-    let freshness = HistoryFreshnessBody {
-        behind: answer.behind,
-        behind_reason: answer.error,
-    };
-    (answer.value, freshness)
+/// How far the history is behind.
+#[must_use]
+pub fn history_freshness_body(freshness: HistoryFreshness) -> HistoryFreshnessBody {
+    HistoryFreshnessBody {
+        behind: freshness.behind,
+        behind_reason: freshness.error,
+    }
 }

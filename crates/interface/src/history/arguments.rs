@@ -1,12 +1,14 @@
 //! The conditions of a search as parameters of a request.
 
-use jiff::tz::TimeZone;
 use ostler_model::{Caller, Timestamp};
-use ostler_render::{TimeOrCursor, parse_time_or_cursor};
-use ostler_store::{HistoryQuery, OutcomeFilter};
+use ostler_store::{HistoryQuery, HistoryStatus};
 
 use crate::error::ApiError;
 use crate::params::{Arguments, Parameter, ParameterKind};
+use crate::past_time::past_time;
+
+/// The most characters of a searched text.
+const TEXT_CHARS_MAX: usize = 4_096;
 
 /// `status`.
 pub const STATUS: Parameter = Parameter::optional(
@@ -52,27 +54,38 @@ pub const UNTIL: Parameter = Parameter::optional(
 /// The query of status, text, label, since and until, which the table of the request must have.
 ///
 /// # Errors
-/// When a time is none.
+/// When a time is none, or the text is longer than any search.
 pub fn history_query(arguments: &mut Arguments, caller: &Caller) -> Result<HistoryQuery, ApiError> {
-    let outcome = arguments.text("status");
+    let status = arguments.text("status");
     Ok(HistoryQuery {
         label: arguments.text("label"),
-        text: arguments.text("text"),
+        text: searched_text(arguments)?,
         since: time(arguments, "since")?,
         until: time(arguments, "until")?,
-        outcome: outcome.and_then(|name| OutcomeFilter::from_name(&name)),
+        status: status.and_then(|name| HistoryStatus::from_name(&name)),
         ..HistoryQuery::all_of(caller.clone())
     })
 }
 
 fn time(arguments: &mut Arguments, name: &'static str) -> Result<Option<Timestamp>, ApiError> {
-    let Some(given) = arguments.text(name) else {
+    let given = arguments.text(name);
+    given.map(|given| past_time(name, &given)).transpose()
+}
+
+fn searched_text(arguments: &mut Arguments) -> Result<Option<String>, ApiError> {
+    let Some(text) = arguments.text("text") else {
         return Ok(None);
     };
-    match parse_time_or_cursor(name, &given, Timestamp::now(), &TimeZone::system())? {
-        TimeOrCursor::Time(at) => Ok(Some(at)),
-        TimeOrCursor::Cursor(_) => Err(ApiError::value(format!(
-            "parameter '{name}' is '{given}'; allowed: a time, or how long ago as in 10m"
-        ))),
+    let chars = text.chars().count();
+    if chars > TEXT_CHARS_MAX {
+        return Err(ApiError::value(format!(
+            "parameter 'text' has {chars} characters; allowed: at most {TEXT_CHARS_MAX}"
+        )));
     }
+    if text.contains('\0') {
+        return Err(ApiError::value(
+            "parameter 'text' holds a NUL character, which no command line does",
+        ));
+    }
+    Ok(Some(text))
 }

@@ -5,4 +5,4 @@ mod service;
 mod update_loop;
 mod update_thread;
 
-pub use service::{HISTORY_FILES_MIN, History, HistoryAnswer, no_history};
+pub use service::{HISTORY_FILES_MIN, History, HistoryAnswer, HistoryFreshness, no_history};

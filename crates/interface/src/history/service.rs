@@ -53,11 +53,18 @@ pub(super) struct UpdateProgress {
     pub(super) error: Option<String>,
 }
 
-/// An answer, and whether it is complete.
+/// An answer, and how complete it is.
 #[derive(Debug, Clone)]
 pub struct HistoryAnswer<T> {
     /// The answer.
     pub value: T,
+    /// How complete it is.
+    pub freshness: HistoryFreshness,
+}
+
+/// How complete the history is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryFreshness {
     /// How many entries of the ledger it does not include yet.
     pub behind: u64,
     /// Why that is so, where the history cannot be written.
@@ -108,67 +115,67 @@ impl History {
                 Ok(Some((row, usual)))
             })
             .await?;
-        let HistoryAnswer {
-            value,
-            behind,
-            error,
-        } = answer;
+        let HistoryAnswer { value, freshness } = answer;
         let value = value.ok_or_else(|| {
             let message = format!("no execution '{id}' is in the history");
             ApiError::new(ErrorCode::ProcessNotFound, message)
         })?;
-        Ok(HistoryAnswer {
-            value,
-            behind,
-            error,
-        })
-    }
-
-    /// How a command in a directory usually ends; none where too little is known.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn usual(
-        &self,
-        principal: Principal,
-        fingerprint: Option<Fingerprint>,
-    ) -> Result<Option<RunStatistics>, ApiError> {
-        let answer = self.query(move |store| usual(store, &principal, fingerprint));
-        Ok(answer.await?.value)
+        Ok(HistoryAnswer { value, freshness })
     }
 
     /// Deletes the database and waits until it is complete again.
     ///
     /// # Errors
     /// When its files cannot be removed.
-    pub async fn rebuild(&self) -> Result<HistoryAnswer<()>, ApiError> {
-        let store = Arc::clone(&self.store);
-        let deleted = blocking(move || store.delete()).await?;
-        deleted.map_err(api_error)?;
+    pub async fn rebuild(&self) -> Result<HistoryFreshness, ApiError> {
+        self.delete().await?;
         Ok(self.freshness(REBUILD_WAIT).await)
     }
 
+    async fn delete(&self) -> Result<(), ApiError> {
+        let store = Arc::clone(&self.store);
+        let deleted = blocking(move || store.delete()).await?;
+        deleted.map_err(api_error)
+    }
+
+    /// Answers from the history; where it is damaged, from one that is made anew.
     async fn query<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&HistoryStore) -> Result<T, StoreError> + Send + 'static,
+        read: impl Fn(&HistoryStore) -> Result<T, StoreError> + Send + Sync + 'static,
     ) -> Result<HistoryAnswer<T>, ApiError> {
-        let fresh = self.freshness(FRESH_WAIT).await;
-        let store = Arc::clone(&self.store);
-        let read = blocking(move || read(&store)).await?;
+        let read = Arc::new(read);
+        let first = self.read(Arc::clone(&read)).await?;
+        let (result, freshness) = match first {
+            (Err(StoreError::Damaged(reason)), _) => {
+                tracing::warn!(reason, "the history is made anew from the ledger");
+                self.delete().await?;
+                self.read(read).await?
+            }
+            other => other,
+        };
         // Why it could not be made is more than that it cannot be read.
-        let read = read.map_err(|error| match &fresh.error {
-            Some(reason) => ApiError::new(ErrorCode::Storage, reason.clone()),
-            None => api_error(error),
+        let value = result.map_err(|error| match (&error, &freshness.error) {
+            (StoreError::SearchTimeout | StoreError::Statement(_), _) | (_, None) => {
+                api_error(error)
+            }
+            (_, Some(reason)) => ApiError::new(ErrorCode::Storage, reason.clone()),
         })?;
-        Ok(HistoryAnswer {
-            value: read,
-            behind: fresh.behind,
-            error: fresh.error,
-        })
+        Ok(HistoryAnswer { value, freshness })
+    }
+
+    /// One read of the history, as complete as it soon can be.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: Arc<impl Fn(&HistoryStore) -> Result<T, StoreError> + Send + Sync + 'static>,
+    ) -> Result<(Result<T, StoreError>, HistoryFreshness), ApiError> {
+        let freshness = self.freshness(FRESH_WAIT).await;
+        let store = Arc::clone(&self.store);
+        let result = blocking(move || read(&store)).await?;
+        Ok((result, freshness))
     }
 
     /// Waits until everything that has happened is folded, until that fails, or for `limit`.
-    async fn freshness(&self, limit: Duration) -> HistoryAnswer<()> {
+    async fn freshness(&self, limit: Duration) -> HistoryFreshness {
         let end = *self.engine.ledger_end().borrow();
         let mut progress = self.progress.subscribe();
         let mut number = 0;
@@ -182,8 +189,7 @@ impl History {
         // Late or not: how far it is follows.
         let _late = timeout(limit, progress.wait_for(is_settled)).await.is_err();
         let progress = self.progress.borrow();
-        HistoryAnswer {
-            value: (),
+        HistoryFreshness {
             behind: end.saturating_sub(progress.folded),
             error: progress.error.clone(),
         }
@@ -214,8 +220,9 @@ fn api_error(error: StoreError) -> ApiError {
     match error {
         StoreError::SearchTimeout => ApiError::value(message),
         StoreError::Ledger(error) => error.into(),
-        StoreError::Newer { .. } | StoreError::Damaged(_) | StoreError::Unavailable(_) => {
-            ApiError::new(ErrorCode::Storage, message)
-        }
+        StoreError::Newer { .. }
+        | StoreError::Damaged(_)
+        | StoreError::Statement(_)
+        | StoreError::Unavailable(_) => ApiError::new(ErrorCode::Storage, message),
     }
 }

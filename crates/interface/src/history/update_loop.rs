@@ -66,7 +66,7 @@ impl History {
                 let number = *queries.borrow_and_update();
                 let begin = Instant::now();
                 let Some(outcome) = thread.step(until).await else {
-                    return;
+                    return self.publish_end();
                 };
                 if self.publish(outcome, number) {
                     break;
@@ -86,6 +86,14 @@ impl History {
                 }
             }
         }
+    }
+
+    /// Publishes that no step follows: the thread has ended by a panic.
+    fn publish_end(&self) {
+        self.progress.send_modify(|progress| {
+            progress.queries = u64::MAX;
+            progress.error = Some("its thread has ended: restart the daemon".to_owned());
+        });
     }
 
     /// Publishes the outcome of a step that began after so many queries; returns whether everything

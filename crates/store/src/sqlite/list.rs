@@ -9,7 +9,7 @@ use rusqlite::{Connection, params_from_iter};
 use super::row_columns::{self, COLUMNS, to_sql};
 use crate::error::StoreError;
 use crate::fingerprint::Fingerprint;
-use crate::query::{HistoryPage, HistoryQuery, LISTED_ROWS_MAX, OutcomeFilter, SKIPPED_ROWS_MAX};
+use crate::query::{HistoryPage, HistoryQuery, HistoryStatus, LISTED_ROWS_MAX, SKIPPED_ROWS_MAX};
 use crate::row::HistoryRow;
 use crate::statistics::{RunSample, RunStatistics, STATISTICS_DAYS, STATISTICS_RUNS_MAX};
 
@@ -150,8 +150,8 @@ fn conditions(query: &HistoryQuery) -> Conditions {
     if let Some(session) = &query.session {
         conditions.add("session = ?", [text(session)]);
     }
-    if let Some(outcome) = query.outcome {
-        conditions.add(outcome_condition(outcome), []);
+    if let Some(status) = query.status {
+        conditions.add(status_condition(status), []);
     }
     if let Some(label) = &query.label {
         conditions.add(
@@ -188,13 +188,13 @@ fn escape_like(text: &str) -> String {
     escaped.replace('%', "\\%").replace('_', "\\_")
 }
 
-const fn outcome_condition(outcome: OutcomeFilter) -> &'static str {
-    match outcome {
-        OutcomeFilter::Running => "cause IS NULL",
-        OutcomeFilter::Succeeded => "cause = 'exited' AND code IS 0",
-        OutcomeFilter::Failed => "cause IS NOT NULL AND NOT (cause = 'exited' AND code IS 0)",
-        OutcomeFilter::TimedOut => "cause = 'timed_out'",
-        OutcomeFilter::Stopped => "cause = 'stopped'",
-        OutcomeFilter::Lost => "cause = 'lost'",
+const fn status_condition(status: HistoryStatus) -> &'static str {
+    match status {
+        HistoryStatus::Running => "cause IS NULL",
+        HistoryStatus::Succeeded => "cause = 'exited' AND code IS 0",
+        HistoryStatus::Failed => "cause IS NOT NULL AND NOT (cause = 'exited' AND code IS 0)",
+        HistoryStatus::TimedOut => "cause = 'timed_out'",
+        HistoryStatus::Stopped => "cause = 'stopped'",
+        HistoryStatus::Lost => "cause = 'lost'",
     }
 }

@@ -9,5 +9,5 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use store::FoldedUntil;
+pub(crate) use store::FoldPosition;
 pub use store::HistoryStore;

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::fingerprint::Fingerprint;
 use crate::fold::RowChange;
 use crate::query::{HistoryPage, HistoryQuery};
-use crate::row::HistoryRow;
+use crate::row::{HistoryRow, RunTotals};
 use crate::statistics::RunStatistics;
 
 /// The most connections for reading that are kept.
@@ -30,7 +30,7 @@ const EXPIRED_ROWS: u64 = 1_000;
 
 /// How far the ledger is folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FoldedUntil {
+pub(crate) struct FoldPosition {
     /// The position of the next entry.
     pub(crate) next: LedgerCursor,
     /// The hash of the last entry; empty before the first.
@@ -128,10 +128,10 @@ impl HistoryStore {
     }
 
     /// How far the ledger is folded.
-    pub(crate) fn folded(&self) -> Result<FoldedUntil, StoreError> {
+    pub(crate) fn fold_position(&self) -> Result<FoldPosition, StoreError> {
         self.write(|connection| {
             let row = connection.query_row("SELECT position, hash FROM folded", (), |row| {
-                Ok(FoldedUntil {
+                Ok(FoldPosition {
                     next: LedgerCursor(row_columns::from_sql(row.get(0)?)),
                     hash: row.get(1)?,
                 })
@@ -240,22 +240,28 @@ impl HistoryStore {
 }
 
 fn apply(transaction: &Transaction<'_>, change: &RowChange) -> rusqlite::Result<()> {
-    const START: &str = "UPDATE execution SET started_us = coalesce(started_us, ?2), \
+    const ATTEMPT: &str = "UPDATE execution SET started_us = coalesce(started_us, ?2), \
          attempts = max(attempts, ?3) WHERE id = ?1";
     const END: &str = "UPDATE execution SET principal = ?2, project = ?3, session = ?4, \
          ended_us = ?5, cause = ?6, code = ?7, signal = ?8, user_us = ?9, system_us = ?10, \
-         max_rss_bytes = ?11, output_bytes = ?12, prompts = ?13 WHERE id = ?1";
+         max_rss_bytes = ?11, output_bytes = ?12, prompts = ?13 WHERE id = ?1 AND cause IS NULL";
     match change {
         RowChange::Create(row) => {
             let mut statement = transaction.prepare_cached(row_columns::INSERT)?;
             row_columns::insert(&mut statement, row)?;
         }
-        RowChange::Start { id, at, attempt } => {
-            let mut statement = transaction.prepare_cached(START)?;
-            statement.execute(params![id.to_bytes(), at.as_microsecond(), attempt])?;
+        RowChange::Attempt {
+            id,
+            number,
+            started,
+        } => {
+            let mut statement = transaction.prepare_cached(ATTEMPT)?;
+            let started = started.map(Timestamp::as_microsecond);
+            statement.execute(params![id.to_bytes(), started, number])?;
         }
         RowChange::End(end) => {
-            let (owner, ending, totals) = (&end.owner, &end.ending, &end.totals);
+            let (owner, ending, totals) = (&end.owner, &end.ending, end.totals.as_ref());
+            let total = |of: fn(&RunTotals) -> u64| totals.map(of).map(to_sql);
             let mut statement = transaction.prepare_cached(END)?;
             statement.execute(params![
                 end.id.to_bytes(),
@@ -266,11 +272,11 @@ fn apply(transaction: &Transaction<'_>, change: &RowChange) -> rusqlite::Result<
                 ending.cause.kind(),
                 ending.code,
                 ending.signal.map(ostler_model::Signal::number),
-                to_sql(totals.usage.user_us),
-                to_sql(totals.usage.system_us),
-                to_sql(totals.usage.max_rss_bytes),
-                to_sql(totals.output_bytes),
-                to_sql(totals.prompts),
+                total(|totals| totals.usage.user_us),
+                total(|totals| totals.usage.system_us),
+                total(|totals| totals.usage.max_rss_bytes),
+                total(|totals| totals.output_bytes),
+                total(|totals| totals.prompts),
             ])?;
         }
     }

@@ -8,13 +8,14 @@ use std::time::Duration;
 use ostler_journal::{Ledger, LedgerEntry};
 use ostler_model::{
     Caller, Event, ExecutionId, Owner, Principal, RequestChannel, Scope, SessionName, Termination,
-    TerminationCause, Timestamp, termination::WaitStatus,
+    TerminationCause, Timestamp,
+    termination::{LostReason, WaitStatus},
 };
 use serde_json::json;
 
 use super::HistoryStore;
 use crate::error::StoreError;
-use crate::query::{HistoryQuery, OutcomeFilter};
+use crate::query::{HistoryQuery, HistoryStatus};
 use crate::updater::{HistoryUpdater, UpdateOutcome};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -201,15 +202,12 @@ fn every_condition_selects() {
             |q, _| q.session = Some("t".into()),
             &["sleep 9", "ls 100%_"],
         ),
+        (|q, _| q.status = Some(HistoryStatus::Running), &["sleep 9"]),
         (
-            |q, _| q.outcome = Some(OutcomeFilter::Running),
-            &["sleep 9"],
-        ),
-        (
-            |q, _| q.outcome = Some(OutcomeFilter::Failed),
+            |q, _| q.status = Some(HistoryStatus::Failed),
             &["cargo test --lib"],
         ),
-        (|q, _| q.outcome = Some(OutcomeFilter::Lost), &[]),
+        (|q, _| q.status = Some(HistoryStatus::Lost), &[]),
         (
             |q, _| q.text = Some("CARGO".into()),
             &["cargo test --lib", "cargo build"],
@@ -372,6 +370,83 @@ fn a_deleted_damaged_or_foreign_database_is_made_anew() {
         let listed: Vec<String> = page.rows.into_iter().map(|row| row.command).collect();
         let listed: Vec<String> = listed.into_iter().filter(|it| it != "true").collect();
         assert_eq!(listed, expected, "round {round}");
+    }
+}
+
+#[test]
+fn an_end_without_totals_has_none_and_the_first_end_counts() {
+    let mut fixture = Fixture::new();
+    let owner = owner(None, None);
+    let id = fixture.start(&owner, "true");
+    let lost = Termination::without_status(TerminationCause::Lost {
+        reason: LostReason::NoRecord,
+    });
+    let finished = Event::Finished { ending: lost };
+    fixture.append(id, &owner, finished, json!({}));
+    fixture.end(id, &owner, 0);
+    fixture.update();
+    let row = fixture.store.find(&all(&owner).caller, id).unwrap();
+    let row = row.expect("it is there");
+    assert_eq!((row.cause.as_deref(), row.totals), (Some("lost"), None));
+    assert_eq!(row.ended, Some(row.created + Duration::from_secs(2)));
+}
+
+#[test]
+fn a_process_that_could_not_be_started_is_an_attempt_and_no_start() {
+    let mut fixture = Fixture::new();
+    let owner = owner(None, None);
+    let id = ExecutionId::mint();
+    let created = Event::Created {
+        missing: Vec::new(),
+    };
+    fixture.append(id, &owner, created, json!({"command": "nothing"}));
+    let failed = Event::SpawnFailed {
+        attempt: 1,
+        step: "exec".to_owned(),
+        errno: Some(2),
+        message: "no such file".to_owned(),
+    };
+    fixture.append(id, &owner, failed, json!({}));
+    fixture.update();
+    let row = fixture.store.find(&all(&owner).caller, id).unwrap();
+    let row = row.expect("it is there");
+    assert_eq!((row.started, row.attempts), (None, 1));
+}
+
+#[test]
+fn any_text_can_be_searched_for() {
+    let mut fixture = Fixture::new();
+    let owner = owner(None, None);
+    let texts = [
+        "   ",
+        "\"\"\"",
+        "a\"b'c",
+        "%_%",
+        "NEAR(a b)",
+        "a* OR b",
+        "-c:d",
+        "\u{feff}é漢字",
+        "\n\t\r",
+        "\\\\\\",
+    ];
+    for text in texts {
+        fixture.run(&owner, &format!("echo {text} end"), 0);
+    }
+    fixture.update();
+    for text in texts {
+        let query = HistoryQuery {
+            text: Some(text.to_owned()),
+            ..all(&owner)
+        };
+        let found = fixture.commands(&query);
+        assert!(
+            found.contains(&format!("echo {text} end")),
+            "{text:?}: {found:?}"
+        );
+        assert!(
+            found.iter().all(|command| command.contains(text)),
+            "{text:?}: {found:?}"
+        );
     }
 }
 

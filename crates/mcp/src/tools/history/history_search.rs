@@ -3,7 +3,7 @@
 use ostler_api::HistoryEntryBody;
 use ostler_interface::convert::{history_entry_body, run_statistics_body};
 use ostler_interface::error::ApiError;
-use ostler_interface::history::{History, HistoryAnswer, arguments, no_history};
+use ostler_interface::history::{History, HistoryFreshness, arguments, no_history};
 use ostler_interface::pagination::json_chars;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 use ostler_render::{REPLY_CHARS, clean, truncated};
@@ -87,7 +87,7 @@ async fn detail(history: &History, call: ToolCall<'_>, id: &str) -> Result<Value
 async fn list(history: &History, query: HistoryQuery) -> Result<Value, ApiError> {
     let answer = history.list(query).await?;
     let mut body = json!({});
-    put_lateness(&answer, &mut body);
+    put_lateness(&answer.freshness, &mut body);
     let page = answer.value;
     let mut next = page.next_before;
     let (mut entries, mut chars) = (Vec::new(), 0);
@@ -110,11 +110,11 @@ async fn list(history: &History, query: HistoryQuery) -> Result<Value, ApiError>
     Ok(body)
 }
 
-fn put_lateness<T>(answer: &HistoryAnswer<T>, body: &mut Value) {
-    if let Some(reason) = &answer.error {
+fn put_lateness(freshness: &HistoryFreshness, body: &mut Value) {
+    if let Some(reason) = &freshness.error {
         body["not_up_to_date"] = reason.as_str().into();
-    } else if answer.behind > 0 {
-        body["events_missing"] = answer.behind.into();
+    } else if freshness.behind > 0 {
+        body["events_missing"] = freshness.behind.into();
     }
 }
 
