@@ -208,9 +208,11 @@ async def test_a_subscriber_is_notified_of_the_end(transport):
 
 async def test_notifications_come_with_the_next_response(transport):
     async with transport.agent() as agent:
-        pid = await started(agent, "exit 7")
-        await agent.client.list_tools(cache_mode="bypass")
         installation = transport.installation
+        # It must not end before its start is answered: then the answer says so, and nothing is news.
+        pid = await started(agent, "until test -e go; do sleep .02; done; exit 7")
+        await agent.client.list_tools(cache_mode="bypass")
+        (installation.work / "go").touch()
         installation.rest("POST", f"/api/v1/executions/{pid}/wait", {"until": "exit", "at_most_ms": 20_000})
         reports = await agent.must("exec", script="echo other")
         assert pid in reports.text and "7" in reports.text, reports
