@@ -400,16 +400,19 @@ async fn who_waits_for_several_things_must_ask_in_words() {
 #[tokio::test(flavor = "multi_thread")]
 async fn output_after_a_prompt_is_a_new_silence() {
     let fixture = TestEngine::new().await;
-    let script = "import sys, threading, time\n\
-        def late():\n    time.sleep(0.6); print('\\nstill here\\nName again: ', end='', flush=True)\n\
+    let signal = tempfile::NamedTempFile::new().expect("a file");
+    let script = "import os, sys, threading, time\n\
+        def late():\n    while os.path.exists(sys.argv[1]): time.sleep(0.02)\n    print('\\nstill here\\nName again: ', end='', flush=True)\n\
         threading.Thread(target=late, daemon=True).start()\n\
         print('Name: ', end='', flush=True)\n\
         sys.stdin.readline()";
+    let path = signal.path().display().to_string();
     let id = fixture
-        .start_id(piped_request(&["python3", "-c", script]))
+        .start_id(piped_request(&["python3", "-c", script, &path]))
         .await;
     let first = fixture.prompt(&id).await;
     assert_eq!(first.text, "Name: ");
+    signal.close().expect("removed");
     let again = ostler_journal::Pattern::new("again: $").expect("a pattern");
     fixture.wait(&id, &WaitFor::Pattern(again), PATIENCE).await;
     assert_eq!(fixture.prompt(&id).await.text, "Name again: ");
