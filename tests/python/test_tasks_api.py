@@ -77,7 +77,10 @@ def test_a_cancel_goes_on_without_its_client(installation):
 
 
 def test_pause_resume_and_resources(installation):
-    started = execute(installation, "sleep", "600")
+    # The kernel charges pages in batches: what uses next to nothing may use 0 bytes.
+    started = execute(installation, "python3", "-c", "x = bytearray(8 << 20); print('up', flush=True); input()")
+    wait = f"/api/v1/executions/{started['task_id']}/wait"
+    installation.rest("POST", wait, {"until": "pattern", "pattern": "up", "at_most_ms": 9000})
     assert task(installation, started, "/pause")["paused"] is True
     assert task(installation, started, "/resources")["memory_bytes"] > 0
     assert task(installation, started, "/resume")["paused"] is False
