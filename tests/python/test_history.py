@@ -66,6 +66,36 @@ def test_how_a_command_usually_ends_is_told_from_the_fifth_end_on(installation):
     assert "1 of 5 failed" in installation.cli("history", "show", pid).stdout.decode()
 
 
+async def test_how_it_usually_ends_is_told_while_it_runs(installation):
+    words = ["sh", "-c", "until test -e go; do sleep .02; done"]
+    (installation.work / "go").touch()
+    for _ in range(5):
+        run(installation, *words)
+    (installation.work / "go").unlink()
+    other, pid = start(installation, "sleep", "600"), start(installation, *words)
+    # The history follows the start after a moment.
+    known = until(lambda: installation.json("info", pid).get("usual"), 20, "the statistics")
+    assert (known["runs"], known["failures"]) == (5, 0), known
+    listed = {row["id"]: row.get("usual") for row in installation.json("ps")}
+    assert listed == {other: None, pid: known}
+    table = installation.cli("ps").stdout.decode().splitlines()
+    assert "USUALLY" in table[0] and len(table) == 3, table
+    assert "none of 5 failed" in installation.cli("info", pid).stdout.decode()
+    async with installation.agent() as agent:
+        reply = await agent.must("exec", command=words, wait_ms=0)
+        mine = reply.text[1:9]
+        for _ in range(100):
+            if "usually" in reply.text:
+                break
+            reply = await agent.must("process", action="wait", ids=[mine], wait_ms=200)
+        assert "[note: the command usually takes" in reply.text and "none of 5 failed" in reply.text, reply
+        (installation.work / "go").touch()
+        assert "usually" not in (await agent.must("process", action="wait", ids=[mine], wait_ms=9000)).text
+    installation.cli("wait", pid)
+    assert "usual" not in installation.json("info", pid)
+    installation.end_commands()
+
+
 def test_searches_select_and_continue(installation):
     names = [f"needle-{number}" for number in range(7)]
     pids = [run(installation, "echo", name) for name in names]

@@ -5,6 +5,7 @@ use ostler_model::termination::TerminationCause;
 use ostler_model::{ByteString, Cursor, ExecutionId, Phase, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
+use super::history::RunStatisticsBody;
 use super::sandbox::IsolationBody;
 use super::service_state::ServiceStateBody;
 
@@ -89,6 +90,9 @@ pub struct ExecutionBody {
     /// How long its start waited for a slot; absent where one was free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queued: Option<QueueWaitBody>,
+    /// How the command usually ends, while it runs and where enough is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual: Option<RunStatisticsBody>,
 }
 
 /// How long a start waited for its slot within the quota.

@@ -1,6 +1,7 @@
 //! Which commands count as the same one.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use ostler_policy::{ListOperator, ListStep, command_list};
 use sha2::{Digest, Sha256};
@@ -24,8 +25,11 @@ impl Fingerprint {
         if words.is_empty() {
             return None;
         }
+        // Clients write one directory as `/w`, `/w/` and `/w/.`.
+        let directory: PathBuf = Path::new(directory).components().collect();
+        let directory = directory.to_string_lossy();
         let mut hasher = Sha256::new();
-        for part in std::iter::once(directory).chain(words.iter().map(String::as_str)) {
+        for part in std::iter::once(directory.as_ref()).chain(words.iter().map(String::as_str)) {
             hasher.update(part.as_bytes());
             hasher.update([0]);
         }
@@ -192,6 +196,9 @@ mod tests {
         }
         let here = Fingerprint::of("make", "/w");
         assert_ne!(here, Fingerprint::of("make", "/v"));
+        for directory in ["/w/", "//w", "/w/."] {
+            assert_eq!(here, Fingerprint::of("make", directory), "{directory}");
+        }
     }
 
     #[test]

@@ -260,16 +260,8 @@ fn status_text(execution: &HistoryEntryBody) -> String {
 
 /// One sentence, for example `4m 10s, 9 in 10 below 6m; 1 of 20 failed; 300 MB of memory`.
 fn usual_text(usual: &RunStatisticsBody) -> String {
-    let failures = match usual.failures {
-        0 => format!("none of {} failed", usual.runs),
-        failures => format!("{failures} of {} failed", usual.runs),
-    };
-    format!(
-        "{}, 9 in 10 at most {}; {failures}; {} of memory",
-        format_ms(usual.median_ms),
-        format_ms(usual.p90_ms),
-        format_bytes(usual.peak_memory_bytes)
-    )
+    let memory = format_bytes(usual.peak_memory_bytes);
+    format!("{}; {memory} of memory", usual.describe())
 }
 
 fn format_ms(milliseconds: u64) -> String {

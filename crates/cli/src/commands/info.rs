@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use ostler_api::{ExecutionBody, SandboxInfoBody, ServiceStateBody};
+use ostler_api::{ExecutionBody, RunStatisticsBody, SandboxInfoBody, ServiceStateBody};
 use ostler_model::{ByteString, LimitBackend};
 use ostler_render::{clean, isolation, service as words};
 
@@ -100,6 +100,10 @@ fn optional_rows(info: &ExecutionBody) -> impl Iterator<Item = (&'static str, St
         ("stop reason", info.stop_reason.clone()),
         ("pid", info.os_pid.map(|pid| pid.to_string())),
         ("timeout", seconds),
+        (
+            "usually",
+            info.usual.as_ref().map(RunStatisticsBody::describe),
+        ),
         ("session", info.session.clone()),
         ("encoding", info.encoding.clone()),
         ("degraded", text(&info.degraded.join("; "))),

@@ -1,9 +1,12 @@
 //! `ostler ps`.
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 use hyper::Method;
 use jiff::Timestamp;
 use ostler_api::{ExecutionBody, ExecutionsBody};
+use ostler_model::duration;
 use ostler_model::status::{PROCESS_STATUSES, ProcessStatus};
 use ostler_render::clean;
 
@@ -187,9 +190,11 @@ fn executions_table(executions: &[ExecutionBody], style: Style, no_trunc: bool) 
     let with_exits = any(ExecutionBody::is_finished);
     let with_labels = any(|info| !info.labels.is_empty());
     let with_urls = any(|info| service_url(info).is_some());
+    let with_usual = any(|info| info.usual.is_some());
     let mut headings = vec!["ID", "STATUS"];
     headings.extend(with_exits.then_some("EXIT"));
     headings.extend(["CREATED", "TIME"]);
+    headings.extend(with_usual.then_some("USUALLY"));
     headings.extend(with_labels.then_some("LABELS"));
     headings.extend(with_urls.then_some("URL"));
     headings.push("COMMAND");
@@ -203,6 +208,7 @@ fn executions_table(executions: &[ExecutionBody], style: Style, no_trunc: bool) 
                 .map_or_else(StyledLine::default, |at| format_age(at, now).into()),
         );
         row.push(format_duration(info.duration).into());
+        row.extend(with_usual.then(|| usual_duration(info).into()));
         row.extend(with_labels.then(|| info.labels.join(",").into()));
         row.extend(
             with_urls.then(|| service_url(info).map_or_else(|| "-".into(), StyledLine::from)),
@@ -217,6 +223,14 @@ fn executions_table(executions: &[ExecutionBody], style: Style, no_trunc: bool) 
         table.fit_width("LABELS", columns, MIN_CHARS);
     }
     table
+}
+
+/// The median duration of the same command.
+fn usual_duration(info: &ExecutionBody) -> String {
+    info.usual.as_ref().map_or_else(
+        || "-".to_owned(),
+        |usual| duration::compact(Duration::from_millis(usual.median_ms)),
+    )
 }
 
 /// The status, or that it is frozen.

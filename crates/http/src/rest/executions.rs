@@ -182,8 +182,10 @@ pub(super) async fn list(
     let mut executions = state.engine.list(&caller, &filter);
     executions.retain(|info| extra_filter.matches(info));
     let page = list_page(&executions, newest_first, &mut arguments)?;
+    let mut bodies: Vec<ExecutionBody> = page.entries.into_iter().map(execution_body).collect();
+    state.add_statistics(&mut bodies).await;
     Ok(Json(ExecutionsBody {
-        executions: page.entries.into_iter().map(execution_body).collect(),
+        executions: bodies,
         total: Some(executions.len()),
         next: page.next,
     }))
@@ -197,8 +199,9 @@ pub(super) async fn show(
     query_string: QueryString,
 ) -> RestResult<Json<ExecutionBody>> {
     query_string.check(&[])?;
-    let info = state.engine.info(&caller, &id)?;
-    Ok(Json(execution_body(&info)))
+    let mut body = execution_body(&state.engine.info(&caller, &id)?);
+    state.add_statistics(std::slice::from_mut(&mut body)).await;
+    Ok(Json(body))
 }
 
 /// `POST /api/v1/executions/{id}/wait`.

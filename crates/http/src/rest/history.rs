@@ -105,7 +105,7 @@ pub(super) async fn show(
     let (row, usual) = answer.value;
     Ok(Json(HistoryDetailBody {
         execution: history_entry_body(row),
-        usual: usual.map(run_statistics_body),
+        usual: usual.as_ref().map(run_statistics_body),
         freshness: history_freshness_body(answer.freshness),
     }))
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::metrics::HttpMetrics;
 use super::response::RestResult;
+use ostler_api::ExecutionBody;
 use ostler_engine::Engine;
+use ostler_interface::convert::run_statistics_body;
 use ostler_interface::history::History;
 use ostler_interface::templates::TemplateFiles;
 use ostler_model::Timestamp;
@@ -51,6 +53,19 @@ impl RestState {
     #[must_use]
     pub fn with_templates(self, templates: TemplateFiles) -> Self {
         Self { templates, ..self }
+    }
+
+    /// Adds to those that run how their commands usually end; services end when they are told to.
+    pub(super) async fn add_statistics(&self, bodies: &mut [ExecutionBody]) {
+        let Some(history) = &self.history else {
+            return;
+        };
+        let is_meant = |body: &&ExecutionBody| !body.is_finished() && body.service.is_none();
+        let ids = bodies.iter().filter(is_meant).map(|body| body.uuid);
+        let statistics = history.statistics_of(ids.collect()).await;
+        for body in bodies {
+            body.usual = statistics.get(&body.uuid).map(run_statistics_body);
+        }
     }
 
     /// Awaits `future`, unless it would have to wait and the daemon is shutting down.

@@ -56,6 +56,7 @@ pub fn execution_body(info: &ExecutionInfo) -> ExecutionBody {
         cursor: info.cursor(),
         usage: state.usage,
         queued: info.queue_wait.map(queue_wait_body),
+        usual: None,
     }
 }
 

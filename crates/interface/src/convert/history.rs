@@ -57,7 +57,7 @@ const fn run_totals_body(totals: RunTotals) -> RunTotalsBody {
 }
 
 /// How a command usually ends.
-pub fn run_statistics_body(statistics: RunStatistics) -> RunStatisticsBody {
+pub fn run_statistics_body(statistics: &RunStatistics) -> RunStatisticsBody {
     let milliseconds =
         |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     RunStatisticsBody {

@@ -1,5 +1,6 @@
 //! [`History`]: queries, off the threads that serve requests.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,9 @@ use crate::error::ApiError;
 const FRESH_WAIT: Duration = Duration::from_secs(1);
 /// How long a rebuild waits for the history to be complete again.
 const REBUILD_WAIT: Duration = Duration::from_secs(60);
+
+/// The most executions of a list whose statistics are looked up.
+const STATISTICS_IDS: usize = 100;
 
 /// The limit on open files below which a daemon keeps no history: its connections would take the
 /// last descriptors from executions and requests.
@@ -121,6 +125,29 @@ impl History {
             ApiError::new(ErrorCode::ProcessNotFound, message)
         })?;
         Ok(HistoryAnswer { value, freshness })
+    }
+
+    /// How the commands of these executions usually end, as far as the history knows now: it waits
+    /// for nothing, and is silent where nothing can be read. Of many, the first
+    /// [`STATISTICS_IDS`] are looked up.
+    pub async fn statistics_of(
+        &self,
+        mut ids: Vec<ExecutionId>,
+    ) -> HashMap<ExecutionId, RunStatistics> {
+        if ids.is_empty() {
+            return HashMap::new();
+        }
+        ids.truncate(STATISTICS_IDS);
+        let store = Arc::clone(&self.store);
+        let found = blocking(move || store.statistics_of(&ids, Timestamp::now())).await;
+        match found {
+            Ok(Ok(statistics)) => statistics,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "no statistics of commands");
+                HashMap::new()
+            }
+            Err(_) => HashMap::new(),
+        }
     }
 
     /// Deletes the database and waits until it is complete again.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ostler_model::{ExecutionId, Scope, Timestamp};
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
 use super::row_columns::{self, COLUMNS, to_sql};
 use crate::error::StoreError;
@@ -92,6 +92,27 @@ pub(super) fn find(
     let mut statement = connection.prepare_cached(&sql)?;
     let mut found = statement.query_map(params_from_iter(&conditions.values), row_columns::read)?;
     Ok(found.next().transpose()?)
+}
+
+/// How the command of an execution usually ends; none where too little is known.
+pub(super) fn statistics_of(
+    connection: &Connection,
+    id: ExecutionId,
+    now: Timestamp,
+) -> Result<Option<RunStatistics>, StoreError> {
+    const SQL: &str =
+        "SELECT principal, fingerprint FROM execution WHERE id = ?1 AND fingerprint IS NOT NULL";
+    let mut statement = connection.prepare_cached(SQL)?;
+    let row = statement.query_row([id.to_bytes()], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+    });
+    match row.optional()? {
+        Some((principal, fingerprint)) => {
+            let fingerprint = Fingerprint::from_sql(fingerprint);
+            statistics(connection, &principal, fingerprint, now)
+        }
+        None => Ok(None),
+    }
 }
 
 /// How a principal's commands with a fingerprint ended lately; none where they are too few.

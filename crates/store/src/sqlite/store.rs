@@ -1,5 +1,6 @@
 //! [`HistoryStore`]: the database file, its connections, and what they are used for.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -106,6 +107,26 @@ impl HistoryStore {
         now: Timestamp,
     ) -> Result<Option<RunStatistics>, StoreError> {
         self.read(|connection| list::statistics(connection, &principal.0, fingerprint, now))
+    }
+
+    /// How the commands of these executions usually end, where enough is known.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn statistics_of(
+        &self,
+        ids: &[ExecutionId],
+        now: Timestamp,
+    ) -> Result<HashMap<ExecutionId, RunStatistics>, StoreError> {
+        self.read(|connection| {
+            let mut found = HashMap::new();
+            for id in ids {
+                if let Some(statistics) = list::statistics_of(connection, *id, now)? {
+                    found.insert(*id, statistics);
+                }
+            }
+            Ok(found)
+        })
     }
 
     /// Deletes the database, so that it is made anew.

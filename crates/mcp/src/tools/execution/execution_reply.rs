@@ -1,5 +1,6 @@
 //! One execution as text: its status, its output, how to continue.
 
+use ostler_api::RunStatisticsBody;
 use ostler_engine::{ExecutionInfo, Prompt, WaitEnd, WaitOutcome};
 use ostler_journal::LineQuery;
 use ostler_model::duration;
@@ -17,6 +18,7 @@ use crate::reply::{ResourceLink, ToolReply};
 use crate::resources::log_link;
 use crate::tool_call::ToolCall;
 use crate::tools::params::output_range::OutputSelection;
+use ostler_interface::convert::run_statistics_body;
 use ostler_interface::error::{ApiError, object};
 
 /// Separator of the executions in one answer.
@@ -85,6 +87,8 @@ pub(in crate::tools) async fn execution_reply(
     let pending = elicit::pending_prompt(call, waited);
     let mut notes = isolation_notes(call, &waited.info);
     notes.extend(repl::terminal_hint(call, waited).await);
+    let usual = usual_end(call, &waited.info).await;
+    notes.extend(usual.map(|usual| format!("the command usually takes {}", usual.describe())));
     let changes = overlay_summary(call, &waited.info).await;
     let tail = |of_output: &[String]| {
         let all = [of_output, &notes].concat();
@@ -101,6 +105,7 @@ pub(in crate::tools) async fn execution_reply(
     };
     let mut fields = outcome_fields(waited);
     fields.insert("cursor".to_owned(), json!(body.next));
+    fields.extend(usual.map(|usual| ("usual".to_owned(), json!(usual))));
     fields.extend(body.fields);
     let mut text = render_header(waited, body.next);
     for part in [body.text, changes, tail(&body.notes)] {
@@ -111,6 +116,15 @@ pub(in crate::tools) async fn execution_reply(
     }
     let link = body.cut.then(|| log_link(&waited.info));
     Ok(ExecutionReply { text, fields, link })
+}
+
+/// How the command usually ends, while it runs. A service ends when it is told to.
+async fn usual_end(call: ToolCall<'_>, info: &ExecutionInfo) -> Option<RunStatisticsBody> {
+    if info.state.is_finished() || info.spec.lifetime.plan().is_some() {
+        return None;
+    }
+    let statistics = call.state.history()?.statistics_of(vec![info.id]).await;
+    statistics.get(&info.id).map(run_statistics_body)
 }
 
 /// The status in one line, without output.

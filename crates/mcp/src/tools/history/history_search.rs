@@ -79,7 +79,7 @@ async fn detail(history: &History, call: ToolCall<'_>, id: &str) -> Result<Value
     entry.command = clean(&entry.command).into_owned();
     let mut body = json!(entry);
     if let Some(usual) = usual {
-        body["usual"] = json!(run_statistics_body(usual));
+        body["usual"] = json!(run_statistics_body(&usual));
     }
     Ok(body)
 }
