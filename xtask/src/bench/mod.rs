@@ -6,6 +6,7 @@ mod concurrency;
 mod context;
 mod echo;
 mod engine;
+mod followers;
 mod history;
 mod isolation;
 mod journal;

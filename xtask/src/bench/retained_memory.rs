@@ -21,7 +21,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const STABLE_POLLS: u32 = 4;
 /// The time within which it must become stable.
 const STABLE_TIMEOUT: Duration = Duration::from_secs(15);
-/// No promise.
 /// The memory of a process in kilobytes, as the kernel counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DaemonMemory {

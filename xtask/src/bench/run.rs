@@ -8,8 +8,8 @@ use super::context::{BenchContext, Measure};
 use super::machine::Machine;
 use super::report;
 use super::{
-    concurrency, echo, engine, history, isolation, journal, logs, output, pty, retained_memory,
-    services, start, transports,
+    concurrency, echo, engine, followers, history, isolation, journal, logs, output, pty,
+    retained_memory, services, start, transports,
 };
 use crate::console::{CheckResult, print_line};
 use crate::workspace::{Profile, Workspace};
@@ -49,6 +49,8 @@ enum Suite {
     Services,
     /// A million executions in the history
     History,
+    /// Streams of REST
+    Http,
     /// What failed, in answers to long logs of real tools
     Logs,
 }
@@ -92,6 +94,7 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<CheckResult
         Suite::Isolation => run_suite(&bench, &machine, args, "isolation", isolation::ALL),
         Suite::Services => run_suite(&bench, &machine, args, "services", services::ALL),
         Suite::History => run_suite(&bench, &machine, args, "history", history::ALL),
+        Suite::Http => run_suite(&bench, &machine, args, "http", followers::ALL),
         Suite::Logs => {
             let path = logs::measure(&bench, &machine, &args.only)?;
             print_line(format_args!("written to {}", path.display()));

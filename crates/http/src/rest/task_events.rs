@@ -19,8 +19,8 @@ use ostler_model::{Caller, Cursor, StreamName, Timestamp, duration};
 use super::response::RestResult;
 use super::state::RestState;
 
-/// The most bytes of output that are read at once.
-const PAGE_BYTES: u64 = 64 * 1024;
+/// The most bytes of output that are read at once: a thousand clients hold as many pages.
+const PAGE_BYTES: u64 = 16 * 1024;
 
 /// The events of one task from a position on.
 pub(super) struct TaskEvents {
