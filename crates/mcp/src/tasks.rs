@@ -116,7 +116,8 @@ pub(super) async fn update_task(
                 let reason = Some(reason.to_owned());
                 let cancelled = mcp_state
                     .engine()
-                    .cancel_interaction(&client.caller, &id, reason);
+                    .cancel_interaction(&client.caller, &id, reason)
+                    .await;
                 cancelled.map(drop)
             }
             FormReply::Invalid => {

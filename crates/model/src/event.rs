@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 use crate::capability::Capability;
 use crate::capability::MissingCapability;
+use crate::interaction::InteractionState;
 use crate::isolation::LimitKind;
 use crate::owner::Principal;
 use crate::service::{ReadinessSignal, ServicePort, ServiceStage};
@@ -122,6 +123,14 @@ pub enum Event {
     PromptAnswered {
         /// The principal that answered.
         by: Principal,
+    },
+    /// A question was opened, answered, cancelled, or not answered in time. Only the ledger holds
+    /// this event.
+    Interaction {
+        /// The question's id, for example `i3`; unique until the engine ends.
+        interaction: String,
+        /// Its state from then on.
+        state: InteractionState,
     },
     /// Input was written to the command; its content is not kept.
     Input {

@@ -1,4 +1,4 @@
-//! The kinds of answers to questions.
+//! The kinds and sources of questions.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,4 +27,16 @@ impl QuestionKind {
             Self::FileSelection => "file_selection",
         }
     }
+}
+
+/// Who asks a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionSource {
+    /// A client of the API.
+    Api,
+    /// A command that waits for input.
+    Command,
+    /// The command policy, about a start.
+    Policy,
 }

@@ -209,7 +209,10 @@ impl State {
                     self.exit(0, self.usage);
                 }
             }
-            Event::Refused { .. } | Event::LeaseTaken { .. } | Event::Restarting { .. } => {}
+            Event::Refused { .. }
+            | Event::Interaction { .. }
+            | Event::LeaseTaken { .. }
+            | Event::Restarting { .. } => {}
         }
     }
 

@@ -62,6 +62,7 @@ impl RowChange {
                 totals: totals(&entry.detail),
             }))),
             Event::Refused { .. }
+            | Event::Interaction { .. }
             | Event::Ports { .. }
             | Event::Stage { .. }
             | Event::Ready { .. }

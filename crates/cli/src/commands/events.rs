@@ -26,7 +26,8 @@ next one, and nothing is missed; --since-cursor goes on after an event that --js
 showed.
 
 Events are those of the audit trail: created, refused, started, ready, health, restarting, backoff,
-stopping, limit_hit, degraded, adopted, trimmed, finished and others. Output is not among them.";
+stopping, limit_hit, degraded, adopted, trimmed, interaction, finished and others. Output is not
+among them.";
 
 /// What `events` takes.
 #[derive(Debug, Args)]
@@ -136,6 +137,12 @@ fn describe_event(event: &EventBody, value: &serde_json::Value) -> String {
     }
     if let Event::Refused { message, .. } = &event.event {
         return message.clone();
+    }
+    if let Event::Interaction { interaction, state } = &event.event {
+        return match event.request.get("message").and_then(|it| it.as_str()) {
+            Some(message) => format!("{interaction} asks: {message}"),
+            None => format!("{interaction} {state}"),
+        };
     }
     if let Some(command) = event.request.get("command").and_then(|it| it.as_str()) {
         return command.to_owned();

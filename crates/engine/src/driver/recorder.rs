@@ -138,6 +138,7 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::Finished { .. } => true,
         Event::Created { .. }
         | Event::Refused { .. }
+        | Event::Interaction { .. }
         | Event::Ports { .. }
         | Event::Stage { .. }
         | Event::PromptDetected { .. }

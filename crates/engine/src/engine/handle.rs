@@ -70,6 +70,7 @@ impl Engine {
             closing: closing.clone(),
         };
         let inner = EngineInner::new(settings, backend, exclusive, hooks);
+        interactions.record_in(&inner);
         let alive = closing.drop_guard();
         recover::recover(&inner).await?;
         let launcher = Launcher::new(Arc::clone(&inner), Arc::clone(&interactions));

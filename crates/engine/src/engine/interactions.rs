@@ -1,14 +1,28 @@
 //! The facade's methods for interactions.
 
+use std::sync::Arc;
+
 use ostler_model::{Caller, Scope};
 use tokio::sync::watch;
 
 use super::Engine;
 use crate::admission::arguments;
 use crate::error::{Error, InteractionError};
-use crate::interaction::{CancelReason, Interaction, InteractionOutcome, Question};
+use crate::interaction::{
+    CancelReason, Interaction, InteractionOutcome, InteractionWatch, Question,
+};
 
 impl Engine {
+    /// Checks what [`Engine::open_interaction`] does not, because it reads files: whether the
+    /// default is an answer, and the workspace a directory.
+    ///
+    /// # Errors
+    /// [`Error::Interaction`] for an invalid question; [`Error::NotFound`] for an execution the
+    /// caller does not see.
+    pub async fn check_question(&self, caller: &Caller, question: &Question) -> Result<(), Error> {
+        self.interactions.check(&self.inner, caller, question).await
+    }
+
     /// Opens an interaction. The interaction of an execution belongs to the execution's owner, and
     /// the execution's end cancels it.
     ///
@@ -86,11 +100,12 @@ impl Engine {
         Ok(self.interactions.find(caller, id).unwrap_or(interaction))
     }
 
-    /// Cancels an interaction; `reason` is reported to the waiters for its answer.
+    /// Cancels an interaction; `reason` is reported to the waiters for its answer. Where an answer
+    /// is being delivered, waits for the result first.
     ///
     /// # Errors
-    /// [`Error::Interaction`]: unknown, no longer open, or an answer is being delivered.
-    pub fn cancel_interaction(
+    /// [`Error::Interaction`]: unknown, or no longer open.
+    pub async fn cancel_interaction(
         &self,
         caller: &Caller,
         id: &str,
@@ -101,7 +116,13 @@ impl Engine {
         let id = self.interactions.find(caller, id)?.id;
         let by = caller.owner.principal.clone();
         let reason = CancelReason::Requested { by, reason };
-        Ok(self.interactions.cancel(id, reason)?)
+        Ok(self.interactions.cancel(id, reason).await?)
+    }
+
+    /// Follows the interactions that the caller sees.
+    #[must_use]
+    pub fn watch_interactions(&self, caller: &Caller) -> InteractionWatch {
+        InteractionWatch::new(Arc::clone(&self.interactions), caller.clone())
     }
 
     /// Counts the changes of interactions: a new value means that [`Engine::interactions`] may

@@ -1,6 +1,6 @@
 //! Errors of questions and answers.
 
-use ostler_model::ExecutionId;
+use ostler_model::{ExecutionId, InteractionState};
 use thiserror::Error;
 
 use crate::interaction_id::InteractionId;
@@ -17,8 +17,8 @@ pub enum InteractionError {
     Closed {
         /// The interaction.
         id: InteractionId,
-        /// Its state: `answered`, `cancelled` or `timed_out`.
-        state: &'static str,
+        /// How it ended.
+        state: InteractionState,
     },
     /// Another answer is being delivered.
     #[error("interaction {id} is being answered right now")]

@@ -30,6 +30,7 @@ async fn cancelled_on_request_with_the_reason() {
     let told_state = fixture
         .engine
         .cancel_interaction(&me, &interaction_id, reason)
+        .await
         .expect("open")
         .state;
     let InteractionState::Cancelled { reason } = told_state else {
@@ -45,12 +46,13 @@ async fn cancelled_on_request_with_the_reason() {
     assert!(changes.has_changed().expect("the engine lives"));
     let again = fixture
         .engine
-        .cancel_interaction(&me, &interaction_id, None);
+        .cancel_interaction(&me, &interaction_id, None)
+        .await;
     let again = interaction_error(again.expect_err("it was cancelled"));
     assert!(matches!(
         again,
         InteractionError::Closed {
-            state: "cancelled",
+            state: InteractionState::Cancelled { .. },
             ..
         }
     ));
@@ -81,6 +83,7 @@ async fn at_below_and_above_the_limit_of_open_ones() {
     fixture
         .engine
         .cancel_interaction(&me, "i1", None)
+        .await
         .expect("open");
     fixture
         .engine

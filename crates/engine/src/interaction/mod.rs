@@ -1,12 +1,14 @@
 //! Interactions: questions to the operator and their answers, in one registry for every API
 //! surface.
 //!
-//! A question is posted by a tool, or for a command that waits for input; it is answered once,
+//! A question is posted by a client, or for a command that waits for input; it is answered once,
 //! cancelled or times out. [`table`] decides, purely; the service performs the effects: one timer
-//! for the earliest deadline, one task per answer that is written to a command.
+//! for the earliest deadline, one task per answer that is written to a command, one entry in the
+//! ledger for each question that is opened or ends.
 
 #[cfg(test)]
 mod approval_tests;
+mod changes;
 #[cfg(test)]
 mod end_tests;
 mod question;
@@ -18,13 +20,16 @@ mod tests;
 mod validate;
 #[cfg(test)]
 mod walk_tests;
+mod watch;
 
 pub use crate::admission::approval::{Approval, CONSENT_S};
 pub use crate::error::InteractionError;
 pub use crate::interaction_id::InteractionId;
 pub use crate::prompt::{OPTIONS, QuestionKind};
+pub use changes::{InteractionChanges, InteractionTransition};
 pub use question::{
     ANSWER_BYTES, INTERACTION_TIMEOUT_MS, LONGEST_TIMEOUT_MS, MESSAGE_BYTES, OPTION_BYTES, Question,
 };
 pub(crate) use service::InteractionService;
 pub use state::{CancelReason, Interaction, InteractionOutcome, InteractionState};
+pub use watch::{InteractionNews, InteractionWatch};

@@ -1,8 +1,9 @@
 //! [`Question`]: what an interaction asks, and its validation limits.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use ostler_model::ExecutionId;
+use ostler_model::{ExecutionId, QuestionSource};
 use serde::Serialize;
 
 use crate::admission::approval::Approval;
@@ -40,6 +41,12 @@ pub struct Question {
     pub timeout: Duration,
     /// The execution whose input receives the answer.
     pub execution: Option<ExecutionId>,
+    /// Who asks.
+    pub source: QuestionSource,
+    /// Where the file of a file selection must be: the answer is an existing file below it. None
+    /// where the answer is for a command, which may be about to create the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<PathBuf>,
     /// Whether the answer must not be displayed, stored or requested in a form.
     pub secret: bool,
     /// The start to approve; then only a person may answer.
@@ -48,7 +55,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// A question without options or default, for [`INTERACTION_TIMEOUT_MS`].
+    /// A client's question without options or default, for [`INTERACTION_TIMEOUT_MS`].
     #[must_use]
     pub fn new(kind: QuestionKind, message: impl Into<String>) -> Self {
         Self {
@@ -58,6 +65,8 @@ impl Question {
             default: None,
             timeout: Duration::from_millis(INTERACTION_TIMEOUT_MS),
             execution: None,
+            source: QuestionSource::Api,
+            workspace: None,
             secret: false,
             approval: None,
         }
@@ -71,6 +80,7 @@ impl Question {
             options: prompt.options,
             default: prompt.default,
             execution: Some(execution),
+            source: QuestionSource::Command,
             secret: prompt.secret,
             ..Self::new(prompt.kind, prompt.text)
         }
@@ -80,6 +90,7 @@ impl Question {
     pub(crate) fn for_approval(message: String, approval: Box<Approval>) -> Self {
         Self {
             options: vec!["yes".to_owned(), "no".to_owned()],
+            source: QuestionSource::Policy,
             approval: Some(approval),
             ..Self::new(QuestionKind::Confirmation, message)
         }

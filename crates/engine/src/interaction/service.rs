@@ -1,13 +1,15 @@
 //! Performs what the interaction table decides: timers, notifications, delivery of answers.
 
+use std::collections::BTreeSet;
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use ostler_model::{Caller, ExecutionId, Io, Owner, Principal, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use super::changes::InteractionChanges;
 use super::question::Question;
 use super::state::{CancelReason, Interaction, InteractionOutcome};
 use super::table::{AnswerDelivery, ClockSnapshot, InteractionTable};
@@ -31,6 +33,8 @@ pub(crate) struct InteractionService {
     changes: watch::Sender<u64>,
     /// The next timeout of an interaction.
     next_deadline: watch::Sender<Option<Instant>>,
+    /// Whose ledger records the changes; set once the engine is open.
+    core: OnceLock<Weak<EngineInner>>,
 }
 
 impl InteractionService {
@@ -40,7 +44,14 @@ impl InteractionService {
             leases,
             changes: watch::Sender::new(0),
             next_deadline: watch::Sender::new(None),
+            core: OnceLock::new(),
         }
+    }
+
+    /// Records every change in the ledger of this engine from now on.
+    pub(crate) fn record_in(&self, core: &Arc<EngineInner>) {
+        // Called once, by whoever opens the engine.
+        drop(self.core.set(Arc::downgrade(core)));
     }
 
     /// The status of a person's approval of this start; an approval is consumed by it.
@@ -90,12 +101,42 @@ impl InteractionService {
         Ok(table.outcome(id).cloned())
     }
 
-    pub(crate) fn cancel(
+    /// The changes after `position` for a caller who knows the `open` ones.
+    pub(crate) fn changes_since(
+        &self,
+        caller: &Caller,
+        position: u64,
+        open: &BTreeSet<InteractionId>,
+    ) -> InteractionChanges {
+        let table = self.table.lock();
+        table.changes_since(position, open, |it| caller.can_access(&it.owner))
+    }
+
+    /// Cancels an interaction; where an answer is being delivered, once that has failed.
+    pub(crate) async fn cancel(
         &self,
         id: InteractionId,
         reason: CancelReason,
     ) -> Result<Interaction, InteractionError> {
-        self.update(|book| book.cancel(id, reason))
+        loop {
+            match self.update(|book| book.cancel(id, reason.clone())) {
+                Err(InteractionError::BeingAnswered { .. }) => self.delivery_finished(id).await,
+                result => return result,
+            }
+        }
+    }
+
+    /// Waits until no answer to it is being delivered.
+    async fn delivery_finished(&self, id: InteractionId) {
+        let mut changes = self.changes();
+        loop {
+            changes.mark_unchanged();
+            if !self.table.lock().is_claimed(id) {
+                return;
+            }
+            // The sender lives as long as this.
+            let _changed = changes.changed().await.is_ok();
+        }
     }
 
     fn cancel_where(&self, matches: impl Fn(&Interaction) -> bool, reason: &CancelReason) {
@@ -110,11 +151,13 @@ impl InteractionService {
         }
     }
 
-    /// Updates the table, and notifies all waiters.
+    /// Updates the table, records the changes, and notifies all waiters.
     fn update<T>(&self, decide: impl FnOnce(&mut InteractionTable) -> T) -> T {
         let (result, next) = {
             let mut table = self.table.lock();
             let result = decide(&mut table);
+            // Under the lock: entries are in the order of the changes.
+            self.record_transitions(&mut table);
             (result, table.next_deadline())
         };
         self.changes.send_modify(|count| *count += 1);
@@ -124,6 +167,18 @@ impl InteractionService {
             changed
         });
         result
+    }
+}
+
+impl InteractionService {
+    fn record_transitions(&self, table: &mut InteractionTable) {
+        let transitions = table.take_transitions();
+        let Some(core) = self.core.get().and_then(Weak::upgrade) else {
+            return;
+        };
+        for transition in transitions {
+            core.write_ledger(&transition.ledger_entry(Timestamp::now()));
+        }
     }
 }
 
@@ -179,6 +234,27 @@ impl InteractionService {
         self.cancel_where(|_| true, &CancelReason::Shutdown);
     }
 
+    /// Checks what [`InteractionService::open`] does not: the default, and the workspace.
+    pub(crate) async fn check(
+        &self,
+        core: &EngineInner,
+        caller: &Caller,
+        question: &Question,
+    ) -> Result<(), Error> {
+        let cwd = match question.execution {
+            Some(id) => {
+                let entry = core.registry.find(caller, &id.to_string())?;
+                Some(entry.spec.cwd.as_path().to_owned())
+            }
+            None => None,
+        };
+        let question = question.clone();
+        // A path may be on a disk that does not respond.
+        let check = move || validate::check(&question, cwd.as_deref());
+        let checked = tokio::task::spawn_blocking(check).await;
+        Ok(checked.map_err(|_| Error::Closing)??)
+    }
+
     /// Opens an interaction for a caller.
     pub(crate) fn open(
         &self,
@@ -204,7 +280,8 @@ impl InteractionService {
         Ok(interaction)
     }
 
-    /// Answers for a principal; for an execution, returns once the line was accepted.
+    /// Answers for a principal; for an execution, returns once the line was accepted. Where another
+    /// answer is being delivered, waits for its result first.
     pub(crate) async fn answer(
         self: &Arc<Self>,
         core: &Arc<EngineInner>,
@@ -212,6 +289,10 @@ impl InteractionService {
         by: Principal,
         value: String,
     ) -> Result<(), Error> {
+        if !interaction.is_open() {
+            let (id, state) = (interaction.id, interaction.state.clone());
+            return Err(InteractionError::Closed { id, state }.into());
+        }
         let entry = interaction
             .question
             .execution
@@ -225,7 +306,13 @@ impl InteractionService {
         // A path may be on a disk that does not respond.
         let checked = tokio::task::spawn_blocking(check).await;
         let value = checked.map_err(|_| Error::Closing)??;
-        let delivery = self.update(|book| book.answer(now(), interaction.id, by, value))?;
+        let id = interaction.id;
+        let delivery = loop {
+            match self.update(|book| book.answer(now(), id, by.clone(), value.clone())) {
+                Err(InteractionError::BeingAnswered { .. }) => self.delivery_finished(id).await,
+                result => break result?,
+            }
+        };
         match delivery {
             None => Ok(()),
             Some(delivery) => self

@@ -5,11 +5,12 @@
 //! accepts no second answer, and anything else that would end it waits for the result of the
 //! delivery.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ostler_model::{ExecutionId, Owner, Principal, Timestamp};
 use tokio::time::Instant;
 
+use super::changes::{InteractionChanges, InteractionTransition};
 use super::question::Question;
 use super::state::{CancelReason, Interaction, InteractionOutcome, InteractionState};
 use super::validate::parse_yes_no;
@@ -53,7 +54,11 @@ pub struct AnswerDelivery {
 #[derive(Debug, Default)]
 pub struct InteractionTable {
     last_id: u64,
+    /// Counts the changes of records.
+    last_change: u64,
     records: BTreeMap<InteractionId, InteractionRecord>,
+    /// In the order in which they happened, until they are taken.
+    transitions: Vec<InteractionTransition>,
 }
 
 #[derive(Debug)]
@@ -64,6 +69,8 @@ struct InteractionRecord {
     outcome: Option<InteractionOutcome>,
     /// Whether its approval was consumed.
     consumed: bool,
+    /// The number of its last change: it was opened, passed to another owner while open, or ended.
+    changed: u64,
 }
 
 /// An answer that is being delivered to a command.
@@ -93,6 +100,7 @@ impl InteractionTable {
         check_limit(self.open_records().filter(theirs).count(), MAX_OPEN)?;
         check_limit(self.open_records().count(), MAX_OPEN_TOTAL)?;
         self.last_id += 1;
+        self.last_change += 1;
         let timeout = question.timeout;
         let interaction = Interaction {
             id: InteractionId(self.last_id),
@@ -108,8 +116,13 @@ impl InteractionTable {
             claim: None,
             outcome: None,
             consumed: false,
+            changed: self.last_change,
         };
         self.records.insert(interaction.id, record);
+        self.transitions.push(InteractionTransition {
+            interaction: interaction.clone(),
+            outcome: None,
+        });
         Ok(interaction)
     }
 
@@ -255,6 +268,10 @@ impl InteractionTable {
         for record in self.records.values_mut() {
             if record.interaction.question.execution == Some(execution) {
                 record.interaction.owner = owner.clone();
+                if record.interaction.is_open() {
+                    self.last_change += 1;
+                    record.changed = self.last_change;
+                }
             }
         }
     }
@@ -309,6 +326,42 @@ impl InteractionTable {
         self.records.values().rev().map(|it| &it.interaction)
     }
 
+    /// Whether an answer to it is being delivered.
+    #[must_use]
+    pub fn is_claimed(&self, id: InteractionId) -> bool {
+        let record = self.records.get(&id);
+        record.is_some_and(|record| record.claim.is_some())
+    }
+
+    /// The changes after `position` for a watcher who sees what is `visible` and knows the `open`
+    /// ones. The position before all changes is 0.
+    #[must_use]
+    pub fn changes_since(
+        &self,
+        position: u64,
+        open: &BTreeSet<InteractionId>,
+        visible: impl Fn(&Interaction) -> bool,
+    ) -> InteractionChanges {
+        let changed = self.records.values().filter(|it| it.changed > position);
+        let mut changed: Vec<&InteractionRecord> =
+            changed.filter(|it| visible(&it.interaction)).collect();
+        changed.sort_unstable_by_key(|record| record.changed);
+        let is_gone = |id: &&InteractionId| !self.get(**id).is_some_and(&visible);
+        InteractionChanges {
+            position: self.last_change,
+            changed: changed
+                .into_iter()
+                .map(|record| record.interaction.clone())
+                .collect(),
+            gone: open.iter().filter(is_gone).copied().collect(),
+        }
+    }
+
+    /// Takes what was opened and has ended since the last call, in that order.
+    pub fn take_transitions(&mut self) -> Vec<InteractionTransition> {
+        std::mem::take(&mut self.transitions)
+    }
+
     fn open_records(&self) -> impl Iterator<Item = &InteractionRecord> {
         self.records.values().filter(|it| it.interaction.is_open())
     }
@@ -317,7 +370,7 @@ impl InteractionTable {
         let record = self.records.get_mut(&id);
         let record = record.ok_or(InteractionError::NotFound)?;
         if !record.interaction.is_open() {
-            let state = record.interaction.state.as_str();
+            let state = record.interaction.state.clone();
             return Err(InteractionError::Closed { id, state });
         }
         if record.claim.is_some() {
@@ -338,20 +391,27 @@ impl InteractionTable {
             return;
         };
         debug_assert!(record.interaction.is_open(), "{id} ended twice");
+        self.last_change += 1;
+        record.changed = self.last_change;
         record.interaction.state = state;
-        record.outcome = Some(outcome);
+        record.outcome = Some(outcome.clone());
+        self.transitions.push(InteractionTransition {
+            interaction: record.interaction.clone(),
+            outcome: Some(outcome),
+        });
         let owner = record.interaction.owner.clone();
         self.prune_ended(MAX_ENDED, |it| same_session(&it.owner, &owner));
         self.prune_ended(MAX_ENDED_TOTAL, |_| true);
     }
 
+    /// Removes matching ones beyond the limit, beginning with the one that ended first.
     fn prune_ended(&mut self, limit: usize, matches: impl Fn(&Interaction) -> bool) {
-        let ended = self.records.values().map(|it| &it.interaction);
-        let ended = ended
-            .filter(|it| !it.is_open() && matches(it))
-            .map(|it| it.id);
-        let ended: Vec<InteractionId> = ended.collect();
-        for id in ended.iter().take(ended.len().saturating_sub(limit)) {
+        let ended = self.records.values();
+        let ended = ended.filter(|it| !it.interaction.is_open() && matches(&it.interaction));
+        let mut ended: Vec<(u64, InteractionId)> =
+            ended.map(|it| (it.changed, it.interaction.id)).collect();
+        ended.sort_unstable();
+        for (_, id) in ended.iter().take(ended.len().saturating_sub(limit)) {
             self.records.remove(id);
         }
     }

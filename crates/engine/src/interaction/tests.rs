@@ -149,7 +149,7 @@ async fn an_answer_goes_in_as_a_line_and_is_on_record_without_its_text() {
         matches!(
             again,
             InteractionError::Closed {
-                state: "answered",
+                state: InteractionState::Answered { .. },
                 ..
             }
         ),
@@ -230,6 +230,7 @@ async fn unknown_and_foreign_ones_are_reported_alike() {
             fixture
                 .engine
                 .cancel_interaction(who, id, None)
+                .await
                 .expect_err("hidden"),
         ];
         for error in errors {
@@ -290,7 +291,9 @@ async fn time_runs_out_after_five_minutes() {
         matches!(
             late,
             InteractionError::Closed {
-                state: "timed_out",
+                state: InteractionState::TimedOut {
+                    took_default: false
+                },
                 ..
             }
         ),

@@ -62,10 +62,11 @@ fn allowed(question: &Question) -> String {
         QuestionKind::Confirmation | QuestionKind::ChoiceSelection => listed(),
         QuestionKind::InputRequest => "a line of text that is not empty".to_owned(),
         QuestionKind::FileSelection if !question.options.is_empty() => listed(),
-        QuestionKind::FileSelection if question.execution.is_some() => {
-            "a path in a directory that exists".to_owned()
-        }
-        QuestionKind::FileSelection => "the path of something that exists".to_owned(),
+        QuestionKind::FileSelection => match &question.workspace {
+            Some(workspace) => format!("the path of a file in {}", workspace.display()),
+            None if question.execution.is_some() => "a path in a directory that exists".to_owned(),
+            None => "the path of something that exists".to_owned(),
+        },
     }
 }
 
@@ -121,22 +122,64 @@ fn split_marker(option: &str) -> Option<(&str, &str)> {
         .then_some((marker, text))
 }
 
-/// A command may be about to create the file: for an answer to it, an existing directory suffices.
+/// An option, or the path of a file.
 fn file(question: &Question, value: &str, cwd: Option<&Path>) -> Option<String> {
     if !question.options.is_empty() {
         return choice(question, value);
     }
     let entered = Path::new(value);
-    let path = match cwd {
-        Some(cwd) => cwd.join(entered),
-        None => entered.to_owned(),
+    let exists = match &question.workspace {
+        Some(workspace) => is_file_in(workspace, &cwd.unwrap_or(workspace).join(entered)),
+        None => exists_for_command(
+            question,
+            &cwd.map_or(entered.to_owned(), |it| it.join(entered)),
+        ),
     };
-    let exists = if question.execution.is_some() {
+    (!value.trim().is_empty() && exists).then(|| value.to_owned())
+}
+
+/// Whether this is an existing file that is below the workspace once links are resolved.
+fn is_file_in(workspace: &Path, path: &Path) -> bool {
+    let (Ok(workspace), Ok(path)) = (workspace.canonicalize(), path.canonicalize()) else {
+        return false;
+    };
+    path.starts_with(workspace) && path.is_file()
+}
+
+/// A command may be about to create the file: for an answer to it, an existing directory suffices.
+fn exists_for_command(question: &Question, path: &Path) -> bool {
+    if question.execution.is_some() {
         path.exists() || path.parent().is_some_and(Path::is_dir)
     } else {
         path.is_absolute() && path.exists()
+    }
+}
+
+/// Checks the default as an answer, and that the workspace is a directory.
+pub(super) fn check(question: &Question, cwd: Option<&Path>) -> Result<(), InteractionError> {
+    let invalid = |what: String| Err(InteractionError::Question { what });
+    if let Some(workspace) = &question.workspace
+        && !(workspace.is_absolute() && workspace.is_dir())
+    {
+        let workspace = workspace.display();
+        return invalid(format!(
+            "directory '{workspace}' is no directory that exists"
+        ));
+    }
+    let Some(default) = &question.default else {
+        return Ok(());
     };
-    (!value.trim().is_empty() && exists).then(|| value.to_owned())
+    let required = Question {
+        default: None,
+        ..question.clone()
+    };
+    match normalise(&required, default, cwd) {
+        Err(InteractionError::Value { value, allowed, .. }) => {
+            invalid(format!("default '{value}' is no answer to it: {allowed}"))
+        }
+        Err(error) => Err(error),
+        Ok(_) => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -246,6 +289,18 @@ mod tests {
                 ("/no/such", None),
             ],
         );
+        let mut in_workspace = question(QuestionKind::FileSelection, &[], true);
+        in_workspace.workspace = Some("/usr/share".into());
+        table(
+            &in_workspace,
+            &[
+                ("/usr/share/no-such", None),
+                ("/usr/share", None),
+                ("share/../../etc/passwd", None),
+                ("/etc/passwd", None),
+                ("", None),
+            ],
+        );
         let new_file = question(QuestionKind::FileSelection, &[], true);
         table(
             &new_file,
@@ -256,6 +311,56 @@ mod tests {
                 ("", None),
             ],
         );
+    }
+
+    #[test]
+    fn a_file_is_in_the_workspace_whatever_links_say() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (workspace, outside) = (dir.path().join("work"), dir.path().join("outside"));
+        std::fs::create_dir(&workspace).expect("made");
+        for file in [&outside, &workspace.join("inside")] {
+            std::fs::write(file, "x").expect("written");
+        }
+        std::os::unix::fs::symlink(&outside, workspace.join("link")).expect("linked");
+        let mut file = question(QuestionKind::FileSelection, &[], false);
+        file.workspace = Some(workspace.clone());
+        let inside = workspace.join("inside").display().to_string();
+        for (value, good) in [
+            ("inside", true),
+            ("./inside", true),
+            (inside.as_str(), true),
+            ("../work/inside", true),
+            ("link", false),
+            ("../outside", false),
+            ("inside/", false),
+            ("in\0side", false),
+        ] {
+            assert_eq!(normalise(&file, value, None).is_ok(), good, "{value:?}");
+        }
+        file.default = Some("link".to_owned());
+        assert!(check(&file, None).is_err(), "the default is outside");
+        file.default = Some("inside".to_owned());
+        assert_eq!(check(&file, None), Ok(()));
+        file.workspace = Some(outside);
+        assert!(check(&file, None).is_err(), "no directory");
+    }
+
+    #[test]
+    fn a_default_is_an_answer() {
+        for (kind, default, good) in [
+            (QuestionKind::Confirmation, "yes", true),
+            (QuestionKind::Confirmation, "perhaps", false),
+            (QuestionKind::ChoiceSelection, "red", true),
+            (QuestionKind::ChoiceSelection, "blue", false),
+            (QuestionKind::InputRequest, "text", true),
+            (QuestionKind::InputRequest, " ", false),
+        ] {
+            let is_choice = kind == QuestionKind::ChoiceSelection;
+            let options: &[&str] = if is_choice { &["red", "green"] } else { &[] };
+            let mut question = question(kind, options, false);
+            question.default = Some(default.to_owned());
+            assert_eq!(check(&question, None).is_ok(), good, "{default}");
+        }
     }
 
     #[test]

@@ -10,9 +10,10 @@ use ostler_model::{ExecutionId, Owner, Principal, SessionName, Timestamp};
 use tokio::time::Instant;
 
 use super::table::{AnswerDelivery, ClockSnapshot, InteractionTable, MAX_ENDED_TOTAL, MAX_OPEN};
+use super::watch::KnownInteractions;
 use super::{
-    CancelReason, Interaction, InteractionError, InteractionId, InteractionOutcome,
-    InteractionState, Question, QuestionKind,
+    CancelReason, Interaction, InteractionError, InteractionId, InteractionNews,
+    InteractionOutcome, InteractionState, InteractionTransition, Question, QuestionKind,
 };
 
 const STEPS: u64 = 50_000;
@@ -32,6 +33,9 @@ struct Walk {
     /// The interactions whose line a command accepted.
     arrived: BTreeSet<InteractionId>,
     ids: Vec<InteractionId>,
+    /// The interactions of which the ledger learned that they were opened, and those that ended.
+    recorded: (BTreeSet<InteractionId>, BTreeSet<InteractionId>),
+    watcher: KnownInteractions,
     log: Vec<String>,
 }
 
@@ -48,13 +52,15 @@ impl Walk {
             ended: BTreeMap::new(),
             arrived: BTreeSet::new(),
             ids: Vec::new(),
+            recorded: Default::default(),
+            watcher: KnownInteractions::default(),
             log: Vec::new(),
         }
     }
 
     fn step(&mut self, rng: &mut Rng) -> Result<(), String> {
         let by = Principal::unix(1_000);
-        match rng.u64(..16) {
+        match rng.u64(..17) {
             0..=4 => self.ask(rng)?,
             5..=7 => {
                 let id = self.any(rng);
@@ -96,6 +102,12 @@ impl Walk {
                 let theirs = |it: &Interaction| it.owner.session == session;
                 self.book.cancel_where(theirs, &CancelReason::SessionEnded);
             }
+            14 => {
+                let id = rng.choice(&self.executions).cloned().expect("some");
+                let owner = owner(rng);
+                self.log.push(format!("{id} passes to {:?}", owner.session));
+                self.book.transfer_to(id, &owner);
+            }
             _ => {
                 let gone = Duration::from_millis(rng.u64(..400));
                 self.now.instant += gone;
@@ -103,7 +115,62 @@ impl Walk {
                 self.expire()?;
             }
         }
-        self.check()
+        self.check()?;
+        self.record()?;
+        if rng.bool() {
+            self.watch()?;
+        }
+        Ok(())
+    }
+
+    /// Each is opened once and ends once, in this order, in the ledger.
+    fn record(&mut self) -> Result<(), String> {
+        let (opened, ended) = &mut self.recorded;
+        for InteractionTransition {
+            interaction: it,
+            outcome,
+        } in self.book.take_transitions()
+        {
+            let is_new = match outcome {
+                None => opened.insert(it.id),
+                Some(_) => opened.contains(&it.id) && ended.insert(it.id),
+            };
+            if !is_new || it.is_open() != outcome.is_none() {
+                return Err(format!("the ledger gets {it:?}, {outcome:?}"));
+            }
+        }
+        let missing = self.ids.iter().find(|id| !opened.contains(id));
+        let missing = missing.or_else(|| self.ended.keys().find(|id| !ended.contains(id)));
+        missing.map_or(Ok(()), |id| Err(format!("the ledger misses {id}")))
+    }
+
+    /// A watcher of one session is told of each opening and each end once, and knows what is open.
+    fn watch(&mut self) -> Result<(), String> {
+        let visible = |it: &Interaction| it.owner == owner_of(0);
+        let before = self.watcher.open.clone();
+        let known = &self.watcher;
+        let changes = self
+            .book
+            .changes_since(known.position, &known.open, visible);
+        let mut open = before;
+        for news in self.watcher.update(changes) {
+            let is_expected = match &news {
+                InteractionNews::Opened(it) => it.is_open() && open.insert(it.id),
+                InteractionNews::Ended(it) => !it.is_open() && open.remove(&it.id),
+                InteractionNews::Gone(id) => {
+                    open.remove(id) && !self.book.get(*id).is_some_and(visible)
+                }
+            };
+            if !is_expected {
+                return Err(format!("the watcher is told {news:?}"));
+            }
+        }
+        let now = self.book.iter().filter(|it| it.is_open() && visible(it));
+        let now: BTreeSet<InteractionId> = now.map(|it| it.id).collect();
+        if open != now {
+            return Err(format!("the watcher knows {open:?}, open are {now:?}"));
+        }
+        Ok(())
     }
 
     fn ask(&mut self, rng: &mut Rng) -> Result<(), String> {
@@ -199,7 +266,10 @@ impl Walk {
         let mut open: BTreeMap<Option<SessionName>, usize> = BTreeMap::new();
         for it in self.book.iter() {
             if it.is_open() {
-                *open.entry(it.owner.session.clone()).or_default() += 1;
+                // Those of executions may have been passed to it beyond the limit.
+                if it.question.execution.is_none() {
+                    *open.entry(it.owner.session.clone()).or_default() += 1;
+                }
                 if self.book.outcome(it.id).is_some() || self.ended.contains_key(&it.id) {
                     return Err(format!("{} is open and has ended", it.id));
                 }
@@ -280,10 +350,14 @@ fn agree((state, outcome): &(InteractionState, InteractionOutcome)) -> bool {
 }
 
 fn owner(rng: &mut Rng) -> Owner {
+    owner_of(rng.u64(..SESSIONS))
+}
+
+fn owner_of(session: u64) -> Owner {
     Owner {
         principal: Principal::unix(1_000),
         project: None,
-        session: Some(SessionName(format!("s{}", rng.u64(..SESSIONS)))),
+        session: Some(SessionName(format!("s{session}"))),
         task: None,
         channel: ostler_model::RequestChannel::Local,
     }

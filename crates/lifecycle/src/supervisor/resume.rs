@@ -65,6 +65,7 @@ impl Supervisor {
             Event::PromptAnswered { .. } | Event::Input { .. } => self.prompt_offset = None,
             Event::Created { .. }
             | Event::Refused { .. }
+            | Event::Interaction { .. }
             | Event::Ports { .. }
             | Event::Stage { .. }
             | Event::Detached { .. }

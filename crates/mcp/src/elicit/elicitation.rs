@@ -141,11 +141,15 @@ async fn apply_reply(
         }
         FormReply::Declined => {
             let reason = Some(DECLINED.to_owned());
-            call.engine.cancel_interaction(call.caller, &id, reason)
+            call.engine
+                .cancel_interaction(call.caller, &id, reason)
+                .await
         }
         FormReply::Dismissed => {
             let reason = Some(DISMISSED.to_owned());
-            call.engine.cancel_interaction(call.caller, &id, reason)
+            call.engine
+                .cancel_interaction(call.caller, &id, reason)
+                .await
         }
     };
     match result {

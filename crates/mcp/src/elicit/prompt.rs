@@ -2,7 +2,7 @@
 
 use ostler_engine::interaction::{CancelReason, InteractionState, Question};
 use ostler_engine::{Error, Interaction, InteractionOutcome, Prompt, WaitEnd, WaitOutcome};
-use ostler_model::ExecutionId;
+use ostler_model::{ExecutionId, QuestionSource};
 use ostler_render::clean;
 use ostler_render::truncated;
 use tokio::time::Instant;
@@ -62,6 +62,7 @@ pub(crate) fn ensure_question(
             options: prompt.options.clone(),
             default: prompt.default.clone(),
             execution: Some(id),
+            source: QuestionSource::Command,
             secret: prompt.secret,
             ..Question::new(prompt.kind, question_text(prompt))
         },

@@ -69,6 +69,7 @@ impl EventFeed {
                 }
             }
             Event::Refused { .. }
+            | Event::Interaction { .. }
             | Event::Started { .. }
             | Event::SpawnFailed { .. }
             | Event::Ports { .. }

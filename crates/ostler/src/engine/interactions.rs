@@ -66,17 +66,18 @@ impl Engine {
         self.0.answer_interaction(caller, id, value).await
     }
 
-    /// Cancels an interaction; `reason` is reported to the waiters for its answer.
+    /// Cancels an interaction; `reason` is reported to the waiters for its answer. Where an answer
+    /// is being delivered, waits for the result first.
     ///
     /// # Errors
-    /// [`Error::Interaction`]: unknown, no longer open, or an answer is being delivered.
-    pub fn cancel_interaction(
+    /// [`Error::Interaction`]: unknown, or no longer open.
+    pub async fn cancel_interaction(
         &self,
         caller: &Caller,
         id: &str,
         reason: Option<String>,
     ) -> Result<Interaction, Error> {
-        self.0.cancel_interaction(caller, id, reason)
+        self.0.cancel_interaction(caller, id, reason).await
     }
 
     /// Counts the changes of interactions: a new value means that [`Engine::interactions`] may

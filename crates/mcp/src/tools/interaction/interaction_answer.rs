@@ -43,7 +43,9 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
         (Some(answer), false) => submit_answer(call, &id, answer).await?,
         (None, true) => {
             let reason = arguments.text("reason");
-            call.engine.cancel_interaction(call.caller, &id, reason)?
+            call.engine
+                .cancel_interaction(call.caller, &id, reason)
+                .await?
         }
         (Some(_), true) => {
             return Err(exactly_one(

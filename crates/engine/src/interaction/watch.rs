@@ -1,0 +1,100 @@
+//! [`InteractionWatch`]: follows the interactions that one caller sees.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ostler_model::Caller;
+use tokio::sync::watch;
+
+use super::changes::InteractionChanges;
+use super::service::InteractionService;
+use super::state::Interaction;
+use crate::interaction_id::InteractionId;
+
+/// What a watcher of interactions learns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InteractionNews {
+    /// It was opened, or is one of the watcher's from now on.
+    Opened(Interaction),
+    /// It was answered or cancelled, or timed out.
+    Ended(Interaction),
+    /// The watcher does not see it any more: it passed to another owner, or ended so long ago that
+    /// how it ended is not kept.
+    Gone(InteractionId),
+}
+
+/// Follows the interactions that a caller sees. A watcher that looks rarely learns of each
+/// interaction all the same, as long as the ended ones are kept.
+#[derive(Debug)]
+pub struct InteractionWatch {
+    service: Arc<InteractionService>,
+    caller: Caller,
+    changes: watch::Receiver<u64>,
+    known: KnownInteractions,
+}
+
+impl InteractionWatch {
+    pub(crate) fn new(service: Arc<InteractionService>, caller: Caller) -> Self {
+        Self {
+            changes: service.changes(),
+            service,
+            caller,
+            known: KnownInteractions::default(),
+        }
+    }
+
+    /// What is new: at first all open interactions, oldest first.
+    pub fn refresh(&mut self) -> Vec<InteractionNews> {
+        self.changes.mark_unchanged();
+        let known = &self.known;
+        let changes = self
+            .service
+            .changes_since(&self.caller, known.position, &known.open);
+        self.known.update(changes)
+    }
+
+    /// Waits until there may be something new. Cancel safe.
+    pub async fn changed(&mut self) {
+        // The sender is owned by the service, so this cannot fail.
+        let _changed = self.changes.changed().await.is_ok();
+    }
+}
+
+/// The open interactions that a watcher knows, and up to which change.
+#[derive(Debug, Default)]
+pub(super) struct KnownInteractions {
+    pub(super) position: u64,
+    pub(super) open: BTreeSet<InteractionId>,
+}
+
+impl KnownInteractions {
+    /// What the changes since its position tell the watcher.
+    pub(super) fn update(&mut self, changes: InteractionChanges) -> Vec<InteractionNews> {
+        let is_first = self.position == 0;
+        let mut news = Vec::new();
+        for interaction in changes.changed {
+            if interaction.is_open() {
+                if self.open.insert(interaction.id) {
+                    news.push(InteractionNews::Opened(interaction));
+                }
+            } else if self.open.remove(&interaction.id) {
+                news.push(InteractionNews::Ended(interaction));
+            } else if !is_first {
+                // Opened and ended since the last look.
+                let opened = Interaction {
+                    state: ostler_model::InteractionState::Open,
+                    ..interaction.clone()
+                };
+                news.push(InteractionNews::Opened(opened));
+                news.push(InteractionNews::Ended(interaction));
+            }
+        }
+        for id in changes.gone {
+            if self.open.remove(&id) {
+                news.push(InteractionNews::Gone(id));
+            }
+        }
+        self.position = changes.position;
+        news
+    }
+}
