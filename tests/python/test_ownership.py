@@ -60,7 +60,9 @@ LISTS = {
 WHOLE = {"/api/v1/events": "?cursor=0"}
 #: What starts something of one's own, or ends the daemon for everybody (a scope of its own).
 OTHER = {
-    ("POST", "/api/v1/executions"), ("POST", "/api/v1/shells"), ("POST", "/api/v1/shutdown"),
+    ("POST", "/api/v1/executions"), ("POST", "/api/v1/shells"), ("POST", "/api/v1/shutdown"), ("POST", "/api/v1/interactions"),
+    # A WebSocket: what it tells is in test_questions.py.
+    ("GET", "/api/v1/interactions/events"),
     # Refused to a session: no list.
     ("GET", "/metrics"), ("POST", "/api/v1/history/rebuild"), ("GET", "/api/v1/audit/verify"),
     ("POST", "/api/v1/services"), ("POST", "/api/v1/services/ensure"), ("POST", "/api/v1/services/up"),

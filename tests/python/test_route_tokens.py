@@ -50,8 +50,11 @@ POST /api/v1/executions/{id}/workspace/discard
 GET /api/v1/health
 GET /api/v1/history
 GET /api/v1/history/{id}
-GET /api/v1/interactions
+GET|POST /api/v1/interactions
+GET /api/v1/interactions/events
+GET /api/v1/interactions/{id}
 POST /api/v1/interactions/{id}/answer
+POST /api/v1/interactions/{id}/cancel
 POST /api/v1/projects/{id}/execute
 GET /api/v1/projects/{id}/executions
 GET|POST /api/v1/services

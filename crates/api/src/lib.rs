@@ -50,7 +50,11 @@ pub use info::{
     ExecutionBody, ExecutionsBody, HealthBody, QueueWaitBody, QueuedStartBody, QuotaHolderBody,
     VersionBody,
 };
-pub use interaction::{AnswerBody, ApprovalBody, InteractionBody, InteractionsBody};
+pub use interaction::{
+    AnswerBody, ApprovalBody, CancelBody, InteractionBody, InteractionClientMessage,
+    InteractionEndBody, InteractionServerMessage, InteractionsBody, QUESTION_TIMEOUT_MS,
+    QuestionBody,
+};
 pub use network::{EgressDecisionBody, EgressPageBody};
 pub use page::{GapBody, LineBody, OutputFrame, OutputPageBody};
 pub use problem::{CodeName, Problem};

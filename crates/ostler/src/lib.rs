@@ -100,7 +100,7 @@
 //! | open a question | [`Engine::open_interaction`] with a [`Question`]; [`Question::from_prompt`] for the one a command asks |
 //! | wait for the answer | [`Engine::wait_for_answer`]; a timeout and a cancellation are an [`InteractionOutcome`] |
 //! | answer or cancel it | [`Engine::answer_interaction`] (validates the answer and types it in), [`Engine::cancel_interaction`] |
-//! | list questions | [`Engine::interactions`] |
+//! | list questions, follow them | [`Engine::interactions`], [`Engine::watch_interactions`] |
 //! | **Errors** |  |
 //! | report an error by a stable code | [`Error::code`]; the table is [`model::error_code`] |
 #![forbid(unsafe_code)]

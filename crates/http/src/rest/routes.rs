@@ -62,8 +62,14 @@ fn v1_routes() -> Router<RestState> {
         .route("/shutdown", post(health::shutdown))
         .route("/audit", get(audit::entries))
         .route("/audit/verify", get(audit::verify))
-        .route("/interactions", get(interactions::list))
+        .route(
+            "/interactions",
+            get(interactions::list).post(interactions::open),
+        )
+        .route("/interactions/events", get(interactions::events))
+        .route("/interactions/{id}", get(interactions::show))
         .route("/interactions/{id}/answer", post(interactions::answer))
+        .route("/interactions/{id}/cancel", post(interactions::cancel))
         .route("/executions", get(executions::list).post(executions::start))
         .route(
             "/executions/{id}",

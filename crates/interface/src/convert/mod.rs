@@ -15,7 +15,7 @@ mod wait;
 pub use event::event_body;
 pub use execution::{execution_body, process_body, queue_wait_body, queued_start_body};
 pub use history::{history_entry_body, history_freshness_body, run_statistics_body};
-pub use interaction::interaction_body;
+pub use interaction::{answered_body, interaction_body};
 pub use resources::resources_body;
 pub use service::{
     detected_service_body, ensure_response, readiness_wait_body, service_body,

@@ -1,5 +1,6 @@
 //! The methods for questions to a person.
 
+use ostler_engine::interaction::InteractionWatch;
 use ostler_engine::{Error, Interaction, InteractionOutcome, Question};
 use ostler_model::Caller;
 use tokio::sync::watch;
@@ -7,6 +8,16 @@ use tokio::sync::watch;
 use super::Engine;
 
 impl Engine {
+    /// Checks what [`Engine::open_interaction`] does not, because it reads files: whether the
+    /// default is an answer, and the workspace a directory.
+    ///
+    /// # Errors
+    /// [`Error::Interaction`] for an invalid question; [`Error::NotFound`] for an execution the
+    /// caller does not see.
+    pub async fn check_question(&self, caller: &Caller, question: &Question) -> Result<(), Error> {
+        self.0.check_question(caller, question).await
+    }
+
     /// Opens an interaction. The interaction of an execution belongs to the execution's owner, and
     /// the execution's end cancels it.
     ///
@@ -78,6 +89,12 @@ impl Engine {
         reason: Option<String>,
     ) -> Result<Interaction, Error> {
         self.0.cancel_interaction(caller, id, reason).await
+    }
+
+    /// Follows the interactions that the caller sees.
+    #[must_use]
+    pub fn watch_interactions(&self, caller: &Caller) -> InteractionWatch {
+        self.0.watch_interactions(caller)
     }
 
     /// Counts the changes of interactions: a new value means that [`Engine::interactions`] may
