@@ -2,11 +2,14 @@
 
 import json
 import os
+import random
+import signal
+import subprocess
 import threading
 
 import pytest
 
-from harness import HttpDaemon, Installation, WsRecorder, serve_two_principals
+from harness import HttpDaemon, Installation, TerminalUser, WsRecorder, serve_two_principals
 from harness.installation import ProblemError
 
 READS = 'read -r line; echo "got <$line>"'
@@ -197,6 +200,164 @@ def test_the_socket_ends_with_its_token(installation):
         installation.cli("token", "revoke", "mine")
         socket.to_the_end()
         assert socket.close_frame[:2] == (1008).to_bytes(2, "big"), socket.close_frame
+
+
+class Racers:
+    """What several callers do at once to one question: each its own thread, all let go together."""
+
+    def __init__(self, calls):
+        self.results = [None] * len(calls)
+        self.barrier = threading.Barrier(len(calls))
+        threads = [threading.Thread(target=self.run, args=(at, call)) for at, call in enumerate(calls)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def run(self, at, call):
+        self.barrier.wait()
+        try:
+            self.results[at] = call()
+        except ProblemError as problem:
+            self.results[at] = problem
+
+
+def by_cli(host, *words):
+    def call():
+        done = host.cli("interactions", *words, check=False)
+        if done.returncode == 0:
+            return {"status": "done"}
+        assert done.returncode == 71, done
+        raise ProblemError(409, {"code": "interaction_error", "message": done.stderr.decode()})
+
+    return call
+
+
+def test_exactly_one_of_many_wins_and_the_others_are_told_how_it_ended(host):
+    """A random walk: answers and cancellations over three interfaces at once, of free and of bound questions."""
+    seed = int(os.environ.get("OSTLER_WALK_SEED", random.randrange(1 << 32)))
+    rng = random.Random(seed)
+    with WsRecorder(host, None, query="", path="/api/v1/interactions/events") as socket:
+        for _ in range(12):
+            execution = reader(host) if rng.random() < 0.5 else None
+            id_ = opened(host, **({"execution": execution} if execution else {}))["id"]
+            answers = [f"answer{number}" for number in range(3)]
+            calls = [lambda value=value: answer(host, id_, value) for value in answers[:2]]
+            calls.append(by_cli(host, "answer", id_, answers[2]))
+            calls.append(lambda: cancel(host, id_))
+            if execution and rng.random() < 0.3:
+                calls.append(lambda: host.rest("POST", f"/api/v1/executions/{execution}/stop", {"force": True}) and None)
+            socket.say(type="answer", id=id_, value="answer3")
+            rng.shuffle(calls)
+            results = [it for it in Racers(calls).results if it is not None]
+            end = shown(host, id_)
+            won = [it for it in results if isinstance(it, dict)]
+            lost = [it for it in results if not isinstance(it, dict)]
+            socket.wait_message("opened")
+            told = socket.wait_message("ended")["interaction"]
+            assert told["status"] == end["status"], seed
+            by_socket = end["end"].get("answer") == "answer3"
+            by_end = end["end"]["text"] == "cancelled: the process has ended"
+            assert len(won) + by_socket + by_end == 1, (seed, end, results)
+            for loser in lost:
+                assert end["end"]["text"] in str(loser) or "has ended" in str(loser), (seed, loser, end)
+            if execution and (value := end["end"].get("answer")):
+                host.rest("POST", f"/api/v1/executions/{execution}/wait", {"until": "exit", "at_most_ms": 10_000})
+                assert output(host, execution) in (f"got <{value}>\n", ""), seed
+            if not by_socket:
+                assert end["end"]["text"] in socket.wait_message("refused")["message"] or by_end, seed
+            entries = audited(host, id_)
+            assert [it["state"]["status"] for it in entries] == ["open", end["status"]], (seed, entries)
+
+
+def test_an_answer_after_the_end_of_its_command_is_told_so(host):
+    execution = reader(host)
+    id_ = opened(host, execution=execution)["id"]
+    host.rest("POST", f"/api/v1/executions/{execution}/stop", {"force": True})
+    assert shown(host, id_)["end"]["text"] == "cancelled: the process has ended"
+    for call in (lambda: answer(host, id_, "x"), lambda: cancel(host, id_), by_cli(host, "answer", id_, "x")):
+        assert "the process has ended" in str(refused(call))
+    assert refused(opened, host, execution=execution).code == "interaction_error"
+
+
+def test_the_command_line_lists_answers_and_cancels(host):
+    execution = reader(host)
+    one = opened(host, "choice_selection", options=["red\x1b[2J", "green"], default="green")["id"]
+    other = opened(host, "confirmation", execution=execution)["id"]
+    table = host.cli("interactions").stdout.decode()
+    heading, second, first = table.splitlines()
+    assert heading.split() == ["ID", "KIND", "FROM", "LEFT", "QUESTION", "OPTIONS", "DEFAULT"]
+    assert first.split()[:2] == [one, "choice_selection"] and "red\\x1b[2J | green" in first and first.endswith("green")
+    assert second.split()[:3] == [other, "confirmation", execution]
+    assert [it["id"] for it in json.loads(host.cli("interactions", "--json").stdout)] == [other, one]
+    wrong = host.cli("interactions", "answer", one, "blue", check=False)
+    assert wrong.returncode == 71 and b"one of red" in wrong.stderr and b"\x1b" not in wrong.stderr
+    assert host.cli("interactions", "answer", one, input=b"\n", stdin=None).stdout.startswith(f"{one} answered by".encode())
+    assert b"no longer open: answered by" in host.cli("interactions", "answer", one, "green", check=False).stderr
+    cancelled = host.cli("interactions", "cancel", other, "--reason", "not now").stdout.decode()
+    assert cancelled.startswith(f"{other} cancelled by") and cancelled.endswith(": not now\n")
+    assert host.cli("interactions").stdout.splitlines() == [b"ID   KIND   FROM   LEFT   QUESTION   OPTIONS   DEFAULT"]
+    assert b"cancelled by" in host.cli("interactions", "--all").stdout
+    unknown = host.cli("interactions", "answer", "i99", "x", check=False)
+    assert unknown.returncode == 71 and b"not found or access denied" in unknown.stderr
+    for bad in (["answer"], ["cancel"], ["answer", "i1", "a", "b"], ["ponder"], ["-n", "0"]):
+        assert host.cli("interactions", *bad, check=False).returncode == 64, bad
+    not_text = host.cli("interactions", "answer", opened(host)["id"], input=b"\xff", stdin=None, check=False)
+    assert not_text.returncode == 64 and b"UTF-8" in not_text.stderr
+
+
+def test_a_secret_is_typed_unseen_or_read_from_standard_input(host):
+    ids = [opened(host, message="Password:", execution=reader(host, "read -r line; echo ${#line} characters"), secret=True)
+           for _ in range(2)]
+    refused_ = host.cli("interactions", "answer", ids[0]["id"], "hunter2", check=False)
+    assert refused_.returncode == 64 and b"standard input" in refused_.stderr and b"hunter2" not in refused_.stderr
+    done = host.cli("interactions", "answer", ids[0]["id"], input=b"hunter2\n", stdin=None)
+    assert done.stdout.startswith(f"{ids[0]['id']} answered by".encode())
+    assert output(host, ids[0]["execution"]) == "7 characters\n"
+    user = TerminalUser(host, "interactions", "answer", ids[1]["id"])
+    user.wait_for(rb"secret from .*Password:.*answer: ")
+    user.type("swordfish\n")
+    shown_after = user.wait_for(rb"answered by")
+    assert user.wait_exit() == 0 and b"swordfish" not in shown_after[0]
+    assert output(host, ids[1]["execution"]) == "9 characters\n"
+
+
+def test_a_person_is_asked_at_the_terminal(host):
+    id_ = opened(host, "choice_selection", options=["red", "green"], default="red")["id"]
+    user = TerminalUser(host, "interactions", "answer", id_)
+    user.wait_for(rb"Which\?.*  red.*  green.*answer \[red\]: ")
+    user.type("\x03")
+    assert user.wait_exit() == 130
+    assert shown(host, id_, wait_ms=0)["status"] == "open"
+    user = TerminalUser(host, "interactions", "answer", id_)
+    user.wait_for(rb"answer \[red\]: ")
+    user.type("\n")
+    assert user.wait_exit() == 0 and shown(host, id_)["end"]["answer"] == "red"
+
+
+def test_watch_shows_questions_until_ctrl_c(host):
+    before = opened(host, "confirmation", default="no")["id"]
+    user = TerminalUser(host, "interactions", "watch", cols=200)
+    user.wait_for(f"{before} asks .confirmation from .* left.: Which. .default no.".encode())
+    during = opened(host, options=["a", "b"], message="Bell\a?")["id"]
+    user.wait_for(rf"{during} asks .*Bell\\x07\? \[a \| b\]".encode())
+    cancel(host, during)
+    user.wait_for(f"{during} cancelled by".encode())
+    user.type("\x03")
+    assert user.wait_exit() == 0
+    words = host.argv("interactions", "watch", "--json")
+    with subprocess.Popen(words, cwd=host.work, env=host.env(), stdout=subprocess.PIPE) as watch:
+        lines = (json.loads(line) for line in watch.stdout)
+        assert next(lines)["interaction"]["id"] == before and next(lines) == {"type": "up_to_date"}
+        answer(host, before, "yes")
+        ended = next(lines)
+        assert ended["type"] == "ended" and ended["interaction"]["status"] == "answered"
+        lost = opened(host)["id"]
+        assert next(lines)["type"] == "opened"
+        host.kill_daemon()
+        assert next(lines) == {"type": "up_to_date"}, f"the next daemon has no {lost}"
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(timeout=10) == 0
 
 
 @pytest.fixture(scope="module")

@@ -39,9 +39,20 @@ impl DaemonClient {
         &self,
         path: &str,
     ) -> Result<TerminalSocket, CommandError> {
+        self.connect_websocket(path).await.map(TerminalSocket)
+    }
+
+    /// Connects to the WebSocket at `path`.
+    ///
+    /// # Errors
+    /// As the daemon responds, or when the connection breaks.
+    pub(super) async fn connect_websocket(
+        &self,
+        path: &str,
+    ) -> Result<WebSocketStream<UnixStream>, CommandError> {
         let stream = self.connect().await?;
         match client_async(format!("ws://ostler{path}"), stream).await {
-            Ok((socket, _)) => Ok(TerminalSocket(socket)),
+            Ok((socket, _)) => Ok(socket),
             Err(Error::Http(answer)) => {
                 let (parts, body) = answer.into_parts();
                 Err(error_from_response(parts.status, &body.unwrap_or_default()))
@@ -50,7 +61,7 @@ impl DaemonClient {
         }
     }
 
-    /// The reason why the terminal at `path` was refused: the response to a handshake may lack its
+    /// The reason why the WebSocket at `path` was refused: the response to a handshake may lack its
     /// body, that to an ordinary request never does.
     pub(crate) async fn handshake_error(&self, path: &str, error: CommandError) -> CommandError {
         if error.code() != Some(ErrorCode::Internal) {

@@ -139,6 +139,8 @@ pub(crate) enum Verb {
     Approve(commands::approve::ApproveArgs),
     /// List the commands that wait for a person's word
     Approvals(commands::approve::ApprovalsArgs),
+    /// List the questions that wait for an answer; answer, cancel and watch them
+    Interactions(commands::interactions::InteractionsArgs),
     /// Find out whether the audit log was changed
     #[command(subcommand)]
     Audit(commands::audit::AuditVerb),

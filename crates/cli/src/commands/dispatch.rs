@@ -91,6 +91,7 @@ fn run_verb(context: &CliContext, mut verb: Verb) -> CommandResult {
         Verb::Policy(verb) => commands::policy::run(context, verb),
         Verb::Approve(args) => commands::approve::run(context, &args),
         Verb::Approvals(args) => commands::approve::list(context, &args),
+        Verb::Interactions(args) => commands::interactions::run(context, &args),
         Verb::Audit(verb) => commands::audit::run(context, &verb),
         Verb::Config(verb) => commands::config::run(context, &verb),
         Verb::Completions(args) => commands::completions::run(&args),

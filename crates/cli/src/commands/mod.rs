@@ -16,6 +16,7 @@ pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod history;
 pub(crate) mod info;
+pub(crate) mod interactions;
 mod interrupt_handler;
 pub(crate) mod isolation_args;
 pub(crate) mod kill;
