@@ -270,6 +270,22 @@ def test_exactly_one_of_many_wins_and_the_others_are_told_how_it_ended(host):
             assert [it["state"]["status"] for it in entries] == ["open", end["status"]], (seed, entries)
 
 
+def test_a_question_ends_with_its_daemon_and_the_next_one_has_it_on_record(host):
+    id_ = opened(host, message="Before the end?")["id"]
+    with WsRecorder(host, None, query="", path="/api/v1/interactions/events") as socket:
+        socket.wait_message("up_to_date")
+        host.cli("shutdown")
+        socket.to_the_end()
+        assert socket.close_frame[:2] == (1001).to_bytes(2, "big"), socket.close_frame
+    host.cli("ps")
+    assert host.rest("GET", "/api/v1/interactions?all=true")["total"] == 0
+    assert [it["state"] for it in audited(host, id_)] == [
+        {"status": "open"}, {"status": "cancelled", "reason": {"kind": "shutdown"}},
+    ]
+    lines = host.cli("events", "--no-follow").stdout.decode()
+    assert f"{id_} asks: Before the end?" in lines and f"{id_} cancelled: the engine is shutting down" in lines
+
+
 def test_an_answer_after_the_end_of_its_command_is_told_so(host):
     execution = reader(host)
     id_ = opened(host, execution=execution)["id"]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ostler_model::TreeSnapshot;
 use ostler_model::snapshot::ForegroundProcess;
 
-use super::table::MAX_OPEN;
+use super::table::{MAX_ENDED, MAX_OPEN};
 use super::tests::{InteractionFixture, ask, caller, interaction_error};
 use super::{
     CancelReason, InteractionError, InteractionOutcome, InteractionState, Question, QuestionKind,
@@ -273,4 +273,34 @@ async fn a_silent_command_is_looked_at_ever_more_rarely() {
     });
     // It polls several descriptors and has printed nothing.
     assert_eq!(wait(1).await, WaitEnd::TimedOut);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_ends_after_many_others_is_known_for_longest() {
+    let fixture = InteractionFixture::new().await;
+    let me = caller("one");
+    let open = || {
+        let opened = fixture.engine.open_interaction(&me, ask(None));
+        opened.expect("asked").id.to_string()
+    };
+    let first = open();
+    for _ in 0..=MAX_ENDED {
+        let id = open();
+        let cancelled = fixture.engine.cancel_interaction(&me, &id, None).await;
+        cancelled.expect("open");
+    }
+    let answered = fixture
+        .engine
+        .answer_interaction(&me, &first, "yes".to_owned())
+        .await;
+    assert!(matches!(
+        answered.expect("open").state,
+        InteractionState::Answered { .. }
+    ));
+    let outcome = fixture.engine.wait_for_answer(&me, &first).await;
+    assert_eq!(
+        outcome.expect("known"),
+        InteractionOutcome::Answered("yes".to_owned())
+    );
+    assert_eq!(fixture.engine.interactions(&me, false).len(), MAX_ENDED);
 }
