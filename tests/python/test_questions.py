@@ -5,11 +5,12 @@ import os
 import random
 import signal
 import subprocess
+import termios
 import threading
 
 import pytest
 
-from harness import HttpDaemon, Installation, TerminalUser, WsRecorder, serve_two_principals
+from harness import HttpDaemon, Installation, TerminalUser, WsRecorder, serve_two_principals, until
 from harness.installation import ProblemError
 
 READS = 'read -r line; echo "got <$line>"'
@@ -322,6 +323,10 @@ def test_the_command_line_lists_answers_and_cancels(host):
     assert not_text.returncode == 64 and b"UTF-8" in not_text.stderr
 
 
+def echoes(user):
+    return bool(termios.tcgetattr(user.fd)[3] & termios.ECHO)
+
+
 def test_a_secret_is_typed_unseen_or_read_from_standard_input(host):
     ids = [opened(host, message="Password:", execution=reader(host, "read -r line; echo ${#line} characters"), secret=True)
            for _ in range(2)]
@@ -331,7 +336,13 @@ def test_a_secret_is_typed_unseen_or_read_from_standard_input(host):
     assert done.stdout.startswith(f"{ids[0]['id']} answered by".encode())
     assert output(host, ids[0]["execution"]) == "7 characters\n"
     user = TerminalUser(host, "interactions", "answer", ids[1]["id"])
+    user.wait_for(rb"answer: ")
+    until(lambda: not echoes(user), 5, "the end of the echo")
+    user.type("\x03")
+    assert user.wait_exit() == 130 and echoes(user), "the terminal is as it was"
+    user = TerminalUser(host, "interactions", "answer", ids[1]["id"])
     user.wait_for(rb"secret from .*Password:.*answer: ")
+    until(lambda: not echoes(user), 5, "the end of the echo")
     user.type("swordfish\n")
     shown_after = user.wait_for(rb"answered by")
     assert user.wait_exit() == 0 and b"swordfish" not in shown_after[0]

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use ostler_model::TreeSnapshot;
 use ostler_model::snapshot::ForegroundProcess;
+use ostler_model::{Principal, QuestionSource, TreeSnapshot};
 
-use super::table::{MAX_ENDED, MAX_OPEN};
+use super::table::{MAX_ENDED, MAX_OPEN, MAX_OPEN_OF_CLIENTS};
 use super::tests::{InteractionFixture, ask, caller, interaction_error};
 use super::{
     CancelReason, InteractionError, InteractionOutcome, InteractionState, Question, QuestionKind,
@@ -95,6 +95,29 @@ async fn at_below_and_above_the_limit_of_open_ones() {
         .first()
         .map(|it| it.id.to_string());
     assert_eq!(newest.as_deref(), Some("i34"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_leave_room_for_approvals_and_other_principals() {
+    let fixture = InteractionFixture::new().await;
+    let open = |session: usize, principal: u32, source| {
+        let mut who = caller(&format!("s{session}"));
+        who.owner.principal = Principal::unix(principal);
+        let mut question = ask(None);
+        question.source = source;
+        fixture.engine.open_interaction(&who, question)
+    };
+    for at in 0..MAX_OPEN_OF_CLIENTS {
+        open(at / MAX_OPEN, 0, QuestionSource::Api).expect("room");
+    }
+    let limit = MAX_OPEN_OF_CLIENTS;
+    let full = open(limit, 0, QuestionSource::Api).expect_err("full");
+    assert_eq!(
+        interaction_error(full),
+        InteractionError::TooMany { open: limit, limit }
+    );
+    open(limit, 0, QuestionSource::Policy).expect("an approval has room");
+    open(0, 7, QuestionSource::Api).expect("another principal has room");
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ostler_model::{ExecutionId, Owner, Principal, Timestamp};
+use ostler_model::{ExecutionId, Owner, Principal, QuestionSource, Timestamp};
 use tokio::time::Instant;
 
 use super::changes::{InteractionChanges, InteractionTransition};
@@ -20,10 +20,14 @@ use crate::interaction_id::InteractionId;
 
 /// The most open interactions of one session.
 pub const MAX_OPEN: usize = 32;
+/// The most open questions of one principal's clients: room is left for commands and approvals.
+pub const MAX_OPEN_OF_CLIENTS: usize = 128;
 /// The most open interactions in total.
 pub const MAX_OPEN_TOTAL: usize = 1_024;
 /// Ended interactions kept for one session; the oldest is dropped first.
 pub const MAX_ENDED: usize = 64;
+/// Ended interactions kept for one principal.
+pub const MAX_ENDED_OF_PRINCIPAL: usize = 512;
 /// Ended interactions kept in total.
 pub const MAX_ENDED_TOTAL: usize = 1_024;
 
@@ -99,6 +103,14 @@ impl InteractionTable {
         let theirs = |it: &&InteractionRecord| same_session(&it.interaction.owner, &owner);
         check_limit(self.open_records().filter(theirs).count(), MAX_OPEN)?;
         check_limit(self.open_records().count(), MAX_OPEN_TOTAL)?;
+        if question.source == QuestionSource::Api {
+            let of_clients = |it: &&InteractionRecord| {
+                it.interaction.question.source == QuestionSource::Api
+                    && it.interaction.owner.principal == owner.principal
+            };
+            let open = self.open_records().filter(of_clients).count();
+            check_limit(open, MAX_OPEN_OF_CLIENTS)?;
+        }
         self.last_id += 1;
         self.last_change += 1;
         let timeout = question.timeout;
@@ -401,6 +413,10 @@ impl InteractionTable {
         });
         let owner = record.interaction.owner.clone();
         self.prune_ended(MAX_ENDED, |it| same_session(&it.owner, &owner));
+        let principal = &owner.principal;
+        self.prune_ended(MAX_ENDED_OF_PRINCIPAL, |it| {
+            it.owner.principal == *principal
+        });
         self.prune_ended(MAX_ENDED_TOTAL, |_| true);
     }
 

@@ -7,6 +7,7 @@ use hyper::Method;
 use ostler_api::{AnswerBody, CancelBody, InteractionBody};
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 use tokio::io::AsyncReadExt as _;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::{InteractionAnswerArgs, InteractionCancelArgs};
 use super::list::{asker, kind, remaining};
@@ -133,6 +134,8 @@ async fn prompt(question: &InteractionBody) -> Result<Option<String>, CommandErr
         None => "answer: ".to_owned(),
     };
     output::print_prompt(&terminal, &lines, &prompt_text).map_err(|error| cannot_read(&error))?;
+    // Before the echo is off: ctrl-c must not leave it so.
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| cannot_read(&error))?;
     let _hidden = question
         .secret
         .then(|| EchoOff::enter(&terminal))
@@ -143,7 +146,7 @@ async fn prompt(question: &InteractionBody) -> Result<Option<String>, CommandErr
             let read = read.unwrap_or_else(|error| Err(io::Error::other(error)));
             answer_text(read.map_err(|error| cannot_read(&error))?).map(Some)
         }
-        _interrupted = tokio::signal::ctrl_c() => Ok(None),
+        _ = interrupt.recv() => Ok(None),
     }
 }
 
