@@ -223,13 +223,17 @@ class Racers:
             self.results[at] = problem
 
 
-def by_cli(host, *words):
+def by_cli(host, id_, value):
+    """An answer at the command line: the program is there already and gets the answer when it is called."""
+    words = host.argv("interactions", "answer", id_)
+    program = subprocess.Popen(words, cwd=host.work, env=host.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
     def call():
-        done = host.cli("interactions", *words, check=False)
-        if done.returncode == 0:
-            return {"status": "done"}
-        assert done.returncode == 71, done
-        raise ProblemError(409, {"code": "interaction_error", "message": done.stderr.decode()})
+        told, error = program.communicate(value.encode(), timeout=30)
+        if program.returncode == 0:
+            return {"status": "answered", "told": told}
+        assert program.returncode == 71, error
+        raise ProblemError(409, {"code": "interaction_error", "message": error.decode()})
 
     return call
 
@@ -244,11 +248,11 @@ def test_exactly_one_of_many_wins_and_the_others_are_told_how_it_ended(host):
             id_ = opened(host, **({"execution": execution} if execution else {}))["id"]
             answers = [f"answer{number}" for number in range(3)]
             calls = [lambda value=value: answer(host, id_, value) for value in answers[:2]]
-            calls.append(by_cli(host, "answer", id_, answers[2]))
+            calls.append(by_cli(host, id_, answers[2]))
             calls.append(lambda: cancel(host, id_))
             if execution and rng.random() < 0.3:
                 calls.append(lambda: host.rest("POST", f"/api/v1/executions/{execution}/stop", {"force": True}) and None)
-            socket.say(type="answer", id=id_, value="answer3")
+            calls.append(lambda: socket.say(type="answer", id=id_, value="answer3"))
             rng.shuffle(calls)
             results = [it for it in Racers(calls).results if it is not None]
             end = shown(host, id_)
@@ -292,7 +296,7 @@ def test_an_answer_after_the_end_of_its_command_is_told_so(host):
     id_ = opened(host, execution=execution)["id"]
     host.rest("POST", f"/api/v1/executions/{execution}/stop", {"force": True})
     assert shown(host, id_)["end"]["text"] == "cancelled: the process has ended"
-    for call in (lambda: answer(host, id_, "x"), lambda: cancel(host, id_), by_cli(host, "answer", id_, "x")):
+    for call in (lambda: answer(host, id_, "x"), lambda: cancel(host, id_), by_cli(host, id_, "x")):
         assert "the process has ended" in str(refused(call))
     assert refused(opened, host, execution=execution).code == "interaction_error"
 

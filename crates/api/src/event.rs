@@ -24,7 +24,8 @@ pub struct EventBody {
     /// `event`, the event's name, and its fields.
     #[serde(flatten)]
     pub event: Event,
-    /// With a start: the requested command line, directory and isolation level.
+    /// With a start: the requested command line, directory and isolation level. With an interaction:
+    /// `kind` and `message` of the question, or the `answer`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub request: BTreeMap<String, serde_json::Value>,
     /// With an end: `user_us` and `system_us` of processor time in microseconds, `max_rss_bytes`,
