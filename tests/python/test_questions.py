@@ -275,6 +275,26 @@ def test_exactly_one_of_many_wins_and_the_others_are_told_how_it_ended(host):
             assert [it["state"]["status"] for it in entries] == ["open", end["status"]], (seed, entries)
 
 
+def test_an_answer_at_the_deadline_wins_or_is_told_that_time_ran_out(host):
+    """The timeout of a first question is the signal to answer those that time out a moment later."""
+    first = opened(host, timeout_ms=1_000)["id"]
+    ids = [opened(host, timeout_ms=1_000, default="default")["id"] for _ in range(12)]
+
+    def at_the_deadline(id_):
+        shown(host, first)
+        return answer(host, id_, "in time")
+
+    results = Racers([lambda id_=id_: at_the_deadline(id_) for id_ in ids]).results
+    for id_, result in zip(ids, results, strict=True):
+        end = shown(host, id_)
+        if isinstance(result, dict):
+            assert end["status"] == "answered" and end["end"]["answer"] == "in time", end
+        else:
+            assert "timed out, and its default was taken" in str(result), result
+            assert end["end"]["took_default"] and end["end"]["answer"] == "default", end
+        assert [it["state"]["status"] for it in audited(host, id_)] == ["open", end["status"]]
+
+
 def test_a_question_ends_with_its_daemon_and_the_next_one_has_it_on_record(host):
     id_ = opened(host, message="Before the end?")["id"]
     with WsRecorder(host, None, query="", path="/api/v1/interactions/events") as socket:
