@@ -330,7 +330,8 @@ def test_the_command_line_lists_answers_and_cancels(host):
     assert heading.split() == ["ID", "KIND", "FROM", "LEFT", "QUESTION", "OPTIONS", "DEFAULT"]
     assert first.split()[:2] == [one, "choice_selection"] and "red\\x1b[2J | green" in first and first.endswith("green")
     assert second.split()[:3] == [other, "confirmation", execution]
-    assert [it["id"] for it in json.loads(host.cli("interactions", "--json").stdout)] == [other, one]
+    for words in (["interactions"], ["interactions", "list"]):
+        assert [it["id"] for it in json.loads(host.cli(*words, "--json").stdout)] == [other, one]
     wrong = host.cli("interactions", "answer", one, "blue", check=False)
     assert wrong.returncode == 71 and b"one of red" in wrong.stderr and b"\x1b" not in wrong.stderr
     assert host.cli("interactions", "answer", one, input=b"\n", stdin=None).stdout.startswith(f"{one} answered by".encode())

@@ -7,9 +7,9 @@ use crate::context::CliContext;
 use crate::error::CommandResult;
 
 const ANSWER_ABOUT: &str = "\
-confirmation: yes or no; choice_selection: one of the options, or its number; file_selection: the
-path of a file. An empty answer takes the default. Without TEXT it is read from standard input; on a
-terminal the question is shown first, and a secret is typed unseen.";
+confirmation: yes or no; choice_selection: one of the options, of a command's menu also its number;
+file_selection: the path of a file. An empty answer takes the default. Without TEXT it is read from
+standard input; on a terminal the question is shown first, and a secret is typed unseen.";
 
 /// What `interactions` takes.
 #[derive(Debug, Args)]
@@ -25,6 +25,8 @@ pub(crate) struct InteractionsArgs {
 /// The verbs of `interactions`.
 #[derive(Debug, Subcommand)]
 enum InteractionsVerb {
+    /// List the open questions, newest first; the same without a verb
+    List(InteractionListArgs),
     /// Answer a question
     Answer(InteractionAnswerArgs),
     /// Give a question up; its command goes on
@@ -85,6 +87,7 @@ pub(super) struct InteractionWatchArgs {
 pub(crate) fn run(context: &CliContext, args: &InteractionsArgs) -> CommandResult {
     match &args.verb {
         None => list::run(context, &args.list),
+        Some(InteractionsVerb::List(args)) => list::run(context, args),
         Some(InteractionsVerb::Answer(args)) => answer::run(context, args),
         Some(InteractionsVerb::Cancel(args)) => answer::cancel(context, args),
         Some(InteractionsVerb::Watch(args)) => watch::run(context, args),
