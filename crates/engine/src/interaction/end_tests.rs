@@ -327,3 +327,28 @@ async fn one_that_ends_after_many_others_is_known_for_longest() {
     );
     assert_eq!(fixture.engine.interactions(&me, false).len(), MAX_ENDED);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_to_a_client_answers_the_prompt_and_no_other_client() {
+    let fixture = InteractionFixture::new().await;
+    let me = caller("one");
+    let id = fixture.start(&me).await;
+    let open = |source| {
+        let mut question = ask(Some(id));
+        question.source = source;
+        let opened = fixture.engine.open_interaction(&me, question);
+        opened.expect("asked").id.to_string()
+    };
+    let (client, other) = (open(QuestionSource::Api), open(QuestionSource::Api));
+    let prompt = open(QuestionSource::Command);
+    let answered = fixture
+        .engine
+        .answer_interaction(&me, &client, "yes".to_owned())
+        .await;
+    answered.expect("open");
+    let state = |id| fixture.engine.interaction(&me, id).expect("known").state;
+    let reason = CancelReason::AnsweredElsewhere;
+    assert_eq!(state(&prompt), InteractionState::Cancelled { reason });
+    assert_eq!(state(&other), InteractionState::Open);
+    assert_eq!(fixture.typed(id), ["yes\n"]);
+}

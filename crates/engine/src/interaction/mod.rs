@@ -12,6 +12,7 @@ mod changes;
 #[cfg(test)]
 mod end_tests;
 mod question;
+mod record;
 mod service;
 mod state;
 pub mod table;

@@ -12,8 +12,9 @@ use tokio::time::Instant;
 
 use super::changes::{InteractionChanges, InteractionTransition};
 use super::question::Question;
+use super::record::InteractionRecord;
+pub use super::record::{AnswerDelivery, ClockSnapshot};
 use super::state::{CancelReason, Interaction, InteractionOutcome, InteractionState};
-use super::validate::parse_yes_no;
 use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse, CONSENT_S};
 use crate::error::InteractionError;
 use crate::interaction_id::InteractionId;
@@ -31,29 +32,6 @@ pub const MAX_ENDED_OF_PRINCIPAL: usize = 512;
 /// Ended interactions kept in total.
 pub const MAX_ENDED_TOTAL: usize = 1_024;
 
-/// The same moment on the wall clock and the monotonic clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClockSnapshot {
-    /// The wall clock, for people.
-    pub at: Timestamp,
-    /// The monotonic clock, for deadlines.
-    pub instant: Instant,
-}
-
-/// One line to write to a command's input; its result is reported with
-/// [`InteractionTable::finish_delivery`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnswerDelivery {
-    /// The interaction.
-    pub id: InteractionId,
-    /// The execution whose input receives it.
-    pub execution: ExecutionId,
-    /// The principal that answered.
-    pub by: Principal,
-    /// The line, without its newline.
-    pub line: String,
-}
-
 /// Every interaction of one engine.
 #[derive(Debug, Default)]
 pub struct InteractionTable {
@@ -63,29 +41,6 @@ pub struct InteractionTable {
     records: BTreeMap<InteractionId, InteractionRecord>,
     /// In the order in which they happened, until they are taken.
     transitions: Vec<InteractionTransition>,
-}
-
-#[derive(Debug)]
-struct InteractionRecord {
-    interaction: Interaction,
-    deadline: Instant,
-    claim: Option<AnswerClaim>,
-    outcome: Option<InteractionOutcome>,
-    /// Whether its approval was consumed.
-    consumed: bool,
-    /// The number of its last change: it was opened, passed to another owner while open, or ended.
-    changed: u64,
-}
-
-/// An answer that is being delivered to a command.
-#[derive(Debug)]
-struct AnswerClaim {
-    by: Principal,
-    value: String,
-    /// Whether it is the default, used for lack of an answer.
-    default: bool,
-    /// What ends the interaction if the delivery fails.
-    fallback: Option<CancelReason>,
 }
 
 impl InteractionTable {
@@ -209,7 +164,8 @@ impl InteractionTable {
     }
 
     /// Reports the result of a delivery. Where it failed and the interaction has timed out
-    /// meanwhile, returns the delivery of the default.
+    /// meanwhile, returns the delivery of the default. Where it succeeded, cancels the question for
+    /// the prompt of the same command.
     pub fn finish_delivery(
         &mut self,
         now: ClockSnapshot,
@@ -219,8 +175,14 @@ impl InteractionTable {
         let record = self.records.get_mut(&id)?;
         let claim = record.claim.take()?;
         if is_delivered {
+            let execution = record.interaction.question.execution;
             let (state, outcome) = record.delivered_state(now, claim);
             self.end(id, state, outcome);
+            // The prompt of the command was answered by it.
+            let is_prompt = |it: &Interaction| {
+                it.question.source == QuestionSource::Command && it.question.execution == execution
+            };
+            self.cancel_where(is_prompt, &CancelReason::AnsweredElsewhere);
             return None;
         }
         if let Some(reason) = claim.fallback {
@@ -430,60 +392,6 @@ impl InteractionTable {
         for (_, id) in ended.iter().take(ended.len().saturating_sub(limit)) {
             self.records.remove(id);
         }
-    }
-}
-
-impl InteractionRecord {
-    fn is_yes(&self) -> bool {
-        match &self.outcome {
-            Some(InteractionOutcome::Answered(value)) => parse_yes_no(value) == Some(true),
-            Some(
-                InteractionOutcome::Default(_)
-                | InteractionOutcome::Cancelled(_)
-                | InteractionOutcome::TimedOut,
-            )
-            | None => false,
-        }
-    }
-
-    fn claim(&mut self, by: Principal, value: String, default: bool) -> Option<AnswerDelivery> {
-        let execution = self.interaction.question.execution?;
-        self.claim = Some(AnswerClaim {
-            by: by.clone(),
-            value: value.clone(),
-            default,
-            fallback: None,
-        });
-        Some(AnswerDelivery {
-            id: self.interaction.id,
-            execution,
-            by,
-            line: value,
-        })
-    }
-
-    fn delivered_state(
-        &self,
-        now: ClockSnapshot,
-        claim: AnswerClaim,
-    ) -> (InteractionState, InteractionOutcome) {
-        if claim.default {
-            let took_default = true;
-            return (
-                InteractionState::TimedOut { took_default },
-                InteractionOutcome::Default(claim.value),
-            );
-        }
-        let value = if self.interaction.question.secret {
-            String::new()
-        } else {
-            claim.value
-        };
-        let (by, at) = (claim.by, now.at);
-        (
-            InteractionState::Answered { by, at },
-            InteractionOutcome::Answered(value),
-        )
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fastrand::Rng;
-use ostler_model::{ExecutionId, Owner, Principal, SessionName, Timestamp};
+use ostler_model::{ExecutionId, Owner, Principal, QuestionSource, SessionName, Timestamp};
 use tokio::time::Instant;
 
 use super::table::{AnswerDelivery, ClockSnapshot, InteractionTable, MAX_ENDED_TOTAL, MAX_OPEN};
@@ -177,6 +177,9 @@ impl Walk {
         let mut question = Question::new(QuestionKind::Confirmation, "well?");
         question.timeout = Duration::from_millis(1 + rng.u64(..2_000));
         question.default = rng.bool().then(|| "no".to_owned());
+        if rng.bool() {
+            question.source = QuestionSource::Command;
+        }
         if rng.bool() {
             question.execution = rng.choice(&self.executions).cloned();
         }

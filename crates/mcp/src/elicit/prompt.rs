@@ -103,7 +103,10 @@ fn last_refusal(call: ToolCall<'_>, id: ExecutionId, message: &str) -> Option<&'
 pub(crate) fn open_question(call: ToolCall<'_>, id: ExecutionId) -> Option<Interaction> {
     let open_interactions = call.engine.interactions(call.caller, true);
     let mut open_interactions = open_interactions.into_iter();
-    open_interactions.find(|open| open.question.execution == Some(id))
+    open_interactions.find(|open| {
+        // A client's question may not say that the prompt is for a secret.
+        open.question.execution == Some(id) && open.question.source == QuestionSource::Command
+    })
 }
 
 /// A prompt that waits for an answer, as reported to the agent.
