@@ -101,11 +101,7 @@ fn run(env: &TestEnv, clients: usize) -> Result<Round> {
     let waiting = resident(&daemon, "VmRSS:")? - idle;
     let begin = Instant::now();
     let input = json!({"input": "go"});
-    env.request(
-        "POST",
-        &format!("/api/v1/tasks/{id}/input"),
-        Some(&input),
-    )?;
+    env.request("POST", &format!("/api/v1/tasks/{id}/input"), Some(&input))?;
     let mut last = begin;
     for client in clients {
         let ended = client.join().map_err(|_| anyhow!("a client's thread"))??;
