@@ -76,8 +76,11 @@ POST /api/v1/tasks/{id}/pause
 GET /api/v1/tasks/{id}/resources
 POST /api/v1/tasks/{id}/resume
 """
-#: Routes that need a scope.
+#: Routes that need a scope, or take no token at all: what the refusal names.
 SCOPED = {
+    ("GET", "/api/v1/tokens"): "over its socket",
+    ("POST", "/api/v1/tokens"): "over its socket",
+    ("DELETE", "/api/v1/tokens/{name}"): "over its socket",
     ("GET", "/metrics"): "sessions:all",
     ("GET", "/api/v1/audit/verify"): "sessions:all",
     ("POST", "/api/v1/history/rebuild"): "sessions:all",

@@ -8,6 +8,7 @@ import urllib.request
 import pytest
 
 from harness import HttpDaemon, Installation, WsRecorder, until
+from harness.installation import ProblemError
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +98,48 @@ def test_a_time_that_is_none_or_past_is_refused(served, expires):
     refused = installation.cli("token", "new", "never-made", f"--expires={expires}", check=False)
     assert refused.returncode == 64 and b"30d" in refused.stderr, refused.stderr
     assert "never-made" not in installation.cli("token", "list").stdout.decode()
+
+
+def test_tokens_are_managed_over_the_daemons_socket(served):
+    installation, http_daemon = served
+    made_there = installation.rest("POST", "/api/v1/tokens", {"name": "rest", "principal": "ann", "scopes": ["sessions:all"]})
+    assert made_there["principal"] == "token:ann" and status(http_daemon, made_there["token"])[0] == 200
+    tokens = {token["name"]: token for token in installation.rest("GET", "/api/v1/tokens")["tokens"]}
+    assert tokens["rest"]["scopes"] == ["sessions:all"] and "used" in tokens["rest"] and "expires" not in tokens["rest"]
+    assert made_there["token"] not in json.dumps(tokens) and "sha256" not in json.dumps(tokens)
+    installation.rest("DELETE", "/api/v1/tokens/rest")
+    assert status(http_daemon, made_there["token"])[0] == 401
+    assert "rest" not in installation.cli("token", "list").stdout.decode().split()
+
+
+@pytest.mark.parametrize("body, word", [
+    ({"name": "first"}, "already"), ({"name": "a b"}, "letters"), ({"name": "x", "principal": "uid:0"}, "principal"),
+    ({"name": "x", "scopes": ["sessions:all", "all"]}, "sessions:all, daemon:stop"), ({"name": "x", "expires": "2020-01-01T00:00:00Z"}, "future"),
+    ({}, "name"), ({"name": "x", "secret": "mine"}, "secret")])
+def test_bad_tokens_are_refused_with_what_is_allowed(served, body, word):
+    installation, _ = served
+    before = installation.rest("GET", "/api/v1/tokens")
+    with pytest.raises(ProblemError) as refused:
+        installation.rest("POST", "/api/v1/tokens", body)
+    assert refused.value.status in (400, 422) and word in json.dumps(refused.value.problem), refused.value.problem
+    names = [[token["name"] for token in listing["tokens"]] for listing in (before, installation.rest("GET", "/api/v1/tokens"))]
+    assert names[0] == names[1]
+
+
+def test_neither_a_session_nor_a_token_manages_tokens(served):
+    installation, http_daemon = served
+    with pytest.raises(ProblemError) as refused:
+        installation.rest("GET", "/api/v1/tokens", session="agent")
+    assert (refused.value.status, refused.value.problem["code"]) == (403, "permission_error")
+    own = made(installation, "own", "--scope", "sessions:all,daemon:stop")
+    request = urllib.request.Request(
+        f"{http_daemon.base}/api/v1/tokens", headers={"Authorization": f"Bearer {own['token']}"})
+    with pytest.raises(urllib.error.HTTPError) as network:
+        urllib.request.urlopen(request, timeout=30)
+    assert network.value.code == 403 and own["token"] not in network.value.read().decode()
+    with pytest.raises(ProblemError) as unknown:
+        installation.rest("DELETE", "/api/v1/tokens/nothing")
+    assert "nothing" in unknown.value.problem["message"]
 
 
 def test_a_token_needs_one_name(served):

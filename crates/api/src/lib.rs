@@ -7,6 +7,7 @@
 //! * [`task_event`], [`history`], [`audit`]: what happens, executions as they are remembered, the audit log.
 //! * [`template`]: command templates.
 //! * [`report`]: test results and diagnostics in output.
+//! * [`token`]: tokens for access over HTTP.
 //! * [`wait`], [`interaction`]: waits, signals, input, questions to people.
 //! * [`problem`]: errors (RFC 9457).
 //!
@@ -36,6 +37,7 @@ pub mod task;
 pub mod task_event;
 pub mod template;
 pub mod terminal;
+pub mod token;
 pub mod wait;
 pub mod websocket;
 pub mod workspace;
@@ -82,6 +84,7 @@ pub use terminal::{
     InputPieceBody, KeysBody, KeysResponse, ResizeBody, ScreenBody, ScreenCursorBody,
     ScreenModesBody, TerminalOutputBody,
 };
+pub use token::{NewTokenBody, TokenBody, TokenCreatedBody, TokensBody};
 pub use wait::{
     ClearOutputResponse, InputResponse, LineMatchBody, PromptBody, SignalBody, StopBody, WaitBody,
     WaitEndKind, WaitResponse, WaitUntil,

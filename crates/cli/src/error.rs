@@ -191,21 +191,19 @@ impl From<&ostler_engine::Error> for CommandError {
 
 impl From<TokenError> for CommandError {
     fn from(error: TokenError) -> Self {
-        let message = error.to_string();
+        let refused = Self::new(error.code(), error.to_string());
         match error {
-            TokenError::Io { .. } | TokenError::Format { .. } => {
-                Self::new(ErrorCode::Storage, message)
+            TokenError::Exposed(_) => {
+                refused.with_hint("look who wrote it, then `chmod 600` it or remove it")
             }
-            TokenError::Exposed(_) => Self::new(ErrorCode::Security, message)
-                .with_hint("look who wrote it, then `chmod 600` it or remove it"),
-            TokenError::Unknown(_) => {
-                Self::value(message).with_hint("`ostler token list` shows them")
-            }
+            TokenError::Unknown(_) => refused.with_hint("`ostler token list` shows them"),
             TokenError::NameTaken(_) => {
-                Self::value(message).with_hint("name it differently, or revoke that one first")
+                refused.with_hint("name it differently, or revoke that one first")
             }
-            TokenError::Name(_) => Self::value(message),
-            TokenError::Full => Self::new(ErrorCode::QuotaExceeded, message),
+            TokenError::Io { .. }
+            | TokenError::Format { .. }
+            | TokenError::Name(_)
+            | TokenError::Full => refused,
         }
     }
 }

@@ -18,7 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
 use ostler_model::owner::Principal;
-use ostler_model::{Timestamp, lower_hex};
+use ostler_model::{ErrorCode, Timestamp, lower_hex};
 use ostler_sys::file_lock::FileLock;
 use ostler_sys::file_watch::FileWatch;
 use ostler_sys::open_files;
@@ -41,6 +41,8 @@ const PREFIX: &str = "ostler_";
 const MAX_SECRET_BYTES: usize = 512;
 /// The longest name, in bytes.
 const NAME_BYTES: usize = 64;
+/// The longest name of a principal, in bytes.
+const PRINCIPAL_BYTES: usize = 64;
 /// The most tokens in one file; each request is compared with all of them.
 const TOKENS: usize = 1_000;
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -164,6 +166,19 @@ pub enum TokenError {
     /// There are too many tokens.
     #[error("there are {TOKENS} tokens, which is the most there can be")]
     Full,
+}
+
+impl TokenError {
+    /// The code of the error for clients.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Io { .. } | Self::Format { .. } => ErrorCode::Storage,
+            Self::Exposed(_) => ErrorCode::Security,
+            Self::NameTaken(_) | Self::Unknown(_) | Self::Name(_) => ErrorCode::Value,
+            Self::Full => ErrorCode::QuotaExceeded,
+        }
+    }
 }
 
 impl TokenScope {
@@ -427,6 +442,20 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
+}
+
+/// The principal of this name, apart from users of the machine.
+///
+/// # Errors
+/// Which names are allowed.
+pub fn token_principal(name: &str) -> Result<Principal, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._@-".contains(&byte);
+    if (1..=PRINCIPAL_BYTES).contains(&name.len()) && name.bytes().all(plain) {
+        return Ok(Principal(format!("token:{name}")));
+    }
+    Err(format!(
+        "allowed: 1 to {PRINCIPAL_BYTES} letters, digits, '.', '_', '@', '-'"
+    ))
 }
 
 fn is_name(name: &str) -> bool {

@@ -3,7 +3,7 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use ostler_http::tokens::{AccessToken, NewToken, SCOPES, TokenScope};
+use ostler_http::tokens::{AccessToken, NewToken, SCOPES, TokenScope, token_principal};
 use ostler_model::{Principal, Timestamp, duration};
 use serde_json::json;
 
@@ -12,9 +12,6 @@ use crate::context::CliContext;
 use crate::daemon::own_principal;
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, TextTable, cells, format_age, print_json};
-
-/// The longest name of a principal in bytes.
-const PRINCIPAL_BYTES: usize = 64;
 
 /// The verbs of `token`.
 #[derive(Debug, Subcommand)]
@@ -43,8 +40,8 @@ pub(crate) struct TokenNewArgs {
     )]
     name_option: Option<String>,
     /// Whom it speaks for, apart from all others; without it, for you
-    #[arg(long, value_name = "NAME", value_parser = parse_principal)]
-    principal: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = token_principal)]
+    principal: Option<Principal>,
     /// What it allows besides the sessions of its holder; can be repeated
     #[arg(long, visible_alias = "scopes", value_name = "SCOPE", value_delimiter = ',',
           value_parser = PossibleValuesParser::new(SCOPES.map(TokenScope::as_str)))]
@@ -73,16 +70,6 @@ pub(crate) struct TokenRevokeArgs {
     names: Vec<String>,
 }
 
-fn parse_principal(name: &str) -> Result<String, String> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._@-".contains(&byte);
-    if (1..=PRINCIPAL_BYTES).contains(&name.len()) && name.bytes().all(plain) {
-        return Ok(name.to_owned());
-    }
-    Err(format!(
-        "allowed: 1 to {PRINCIPAL_BYTES} letters, digits, '.', '_', '@', '-'"
-    ))
-}
-
 /// Creates, lists or revokes tokens.
 ///
 /// # Errors
@@ -103,8 +90,7 @@ pub(crate) fn run(context: &CliContext, verb: &TokenVerb) -> CommandResult {
 
 fn create(context: &CliContext, args: &TokenNewArgs) -> Result<(), CommandError> {
     context.dirs.prepare()?;
-    let requested = args.principal.as_ref();
-    let principal = requested.map_or_else(own_principal, |name| Principal(format!("token:{name}")));
+    let principal = args.principal.clone().unwrap_or_else(own_principal);
     let is_requested = |scope: &TokenScope| args.scope.iter().any(|word| word == scope.as_str());
     let name = args.name.as_ref().or(args.name_option.as_ref());
     let name = name.cloned().unwrap_or_default();

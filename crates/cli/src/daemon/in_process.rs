@@ -55,7 +55,8 @@ impl InProcessEngine {
         let options = config.mcp_options();
         let rest = RestState::new(engine.clone(), stop.clone())
             .with_history(history.clone())
-            .with_templates(config.template_files());
+            .with_templates(config.template_files())
+            .with_tokens(config.tokens());
         let mcp_state = McpState::with_history(engine.clone(), options, history);
         Ok(Self {
             engine,

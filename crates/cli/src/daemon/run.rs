@@ -220,7 +220,8 @@ impl Daemon {
         let history = history::spawn(&engine, &tracker, &stop);
         let rest = RestState::new(engine.clone(), stop.clone())
             .with_history(history.clone())
-            .with_templates(config.template_files());
+            .with_templates(config.template_files())
+            .with_tokens(config.tokens());
         let mcp_options = config.mcp_options();
         let stdio_server = StdioServer {
             engine: engine.clone(),

@@ -31,6 +31,7 @@ mod task_stream;
 mod tasks;
 mod templates;
 mod terminal;
+mod tokens;
 mod usage;
 mod workspace;
 mod ws;

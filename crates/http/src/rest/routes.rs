@@ -10,7 +10,7 @@ use super::state::RestState;
 use super::{
     audit, events, executions, export, health, history, interactions, metrics, output, processes,
     project_execute, raw, report, response, services, shell, small_body, task_stream, tasks,
-    templates, terminal, usage, workspace, ws,
+    templates, terminal, tokens, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -75,6 +75,8 @@ fn v1_routes() -> Router<RestState> {
             "/executions/{id}",
             get(executions::show).delete(executions::remove),
         )
+        .route("/tokens", get(tokens::list).post(tokens::create))
+        .route("/tokens/{name}", delete(tokens::revoke))
         .route("/events", get(events::events))
         .route("/history", get(history::list))
         .route("/history/{id}", get(history::show))

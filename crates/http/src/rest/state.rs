@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::metrics::HttpMetrics;
 use super::response::RestResult;
+use crate::tokens::TokenStore;
 use ostler_api::ExecutionBody;
 use ostler_engine::Engine;
 use ostler_interface::convert::run_statistics_body;
@@ -21,6 +22,7 @@ pub struct RestState {
     pub(super) shutdown: CancellationToken,
     pub(super) history: Option<History>,
     pub(super) templates: TemplateFiles,
+    pub(super) tokens: Option<TokenStore>,
     pub(super) metrics: Arc<HttpMetrics>,
     /// Held by a verification of the audit log.
     pub(super) verification: Arc<Mutex<()>>,
@@ -38,6 +40,7 @@ impl RestState {
             shutdown,
             history: None,
             templates: TemplateFiles::default(),
+            tokens: None,
             metrics: Arc::default(),
             verification: Arc::default(),
         }
@@ -53,6 +56,13 @@ impl RestState {
     #[must_use]
     pub fn with_templates(self, templates: TemplateFiles) -> Self {
         Self { templates, ..self }
+    }
+
+    /// The same with these tokens, for the routes that manage them.
+    #[must_use]
+    pub fn with_tokens(self, tokens: TokenStore) -> Self {
+        let tokens = Some(tokens);
+        Self { tokens, ..self }
     }
 
     /// Adds to those that run how their commands usually end; services end when they are told to.
