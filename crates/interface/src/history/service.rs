@@ -128,8 +128,7 @@ impl History {
     }
 
     /// How the commands of these executions usually end, as far as the history knows now: it waits
-    /// for nothing, and is silent where nothing can be read. Of many, the first
-    /// [`STATISTICS_IDS`] are looked up.
+    /// for nothing, and is silent where nothing can be read. Of many, the first 100 are looked up.
     pub async fn statistics_of(
         &self,
         mut ids: Vec<ExecutionId>,

@@ -96,9 +96,9 @@ async fn raw_output_is_read_on_without_splitting_a_character() {
 async fn responses_stay_within_the_requested_size() {
     let bench = ServerFixture::new().await;
     let mut client = client(&bench).await;
-    let script = "seq 1 100000; seq 1 100000 >&2; exec sleep 300";
+    let script = "seq 1 100000; seq 1 100000 >&2; echo over; exec sleep 300";
     for max_chars in [2_000, 5_000, 20_000] {
-        let more = json!({"max_chars": max_chars, "idle_ms": 300});
+        let more = json!({"max_chars": max_chars, "pattern": "^over$"});
         let result = exec(&mut client, script, more).await;
         let chars = text(&result).chars().count();
         assert!(
