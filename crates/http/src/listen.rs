@@ -40,6 +40,9 @@ use self::shortage::SingleRequestOnly;
 
 /// Connections served at once; further ones wait in the kernel's accept queue.
 pub const CONNECTIONS: usize = 1_024;
+/// The buffers of one connection, in bytes: the longest head of a request, and what waits for a slow
+/// client. A thousand of these followers cost 64 MB, with hyper's default 400.
+const BUFFER_BYTES: usize = 64 * 1024;
 /// How long a TCP peer may take to send the header of its next request, in milliseconds.
 pub const HEAD_MS: u64 = 30_000;
 
@@ -336,6 +339,7 @@ async fn serve_http1(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(head_timeout)
+        .max_buf_size(BUFFER_BYTES)
         .auto_date_header(false);
     let connection = http
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
