@@ -3,10 +3,12 @@
 //! [`supervisor`] is the state machine of an execution: inputs in, events and effects out.
 //! [`readiness`] is the state machine of one attempt of a service: it decides when the service is
 //! ready and healthy from sockets, output and probes that others observed. The supervisor owns it.
+//! [`context`] is the state machine of a context, which executions of a project share.
 //!
 //! Time arrives as data. This crate must never know of async runtimes, files, sockets, clocks or
 //! backends: the driver performs the effects and reports their results.
 #![forbid(unsafe_code)]
 
+pub mod context;
 pub mod readiness;
 pub mod supervisor;

@@ -8,7 +8,7 @@
 //! * what the kernel reports: [`errno`], [`mount_table`], [`process_stat`];
 //! * this process: [`open_files`] (the limit on descriptors), [`cloexec`], [`environ`],
 //!   [`resident_memory`];
-//! * files: [`file_lock`], [`private_dir`], `file_watch` (changes of one file).
+//! * files: [`file_lock`], [`private_dir`], [`owned_dir`] (directories that are removed again), `file_watch` (changes of one file).
 //!
 //! What waits in an async runtime is behind the feature `async`: `async_fd`, `file_watch`,
 //! `open_files` and the async half of `pidfd`. Must never know of executions, sandboxes, journals or owners. A helper
@@ -31,6 +31,7 @@ pub mod file_watch;
 pub mod mount_table;
 #[cfg(feature = "async")]
 pub mod open_files;
+pub mod owned_dir;
 pub mod packet;
 pub mod pidfd;
 pub mod private_dir;
