@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+mod context;
 mod damaged;
 pub mod detection;
 mod disk_space;
@@ -57,9 +58,10 @@ mod unwritten;
 mod wait;
 mod watch;
 
+pub use self::context::{ContextInfo, ContextRequest};
 pub use self::engine_inner::{LEDGER, LEDGER_HEADS, LOCK_FILE};
 pub use engine::{Engine, EventFeedPage, EventFeedQuery, SCANNED_EVENTS};
-pub use error::Error;
+pub use error::{ContextError, Error};
 pub use fd_shortage::{is_out_of_fds, read_with_free_fds, wait_for_free_fds};
 pub use follow::OutputFollower;
 pub use info::{
@@ -69,7 +71,7 @@ pub use info::{
 pub use interaction::{Interaction, InteractionError, InteractionId, InteractionOutcome, Question};
 pub use lease::{Lease, LeaseHolder, LeaseId};
 pub use lost_output::{lost_bytes, lost_tail};
-pub use ostler_lifecycle::{readiness, supervisor};
+pub use ostler_lifecycle::{context::ContextState, readiness, supervisor};
 pub use ostler_model::{PortRequest, RetentionRequest, SandboxOptions, StartOptions};
 pub use project::project_of;
 pub use request::{ClientKind, ListFilter, StartRequest, StdinRequest, StopRequest, WaitFor};
@@ -79,8 +81,8 @@ pub use service::{
     Diagnosis, EnsureResult, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped,
 };
 pub use settings::{
-    AutoServices, IsolationSettings, Quotas, RetentionDefaults, SecretSettings, SecretSource,
-    ServiceSettings, Settings,
+    AutoServices, ContextSettings, IsolationSettings, Quotas, RetentionDefaults, SecretSettings,
+    SecretSource, ServiceSettings, Settings,
 };
 pub use shell::{IdempotencyKey, ShellCommand, ShellEnd, ShellRun};
 pub use start::{QUEUE_WAIT_MS, StartGuard};

@@ -9,14 +9,22 @@ use crate::error::Error;
 /// # Errors
 /// [`Error::Storage`] where getrandom(2) fails.
 pub(crate) fn random_hex() -> Result<String, Error> {
-    let mut bytes = [0_u8; 16];
+    Ok(ostler_model::lower_hex(&random_bytes::<16>()?))
+}
+
+/// Random bytes.
+///
+/// # Errors
+/// As [`random_hex`].
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0_u8; N];
     let filled = getrandom(&mut bytes[..], GetRandomFlags::empty());
     filled.map_err(|error| Error::Storage {
         what: "cannot read random bytes from",
         path: "/dev/urandom".into(),
         source: error.into(),
     })?;
-    Ok(ostler_model::lower_hex(&bytes))
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{
-    ByteString, Command, Cursor, ExecutionId, Lifetime, RequestRecord, ShellSession, StartOptions,
-    TemplateRecord,
+    ByteString, Command, ContextId, Cursor, ExecutionId, Lifetime, Limits, RequestRecord,
+    ShellSession, StartOptions, TemplateRecord,
 };
 
 use crate::search::SentInput;
@@ -46,6 +46,11 @@ pub struct StartRequest {
     /// The template that the command was made from, for the record; where it says so, a person must
     /// agree to the start. Set by [`StartRequest::with_template`].
     pub template: Option<Box<TemplateRecord>>,
+    /// The context that it runs in: its directory, options and variables hold for this start, too.
+    pub context: Option<ContextId>,
+    /// Limits where neither the options nor the settings for all executions set one. What the host
+    /// cannot enforce of them is reported and not refused. Set from the settings of contexts.
+    pub default_limits: Limits,
 }
 
 /// Where standard input comes from.
@@ -134,6 +139,8 @@ impl StartRequest {
             lossless_reader: false,
             original: None,
             template: None,
+            context: None,
+            default_limits: Limits::default(),
         }
     }
 

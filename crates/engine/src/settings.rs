@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,18 @@ pub const BASE_ENVIRONMENT: [&str; 8] = [
 ];
 /// The search path for programs when an allow list is set and no other path is configured.
 pub const TRUSTED_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Contexts that one principal may have.
+pub const CONTEXTS_PER_PRINCIPAL: usize = 100;
+/// When a context ends that nothing uses, in seconds.
+pub const CONTEXT_IDLE_S: u64 = 1_800;
+/// The time limit of each execution in a context, in seconds.
+pub const CONTEXT_TIMEOUT_S: u64 = 3_600;
+/// The memory of each execution in a context, in bytes.
+pub const CONTEXT_MEMORY_BYTES: u64 = 512 * 1024 * 1024;
+/// The processor time of each execution in a context, in thousandths of one core.
+pub const CONTEXT_CPU_MILLIS: u32 = 800;
+/// The bytes by which each execution in a context may make its directory grow.
+pub const CONTEXT_DISK_BYTES: u64 = 1024 * 1024 * 1024;
 const DAY_S: u64 = 24 * 60 * 60;
 
 /// Everything an engine is configured with.
@@ -75,6 +87,47 @@ pub struct Settings {
     pub secrets: SecretSettings,
     /// Detection, automatic start and ports of services.
     pub services: ServiceSettings,
+    /// Contexts: where their directories are, their time limits and limits.
+    pub contexts: ContextSettings,
+}
+
+/// Contexts, and what executions in them get unless they ask for something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextSettings {
+    /// Where the directories of contexts are created that name none.
+    pub directory: PathBuf,
+    /// How many one principal may have.
+    pub max_per_principal: usize,
+    /// When a context ends that nothing uses.
+    pub idle_timeout: Duration,
+    /// The time limit of each execution.
+    pub timeout: Duration,
+    /// The limits of each execution, as far as the host can enforce them.
+    pub limits: Limits,
+    /// The beginning of the names of the variables `PROJECT_ID` and `TASK_ID`.
+    pub environment_prefix: String,
+}
+
+impl ContextSettings {
+    /// The defaults, with directories beside this state directory: level high hides what is in it.
+    #[must_use]
+    pub fn beside(state_dir: &Path) -> Self {
+        let mut directory = state_dir.as_os_str().to_owned();
+        directory.push("-contexts");
+        Self {
+            directory: directory.into(),
+            max_per_principal: CONTEXTS_PER_PRINCIPAL,
+            idle_timeout: Duration::from_secs(CONTEXT_IDLE_S),
+            timeout: Duration::from_secs(CONTEXT_TIMEOUT_S),
+            limits: Limits {
+                memory_bytes: Some(CONTEXT_MEMORY_BYTES),
+                cpu_millis: Some(CONTEXT_CPU_MILLIS),
+                disk_bytes: Some(CONTEXT_DISK_BYTES),
+                ..Limits::default()
+            },
+            environment_prefix: "CLAUDE_".to_owned(),
+        }
+    }
 }
 
 /// Detection, automatic start and ports of services.
@@ -235,8 +288,10 @@ impl Settings {
     /// Default settings for this state directory.
     #[must_use]
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
+        let state_dir = state_dir.into();
         Self {
-            state_dir: state_dir.into(),
+            contexts: ContextSettings::beside(&state_dir),
+            state_dir,
             allowed_commands: None,
             default_encoding: None,
             quotas: Quotas::default(),

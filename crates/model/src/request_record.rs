@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::byte_string::ByteString;
 use crate::command::Command;
+use crate::context_id::ContextId;
 use crate::millis::optional_millis;
 use crate::restart_policy::RestartPolicy;
 use crate::service::{Dependency, HealthRule, ReadyCondition};
@@ -37,6 +38,9 @@ pub struct RequestRecord {
     /// The command template that it was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Box<TemplateRecord>>,
+    /// The context that it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextId>,
 }
 
 /// What was requested of a service.
@@ -105,6 +109,7 @@ impl RequestRecord {
             options: options.for_every_start(),
             service: None,
             template: None,
+            context: None,
         }
     }
 
@@ -190,6 +195,7 @@ mod tests {
                 base: Some(Box::default()),
             })),
             template: Some(Box::new(template("demo"))),
+            context: Some(ContextId::from_bytes([7; 6])),
             ..RequestRecord::new(StartOptions {
                 timeout: Some(Duration::from_millis(5)),
                 ..StartOptions::default()

@@ -218,7 +218,11 @@ fn resolve_isolation(
     allow_degraded.extend(&settings.allow_degraded);
     let isolation_request = IsolationRequest {
         level,
-        limits: request.options.limits.or(settings.limits),
+        limits: request
+            .options
+            .limits
+            .or(request.default_limits)
+            .or(settings.limits),
         demanded: request.options.limits,
         confinement: sandbox,
         degradable: allow_degraded,
@@ -258,6 +262,7 @@ fn request_record(request: &mut StartRequest) -> Box<RequestRecord> {
     let mut record =
         original.unwrap_or_else(|| Box::new(RequestRecord::new(request.options.clone())));
     record.template = request.template.take();
+    record.context = request.context.take();
     record
 }
 

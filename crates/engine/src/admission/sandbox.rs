@@ -79,7 +79,7 @@ pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<San
     // exposed.
     let tight = isolation.minimum >= IsolationLevel::High;
     let env_source = if tight { &settings.base_env } else { &env };
-    let paths = PathContext::of(settings, env_source);
+    let paths = PathContext::of(settings, request, env_source);
     let workspace = paths.workspace(&request.cwd, options.workspace.as_ref())?;
     let mut read = canonical_paths("read", &options.read)?;
     read.extend(isolation.read.iter().cloned());
@@ -180,10 +180,20 @@ struct PathContext<'a> {
     hidden: Vec<PathBuf>,
     /// The workspaces that the settings permit.
     workspaces: Option<Vec<PathBuf>>,
+    /// Where the directories of contexts are created.
+    contexts: PathBuf,
+    /// The directory that was created for the context of this start.
+    context: Option<PathBuf>,
 }
 
 impl<'a> PathContext<'a> {
-    fn of(settings: &'a Settings, env: &[(ByteString, ByteString)]) -> Self {
+    fn of(
+        settings: &'a Settings,
+        request: &StartRequest,
+        env: &[(ByteString, ByteString)],
+    ) -> Self {
+        let contexts = &settings.contexts.directory;
+        let context = request.context.as_ref();
         let isolation = &settings.isolation;
         let home =
             |env| environment::value(env, b"HOME").and_then(|it| canonical_home(it.as_path()));
@@ -191,6 +201,8 @@ impl<'a> PathContext<'a> {
         let state = std::iter::once(settings.state_dir.as_path());
         let hidden = isolation.hide.iter().map(ByteString::as_path).chain(state);
         Self {
+            contexts: canonical_or_self(contexts),
+            context: context.map(|id| canonical_or_self(&contexts.join(id.as_str()))),
             settings: isolation,
             own_home: home(&settings.base_env),
             home: home(env),
@@ -204,13 +216,17 @@ impl<'a> PathContext<'a> {
         }
     }
 
-    /// The engine's directories and those that the settings hide; and the home directory of the
+    /// The engine's directories and those that the settings hide; those of contexts, unless it works
+    /// in one of them; and the home directory of the
     /// engine's user, where a command has another one and does not work below it.
     fn hidden(&self, workspace: Option<&Path>) -> Vec<ByteString> {
         let own_home = self.own_home.iter().filter(|own| {
             self.home.as_ref() != Some(*own) && !workspace.is_some_and(|it| it.starts_with(own))
         });
-        let all = self.hidden.iter().chain(own_home);
+        let contexts = std::iter::once(&self.contexts)
+            .filter(|contexts| !workspace.is_some_and(|it| it.starts_with(contexts)))
+            .filter(|contexts| contexts.symlink_metadata().is_ok());
+        let all = self.hidden.iter().chain(own_home).chain(contexts);
         all.map(|path| ByteString::from(path.as_path())).collect()
     }
 
@@ -264,6 +280,7 @@ impl<'a> PathContext<'a> {
                 .workspaces
                 .as_ref()
                 .map(|listed| listed.iter().map(PathBuf::as_path).collect()),
+            context: self.context.as_deref(),
         };
         writable_paths::check(&facts, &rules)
             .map_err(|refusal| invalid(what, &path_text(), &refusal.to_string()))

@@ -83,7 +83,10 @@ pub fn resolve_for_restart(
 }
 
 /// Checked for all secrets before any is looked up: a refusal does not reveal whether one exists.
-fn check_access(
+///
+/// # Errors
+/// As [`resolve`], without looking a value up.
+pub(crate) fn check_access(
     settings: &Settings,
     names: &[String],
     owner: &Owner,

@@ -70,6 +70,8 @@ pub(super) struct WritableRules<'a> {
     /// The permitted workspaces of the settings, without symbolic links; none permits the caller's
     /// own directories.
     pub(super) workspaces: Option<Vec<&'a Path>>,
+    /// The directory that the engine created for the context of this start: permitted wherever it is.
+    pub(super) context: Option<&'a Path>,
 }
 
 impl WritableRules<'_> {
@@ -196,6 +198,12 @@ pub(super) fn check(facts: &PathFacts, rules: &WritableRules<'_>) -> Result<(), 
     if names().any(|name| SHARED.iter().any(|shared| name == Path::new(shared))) {
         return Err(UnwritableReason::Shared);
     }
+    if rules
+        .context
+        .is_some_and(|context| facts.path.starts_with(context))
+    {
+        return check_owner(facts, rules.uid);
+    }
     if let Some(permitted) = &rules.workspaces {
         // By its own path only: an alias may be permitted because of a neighbouring directory.
         let listed = permitted.iter().any(|root| facts.path.starts_with(root));
@@ -290,6 +298,7 @@ mod tests {
             toolchains: vec![Path::new("bin"), Path::new("go/bin")],
             hidden: vec![Path::new("/home/admin/state")],
             workspaces: None,
+            context: None,
         }
     }
 
@@ -420,6 +429,23 @@ mod tests {
         let mut device = facts("/mnt/disk");
         device.is_device_root = true;
         assert_eq!(refusal(&device), Some(UnwritableReason::DeviceRoot));
+    }
+
+    #[test]
+    fn the_directory_of_its_context_is_permitted_and_no_other_of_them() {
+        let dotted = Path::new("/home/admin/.local/contexts/ctx-1");
+        let in_context = WritableRules {
+            context: Some(dotted),
+            ..grounds()
+        };
+        let own = facts("/home/admin/.local/contexts/ctx-1/src");
+        assert_eq!(check(&own, &in_context), Ok(()));
+        assert!(check(&own, &grounds()).is_err());
+        let other = facts("/home/admin/.local/contexts/ctx-2");
+        assert!(check(&other, &in_context).is_err());
+        let mut theirs = own;
+        theirs.owner = 1000;
+        assert!(check(&theirs, &in_context).is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::admission::arguments;
 use crate::error::Error;
 use crate::info::{ExecutionInfo, QueuedStart, WaitEnd, WaitOutcome};
 use crate::request::{ListFilter, StartRequest, WaitFor};
-use crate::start::{ApprovalMode, StartGuard};
+use crate::start::StartGuard;
 use crate::wait;
 use crate::watch::ExecutionWatch;
 
@@ -38,7 +38,7 @@ impl Engine {
         caller: &Caller,
         request: StartRequest,
     ) -> Result<StartGuard, Error> {
-        let guard = self.launcher.start(caller, request, true).await?;
+        let guard = self.contexts.start(caller, request, true).await?;
         guard.wait_started().await?;
         Ok(guard)
     }
@@ -50,9 +50,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::start`].
     pub async fn check_start(&self, caller: &Caller, request: StartRequest) -> Result<(), Error> {
-        self.launcher
-            .check(caller, request, ApprovalMode::Request)
-            .await
+        self.contexts.check_start(caller, request).await
     }
 
     /// As [`Engine::start_guarded`], but returns before the program runs: one hop less for callers
@@ -66,7 +64,7 @@ impl Engine {
         caller: &Caller,
         request: StartRequest,
     ) -> Result<StartGuard, Error> {
-        self.launcher.start(caller, request, false).await
+        self.contexts.start(caller, request, false).await
     }
 
     /// Starts and waits for the end, in one hop, for at most `timeout`, after which the id counts
@@ -80,7 +78,7 @@ impl Engine {
         request: StartRequest,
         timeout: Option<Duration>,
     ) -> Result<WaitOutcome, Error> {
-        let guard = self.launcher.start(caller, request, false).await?;
+        let guard = self.contexts.start(caller, request, false).await?;
         let mut outcome = guard.wait(&WaitFor::Exit, timeout).await?;
         if outcome.end == WaitEnd::TimedOut {
             outcome.info = guard.commit();

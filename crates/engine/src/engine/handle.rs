@@ -8,6 +8,7 @@ use ostler_model::{Caller, CapabilitySet};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::context::{ContextManager, ContextTable};
 use crate::engine_inner::{EngineHooks, EngineInner, ExclusiveState};
 use crate::error::Error;
 use crate::hooks::{ExecutionObserver, TerminalScreens};
@@ -25,7 +26,7 @@ use crate::{recover, retention, session_end};
 pub struct Engine {
     /// What all parts share.
     pub(super) inner: Arc<EngineInner>,
-    pub(super) launcher: Launcher,
+    pub(super) contexts: ContextManager,
     pub(super) screens: Arc<ScreenCache>,
     pub(super) leases: Arc<WriterLeases>,
     pub(super) shell_run_slots: Arc<ShellRunSlots>,
@@ -51,6 +52,7 @@ impl Engine {
     pub async fn open(settings: Settings, backend: Arc<dyn Backend>) -> Result<Self, Error> {
         let exclusive = ExclusiveState::open(&settings)?;
         let services = Arc::new(ServiceRegistry::open(&settings)?);
+        let contexts = Arc::new(ContextTable::open(&settings)?);
         let closing = CancellationToken::new();
         let leases = Arc::new(WriterLeases::default());
         let shell_run_slots = Arc::new(ShellRunSlots::default());
@@ -63,6 +65,7 @@ impl Engine {
             Arc::clone(&screens) as _,
             Arc::clone(&shell_run_slots) as _,
             Arc::clone(&services) as _,
+            Arc::clone(&contexts) as _,
         ];
         let hooks = EngineHooks {
             screens: Arc::clone(&screens) as Arc<dyn TerminalScreens>,
@@ -74,14 +77,16 @@ impl Engine {
         let alive = closing.drop_guard();
         recover::recover(&inner).await?;
         let launcher = Launcher::new(Arc::clone(&inner), Arc::clone(&interactions));
-        let services = ServiceManager::new(Arc::clone(&inner), launcher.clone(), services);
+        let contexts = ContextManager::new(Arc::clone(&inner), launcher.clone(), contexts);
+        inner.tracker.spawn(contexts.clone().run());
+        let services = ServiceManager::new(Arc::clone(&inner), launcher, services);
         reload::resume(&services);
         inner.tracker.spawn(retention::run(Arc::clone(&inner)));
         let timer = Arc::clone(&interactions).run_timer(Arc::clone(&inner));
         inner.tracker.spawn(timer);
         Ok(Self {
             inner,
-            launcher,
+            contexts,
             screens,
             leases,
             shell_run_slots,

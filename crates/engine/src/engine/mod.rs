@@ -1,5 +1,6 @@
 //! [`Engine`], the facade: it owns every part, wires them, and delegates. Nothing imports it.
 
+mod contexts;
 mod control;
 mod event_feed;
 mod executions;

@@ -7,7 +7,8 @@ use ostler_model::{ErrorCode, ExecutionId, IsolationLevel};
 use thiserror::Error;
 
 use super::{
-    AllowListError, ArgumentError, InteractionError, ProgramError, QuotaExceeded, ServiceError,
+    AllowListError, ArgumentError, ContextError, InteractionError, ProgramError, QuotaExceeded,
+    ServiceError,
 };
 use crate::disk_space;
 
@@ -83,6 +84,9 @@ pub enum Error {
     /// A service request that could not be fulfilled.
     #[error(transparent)]
     Service(#[from] ServiceError),
+    /// A request about a context that could not be fulfilled.
+    #[error(transparent)]
+    Context(#[from] ContextError),
     /// An overlay request that could not be fulfilled.
     #[error(transparent)]
     Workspace(#[from] ostler_backend::OverlayRequestError),
@@ -232,6 +236,7 @@ impl Error {
             Self::InvalidSandbox { .. } | Self::Secret { .. } => ErrorCode::Value,
             Self::Workspace(error) => overlay_error_code(error),
             Self::Service(error) => error.code(),
+            Self::Context(error) => error.code(),
             Self::Freeze { .. } => ErrorCode::ProcessControl,
             Self::Quota(_) => ErrorCode::QuotaExceeded,
             Self::SpawnFailed { step, errno, .. } => spawn_failure_code(step, *errno),
@@ -284,6 +289,7 @@ impl Error {
             ),
             Self::Interaction(error) => error.hint(),
             Self::Service(error) => error.hint(),
+            Self::Context(error) => error.hint(),
             Self::NoTerminal { .. } => Some("start it with a terminal".to_owned()),
             Self::NoShell { .. } => Some("start a shell session, or type into it".to_owned()),
             Self::ShellBusy { .. } => {

@@ -4,6 +4,7 @@
 
 mod allow_list;
 mod argument;
+mod context;
 mod engine_error;
 mod interaction;
 mod program;
@@ -12,6 +13,7 @@ mod service;
 
 pub use allow_list::AllowListError;
 pub use argument::ArgumentError;
+pub use context::ContextError;
 pub(crate) use engine_error::PLAN_STEP;
 pub use engine_error::{Error, OPEN_FILES_HINT};
 pub use interaction::InteractionError;

@@ -156,5 +156,6 @@ fn start_with(
     start.client_kind = ClientKind::of_name(spec.face.as_deref());
     let template = spec.request.as_ref().and_then(|it| it.template.clone());
     start.template = template.map(|template| Box::new(template.map_values(reveal)));
+    start.context = spec.request.as_ref().and_then(|it| it.context.clone());
     start
 }

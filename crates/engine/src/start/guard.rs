@@ -28,6 +28,11 @@ impl StartGuard {
         self.execution.id
     }
 
+    /// The execution.
+    pub(crate) fn execution(&self) -> &ExecutionHandle {
+        &self.execution
+    }
+
     /// Its current state.
     #[must_use]
     pub fn info(&self) -> ExecutionInfo {

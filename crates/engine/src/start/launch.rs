@@ -384,6 +384,9 @@ fn ledger_detail(
         ("face".to_owned(), request.client_kind.as_str().into()),
         ("level".to_owned(), level.to_string().into()),
     ]);
+    if let Some(context) = &request.context {
+        detail.insert("context".to_owned(), context.as_str().into());
+    }
     if !request.options.labels.is_empty() {
         let labels = request.options.labels.iter();
         let labels = labels.map(|label| redact(&ByteString::from(label.as_str())).to_string());

@@ -87,6 +87,7 @@ pub(in crate::tools) fn session_failure(call: ToolCall<'_>, id: &str, error: Err
         | Error::SecretDenied { .. }
         | Error::Workspace(_)
         | Error::Service(_)
+        | Error::Context(_)
         | Error::Freeze { .. }
         | Error::Quota(_)
         | Error::SpawnFailed { .. }

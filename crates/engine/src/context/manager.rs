@@ -1,0 +1,467 @@
+//! [`ContextManager`]: creates contexts, lets starts use them, and ends them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use ostler_lifecycle::context::{ContextDecision, ContextInput, ContextState};
+use ostler_model::{ByteString, Caller, ContextId, Lifetime, Principal, StopReason, Timestamp};
+
+use tokio::time::Instant;
+
+use super::context_use::ContextUse;
+use super::directory;
+use super::info::ContextInfo;
+use super::record::{ContextRecord, CreatedDir, StoredStage};
+use super::request::{ContextKey, ContextRequest};
+use super::table::{ContextEntry, ContextTable, ContextWork};
+use crate::engine_inner::EngineInner;
+use crate::error::{ArgumentError, ContextError, Error};
+use crate::keyed_mutex::KeyedMutex;
+use crate::random_hex::random_bytes;
+use crate::request::StartRequest;
+use crate::settings::ContextSettings;
+use crate::start::{ApprovalMode, Launcher, StartGuard, find_existing_after_starts};
+use crate::stop;
+
+/// The reason of stops for a context that is removed.
+const STOP_REASON: &str = "its context is removed";
+
+/// Creates contexts, lets starts use them, and ends them. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct ContextManager {
+    core: Arc<EngineInner>,
+    launcher: Launcher,
+    table: Arc<ContextTable>,
+    /// Lets one context of a caller and project be created at a time.
+    creation_locks: Arc<KeyedMutex<ContextKey>>,
+}
+
+impl ContextManager {
+    /// The manager of these contexts; continues those of the last engine.
+    pub(crate) fn new(
+        core: Arc<EngineInner>,
+        launcher: Launcher,
+        table: Arc<ContextTable>,
+    ) -> Self {
+        let running: Vec<_> = core.registry.running().collect();
+        table.adopt(&running);
+        Self {
+            core,
+            launcher,
+            table,
+            creation_locks: Arc::default(),
+        }
+    }
+
+    fn settings(&self) -> &ContextSettings {
+        &self.core.settings.contexts
+    }
+
+    /// See [`Engine::open_context`](crate::Engine::open_context).
+    pub(crate) async fn open(
+        &self,
+        caller: &Caller,
+        request: ContextRequest,
+    ) -> Result<(ContextInfo, bool), Error> {
+        if self.core.closing.is_cancelled() {
+            return Err(Error::Closing);
+        }
+        request.check(&self.core.settings, caller)?;
+        let key = ContextKey::new(caller, &request.project);
+        let _creation_lock = self.creation_locks.lock(key.clone()).await;
+        if let Some(entry) = self.table.warm(&key)
+            && self.check_health(&entry.record).is_ok()
+        {
+            if let Some(differs) = request.difference(&entry.record) {
+                let ContextRecord { id, project, .. } = entry.record;
+                return Err(ContextError::Differs {
+                    id,
+                    project,
+                    differs,
+                }
+                .into());
+            }
+            return Ok((self.info(&entry), false));
+        }
+        let id = self.create(caller, &key, request)?;
+        let entry = self.table.get(&id).ok_or(ContextError::NotFound)?;
+        Ok((self.info(&entry), true))
+    }
+
+    /// Stored before its directory is created, and before it is used: a crash leaves no directory
+    /// that nothing removes, and no context that nothing knows.
+    fn create(
+        &self,
+        caller: &Caller,
+        key: &ContextKey,
+        request: ContextRequest,
+    ) -> Result<ContextId, Error> {
+        let record = self.new_record(caller, key, request)?;
+        let id = record.id.clone();
+        self.table
+            .insert(record.clone(), self.settings().max_per_principal)?;
+        let created = self.store_and_create(&record);
+        let input = match &created {
+            Ok(()) => ContextInput::Created,
+            Err(_) => ContextInput::CreationFailed,
+        };
+        let _decision = self.table.handle(&id, input);
+        // Without this, the next engine would take it for one that was not created.
+        let stored = created.and_then(|()| self.table.store_durably());
+        stored.inspect_err(|_| {
+            let _decision = self
+                .table
+                .handle(&id, ContextInput::Remove { force: false });
+        })?;
+        tracing::info!(context = %id, project = %record.project, "a context is created");
+        Ok(id)
+    }
+
+    fn store_and_create(&self, record: &ContextRecord) -> Result<(), Error> {
+        self.table.store_durably()?;
+        let created = directory::create(record).map_err(|source| Error::Storage {
+            what: "cannot make",
+            path: record.directory.as_path().to_owned(),
+            source,
+        })?;
+        self.table
+            .update(&record.id, |record| record.created = created);
+        Ok(())
+    }
+
+    fn new_record(
+        &self,
+        caller: &Caller,
+        key: &ContextKey,
+        request: ContextRequest,
+    ) -> Result<ContextRecord, Error> {
+        let id = ContextId::from_bytes(random_bytes()?);
+        let now = Timestamp::now();
+        let mut owner = caller.owner.clone();
+        owner.session.clone_from(&key.session);
+        owner.project = Some(request.project.clone());
+        owner.task.clone_from(&request.task);
+        let existing = request.existing_directory();
+        let created = existing.is_none().then_some(CreatedDir::PLANNED);
+        let own = || ByteString::from(self.settings().directory.join(id.as_str()));
+        Ok(ContextRecord {
+            directory: existing.unwrap_or_else(own),
+            id,
+            owner,
+            project: request.project,
+            task: request.task,
+            created,
+            idle_timeout: request.idle_timeout.unwrap_or(self.settings().idle_timeout),
+            options: request.options.for_every_start(),
+            created_at: now,
+            used_at: now,
+            stage: StoredStage::Creating,
+        })
+    }
+
+    /// Checks a context before it is used; one that fails ends.
+    fn check_health(&self, record: &ContextRecord) -> Result<(), ContextError> {
+        let Some(problem) = directory::problem(record) else {
+            return Ok(());
+        };
+        tracing::warn!(context = %record.id, %problem, "a context failed its check");
+        let input = ContextInput::CheckFailed {
+            problem: problem.clone(),
+        };
+        let _decision = self.table.handle(&record.id, input);
+        let id = record.id.clone();
+        Err(ContextError::Unhealthy { id, problem })
+    }
+
+    /// See [`Engine::contexts`](crate::Engine::contexts).
+    pub(crate) fn list(&self, caller: &Caller) -> Vec<ContextInfo> {
+        let entries = self.table.list(caller);
+        entries.iter().map(|entry| self.info(entry)).collect()
+    }
+
+    /// See [`Engine::context`](crate::Engine::context).
+    pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<ContextInfo, Error> {
+        let id = parse_id(id)?;
+        Ok(self.info(&self.table.find(caller, &id)?))
+    }
+
+    fn info(&self, entry: &ContextEntry) -> ContextInfo {
+        let ContextEntry { record, lifecycle } = entry;
+        let options = &record.options;
+        ContextInfo {
+            id: record.id.clone(),
+            project: record.project.clone(),
+            task: record.task.clone(),
+            owner: record.owner.clone(),
+            directory: record.directory.clone(),
+            is_directory_created: record.created.is_some(),
+            state: lifecycle.state().clone(),
+            executions: self.table.executions(&record.id),
+            variables: options
+                .set_env
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect(),
+            secrets: options.secrets.clone(),
+            level: options.level,
+            limits: options.limits.or(self.settings().limits).or(self
+                .core
+                .settings
+                .isolation
+                .limits),
+            timeout: options.timeout.unwrap_or(self.settings().timeout),
+            idle_timeout: record.idle_timeout,
+            created_at: record.created_at,
+            used_at: record.used_at,
+            ends_at: lifecycle.idle_deadline(),
+        }
+    }
+
+    /// As the launcher starts a request; in a context, with what that adds to it.
+    pub(crate) async fn start(
+        &self,
+        caller: &Caller,
+        request: StartRequest,
+        report_start: bool,
+    ) -> Result<StartGuard, Error> {
+        if request.context.is_none() {
+            return self.launcher.start(caller, request, report_start).await;
+        }
+        // One that is sent again is answered also when its context is over.
+        if let Some(guard) = find_existing_after_starts(&self.core, caller, request.id).await? {
+            return Ok(guard);
+        }
+        let (request, caller, context_use) = self.enter(caller, request)?;
+        let guard = self.launcher.start(&caller, request, report_start).await?;
+        context_use.bind(guard.execution())?;
+        Ok(guard)
+    }
+
+    /// As the launcher checks a request.
+    pub(crate) async fn check_start(
+        &self,
+        caller: &Caller,
+        request: StartRequest,
+    ) -> Result<(), Error> {
+        let mode = ApprovalMode::Request;
+        if request.context.is_none() {
+            return self.launcher.check(caller, request, mode).await;
+        }
+        let (request, caller, _context_use) = self.enter(caller, request)?;
+        self.launcher.check(&caller, request, mode).await
+    }
+
+    /// Lets a start use its context, and completes its request and its owner.
+    fn enter(
+        &self,
+        caller: &Caller,
+        mut request: StartRequest,
+    ) -> Result<(StartRequest, Caller, ContextUse), Error> {
+        let id = request.context.clone().ok_or(ContextError::NotFound)?;
+        let record = self.table.find(caller, &id)?.record;
+        check_lifetime(&request)?;
+        check_directory(&record, &mut request)?;
+        self.check_health(&record)?;
+        let decision = self.table.handle(&id, ContextInput::Enter);
+        match decision.ok_or(ContextError::NotFound)? {
+            ContextDecision::Refuse(refusal) => Err(self.table.refusal(&id, refusal).into()),
+            ContextDecision::Admit
+            | ContextDecision::Nothing
+            | ContextDecision::StopUses
+            | ContextDecision::RemoveFiles
+            | ContextDecision::Forget => {
+                let context_use = ContextUse::new(Arc::clone(&self.table), id);
+                let mut caller = caller.clone();
+                caller.owner.project = Some(record.project.clone());
+                caller.owner.task.clone_from(&record.task);
+                self.complete(&record, &mut request);
+                Ok((request, caller, context_use))
+            }
+        }
+    }
+
+    /// Adds the options, the variables and the limits of the context.
+    fn complete(&self, record: &ContextRecord, request: &mut StartRequest) {
+        let settings = self.settings();
+        let options = std::mem::take(&mut request.options).over(record.options.clone());
+        request.options = options;
+        if request.lifetime.is_none() {
+            request.options.timeout.get_or_insert(settings.timeout);
+        }
+        request.default_limits = settings.limits;
+        let prefix = &settings.environment_prefix;
+        let ids = [
+            ("PROJECT_ID", Some(&record.project)),
+            ("TASK_ID", record.task.as_ref()),
+        ];
+        let variables = &mut request.options.set_env;
+        for (name, value) in ids {
+            let name = format!("{prefix}{name}");
+            variables.retain(|(known, _)| known.as_bytes() != name.as_bytes());
+            if let Some(value) = value {
+                variables.push((ByteString::from(name), ByteString::from(value.as_str())));
+            }
+        }
+    }
+
+    /// See [`Engine::remove_context`](crate::Engine::remove_context).
+    pub(crate) async fn remove(&self, caller: &Caller, id: &str, force: bool) -> Result<(), Error> {
+        let id = parse_id(id)?;
+        self.table.find(caller, &id)?;
+        let mut changes = self.table.changes();
+        let decision = self.table.handle(&id, ContextInput::Remove { force });
+        if let Some(ContextDecision::Refuse(refusal)) = decision {
+            return Err(self.table.refusal(&id, refusal).into());
+        }
+        loop {
+            changes.borrow_and_update();
+            match self.table.get(&id).map(|it| it.lifecycle.state().clone()) {
+                None => return Ok(()),
+                Some(ContextState::Failed { problem }) => {
+                    return Err(ContextError::NotRemoved { id, problem }.into());
+                }
+                Some(_) => {}
+            }
+            tokio::select! {
+                biased;
+                () = self.core.closing.cancelled() => return Err(Error::Closing),
+                // The sender lives as long as the table.
+                _changed = changes.changed() => {}
+            }
+        }
+    }
+
+    /// Does what the lifecycles decide, for as long as the engine lives.
+    pub(crate) async fn run(self) {
+        let mut changes = self.table.changes();
+        loop {
+            changes.borrow_and_update();
+            // What a full disk refuses now is written with the next change.
+            if let Err(error) = self.table.store_changes() {
+                tracing::warn!(%error, "contexts are not stored");
+            }
+            for work in self.table.take_work() {
+                let manager = self.clone();
+                self.core.tracker.spawn(manager.perform(work));
+            }
+            let deadline = self.table.next_deadline();
+            tokio::select! {
+                biased;
+                () = self.core.closing.cancelled() => return,
+                _changed = changes.changed() => {}
+                () = sleep_until(deadline) => self.table.tick(),
+            }
+        }
+    }
+
+    async fn perform(self, work: ContextWork) {
+        match work {
+            ContextWork::StopUses(id) => self.stop_uses(&id).await,
+            ContextWork::RemoveFiles(id) => self.remove_files(&id).await,
+        }
+    }
+
+    async fn stop_uses(&self, id: &ContextId) {
+        let by = self.table.get(id).map(|it| it.record.owner.principal);
+        let executions = self.table.executions(id);
+        let entries = executions
+            .into_iter()
+            .filter_map(|it| self.core.registry.get(it));
+        let entries: Vec<_> = entries.collect();
+        let order = stop_order(by);
+        let grace = self.core.settings.grace;
+        let stops = entries
+            .iter()
+            .map(|entry| stop::stop_and_wait(&self.core, entry, order.clone(), grace));
+        for stopped in join_all(stops).await {
+            if let Err(error) = stopped {
+                tracing::warn!(context = %id, %error, "an execution was not stopped");
+            }
+        }
+    }
+
+    async fn remove_files(&self, id: &ContextId) {
+        let Some(entry) = self.table.get(id) else {
+            return;
+        };
+        let removing = tokio::task::spawn_blocking(move || directory::remove(&entry.record));
+        let removed = removing
+            .await
+            .unwrap_or_else(|error| Err(error.to_string()));
+        let input = match removed {
+            Ok(()) => ContextInput::Removed,
+            Err(problem) => {
+                tracing::warn!(context = %id, %problem, "files of a context are left");
+                ContextInput::RemovalFailed { problem }
+            }
+        };
+        let _decision = self.table.handle(id, input);
+    }
+}
+
+fn stop_order(by: Option<Principal>) -> StopReason {
+    match by {
+        Some(by) => StopReason::Requested {
+            by,
+            reason: Some(STOP_REASON.to_owned()),
+            force: false,
+        },
+        None => StopReason::SessionEnded,
+    }
+}
+
+fn parse_id(id: &str) -> Result<ContextId, ContextError> {
+    id.parse().map_err(|_| ContextError::NotFound)
+}
+
+fn check_lifetime(request: &StartRequest) -> Result<(), ArgumentError> {
+    match request.lifetime {
+        Some(Lifetime::Service { .. }) => Err(ArgumentError::Invalid {
+            what: "context".to_owned(),
+            problem: "a service does not run in one; allowed: a finite command or a terminal",
+        }),
+        Some(Lifetime::Finite { .. }) | None => Ok(()),
+    }
+}
+
+/// The working directory is that of the context, or one below it.
+fn check_directory(record: &ContextRecord, request: &mut StartRequest) -> Result<(), ContextError> {
+    if request.cwd.is_empty() {
+        request.cwd = record.directory.clone();
+    }
+    let (context, cwd) = (record.directory.as_path(), request.cwd.as_path());
+    if cwd == context {
+        return Ok(());
+    }
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let is_inside = real(context)
+        .zip(real(cwd))
+        .is_some_and(|(context, cwd)| cwd.starts_with(context));
+    if is_inside {
+        return Ok(());
+    }
+    Err(ContextError::Value {
+        field: "cwd",
+        given: ostler_model::visible(&request.cwd.to_string()).into_owned(),
+        problem: format!(
+            "it is not in the directory of context {}; allowed: '{}' and below",
+            record.id,
+            context.display()
+        ),
+    })
+}
+
+async fn sleep_until(deadline: Option<Timestamp>) {
+    let Some(deadline) = deadline else {
+        return std::future::pending().await;
+    };
+    let left = deadline.duration_since(Timestamp::now());
+    let left = Duration::try_from(left).unwrap_or_default();
+    // One beyond what the clock can hold never comes.
+    match Instant::now().checked_add(left) {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

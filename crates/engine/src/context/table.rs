@@ -1,0 +1,386 @@
+//! All contexts by id, and which one each execution uses.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use ostler_lifecycle::context::{
+    ContextDecision, ContextInput, ContextLifecycle, ContextRefusal, ContextState,
+};
+use ostler_model::{Caller, ContextId, ExecutionId, Principal, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::record::{ContextRecord, StoredStage};
+use super::request::ContextKey;
+use super::store::{ContextStore, Durability};
+use crate::error::{ContextError, Error};
+use crate::execution::ExecutionHandle;
+use crate::hooks::ExecutionObserver;
+use crate::settings::Settings;
+
+/// The most executions that an error names.
+const NAMED_EXECUTIONS: usize = 5;
+
+/// The contexts of one engine.
+#[derive(Debug)]
+pub(crate) struct ContextTable {
+    store: ContextStore,
+    contexts: Mutex<Contexts>,
+    /// Counts the changes.
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Contexts {
+    /// At most [`max_per_principal`](crate::ContextSettings::max_per_principal) of each principal.
+    entries: BTreeMap<ContextId, ContextEntry>,
+    /// The context of each execution that runs in one.
+    uses: HashMap<ExecutionId, ContextId>,
+    /// What the manager has to do.
+    work: Vec<ContextWork>,
+    /// Whether something is to be stored.
+    is_changed: bool,
+}
+
+/// One context.
+#[derive(Debug, Clone)]
+pub(super) struct ContextEntry {
+    pub(super) record: ContextRecord,
+    pub(super) lifecycle: ContextLifecycle,
+}
+
+/// What the manager has to do about a context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ContextWork {
+    /// Stop the executions that use it.
+    StopUses(ContextId),
+    /// Remove its files.
+    RemoveFiles(ContextId),
+}
+
+impl ContextTable {
+    /// Reads the contexts of the last engine.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub(crate) fn open(settings: &Settings) -> Result<Self, Error> {
+        let (store, records) = ContextStore::open(&settings.state_dir)?;
+        let mut contexts = Contexts::default();
+        for record in records {
+            // Complete once it is known which executions still run: see `adopt`.
+            let lifecycle = ContextLifecycle::new(record.idle_timeout);
+            let entry = ContextEntry { record, lifecycle };
+            contexts.entries.insert(entry.record.id.clone(), entry);
+        }
+        Ok(Self {
+            store,
+            contexts: Mutex::new(contexts),
+            changes: watch::Sender::new(0),
+        })
+    }
+
+    /// Continues the contexts of the last engine, of whose executions these still run.
+    pub(super) fn adopt(&self, running: &[Arc<ExecutionHandle>]) {
+        let mut contexts = self.contexts.lock();
+        let Contexts {
+            entries,
+            uses,
+            work,
+            is_changed,
+        } = &mut *contexts;
+        *is_changed = !entries.is_empty();
+        for execution in running {
+            let record = execution.spec.request.as_deref();
+            let context = record.and_then(|it| it.context.clone());
+            if let Some(id) = context.filter(|id| entries.contains_key(id)) {
+                uses.insert(execution.id, id);
+            }
+        }
+        for (id, entry) in entries {
+            let count = uses.values().filter(|used| *used == id).count();
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            let (lifecycle, decision) = entry.record.resume(count);
+            entry.lifecycle = lifecycle;
+            work.extend(work_of(id, &decision));
+        }
+        drop(contexts);
+        self.changed();
+        // One may have ended before it was counted.
+        for execution in running.iter().filter(|it| it.is_finished()) {
+            self.leave_execution(execution.id);
+        }
+    }
+
+    /// The changes, for whoever waits for one.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Takes what is to be done.
+    pub(super) fn take_work(&self) -> Vec<ContextWork> {
+        std::mem::take(&mut self.contexts.lock().work)
+    }
+
+    /// Writes the file so that it also survives a power failure.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub(super) fn store_durably(&self) -> Result<(), Error> {
+        self.store.write(Durability::Synced, || self.records())
+    }
+
+    /// Writes the file where something has changed; what cannot be written now is written with the
+    /// next change.
+    ///
+    /// # Errors
+    /// [`Error::Storage`].
+    pub(super) fn store_changes(&self) -> Result<(), Error> {
+        if !std::mem::take(&mut self.contexts.lock().is_changed) {
+            return Ok(());
+        }
+        let stored = self.store.write(Durability::Unsynced, || self.records());
+        stored.inspect_err(|_| self.contexts.lock().is_changed = true)
+    }
+
+    fn records(&self) -> Vec<ContextRecord> {
+        let contexts = self.contexts.lock();
+        let stored = contexts.entries.values().filter_map(|entry| {
+            Some(ContextRecord {
+                stage: StoredStage::of(entry.lifecycle.state())?,
+                ..entry.record.clone()
+            })
+        });
+        stored.collect()
+    }
+
+    /// Adds a context that is being created, unless its principal has `limit` already.
+    pub(super) fn insert(&self, record: ContextRecord, limit: usize) -> Result<(), ContextError> {
+        let mut contexts = self.contexts.lock();
+        let principal: &Principal = &record.owner.principal;
+        let theirs = contexts.entries.values();
+        let count = theirs
+            .filter(|it| it.record.owner.principal == *principal)
+            .count();
+        if count >= limit {
+            return Err(ContextError::TooMany { count, limit });
+        }
+        let lifecycle = ContextLifecycle::new(record.idle_timeout);
+        let id = record.id.clone();
+        contexts
+            .entries
+            .insert(id, ContextEntry { record, lifecycle });
+        Ok(())
+    }
+
+    /// Changes the record of a context.
+    pub(super) fn update(&self, id: &ContextId, change: impl FnOnce(&mut ContextRecord)) {
+        if let Some(entry) = self.contexts.lock().entries.get_mut(id) {
+            change(&mut entry.record);
+        }
+    }
+
+    /// Applies an input; none where there is no such context.
+    pub(super) fn handle(&self, id: &ContextId, input: ContextInput) -> Option<ContextDecision> {
+        let is_enter = input == ContextInput::Enter;
+        let decision = self.contexts.lock().handle(id, input)?;
+        if !is_enter {
+            self.changed();
+        }
+        Some(decision)
+    }
+
+    /// Lets every context end that was idle for its time.
+    pub(super) fn tick(&self) {
+        let mut contexts = self.contexts.lock();
+        let ids: Vec<ContextId> = contexts.entries.keys().cloned().collect();
+        for id in ids {
+            // What there is to do is in the list of work.
+            let _decision = contexts.handle(&id, ContextInput::Tick);
+        }
+        drop(contexts);
+        self.changed();
+    }
+
+    /// When the next context ends without use.
+    pub(super) fn next_deadline(&self) -> Option<Timestamp> {
+        let contexts = self.contexts.lock();
+        let deadlines = contexts.entries.values();
+        deadlines
+            .filter_map(|entry| entry.lifecycle.idle_deadline())
+            .min()
+    }
+
+    /// The warm context of a caller and project.
+    pub(super) fn warm(&self, key: &ContextKey) -> Option<ContextEntry> {
+        let contexts = self.contexts.lock();
+        let mut warm = contexts.entries.values().filter(|entry| {
+            let owner = &entry.record.owner;
+            entry.lifecycle.state().is_warm()
+                && owner.principal == key.principal
+                && owner.session == key.session
+                && entry.record.project == key.project
+        });
+        warm.next().cloned()
+    }
+
+    /// The context with this id, if the caller may see it.
+    ///
+    /// # Errors
+    /// [`ContextError::NotFound`].
+    pub(super) fn find(
+        &self,
+        caller: &Caller,
+        id: &ContextId,
+    ) -> Result<ContextEntry, ContextError> {
+        let contexts = self.contexts.lock();
+        let found = contexts.entries.get(id);
+        let visible = found.filter(|it| caller.can_access(&it.record.owner));
+        visible.cloned().ok_or(ContextError::NotFound)
+    }
+
+    /// The context, whoever owns it.
+    pub(super) fn get(&self, id: &ContextId) -> Option<ContextEntry> {
+        self.contexts.lock().entries.get(id).cloned()
+    }
+
+    /// The contexts that the caller may see, newest first.
+    pub(super) fn list(&self, caller: &Caller) -> Vec<ContextEntry> {
+        let contexts = self.contexts.lock();
+        let visible = contexts.entries.values();
+        let mut visible: Vec<ContextEntry> = visible
+            .filter(|it| caller.can_access(&it.record.owner))
+            .cloned()
+            .collect();
+        visible.sort_by(|one, other| {
+            let newest_first = other.record.created_at.cmp(&one.record.created_at);
+            newest_first.then_with(|| one.record.id.cmp(&other.record.id))
+        });
+        visible
+    }
+
+    /// The executions that use a context, oldest first.
+    pub(super) fn executions(&self, id: &ContextId) -> Vec<ExecutionId> {
+        let contexts = self.contexts.lock();
+        let used = contexts.uses.iter().filter(|(_, context)| *context == id);
+        let mut executions: Vec<ExecutionId> = used.map(|(execution, _)| *execution).collect();
+        executions.sort_unstable();
+        executions
+    }
+
+    /// Turns a use into that of an execution; false where the context is being stopped. An
+    /// execution that has ended already uses nothing.
+    pub(super) fn bind(&self, id: &ContextId, execution: &ExecutionHandle) -> bool {
+        let record = execution.spec.request.as_deref();
+        // A start that was sent again got the execution that the first one started.
+        let runs_in_it = record.and_then(|it| it.context.as_ref()) == Some(id);
+        let known = {
+            let mut contexts = self.contexts.lock();
+            let known = !runs_in_it || contexts.uses.insert(execution.id, id.clone()).is_some();
+            if known {
+                // It is counted already.
+                let _decision = contexts.handle(id, ContextInput::Leave);
+            }
+            known
+        };
+        if known {
+            self.changed();
+        }
+        if execution.is_finished() {
+            self.leave_execution(execution.id);
+        }
+        let state = self.get(id).map(|entry| entry.lifecycle.state().clone());
+        state.is_none_or(|state| StoredStage::of(&state) != Some(StoredStage::Stopping))
+    }
+
+    fn leave_execution(&self, execution: ExecutionId) {
+        let mut contexts = self.contexts.lock();
+        if let Some(id) = contexts.uses.remove(&execution) {
+            let _decision = contexts.handle(&id, ContextInput::Leave);
+            drop(contexts);
+            self.changed();
+        }
+    }
+
+    /// The error for a refused request.
+    pub(super) fn refusal(&self, id: &ContextId, refusal: ContextRefusal) -> ContextError {
+        let id = id.clone();
+        match refusal {
+            ContextRefusal::Creating => ContextError::NotReady {
+                id,
+                state: "creating",
+            },
+            ContextRefusal::Ending => ContextError::NotReady {
+                id,
+                state: "ending",
+            },
+            ContextRefusal::InUse => {
+                let executions = self.executions(&id).into_iter().take(NAMED_EXECUTIONS);
+                ContextError::InUse {
+                    executions: executions.map(ExecutionId::short).collect(),
+                    id,
+                }
+            }
+            ContextRefusal::Failed => {
+                let state = self.get(&id).map(|entry| entry.lifecycle.state().clone());
+                let problem = match state {
+                    Some(ContextState::Failed { problem }) => problem,
+                    Some(_) | None => "they are being removed".to_owned(),
+                };
+                ContextError::NotRemoved { id, problem }
+            }
+        }
+    }
+}
+
+impl Contexts {
+    /// Applies an input, and notes what is to be done about it.
+    fn handle(&mut self, id: &ContextId, input: ContextInput) -> Option<ContextDecision> {
+        let entry = self.entries.get_mut(id)?;
+        let now = Timestamp::now();
+        match input {
+            // An execution that still runs after a crash keeps its context in use.
+            ContextInput::Enter => entry.record.used_at = now,
+            ContextInput::Leave => {
+                entry.record.used_at = now;
+                self.is_changed = true;
+            }
+            ContextInput::Tick => {}
+            ContextInput::Created
+            | ContextInput::CreationFailed
+            | ContextInput::CheckFailed { .. }
+            | ContextInput::Remove { .. }
+            | ContextInput::Removed
+            | ContextInput::RemovalFailed { .. } => self.is_changed = true,
+        }
+        let decision = entry.lifecycle.handle(now, input);
+        self.work.extend(work_of(id, &decision));
+        self.is_changed |= decision == ContextDecision::RemoveFiles;
+        if decision == ContextDecision::Forget {
+            let state = entry.lifecycle.state();
+            tracing::info!(context = %id, ?state, "a context is over");
+            self.entries.remove(id);
+        }
+        Some(decision)
+    }
+}
+
+fn work_of(id: &ContextId, decision: &ContextDecision) -> Option<ContextWork> {
+    match decision {
+        ContextDecision::StopUses => Some(ContextWork::StopUses(id.clone())),
+        ContextDecision::RemoveFiles => Some(ContextWork::RemoveFiles(id.clone())),
+        ContextDecision::Nothing
+        | ContextDecision::Admit
+        | ContextDecision::Refuse(_)
+        | ContextDecision::Forget => None,
+    }
+}
+
+impl ExecutionObserver for ContextTable {
+    fn ended(&self, id: ExecutionId) {
+        self.leave_execution(id);
+    }
+}
