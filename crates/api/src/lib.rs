@@ -6,6 +6,7 @@
 //! * [`page`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
 //! * [`task_event`], [`history`], [`audit`]: what happens, executions as they are remembered, the audit log.
 //! * [`template`]: command templates.
+//! * [`context`]: directories with options that executions of a project share.
 //! * [`report`]: test results and diagnostics in output.
 //! * [`token`]: tokens for access over HTTP.
 //! * [`wait`], [`interaction`]: waits, signals, input, questions to people.
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+pub mod context;
 mod event;
 pub mod history;
 pub mod info;
@@ -43,6 +45,7 @@ pub mod websocket;
 pub mod workspace;
 
 pub use audit::{AuditEntryBody, AuditPageBody};
+pub use context::{ContextBody, ContextChoice, ContextRequestBody, ContextsBody};
 pub use event::{EventBody, EventsBody};
 pub use history::{
     HistoryDetailBody, HistoryEntryBody, HistoryFreshnessBody, HistoryPageBody, RunStatisticsBody,

@@ -1,7 +1,8 @@
 //! A request to run a command.
 
 use ostler_model::{
-    ByteString, Command, ExecutionId, RestartPolicy, StartOptions, TemplateRecord, is_default,
+    ByteString, Command, ContextId, ExecutionId, RestartPolicy, StartOptions, TemplateRecord,
+    is_default,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -41,6 +42,10 @@ pub struct StartBody {
     /// so, a person must agree to the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Box<TemplateRecord>>,
+    /// The context that it runs in: `cwd` is its directory or below, and its options and variables
+    /// hold for this start, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextId>,
     /// Whether the client is the command line (its executions are kept longer than others).
     #[serde(default, skip_serializing_if = "is_default")]
     pub cli: bool,
@@ -113,6 +118,7 @@ impl StartBody {
             restart: None,
             service: None,
             template: None,
+            context: None,
             cli: false,
             lossless_reader: false,
         }

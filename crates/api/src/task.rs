@@ -5,6 +5,8 @@ use ostler_model::ByteString;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::context::ContextChoice;
+
 /// The default time limit of a task, in seconds.
 const TIMEOUT_S: u64 = 3_600;
 
@@ -33,6 +35,10 @@ pub struct ExecuteBody {
     /// The absolute working directory; absent means the project, where that is a directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<ByteString>,
+    /// The context that it runs in: `true` for that of the project, which is created where there is
+    /// none, or an id. Without `cwd` it works in the context's directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextChoice>,
 }
 
 const fn yes() -> bool {

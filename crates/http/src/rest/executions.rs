@@ -75,7 +75,9 @@ pub(super) async fn start(
 ) -> RestResult<(StatusCode, Json<ExecutionBody>)> {
     let (mode, restart) = (body.service, body.restart);
     let request = start_request(body);
-    let service = mode.is_some() && state.engine.detect(&request).is_some();
+    // What runs in a context is finite, or a terminal.
+    let may_be_service = mode.is_some() && request.context.is_none();
+    let service = may_be_service && state.engine.detect(&request).is_some();
     let info = if service {
         services::start_detected(&state, &caller, request, restart).await?
     } else {

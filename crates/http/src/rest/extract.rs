@@ -82,6 +82,21 @@ impl FromRequestParts<RestState> for InteractionPathId {
     }
 }
 
+/// The id of a context in a route's path, which the caller must see.
+#[derive(Debug)]
+pub(super) struct ContextPathId(pub(super) String);
+
+impl FromRequestParts<RestState> for ContextPathId {
+    type Rejection = HttpProblem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &RestState) -> Result<Self, HttpProblem> {
+        let RequestCaller(caller) = RequestCaller::from_request_parts(parts, state).await?;
+        let PathId(id) = PathId::from_request_parts(parts, state).await?;
+        state.engine.context(&caller, &id)?;
+        Ok(Self(id))
+    }
+}
+
 /// A JSON body; an empty one counts as `{}`.
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);

@@ -2,6 +2,7 @@
 
 mod audit;
 mod caller;
+mod contexts;
 mod event_stream;
 mod events;
 mod executions;

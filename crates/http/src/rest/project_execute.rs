@@ -5,8 +5,8 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{MatchedPath, Path, State};
 use axum::http::StatusCode;
-use ostler_api::{ExecuteBody, ShellStartBody, TaskStartedBody};
-use ostler_engine::{ClientKind, StartRequest};
+use ostler_api::{ContextChoice, ExecuteBody, ShellStartBody, TaskStartedBody};
+use ostler_engine::{ClientKind, ContextInfo, ContextRequest, StartRequest};
 use ostler_interface::error::ApiError;
 use ostler_interface::http::HttpProblem;
 use ostler_interface::templates::{find_template, parameter_values, template_command};
@@ -23,10 +23,19 @@ pub(super) async fn execute(
     RequestCaller(caller): RequestCaller,
     Path(project): Path<String>,
     route: MatchedPath,
-    JsonBody(body): JsonBody<ExecuteBody>,
+    JsonBody(mut body): JsonBody<ExecuteBody>,
 ) -> RestResult<(StatusCode, Json<TaskStartedBody>)> {
+    let context = body.context.take();
+    let context = match context {
+        Some(choice) => find_context(&state, &caller, &project, choice).await?,
+        None => None,
+    };
+    if let Some(context) = &context {
+        body.cwd.get_or_insert_with(|| context.directory.clone());
+    }
     let mut request = start_request(&state, &caller, &project, body).await?;
     request.client_kind = ClientKind::Rest;
+    request.context = context.map(|context| context.id);
     let mut caller = caller;
     caller.owner.project = Some(project);
     let info = state.engine.start(&caller, request).await?;
@@ -40,6 +49,32 @@ pub(super) async fn execute(
         events_url,
     };
     Ok((StatusCode::ACCEPTED, Json(body)))
+}
+
+/// The context that a task is to run in; it must be one of the project.
+async fn find_context(
+    state: &RestState,
+    caller: &Caller,
+    project: &str,
+    choice: ContextChoice,
+) -> RestResult<Option<ContextInfo>> {
+    let id = match choice {
+        ContextChoice::OfProject(false) => return Ok(None),
+        ContextChoice::OfProject(true) => {
+            let request = ContextRequest::new(project);
+            let (context, _is_new) = state.engine.open_context(caller, request).await?;
+            return Ok(Some(context));
+        }
+        ContextChoice::Id(id) => id,
+    };
+    let context = state.engine.context(caller, id.as_str())?;
+    if context.project == project {
+        return Ok(Some(context));
+    }
+    Err(HttpProblem::value(format!(
+        "field 'context': {id} belongs to project '{}', not to '{project}'",
+        context.project
+    )))
 }
 
 async fn start_request(

@@ -8,9 +8,9 @@ use axum::routing::{delete, get, post};
 use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
-    audit, events, executions, export, health, history, interactions, metrics, output, processes,
-    project_execute, raw, report, response, services, shell, small_body, task_stream, tasks,
-    templates, terminal, tokens, usage, workspace, ws,
+    audit, contexts, events, executions, export, health, history, interactions, metrics, output,
+    processes, project_execute, raw, report, response, services, shell, small_body, task_stream,
+    tasks, templates, terminal, tokens, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -23,6 +23,7 @@ pub fn router(state: RestState) -> Router {
             "/api/v1",
             v1_routes()
                 .merge(task_routes())
+                .merge(context_routes())
                 .merge(terminal_routes())
                 .merge(workspace_routes())
                 .merge(service_routes()),
@@ -111,6 +112,15 @@ fn task_routes() -> Router<RestState> {
         .route("/tasks/{id}/pause", post(executions::pause))
         .route("/tasks/{id}/resume", post(executions::resume))
         .route("/tasks/{id}/resources", get(usage::resources))
+}
+
+fn context_routes() -> Router<RestState> {
+    Router::new()
+        .route("/contexts", get(contexts::list).post(contexts::open))
+        .route(
+            "/contexts/{id}",
+            get(contexts::show).delete(contexts::remove),
+        )
 }
 
 fn workspace_routes() -> Router<RestState> {

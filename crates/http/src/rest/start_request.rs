@@ -19,6 +19,7 @@ pub(super) fn start_request(body: StartBody) -> StartRequest {
     if let Some(template) = body.template {
         request = request.with_template(*template);
     }
+    request.context = body.context;
     request.lifetime = body.restart.map(Lifetime::service);
     request.lossless_reader = body.lossless_reader;
     request.client_kind = if body.cli {

@@ -1,6 +1,7 @@
 //! From the engine's types to the bodies of [`ostler_api`], and back where a request is made of one.
 //! Plain functions: neither side is this crate's, so neither can have a `From` impl here.
 
+mod context;
 mod event;
 mod execution;
 mod history;
@@ -12,6 +13,7 @@ mod template;
 mod terminal;
 mod wait;
 
+pub use context::{context_body, context_request};
 pub use event::event_body;
 pub use execution::{execution_body, process_body, queue_wait_body, queued_start_body};
 pub use history::{history_entry_body, history_freshness_body, run_statistics_body};
