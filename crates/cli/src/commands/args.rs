@@ -66,6 +66,9 @@ pub(crate) enum Verb {
     /// Command templates: list and show them, run one, check a definition file
     #[command(subcommand)]
     Template(commands::template::TemplateVerb),
+    /// Contexts: directories with options that the commands of a project share
+    #[command(subcommand)]
+    Context(commands::context::ContextVerb),
     /// Sit down at the terminal of a session
     Attach(commands::attach::AttachArgs),
     /// Start a shell in a terminal of its own; it goes on when you leave it

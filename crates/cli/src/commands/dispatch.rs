@@ -55,6 +55,7 @@ fn run_verb(context: &CliContext, mut verb: Verb) -> CommandResult {
     match verb {
         Verb::Run(args) => commands::run::run(context, args),
         Verb::Template(verb) => commands::template::run(context, verb),
+        Verb::Context(verb) => commands::context::run(context, verb),
         Verb::Attach(args) => commands::attach::run(context, args),
         Verb::Shell(args) => commands::shell::run(context, args),
         Verb::Exec(args) => commands::exec::run(context, args),

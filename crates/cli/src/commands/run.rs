@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ostler_api::{ShellStartBody, StartBody, StdinBody};
-use ostler_model::{ByteString, Command, ExecutionId, StartOptions, TemplateRecord};
+use ostler_model::{ByteString, Command, ContextId, ExecutionId, StartOptions, TemplateRecord};
 
 use super::attach::KeyArgs;
 use super::isolation_args::IsolationArgs;
@@ -75,10 +75,19 @@ pub(crate) fn run(context: &CliContext, args: RunArgs) -> CommandResult {
         program,
         args: words.collect(),
     };
-    run_command(context, args.flags, command, None)
+    run_command(context, args.flags, command, StartSource::default())
 }
 
-/// Runs a command; `template` is the one that it was made from.
+/// What a command is made from, and where it runs.
+#[derive(Debug, Default)]
+pub(crate) struct StartSource {
+    /// The template that it was made from.
+    pub(crate) template: Option<TemplateRecord>,
+    /// The context that it runs in.
+    pub(crate) context: Option<ContextId>,
+}
+
+/// Runs a command.
 ///
 /// # Errors
 /// As [`run`].
@@ -86,12 +95,13 @@ pub(crate) fn run_command(
     context: &CliContext,
     flags: RunFlags,
     command: Command,
-    template: Option<TemplateRecord>,
+    source: StartSource,
 ) -> CommandResult {
     let (detach, json, in_process) = (flags.detach, flags.json, flags.no_daemon);
     let (tty, key) = (flags.tty, flags.key.detach_key.clone());
     let mut body = start_body(context, flags, command)?;
-    body.template = template.map(Box::new);
+    body.template = source.template.map(Box::new);
+    body.context = source.context;
     if detach {
         return block_on(run_detached(&context.client(), &body, json));
     }

@@ -17,7 +17,7 @@ use ostler_template::{
     TemplatePermission, parse_templates,
 };
 
-use super::run::{RunFlags, run_command};
+use super::run::{RunFlags, StartSource, run_command};
 use super::start::resolve_directory;
 use crate::attach::window_size;
 use crate::context::CliContext;
@@ -251,7 +251,11 @@ fn run_template(context: &CliContext, args: TemplateRunArgs) -> CommandResult {
     if flags.common.description.is_empty() {
         flags.common.description.clone_from(&template.name);
     }
-    run_command(context, flags, made.command, Some(made.record))
+    let source = StartSource {
+        template: Some(made.record),
+        ..StartSource::default()
+    };
+    run_command(context, flags, made.command, source)
 }
 
 /// The values of --param by name.

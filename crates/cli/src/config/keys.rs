@@ -33,7 +33,7 @@ const fn key(
     }
 }
 
-pub(crate) const KEYS: [SettingKey; 56] = [
+pub(crate) const KEYS: [SettingKey; 64] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
@@ -267,6 +267,62 @@ pub(crate) const KEYS: [SettingKey; 56] = [
         ValueKind::Quantity("file_size"),
         None,
         "bytes of the largest file it may write",
+    ),
+    key(
+        "contexts.directory",
+        &["OSTLER_CONTEXTS_DIRECTORY"],
+        ValueKind::Directory,
+        None,
+        "where directories of contexts are created; unset: beside the state directory, with -contexts after its name",
+    ),
+    key(
+        "contexts.max_per_principal",
+        &["OSTLER_CONTEXTS_MAX_PER_PRINCIPAL"],
+        ValueKind::Count,
+        Some("100"),
+        "contexts one user may have",
+    ),
+    key(
+        "contexts.idle_seconds",
+        &["OSTLER_CONTEXTS_IDLE_SECONDS"],
+        ValueKind::Count,
+        Some("1800"),
+        "when a context ends that nothing uses",
+    ),
+    key(
+        "contexts.timeout_seconds",
+        &["OSTLER_CONTEXTS_TIMEOUT_SECONDS"],
+        ValueKind::Count,
+        Some("3600"),
+        "the time limit of each command in a context",
+    ),
+    key(
+        "contexts.memory",
+        &["OSTLER_CONTEXTS_MEMORY"],
+        ValueKind::Quantity("memory"),
+        Some("512M"),
+        "memory each command in a context may use, as far as this machine can enforce it",
+    ),
+    key(
+        "contexts.cpus",
+        &["OSTLER_CONTEXTS_CPUS"],
+        ValueKind::Quantity("cpus"),
+        Some("0.8"),
+        "cores it may use, likewise",
+    ),
+    key(
+        "contexts.disk",
+        &["OSTLER_CONTEXTS_DISK"],
+        ValueKind::Quantity("disk"),
+        Some("1G"),
+        "bytes by which it may make its directory grow, likewise",
+    ),
+    key(
+        "contexts.environment_prefix",
+        &["OSTLER_CONTEXTS_ENVIRONMENT_PREFIX"],
+        ValueKind::VariablePrefix,
+        Some("CLAUDE_"),
+        "how the variables PROJECT_ID and TASK_ID of commands in a context begin",
     ),
     key(
         "services.automatic",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::{IsolationSettings, SecretSettings, SecretSource, Settings};
+use ostler_engine::{ContextSettings, IsolationSettings, SecretSettings, SecretSource, Settings};
 use ostler_export::Format;
 use ostler_interface::templates::TemplateFiles;
 use ostler_mcp::{McpOptions, Structured};
@@ -88,9 +88,33 @@ impl Config {
             bindings: self.bindings.clone(),
         };
         settings.services = self.service_settings();
+        settings.contexts = self.context_settings(settings.contexts);
         settings.policy.clone_from(&self.policy);
         settings.mirror = self.text("journal.mirror").as_deref().and_then(mirror);
         settings
+    }
+
+    /// The settings of contexts.
+    fn context_settings(&self, defaults: ContextSettings) -> ContextSettings {
+        let directory = self.text("contexts.directory").map(PathBuf::from);
+        let span = |name, default| self.seconds(name).unwrap_or(default);
+        let mut limits = defaults.limits;
+        for name in ["memory", "cpus", "disk"] {
+            if let Some(value) = self.text(&format!("contexts.{name}")) {
+                limits.set(name, &value).unwrap_or_default();
+            }
+        }
+        let max = self.count("contexts.max_per_principal");
+        ContextSettings {
+            directory: directory.unwrap_or(defaults.directory),
+            max_per_principal: usize::try_from(max).unwrap_or(usize::MAX),
+            idle_timeout: span("contexts.idle_seconds", defaults.idle_timeout),
+            timeout: span("contexts.timeout_seconds", defaults.timeout),
+            limits,
+            environment_prefix: self
+                .text("contexts.environment_prefix")
+                .unwrap_or(defaults.environment_prefix),
+        }
     }
 
     /// The settings of isolation.

@@ -44,6 +44,8 @@ pub(crate) enum ValueKind {
     Millis,
     /// Names of environment variables.
     Names,
+    /// The beginning of names of environment variables.
+    VariablePrefix,
     /// true or false.
     Flag,
     /// A number of days from 1.
@@ -157,6 +159,7 @@ impl ValueKind {
             Self::Count => format!("a whole number from 1 to {}", u32::MAX),
             Self::Millis => format!("whole milliseconds from 0 to {}", LONGEST_S * 1_000),
             Self::Names => "a comma list of variable names".to_owned(),
+            Self::VariablePrefix => "a variable name, as in CLAUDE_".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Days => "whole days from 1 to 36500".to_owned(),
             Self::Mirror => MIRROR_FORMATS.join(", "),
@@ -214,6 +217,9 @@ impl ValueKind {
             Self::Count => number(raw, 1, u32::MAX.into()),
             Self::Millis => number(raw, 0, LONGEST_S * 1_000),
             Self::Names => list(raw, is_variable_name).map(SettingValue::List),
+            Self::VariablePrefix => text(raw)
+                .filter(|prefix| is_variable_name(prefix))
+                .map(SettingValue::Text),
             Self::Flag => flag(raw).map(SettingValue::Flag),
             Self::Days => number(raw, 1, 36_500),
             Self::Mirror => one_of(raw, &MIRROR_FORMATS),
