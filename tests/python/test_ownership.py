@@ -54,6 +54,7 @@ LISTS = {
     ("GET", "/api/v1/audit"): None,
     ("GET", "/api/v1/version"): None,
     ("GET", "/api/v1/command-templates"): None,
+    ("GET", "/api/v1/contexts"): None,
     ("GET", "/api/v1/services"): None,
     ("POST", "/api/v1/detect"): {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"},
 }
@@ -64,6 +65,7 @@ OTHER = {
     ("POST", "/api/v1/executions"), ("POST", "/api/v1/shells"), ("POST", "/api/v1/shutdown"), ("POST", "/api/v1/interactions"),
     # A WebSocket: what it tells is in test_questions.py.
     ("GET", "/api/v1/interactions/events"),
+    ("POST", "/api/v1/contexts"),
     # Refused to a session: no list.
     ("GET", "/metrics"), ("POST", "/api/v1/history/rebuild"), ("GET", "/api/v1/audit/verify"),
     ("POST", "/api/v1/services"), ("POST", "/api/v1/services/ensure"), ("POST", "/api/v1/services/up"),

@@ -17,6 +17,10 @@ POST /api/process/{id}/clean
 DELETE|GET /api/process/{id}/output
 POST /api/process/{id}/stop
 GET /api/processes
+GET /api/v1/command-templates
+GET /api/v1/command-templates/{template}
+GET|POST /api/v1/contexts
+DELETE|GET /api/v1/contexts/{id}
 POST /api/v1/detect
 GET /api/v1/audit
 GET /api/v1/command-templates
@@ -32,6 +36,7 @@ GET /api/v1/executions/{id}/network
 DELETE|GET /api/v1/executions/{id}/output
 POST /api/v1/executions/{id}/pause
 GET /api/v1/executions/{id}/raw
+GET /api/v1/executions/{id}/report
 POST /api/v1/executions/{id}/resize
 GET /api/v1/executions/{id}/report
 GET /api/v1/executions/{id}/resources
