@@ -478,3 +478,29 @@ def test_level_high_may_write_to_the_directory_of_its_context_alone(installation
     (directories(installation) / other["id"] / "file").write_text("hidden")
     text = output(installation, one, f"touch here && ls; cat {other['directory']}/file || echo none")
     assert text.splitlines()[0] == "here" and "hidden" not in text and "none" in text
+
+
+@pytest.mark.anyio
+async def test_agents_use_contexts_too(installation):
+    async with installation.agent("one", args=["--tools", "context"]) as agent, installation.agent("two", args=["--tools", "context"]) as other:
+        names = [tool.name for tool in (await agent.client.list_tools()).tools]
+        assert names == ["context_create", "context_list", "context_run", "context_close"]
+        context = (await agent.must("context_create", project="demo", task="t", env={"A": "1"}, timeout=9, idle_timeout=60)).structured
+        assert context["new"] and context["timeout_ms"] == 9_000 and context["idle_timeout_ms"] == 60_000
+        id = context["id"]
+        assert not (await agent.must("context_create", project="demo")).structured["new"]
+        ran = await agent.must("context_run", id=id, command="echo $A $CLAUDE_PROJECT_ID $CLAUDE_TASK_ID; mkdir deep; pwd")
+        assert "1 demo t" in ran.text and context["directory"] in ran.text
+        assert "deep" in (await agent.must("context_run", id=id, command=["pwd"], cwd="deep")).text
+        outside = await agent.call("context_run", id=id, command="true", cwd="../..")
+        assert outside.is_error and "and below" in outside.text
+        assert (await agent.must("context_list")).structured["contexts"][0]["id"] == id
+        assert (await other.must("context_list")).structured["contexts"] == []
+        for tool, more in (("context_list", {}), ("context_run", {"command": "true"}), ("context_close", {"force": True})):
+            foreign, unknown = [await other.call(tool, id=it, **more) for it in (id, UNKNOWN)]
+            assert foreign.is_error and "not found" in foreign.text and foreign.text == unknown.text
+        running = await agent.must("context_run", id=id, command="sleep 1000", wait_ms=0)
+        refused_close = await agent.call("context_close", id=id)
+        assert refused_close.is_error and "in use" in refused_close.text, running.text
+        assert (await agent.must("context_close", id=id, force=True)).structured["closed"]
+    assert not os.path.exists(context["directory"])

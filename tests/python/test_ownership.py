@@ -75,7 +75,8 @@ DEFINES = ("PUT", "/api/v1/services/{name}")
 
 #: A call of every tool that takes an id; None for those that take none.
 TOOLS = {
-    "template_list": None, "template_run": None,
+    "template_list": None, "template_run": None, "context_create": None,
+    "context_list": [{}, {"id": "ID"}], "context_run": [{"id": "ID", "command": "true"}], "context_close": [{"id": "ID", "force": True}],
     "exec": None, "command_execute": None, "command_bg_start": None, "execute_shell": None, "pty_start": None,
     "process": [{"action": action, "ids": ["ID"], "wait_ms": 0} if action == "wait" else {"action": action, "ids": ["ID"]}
                 for action in ("output", "wait", "detail")],

@@ -24,10 +24,12 @@ pub enum ToolGroup {
     History,
     /// The tools `template_list` and `template_run`, and the templates as prompts.
     Template,
+    /// The tools `context_create`, `context_list`, `context_run` and `context_close`.
+    Context,
 }
 
 /// Every group, in the order of `tools/list`.
-pub const GROUPS: [ToolGroup; 8] = [
+pub const GROUPS: [ToolGroup; 9] = [
     ToolGroup::Core,
     ToolGroup::Service,
     ToolGroup::Command,
@@ -36,11 +38,12 @@ pub const GROUPS: [ToolGroup; 8] = [
     ToolGroup::Pty,
     ToolGroup::History,
     ToolGroup::Template,
+    ToolGroup::Context,
 ];
 
 /// Every word a profile can be made of; `seeds` is `command` and `shell` together, `core` has
 /// `service` with it.
-pub const PROFILE_WORDS: [&str; 9] = [
+pub const PROFILE_WORDS: [&str; 10] = [
     "core",
     "command",
     "service",
@@ -49,6 +52,7 @@ pub const PROFILE_WORDS: [&str; 9] = [
     "pty",
     "history",
     "template",
+    "context",
     "seeds",
 ];
 
@@ -76,6 +80,7 @@ impl ToolGroup {
             Self::Pty => "pty",
             Self::History => "history",
             Self::Template => "template",
+            Self::Context => "context",
         }
     }
 
@@ -112,6 +117,12 @@ impl ToolGroup {
             ],
             Self::History => &["history_search"],
             Self::Template => &["template_list", "template_run"],
+            Self::Context => &[
+                "context_create",
+                "context_list",
+                "context_run",
+                "context_close",
+            ],
         }
     }
 }
@@ -162,6 +173,7 @@ impl FromStr for ToolSet {
                 "pty" => groups.push(ToolGroup::Pty),
                 "history" => groups.push(ToolGroup::History),
                 "template" => groups.push(ToolGroup::Template),
+                "context" => groups.push(ToolGroup::Context),
                 "seeds" => groups.extend([ToolGroup::Command, ToolGroup::Shell]),
                 _ => {
                     return Err(UnknownProfile {

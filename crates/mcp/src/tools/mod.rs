@@ -3,6 +3,7 @@
 //! library.
 
 mod command;
+mod context;
 mod core;
 mod execution;
 mod history;

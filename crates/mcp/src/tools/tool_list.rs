@@ -1,6 +1,8 @@
 //! The tools of each group and profile.
 
-use super::{ToolDefinition, command, core, history, interaction, pty, service, shell, template};
+use super::{
+    ToolDefinition, command, context, core, history, interaction, pty, service, shell, template,
+};
 use crate::profile::{GROUPS, ToolGroup, ToolSet};
 
 /// The tools of one group, in the order of `tools/list`.
@@ -14,6 +16,7 @@ const fn tools_of(group: ToolGroup) -> &'static [&'static ToolDefinition] {
         ToolGroup::Pty => pty::TOOLS,
         ToolGroup::History => history::TOOLS,
         ToolGroup::Template => template::TOOLS,
+        ToolGroup::Context => context::TOOLS,
     }
 }
 
