@@ -175,7 +175,7 @@ def test_settings_decide_the_defaults(installation):
 
 
 def test_an_idle_context_ends_and_one_in_use_does_not(installation):
-    context = opened(installation, idle_timeout_ms=200)
+    context = opened(installation, idle_timeout_ms=3_000)
     id = start(installation, context, "read line; echo got $line", stdin="open")
     other = opened(installation, project="other", idle_timeout_ms=1)
     gone(installation, other["id"])
