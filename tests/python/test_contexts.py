@@ -87,6 +87,9 @@ def test_a_directory_that_was_there_stays(installation):
     assert output(installation, context, "cat file; echo") == "kept\n"
     installation.rest("DELETE", f"{PATH}/{context['id']}")
     assert (installation.work / "file").read_text() == "kept"
+    (installation.work / "link").symlink_to(".")
+    here, named = (installation.cli("context", "create", *words).stdout for words in ((), ("./link",)))
+    assert here == named, "both are this directory"
     of_project = opened(installation, project=str(installation.work))
     assert of_project["directory"] == str(installation.work) and not of_project["directory_created"]
 
@@ -180,7 +183,7 @@ def test_an_idle_context_ends_and_one_in_use_does_not(installation):
     other = opened(installation, project="other", idle_timeout_ms=1)
     gone(installation, other["id"])
     assert show(installation, context["id"])["status"] == "busy"
-    installation.rest("POST", f"/api/v1/executions/{id}/input?close=true", b"it\n")
+    installation.rest("POST", f"/api/v1/executions/{id}/input", b"it\n")
     gone(installation, context["id"])
     assert [*directories(installation).iterdir()] == []
     assert opened(installation)["id"] != context["id"]

@@ -6,8 +6,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::parts::{OptionsPlace, OwnFields};
 
-/// Options that belong to one start.
-const NOT_FOR_CONTEXTS: &[&str] = &["approval", "place_wait_ms", "pty"];
+/// Options that belong to one start; `allowed` of a start would replace, not tighten, that of its
+/// context.
+const NOT_FOR_CONTEXTS: &[&str] = &["approval", "place_wait_ms", "pty", "allowed"];
 
 /// `POST /api/v1/contexts`: the warm context of the project, or a new one. Only `project` is
 /// required; one that exists already must be as requested, unless nothing else is named.

@@ -52,8 +52,8 @@ const fn group_guide(group: ToolGroup) -> &'static str {
         ToolGroup::History => "history_search finds what ran in the last months.",
         ToolGroup::Template => "template_list shows prepared commands, template_run runs one.",
         ToolGroup::Context => {
-            "context_create opens the context of a project, a directory with variables and limits; \
-             context_run runs commands there; context_close ends it."
+            "context_create opens a project directory with variables, limits; context_run runs \
+             there; context_close ends it."
         }
     }
 }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use hyper::Method;
 use ostler_api::{ContextBody, ContextRequestBody, ContextsBody};
 use ostler_model::duration::{self, as_millis};
-use ostler_model::{ByteString, Command, ContextId, ErrorCode, StartOptions, Timestamp};
+use ostler_model::{ByteString, Command, ContextId, ErrorCode, StartOptions, Timestamp, visible};
 
 use super::isolation_args::IsolationArgs;
 use super::run::{RunFlags, StartSource, run_command};
@@ -123,10 +123,7 @@ pub(crate) fn run(context: &CliContext, verb: ContextVerb) -> CommandResult {
 }
 
 fn create(context: &CliContext, args: ContextCreateArgs) -> CommandResult {
-    let project = match args.project {
-        Some(project) => project,
-        None => resolve_directory(None)?.to_string(),
-    };
+    let project = project_name(args.project)?;
     let options = StartOptions {
         set_env: parse_variables(context, args.env)?,
         timeout: args.timeout,
@@ -155,6 +152,20 @@ fn create(context: &CliContext, args: ContextCreateArgs) -> CommandResult {
         return Ok(0);
     }
     print_lines([body.id.to_string()])
+}
+
+/// A name, or the absolute path of a directory: of this one, or of the one that is named.
+fn project_name(given: Option<String>) -> Result<String, CommandError> {
+    let is_path = |name: &String| name.contains('/') || name == "." || name == "..";
+    let path = match given {
+        Some(name) if !is_path(&name) => return Ok(name),
+        Some(path) => path,
+        None => ".".to_owned(),
+    };
+    let absolute = std::fs::canonicalize(&path);
+    let absolute = absolute
+        .map_err(|error| CommandError::value(format!("project '{}': {error}", visible(&path))))?;
+    Ok(absolute.to_string_lossy().into_owned())
 }
 
 async fn list(client: &DaemonClient, args: &ContextListArgs) -> CommandResult {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ostler_lifecycle::context::ContextInput;
+use ostler_lifecycle::context::{ContextDecision, ContextInput};
 use ostler_model::ContextId;
 
 use super::table::ContextTable;
@@ -19,12 +19,25 @@ pub(super) struct ContextUse {
 }
 
 impl ContextUse {
-    /// A use that the lifecycle admitted.
-    pub(super) const fn new(table: Arc<ContextTable>, id: ContextId) -> Self {
-        Self {
-            table,
-            id,
-            is_bound: false,
+    /// A use of this context.
+    ///
+    /// # Errors
+    /// When its lifecycle refuses it, or it is over.
+    pub(super) fn enter(table: &Arc<ContextTable>, id: &ContextId) -> Result<Self, ContextError> {
+        match table.handle(id, ContextInput::Enter) {
+            Some(ContextDecision::Admit) => Ok(Self {
+                table: Arc::clone(table),
+                id: id.clone(),
+                is_bound: false,
+            }),
+            Some(ContextDecision::Refuse(refusal)) => Err(table.refusal(id, refusal)),
+            Some(
+                ContextDecision::Nothing
+                | ContextDecision::StopUses
+                | ContextDecision::RemoveFiles
+                | ContextDecision::Forget,
+            )
+            | None => Err(ContextError::NotFound),
         }
     }
 

@@ -49,10 +49,14 @@ pub(super) fn remove(record: &ContextRecord) -> Result<(), String> {
     let path = record.directory.as_path().display();
     let Some(identity) = created.identity() else {
         // Its creation was interrupted, and nothing ran in it.
-        let removed = owned_dir::remove_empty(parent, name);
-        return removed
-            .map(drop)
-            .map_err(|error| format!("{path}: {error}"));
+        return match owned_dir::remove_empty(parent, name) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                tracing::warn!(context = %record.id, %path, "not there, or not empty: left alone");
+                Ok(())
+            }
+            Err(error) => Err(format!("{path}: {error}")),
+        };
     };
     match owned_dir::remove(parent, name, identity) {
         Ok(DirRemoval::Removed) => Ok(()),

@@ -264,22 +264,12 @@ impl ContextManager {
         check_lifetime(&request)?;
         check_directory(&record, &mut request)?;
         self.check_health(&record)?;
-        let decision = self.table.handle(&id, ContextInput::Enter);
-        match decision.ok_or(ContextError::NotFound)? {
-            ContextDecision::Refuse(refusal) => Err(self.table.refusal(&id, refusal).into()),
-            ContextDecision::Admit
-            | ContextDecision::Nothing
-            | ContextDecision::StopUses
-            | ContextDecision::RemoveFiles
-            | ContextDecision::Forget => {
-                let context_use = ContextUse::new(Arc::clone(&self.table), id);
-                let mut caller = caller.clone();
-                caller.owner.project = Some(record.project.clone());
-                caller.owner.task.clone_from(&record.task);
-                self.complete(&record, &mut request);
-                Ok((request, caller, context_use))
-            }
-        }
+        let context_use = ContextUse::enter(&self.table, &id)?;
+        let mut caller = caller.clone();
+        caller.owner.project = Some(record.project.clone());
+        caller.owner.task.clone_from(&record.task);
+        self.complete(&record, &mut request);
+        Ok((request, caller, context_use))
     }
 
     /// Adds the options, the variables and the limits of the context.
@@ -338,10 +328,7 @@ impl ContextManager {
         let mut changes = self.table.changes();
         loop {
             changes.borrow_and_update();
-            // What a full disk refuses now is written with the next change.
-            if let Err(error) = self.table.store_changes() {
-                tracing::warn!(%error, "contexts are not stored");
-            }
+            self.store_changes();
             for work in self.table.take_work() {
                 let manager = self.clone();
                 self.core.tracker.spawn(manager.perform(work));
@@ -353,6 +340,13 @@ impl ContextManager {
                 _changed = changes.changed() => {}
                 () = sleep_until(deadline) => self.table.tick(),
             }
+        }
+    }
+
+    /// What a full disk refuses now is written with the next change.
+    fn store_changes(&self) {
+        if let Err(error) = self.table.store_changes() {
+            tracing::warn!(%error, "contexts are not stored");
         }
     }
 
@@ -398,6 +392,8 @@ impl ContextManager {
             }
         };
         let _decision = self.table.handle(id, input);
+        // Also while the engine shuts down.
+        self.store_changes();
     }
 }
 
