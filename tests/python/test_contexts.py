@@ -221,6 +221,31 @@ def test_removal_of_one_in_use_is_refused_unless_forced(installation):
     assert status in (404, 422), "what ran in it cannot run again without it"
 
 
+def recorded(installation, id):
+    """What the audit log says of a context: state, reason and details, oldest first."""
+    entries = installation.rest("GET", "/api/v1/audit?limit=1000")["entries"]
+    about = [it for it in entries if it["event"] == "context" and it["context"] == id]
+    return [(it["state"], it.get("reason"), it.get("detail", {})) for it in about]
+
+
+def test_the_audit_log_tells_who_created_a_context_and_why_it_ended(installation):
+    context = opened(installation, task="t-1")
+    assert context["id"] == opened(installation, task="t-1")["id"], "its second use is no creation"
+    id = start(installation, context, "sleep 1000")
+    refused(installation, "DELETE", f"{PATH}/{context['id']}")
+    installation.rest("DELETE", f"{PATH}/{context['id']}?force=true")
+    ended(installation, id)
+    created = {"project": "demo", "task": "t-1", "directory": context["directory"]}
+    assert recorded(installation, context["id"]) == [
+        ("created", None, created), ("ending", "its removal was requested", {}), ("ended", "its removal was requested", {})]
+    other = opened(installation, project="other", idle_timeout_ms=1)
+    until(lambda: len(recorded(installation, other["id"])) == 3, 20, "the record of its end")
+    assert [it[:2] for it in recorded(installation, other["id"])][1:] == [("ending", "it was idle"), ("ended", "it was idle")]
+    shown = installation.cli("events", "--no-follow").stdout.decode()
+    assert f"{other['id']} ended: it was idle" in shown
+    assert installation.cli("audit", "verify").returncode == 0
+
+
 def test_a_daemon_that_dies_loses_no_context(each_installation):
     installation = each_installation
     used, idle = opened(installation), opened(installation, project="idle")

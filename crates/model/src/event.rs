@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 use crate::capability::Capability;
 use crate::capability::MissingCapability;
+use crate::context_id::ContextId;
 use crate::interaction::InteractionState;
 use crate::isolation::LimitKind;
 use crate::owner::Principal;
@@ -132,6 +133,17 @@ pub enum Event {
         /// Its state from then on.
         state: InteractionState,
     },
+    /// A context was created, ends, has ended, or could not be removed. Only the ledger holds this
+    /// event.
+    Context {
+        /// The context.
+        context: ContextId,
+        /// Its state from then on.
+        state: ContextStage,
+        /// Why, as text; none where it was created.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// Input was written to the command; its content is not kept.
     Input {
         /// Who wrote it.
@@ -250,6 +262,20 @@ pub enum Event {
         /// How it ended.
         ending: Termination,
     },
+}
+
+/// The states of a context that the ledger records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContextStage {
+    /// It exists and may be used.
+    Created,
+    /// It accepts no more uses.
+    Ending,
+    /// It is over, and its files are removed.
+    Ended,
+    /// Its files could not be removed.
+    Failed,
 }
 
 /// Who or what decided that an execution must end.

@@ -211,6 +211,7 @@ impl State {
             }
             Event::Refused { .. }
             | Event::Interaction { .. }
+            | Event::Context { .. }
             | Event::LeaseTaken { .. }
             | Event::Restarting { .. } => {}
         }

@@ -63,6 +63,7 @@ impl RowChange {
             }))),
             Event::Refused { .. }
             | Event::Interaction { .. }
+            | Event::Context { .. }
             | Event::Ports { .. }
             | Event::Stage { .. }
             | Event::Ready { .. }

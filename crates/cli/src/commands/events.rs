@@ -144,6 +144,17 @@ fn describe_event(event: &EventBody, value: &serde_json::Value) -> String {
             None => format!("{interaction} {state}"),
         };
     }
+    if let Event::Context {
+        context, reason, ..
+    } = &event.event
+    {
+        let directory = event.request.get("directory").and_then(|it| it.as_str());
+        let state = value["state"].as_str().unwrap_or_default();
+        return match reason.as_deref().or(directory) {
+            Some(more) => format!("{context} {state}: {more}"),
+            None => format!("{context} {state}"),
+        };
+    }
     if let Some(command) = event.request.get("command").and_then(|it| it.as_str()) {
         return command.to_owned();
     }

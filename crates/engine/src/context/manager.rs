@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::context_use::ContextUse;
 use super::directory;
 use super::info::ContextInfo;
+use super::ledger_entry::created_entry;
 use super::record::{ContextRecord, CreatedDir, StoredStage};
 use super::request::{ContextKey, ContextRequest};
 use super::table::{ContextEntry, ContextTable, ContextWork};
@@ -108,8 +109,9 @@ impl ContextManager {
             Err(_) => ContextInput::CreationFailed,
         };
         let _decision = self.table.handle(&id, input);
+        let recorded = created.and_then(|()| self.record_creation(&id));
         // Without this, the next engine would take it for one that was not created.
-        let stored = created.and_then(|()| self.table.store_durably());
+        let stored = recorded.and_then(|()| self.table.store_durably());
         stored.inspect_err(|_| {
             let _decision = self
                 .table
@@ -117,6 +119,12 @@ impl ContextManager {
         })?;
         tracing::info!(context = %id, project = %record.project, "a context is created");
         Ok(id)
+    }
+
+    /// Nothing is used that the ledger does not know.
+    fn record_creation(&self, id: &ContextId) -> Result<(), Error> {
+        let entry = self.table.get(id).ok_or(ContextError::NotFound)?;
+        self.core.try_write_ledger(&created_entry(&entry.record))
     }
 
     fn store_and_create(&self, record: &ContextRecord) -> Result<(), Error> {
@@ -301,14 +309,17 @@ impl ContextManager {
         let id = parse_id(id)?;
         self.table.find(caller, &id)?;
         let mut changes = self.table.changes();
-        let decision = self.table.handle(&id, ContextInput::Remove { force });
+        let decision = self.table.handle_removal(&id, force, &caller.owner);
         if let Some(ContextDecision::Refuse(refusal)) = decision {
             return Err(self.table.refusal(&id, refusal).into());
         }
         loop {
             changes.borrow_and_update();
             match self.table.get(&id).map(|it| it.lifecycle.state().clone()) {
-                None => return Ok(()),
+                None => {
+                    self.store_changes();
+                    return Ok(());
+                }
                 Some(ContextState::Failed { problem }) => {
                     return Err(ContextError::NotRemoved { id, problem }.into());
                 }
@@ -336,7 +347,7 @@ impl ContextManager {
             let deadline = self.table.next_deadline();
             tokio::select! {
                 biased;
-                () = self.core.closing.cancelled() => return,
+                () = self.core.closing.cancelled() => return self.store_changes(),
                 _changed = changes.changed() => {}
                 () = sleep_until(deadline) => self.table.tick(),
             }
@@ -345,6 +356,8 @@ impl ContextManager {
 
     /// What a full disk refuses now is written with the next change.
     fn store_changes(&self) {
+        self.table
+            .record_transitions(|entry| self.core.write_ledger(entry));
         if let Err(error) = self.table.store_changes() {
             tracing::warn!(%error, "contexts are not stored");
         }

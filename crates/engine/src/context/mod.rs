@@ -7,6 +7,7 @@
 mod context_use;
 mod directory;
 mod info;
+mod ledger_entry;
 mod manager;
 mod record;
 mod request;

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use ostler_journal::LedgerEntry;
 use ostler_lifecycle::context::{
     ContextDecision, ContextInput, ContextLifecycle, ContextRefusal, ContextState,
 };
-use ostler_model::{Caller, ContextId, ExecutionId, Principal, Timestamp};
+use ostler_model::{Caller, ContextId, ExecutionId, Owner, Principal, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::ledger_entry::transition_entry;
 use super::record::{ContextRecord, StoredStage};
 use super::request::ContextKey;
 use super::store::{ContextStore, Durability};
@@ -26,6 +28,8 @@ const NAMED_EXECUTIONS: usize = 5;
 pub(crate) struct ContextTable {
     store: ContextStore,
     contexts: Mutex<Contexts>,
+    /// Lets one thread record transitions at a time, in their order.
+    recording: Mutex<()>,
     /// Counts the changes.
     changes: watch::Sender<u64>,
 }
@@ -38,6 +42,8 @@ struct Contexts {
     uses: HashMap<ExecutionId, ContextId>,
     /// What the manager has to do.
     work: Vec<ContextWork>,
+    /// Transitions that the ledger does not hold yet.
+    unrecorded: Vec<LedgerEntry>,
     /// Whether something is to be stored.
     is_changed: bool,
 }
@@ -75,6 +81,7 @@ impl ContextTable {
         Ok(Self {
             store,
             contexts: Mutex::new(contexts),
+            recording: Mutex::default(),
             changes: watch::Sender::new(0),
         })
     }
@@ -86,6 +93,7 @@ impl ContextTable {
             entries,
             uses,
             work,
+            unrecorded: _,
             is_changed,
         } = &mut *contexts;
         *is_changed = !entries.is_empty();
@@ -123,6 +131,14 @@ impl ContextTable {
     /// Takes what is to be done.
     pub(super) fn take_work(&self) -> Vec<ContextWork> {
         std::mem::take(&mut self.contexts.lock().work)
+    }
+
+    /// Passes on the transitions that the ledger does not hold yet. When it returns, all that
+    /// happened before are recorded, also those that another thread had begun to.
+    pub(super) fn record_transitions(&self, record: impl Fn(&LedgerEntry)) {
+        let _recording = self.recording.lock();
+        let unrecorded = std::mem::take(&mut self.contexts.lock().unrecorded);
+        unrecorded.iter().for_each(record);
     }
 
     /// Writes the file so that it also survives a power failure.
@@ -186,10 +202,23 @@ impl ContextTable {
     /// Applies an input; none where there is no such context.
     pub(super) fn handle(&self, id: &ContextId, input: ContextInput) -> Option<ContextDecision> {
         let is_enter = input == ContextInput::Enter;
-        let decision = self.contexts.lock().handle(id, input)?;
+        let decision = self.contexts.lock().handle(id, input, None)?;
         if !is_enter {
             self.changed();
         }
+        Some(decision)
+    }
+
+    /// Applies a request of `by` to remove a context; none where there is no such context.
+    pub(super) fn handle_removal(
+        &self,
+        id: &ContextId,
+        force: bool,
+        by: &Owner,
+    ) -> Option<ContextDecision> {
+        let input = ContextInput::Remove { force };
+        let decision = self.contexts.lock().handle(id, input, Some(by))?;
+        self.changed();
         Some(decision)
     }
 
@@ -199,7 +228,7 @@ impl ContextTable {
         let ids: Vec<ContextId> = contexts.entries.keys().cloned().collect();
         for id in ids {
             // What there is to do is in the list of work.
-            let _decision = contexts.handle(&id, ContextInput::Tick);
+            let _decision = contexts.handle(&id, ContextInput::Tick, None);
         }
         drop(contexts);
         self.changed();
@@ -282,7 +311,7 @@ impl ContextTable {
             let known = !runs_in_it || contexts.uses.insert(execution.id, id.clone()).is_some();
             if known {
                 // It is counted already.
-                let _decision = contexts.handle(id, ContextInput::Leave);
+                let _decision = contexts.handle(id, ContextInput::Leave, None);
             }
             known
         };
@@ -299,7 +328,7 @@ impl ContextTable {
     fn leave_execution(&self, execution: ExecutionId) {
         let mut contexts = self.contexts.lock();
         if let Some(id) = contexts.uses.remove(&execution) {
-            let _decision = contexts.handle(&id, ContextInput::Leave);
+            let _decision = contexts.handle(&id, ContextInput::Leave, None);
             drop(contexts);
             self.changed();
         }
@@ -337,8 +366,14 @@ impl ContextTable {
 }
 
 impl Contexts {
-    /// Applies an input, and notes what is to be done about it.
-    fn handle(&mut self, id: &ContextId, input: ContextInput) -> Option<ContextDecision> {
+    /// Applies an input, and notes what is to be done and to be recorded about it. `by` is who
+    /// caused it, where that is not the context's owner.
+    fn handle(
+        &mut self,
+        id: &ContextId,
+        input: ContextInput,
+        by: Option<&Owner>,
+    ) -> Option<ContextDecision> {
         let entry = self.entries.get_mut(id)?;
         let now = Timestamp::now();
         match input {
@@ -356,7 +391,12 @@ impl Contexts {
             | ContextInput::Removed
             | ContextInput::RemovalFailed { .. } => self.is_changed = true,
         }
+        let before = entry.lifecycle.state().clone();
         let decision = entry.lifecycle.handle(now, input);
+        let (record, after) = (&entry.record, entry.lifecycle.state());
+        let by = by.unwrap_or(&record.owner);
+        self.unrecorded
+            .extend(transition_entry(record, &before, after, by));
         self.work.extend(work_of(id, &decision));
         self.is_changed |= decision == ContextDecision::RemoveFiles;
         if decision == ContextDecision::Forget {

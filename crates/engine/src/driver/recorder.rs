@@ -139,6 +139,7 @@ const fn is_lifecycle(event: &Event) -> bool {
         Event::Created { .. }
         | Event::Refused { .. }
         | Event::Interaction { .. }
+        | Event::Context { .. }
         | Event::Ports { .. }
         | Event::Stage { .. }
         | Event::PromptDetected { .. }

@@ -1,5 +1,7 @@
 //! The states of a context.
 
+use std::fmt;
+
 use ostler_model::Timestamp;
 
 /// The state of a context. A use is a start that was let in, and later the execution it led to.
@@ -78,6 +80,17 @@ impl ContextState {
             Self::Ending { .. } => "ending",
             Self::Failed { .. } => "failed",
             Self::Ended { .. } => "ended",
+        }
+    }
+}
+
+impl fmt::Display for ContextEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Idle => f.write_str("it was idle"),
+            Self::Requested => f.write_str("its removal was requested"),
+            Self::Unhealthy { problem } => write!(f, "it failed its check: {problem}"),
+            Self::NotCreated => f.write_str("its creation was interrupted"),
         }
     }
 }

@@ -66,6 +66,7 @@ impl Supervisor {
             Event::Created { .. }
             | Event::Refused { .. }
             | Event::Interaction { .. }
+            | Event::Context { .. }
             | Event::Ports { .. }
             | Event::Stage { .. }
             | Event::Detached { .. }

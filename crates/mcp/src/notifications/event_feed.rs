@@ -70,6 +70,7 @@ impl EventFeed {
             }
             Event::Refused { .. }
             | Event::Interaction { .. }
+            | Event::Context { .. }
             | Event::Started { .. }
             | Event::SpawnFailed { .. }
             | Event::Ports { .. }
