@@ -1,5 +1,7 @@
 """Command policy: allow, ask, deny, over every interface; rules are named."""
 
+import json
+
 import anyio
 import pytest
 from mcp.types import ElicitResult
@@ -78,6 +80,39 @@ def test_rest_refuses_too(installation_with_rules):
             "command": {"argv": {"program": "curl", "args": ["x"]}}, "cwd": str(installation_with_rules.work)})
     assert refused.value.status == 403 and refused.value.code == "security_error"
     assert "no-curl" in str(refused.value.problem)
+
+
+def test_rest_shows_the_rules_and_its_verdict_and_starts_nothing(installation_with_rules):
+    installation = installation_with_rules
+    installation.cli("ps")
+    shown = installation.rest("GET", "/api/v1/policy")
+    assert shown == installation.json("policy", "show")
+    assert [it["id"] for it in shown["rules"]] == ["no-curl", "ask-touch"] and shown["default"] == "allow"
+
+    def verdict(*words, **options):
+        body = {"command": {"argv": {"program": words[0], "args": words[1:]}}, "cwd": str(installation.work), **options}
+        answer = installation.rest("POST", "/api/v1/policy/check", body)
+        return answer["decision"], answer["rule"]
+
+    for words in DENIED.values():
+        assert verdict(*words) == ("deny", "no-curl")
+        told = installation.cli("policy", "check", "--json", "--", *words, check=False).stdout
+        assert json.loads(told)["decision"] == "deny"
+    assert verdict("touch", "made") == ("ask", "ask-touch")
+    assert verdict("echo", "curl") == ("allow", "default")
+    assert verdict("echo", env=[["LD_PRELOAD", "x.so"]]) == ("ask", "variable")
+    file = installation.work / ".ostler" / "policy.toml"
+    file.parent.mkdir()
+    file.write_text('[[rule]]\nid = "no-echo"\nprefix = ["echo"]\ndecision = "deny"\njustification = "quiet"\n'
+                    'match = ["echo a"]\nnot_match = ["cat a"]\n')
+    assert verdict("echo", "a") == ("deny", "no-echo")
+    in_workspace = installation.rest("GET", f"/api/v1/policy?cwd={installation.work}")
+    assert ("no-echo", "workspace") in [(it["id"], it["tier"]) for it in in_workspace["rules"]]
+    with pytest.raises(ProblemError) as refused:
+        installation.rest("GET", "/api/v1/policy?cwd=relative")
+    assert refused.value.status in (400, 422) and "absolute" in str(refused.value.problem)
+    assert installation.rest("GET", "/api/v1/executions")["executions"] == []
+    assert installation.rest("GET", "/api/v1/interactions")["interactions"] == []
 
 
 @pytest.mark.parametrize("answer", ["accept", "decline"])

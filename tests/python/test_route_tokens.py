@@ -62,6 +62,8 @@ POST /api/v1/interactions/{id}/answer
 POST /api/v1/interactions/{id}/cancel
 POST /api/v1/projects/{id}/execute
 GET /api/v1/projects/{id}/executions
+GET /api/v1/policy
+POST /api/v1/policy/check
 GET|POST /api/v1/services
 GET /api/v1/version
 POST /api/v1/services/ensure

@@ -7,6 +7,7 @@
 //! * [`task_event`], [`history`], [`audit`]: what happens, executions as they are remembered, the audit log.
 //! * [`template`]: command templates.
 //! * [`context`]: directories with options that executions of a project share.
+//! * [`policy`]: rules about commands, and their verdicts.
 //! * [`report`]: test results and diagnostics in output.
 //! * [`token`]: tokens for access over HTTP.
 //! * [`wait`], [`interaction`]: waits, signals, input, questions to people.
@@ -25,6 +26,7 @@ pub mod interaction;
 pub mod network;
 pub mod page;
 mod parts;
+pub mod policy;
 pub mod problem;
 pub mod process;
 pub mod report;
@@ -62,6 +64,7 @@ pub use interaction::{
 };
 pub use network::{EgressDecisionBody, EgressPageBody};
 pub use page::{GapBody, LineBody, OutputFrame, OutputPageBody};
+pub use policy::{MatchedRuleBody, PolicyBody, PolicyRuleBody, PolicyVerdictBody};
 pub use problem::{CodeName, Problem};
 pub use process::{
     CleanAllResponse, CleanFailure, CleanResponse, CleanSelected, CleanSelectedResponse,

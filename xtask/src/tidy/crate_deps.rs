@@ -68,6 +68,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-model",
             "ostler-journal",
             "ostler-engine",
+            "ostler-policy",
             "ostler-terminal",
             "ostler-api",
             "ostler-render",

@@ -113,7 +113,12 @@ fn evaluate_probes(
     Ok(())
 }
 
-fn evaluate_command(set: &RuleSet, settings: &Settings, request: &StartRequest) -> PolicyVerdict {
+/// The verdict of `set` on the command of a request, whatever it is.
+pub(crate) fn evaluate_command(
+    set: &RuleSet,
+    settings: &Settings,
+    request: &StartRequest,
+) -> PolicyVerdict {
     let path = search_path(settings, request);
     let find = |name: &str| {
         let found = program::find(&ByteString::from(name), &path, &request.cwd).ok()?;

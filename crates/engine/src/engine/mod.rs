@@ -7,6 +7,7 @@ mod executions;
 mod handle;
 mod interactions;
 mod output;
+mod policy;
 mod processes;
 mod services;
 mod shells;

@@ -9,8 +9,8 @@ use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
     audit, contexts, events, executions, export, health, history, interactions, metrics, output,
-    processes, project_execute, raw, report, response, services, shell, small_body, task_stream,
-    tasks, templates, terminal, tokens, usage, workspace, ws,
+    policy, processes, project_execute, raw, report, response, services, shell, small_body,
+    task_stream, tasks, templates, terminal, tokens, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -76,6 +76,8 @@ fn v1_routes() -> Router<RestState> {
             "/executions/{id}",
             get(executions::show).delete(executions::remove),
         )
+        .route("/policy", get(policy::rules))
+        .route("/policy/check", post(policy::check))
         .route("/tokens", get(tokens::list).post(tokens::create))
         .route("/tokens/{name}", delete(tokens::revoke))
         .route("/events", get(events::events))

@@ -6,6 +6,7 @@ mod event;
 mod execution;
 mod history;
 mod interaction;
+mod policy;
 mod resources;
 mod service;
 mod service_report;
@@ -18,6 +19,7 @@ pub use event::event_body;
 pub use execution::{execution_body, process_body, queue_wait_body, queued_start_body};
 pub use history::{history_entry_body, history_freshness_body, run_statistics_body};
 pub use interaction::{answered_body, interaction_body};
+pub use policy::{policy_body, policy_verdict_body};
 pub use resources::resources_body;
 pub use service::{
     detected_service_body, ensure_response, readiness_wait_body, service_body,
