@@ -10,6 +10,7 @@ use ostler_model::{StreamName, Timestamp};
 
 use crate::error::{ReadError, WriteError};
 use crate::memory_ring::MemorySlot;
+use crate::numbered::{self, LineSearch, NumberedPage, NumberedQuery, OutputShape, SearchPage};
 use crate::open_files::OpenFiles;
 use crate::query::{BytePage, ByteQuery, Gap, LinePage, LineQuery, TrimmedRange, stream_code};
 use crate::segment::SegmentError;
@@ -186,6 +187,30 @@ impl Journal {
     /// When the files cannot be read, or a backtracking pattern exceeds its budget.
     pub fn lines(&self, query: &LineQuery) -> Result<LinePage, ReadError> {
         self.view(|view| lines::page(view, query))
+    }
+
+    /// Reads lines of all output streams by their numbers.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn numbered_lines(&self, query: &NumberedQuery) -> Result<NumberedPage, ReadError> {
+        self.view(|view| numbered::page(view, query))
+    }
+
+    /// Searches a part of the output for lines with a match, in either direction.
+    ///
+    /// # Errors
+    /// When the files cannot be read, or the pattern exceeds its budget.
+    pub fn search_lines(&self, search: &LineSearch) -> Result<SearchPage, ReadError> {
+        self.view(|view| numbered::search(view, search))
+    }
+
+    /// How many lines were printed when, in `buckets` slices of time. Reads the index only.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn shape(&self, buckets: usize) -> Result<OutputShape, ReadError> {
+        self.view(|view| numbered::shape(view, buckets))
     }
 
     /// Drops all present output, also while a writer appends. Line numbers and offsets continue.

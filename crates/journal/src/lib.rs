@@ -30,6 +30,7 @@ mod line_start;
 mod lines;
 mod little_endian;
 pub mod memory_ring;
+pub mod numbered;
 mod open_files;
 mod open_line;
 mod page_builder;
@@ -63,6 +64,10 @@ pub use ledger::{
     LedgerReader, LedgerRecord,
 };
 pub use memory_ring::{MemorySegment, MemorySlot};
+pub use numbered::{
+    LinePosition, LineSearch, NumberedLine, NumberedPage, NumberedQuery, OutputShape, SearchPage,
+    SearchedLines, ShapeBucket,
+};
 pub use pattern::{BudgetExceeded, Pattern, PatternError};
 pub use query::{
     BytePage, ByteQuery, Chunk, Gap, GrepMode, JournalLine, LinePage, LineQuery, OpenLineMode,

@@ -214,7 +214,7 @@ impl LineRange {
 }
 
 /// The offset of the first record read at or after this time; the end if there is none.
-fn offset_at(snapshot: &JournalSnapshot<'_>, at_ns: i64) -> Result<u64, SegmentError> {
+pub(crate) fn offset_at(snapshot: &JournalSnapshot<'_>, at_ns: i64) -> Result<u64, SegmentError> {
     if snapshot.len() == 0 {
         return Ok(snapshot.end);
     }

@@ -271,7 +271,7 @@ impl<'d> JournalSnapshot<'d> {
 
     /// The last slot for which `is_before` holds; 0 where there is none. It must hold for a prefix of
     /// the slots. Slots without a valid header count as after.
-    fn last_slot(
+    pub(crate) fn last_slot(
         &self,
         is_before: impl Fn(&OutputSegment) -> Result<bool, SegmentError>,
     ) -> Result<usize, SegmentError> {

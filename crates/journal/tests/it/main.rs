@@ -7,6 +7,7 @@ mod damage;
 mod fixtures;
 mod follow;
 mod fuzz;
+mod numbered;
 mod oracles;
 mod properties;
 mod retention;
