@@ -39,7 +39,7 @@ BODIES = {
     ("POST", "/api/v1/tasks/{id}/input"): {"input": "x"},
 }
 #: What must follow a path for the id to be looked up.
-QUERIES = {"/api/v1/executions/{id}/export": "?format=text"}
+QUERIES = {"/api/v1/executions/{id}/export": "?format=text", "/api/v1/executions/{id}/output/find": "?q=printed"}
 #: Bodies of requests without an id in their path; ID stands for the id of another owner.
 LISTS = {
     ("POST", "/api/process/clean_all"): None,
@@ -55,6 +55,8 @@ LISTS = {
     ("GET", "/api/v1/version"): None,
     ("GET", "/api/v1/command-templates"): None,
     ("GET", "/api/v1/contexts"): None,
+    ("GET", "/api/v1/policy"): None,
+    ("POST", "/api/v1/policy/check"): {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"},
     ("GET", "/api/v1/services"): None,
     ("POST", "/api/v1/detect"): {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"},
 }

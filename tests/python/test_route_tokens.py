@@ -34,6 +34,10 @@ POST /api/v1/executions/{id}/input
 POST /api/v1/executions/{id}/keys
 GET /api/v1/executions/{id}/network
 DELETE|GET /api/v1/executions/{id}/output
+GET /api/v1/executions/{id}/output/failures
+GET /api/v1/executions/{id}/output/find
+GET /api/v1/executions/{id}/output/lines
+GET /api/v1/executions/{id}/output/shape
 POST /api/v1/executions/{id}/pause
 GET /api/v1/executions/{id}/raw
 GET /api/v1/executions/{id}/report

@@ -3,7 +3,7 @@
 //!
 //! * [`start`], [`task`], [`shell`], [`service_request`], [`sandbox`]: requests to run something.
 //! * [`info`], [`service`], [`service_state`], [`process`], [`resources`], [`workspace`]: the data of executions.
-//! * [`page`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
+//! * [`page`], [`numbered`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
 //! * [`task_event`], [`history`], [`audit`]: what happens, executions as they are remembered, the audit log.
 //! * [`template`]: command templates.
 //! * [`context`]: directories with options that executions of a project share.
@@ -24,6 +24,7 @@ pub mod history;
 pub mod info;
 pub mod interaction;
 pub mod network;
+pub mod numbered;
 pub mod page;
 mod parts;
 pub mod policy;
@@ -63,6 +64,10 @@ pub use interaction::{
     QuestionBody,
 };
 pub use network::{EgressDecisionBody, EgressPageBody};
+pub use numbered::{
+    FailureLineBody, FailureLinesBody, LineMatchPartBody, LineSearchBody, NumberedLineBody,
+    NumberedPageBody, OutputShapeBody, ShapeBucketBody,
+};
 pub use page::{GapBody, LineBody, OutputFrame, OutputPageBody};
 pub use policy::{MatchedRuleBody, PolicyBody, PolicyRuleBody, PolicyVerdictBody};
 pub use problem::{CodeName, Problem};

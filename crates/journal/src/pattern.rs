@@ -104,6 +104,19 @@ impl Pattern {
         })
     }
 
+    /// A pattern that matches this text, or with `whole_word` where no letter, digit or underscore
+    /// adjoins one of it.
+    ///
+    /// # Errors
+    /// When it is too large.
+    pub fn literal(text: &str, whole_word: bool, ignore_case: bool) -> Result<Self, PatternError> {
+        let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        let boundary = |c| if whole_word && is_word(c) { r"\b" } else { "" };
+        let case = if ignore_case { "(?i)" } else { "" };
+        let (begin, end) = (boundary(text.chars().next()), boundary(text.chars().last()));
+        Self::new(&format!("{case}{begin}{}{end}", fancy_regex::escape(text)))
+    }
+
     /// The same pattern, matched against the text of lines decoded from this encoding.
     #[must_use]
     pub fn with_encoding(mut self, encoding: Encoding) -> Self {

@@ -15,6 +15,7 @@ mod interactions;
 mod metrics;
 mod observe;
 mod output;
+mod output_lines;
 mod policy;
 mod processes;
 mod project_execute;

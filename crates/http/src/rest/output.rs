@@ -92,7 +92,8 @@ pub(super) async fn lines(
     }))
 }
 
-fn line_body(line: JournalLine, encoding: Option<Encoding>) -> LineBody {
+/// A line as it is returned.
+pub(super) fn line_body(line: JournalLine, encoding: Option<Encoding>) -> LineBody {
     let text = match encoding {
         None => ByteString::from(line.bytes),
         Some(encoding) => ByteString::from(decode_line(&line.bytes, encoding)),
@@ -109,7 +110,7 @@ fn line_body(line: JournalLine, encoding: Option<Encoding>) -> LineBody {
 }
 
 /// Decodes one line alone; `rest::processes` decodes whole streams where that matters.
-fn decode_line(bytes: &[u8], encoding: Encoding) -> String {
+pub(super) fn decode_line(bytes: &[u8], encoding: Encoding) -> String {
     let mut decoder = Decoder::new(encoding);
     let mut text = decoder.push(bytes);
     text.push_str(&decoder.finish());

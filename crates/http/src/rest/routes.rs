@@ -9,8 +9,8 @@ use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
     audit, contexts, events, executions, export, health, history, interactions, metrics, output,
-    policy, processes, project_execute, raw, report, response, services, shell, small_body,
-    task_stream, tasks, templates, terminal, tokens, usage, workspace, ws,
+    output_lines, policy, processes, project_execute, raw, report, response, services, shell,
+    small_body, task_stream, tasks, templates, terminal, tokens, usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -97,9 +97,21 @@ fn v1_routes() -> Router<RestState> {
         .route("/executions/{id}/input", post(executions::input))
         .route("/executions/{id}/output", get(output::lines))
         .route("/executions/{id}/output", delete(output::clear))
+        .merge(output_line_routes())
         .route("/executions/{id}/raw", get(raw::raw))
         .route("/executions/{id}/export", get(export::export))
         .route("/executions/{id}/report", get(report::report))
+}
+
+fn output_line_routes() -> Router<RestState> {
+    Router::new()
+        .route("/executions/{id}/output/lines", get(output_lines::lines))
+        .route("/executions/{id}/output/find", get(output_lines::find))
+        .route(
+            "/executions/{id}/output/failures",
+            get(output_lines::failures),
+        )
+        .route("/executions/{id}/output/shape", get(output_lines::shape))
 }
 
 fn task_routes() -> Router<RestState> {

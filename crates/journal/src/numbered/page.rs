@@ -27,6 +27,7 @@ pub(crate) fn page(
         LinePosition::Time(at) => {
             lines_before(snapshot, offset_at(snapshot, nanoseconds(at))?)? + 1
         }
+        LinePosition::Offset(offset) => lines_before(snapshot, offset.min(snapshot.end))? + 1,
         LinePosition::Last(count) => (extent.ended + 1).saturating_sub(count),
     };
     let first = first.clamp(extent.first_kept, extent.ended + 1);

@@ -12,6 +12,8 @@ pub enum LinePosition {
     Number(u64),
     /// At the first line that ends in what was read at or after this time.
     Time(Timestamp),
+    /// At the first line that ends after this offset.
+    Offset(u64),
     /// So that this many lines are left.
     Last(u64),
 }
@@ -141,4 +143,15 @@ pub struct ShapeBucket {
     pub lines: u64,
     /// Those of them on stderr.
     pub stderr_lines: u64,
+}
+
+impl OutputShape {
+    /// The slice that holds this time; none where there is no output.
+    pub fn bucket_at(&self, at: Timestamp) -> Option<usize> {
+        let (first, last) = self.times?;
+        let (first, last) = (first.as_nanosecond(), last.as_nanosecond());
+        let passed = at.as_nanosecond().clamp(first, last) - first;
+        let place = passed * self.buckets.len() as i128 / (last - first + 1);
+        usize::try_from(place).ok()
+    }
 }
