@@ -51,6 +51,8 @@ pub mod suggestion;
 mod template_record;
 mod term_size;
 pub mod termination;
+mod usage_peaks;
+mod usage_sample;
 pub mod visible;
 
 pub use autorun::{AutorunFinding, AutorunReport};
@@ -97,6 +99,8 @@ pub use start_options::{RetentionRequest, StartOptions};
 pub use state::{Phase, State};
 pub use template_record::TemplateRecord;
 pub use termination::{LostReason, Termination, TerminationCause, TimeoutKind};
+pub use usage_peaks::UsagePeaks;
+pub use usage_sample::UsageSample;
 pub use visible::{ColourMode, has_hidden, visible, visible_json, visible_lines, visible_output};
 
 /// A moment in time, in nanoseconds since the Unix epoch; RFC 3339 in JSON.
