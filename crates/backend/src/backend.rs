@@ -16,6 +16,7 @@ use ostler_model::{
 use tokio::sync::mpsc;
 
 use crate::launch_plan::LaunchPlan;
+use crate::usage_reading::UsageReading;
 pub use ostler_model::control::{ControlCommand, INPUT_CHUNK_BYTES};
 pub use ostler_model::exit_record::{
     EXIT_RECORD_VERSION, ExitRecord, KillReason, LeaderOutcome, STEP_OPEN_FILES, STEP_STORAGE,
@@ -55,6 +56,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
         id: ExecutionId,
         request: SnapshotRequest,
     ) -> BoxFuture<'_, Result<TreeSnapshot, SnapshotError>>;
+
+    /// Reads what running trees use, in one pass over all of them; in the order of `ids`, none for
+    /// one that has ended, is not known here, or cannot be measured.
+    fn usage<'a>(&'a self, ids: &'a [ExecutionId]) -> BoxFuture<'a, Vec<Option<UsageReading>>> {
+        Box::pin(std::future::ready(vec![None; ids.len()]))
+    }
 
     /// The features this sandbox needs that the file systems it names do not support (idmapped
     /// mounts, overlays, Landlock), each with its reason; empty where nothing is missing. Probed

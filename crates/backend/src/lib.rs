@@ -53,8 +53,9 @@
 //!   handle; [`ProcessEvent::Frozen`], limits that were reached and [`ProcessEvent::Detached`] are
 //!   reported again), ended as recorded, or lost with a reason. Members of a lost tree are ended before
 //!   it returns. [`RecoveryOutcome::Unreachable`] changes nothing and may be asked again.
-//! * [`Backend::snapshot`] inspects and changes nothing. [`Backend::connect`],
-//!   [`Backend::overlay`], [`Backend::port_holders`] and [`Backend::probe_filesystems`] have
+//! * [`Backend::snapshot`] and [`Backend::usage`] inspect and change nothing. `usage` serves all
+//!   executions that are sampled at one time: its cost grows with their processes, never with their
+//!   number times the processes of the host. `usage`, [`Backend::connect`], [`Backend::overlay`], [`Backend::port_holders`] and [`Backend::probe_filesystems`] have
 //!   defaults that report that the backend does not support them.
 //! * [`Backend::close`] ends what serves this daemon only; running executions continue where
 //!   [`Capability::Durable`](ostler_model::Capability::Durable) is present.
@@ -87,6 +88,7 @@ pub mod prepared_dir;
 pub mod redact;
 pub mod spec_file;
 pub mod stored_files;
+mod usage_reading;
 
 pub use backend::{
     Backend, BoxFuture, COMMAND_TIMEOUT_MS, ControlCommand, ControlError, EXIT_RECORD_VERSION,
@@ -96,3 +98,4 @@ pub use backend::{
 };
 pub use launch_plan::{LaunchIo, LaunchPlan, PLAN_MAX_BYTES, PinnedFile, Timeouts};
 pub use ostler_model::control::{IdempotentInput, InputProgress};
+pub use usage_reading::UsageReading;

@@ -15,6 +15,8 @@ pub struct ProcessStat {
     pub foreground: i32,
     /// Clock ticks of user and system time.
     pub cpu_ticks: u64,
+    /// The same of its children that ended and were waited for, and of theirs.
+    pub children_ticks: u64,
     /// Its start time, in clock ticks since boot.
     pub start: u64,
     /// Its pages in memory.
@@ -44,6 +46,7 @@ impl ProcessStat {
             terminal: int(7)?,
             foreground: int(8)?,
             cpu_ticks: count(14)? + count(15)?,
+            children_ticks: count(16)? + count(17)?,
             start: count(22)?,
             resident_pages: count(24)?,
         })
@@ -68,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_is_skipped() {
-        let line = b"77 (a) b (c)) S 1 76 76 0 -1 4194560 1 0 0 0 5 6 0 0 20 0 1 0 4242 1 2 3";
+        let line = b"77 (a) b (c)) S 1 76 76 0 -1 4194560 1 0 0 0 5 6 7 8 20 0 1 0 4242 1 2 3";
         let stat = ProcessStat::parse(line).expect("well-formed");
         assert_eq!(
             stat,
@@ -79,6 +82,7 @@ mod tests {
                 terminal: 0,
                 foreground: -1,
                 cpu_ticks: 11,
+                children_ticks: 15,
                 start: 4242,
                 resident_pages: 2,
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ostler_backend::prepared_dir::PREPARED_PREFIX;
 use ostler_backend::{
     Backend, BoxFuture, LaunchIo, LaunchPlan, OverlayRequestError, PLAN_MAX_BYTES, RecoveryOutcome,
-    SnapshotError, SpawnError, SpawnHandle,
+    SnapshotError, SpawnError, SpawnHandle, UsageReading,
 };
 use ostler_model::{
     BackendName, Capability, CapabilitySet, ExecutionId, MissingCapability, OverlayRequest,
@@ -29,6 +29,7 @@ use super::recovery;
 use super::shim_manager::{ShimManager, ShimSource, start_zygote};
 use super::snapshot;
 use super::sockets;
+use super::usage;
 use crate::proto::{INLINE_PLAN_BYTES, ShimRequest, encode};
 use crate::sys::memory;
 
@@ -314,6 +315,10 @@ impl Backend for LocalBackend {
         request: SnapshotRequest,
     ) -> BoxFuture<'_, Result<TreeSnapshot, SnapshotError>> {
         Box::pin(snapshot::capture(Arc::clone(&self.shims), id, request))
+    }
+
+    fn usage<'a>(&'a self, ids: &'a [ExecutionId]) -> BoxFuture<'a, Vec<Option<UsageReading>>> {
+        Box::pin(usage::read(Arc::clone(&self.shims), ids.to_vec()))
     }
 
     fn connect(&self, id: ExecutionId, address: SocketAddr) -> BoxFuture<'_, io::Result<OwnedFd>> {

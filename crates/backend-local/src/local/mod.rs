@@ -8,7 +8,7 @@
 //! `sweep` kills what no shim or zygote can; `snapshot` inspects a
 //! running tree, `tree_members` finds its processes, `sockets` its listeners, and those of any
 //! process; `connect` opens connections into its network namespace, `disk_quota` measures
-//! the growth of its workspace, `overlay` handles requests about its overlay.
+//! the growth of its workspace, `usage` reads what many trees use, `overlay` handles requests about its overlay.
 
 mod backend;
 mod blocked_on;
@@ -27,6 +27,7 @@ mod snapshot;
 mod sockets;
 mod sweep;
 mod tree_members;
+mod usage;
 mod zygote_client;
 
 pub use backend::{BackendOpenError, LocalBackend, ZygoteConfig};

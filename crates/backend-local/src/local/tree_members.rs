@@ -17,12 +17,13 @@ use rustix::io::Errno;
 
 use super::execution_files;
 use super::sockets::{NetnsDiagCache, SocketScanCache};
-use crate::shim::marker;
-use crate::sys::proc;
+use crate::shim::{EXECUTION_VARIABLE, marker};
+use crate::sys::proc::{self, ProcessWalk};
 use crate::sys::process_name;
 
 /// How many executions are cached.
 const TREES_MAX: usize = 1_024;
+const MICROS_PER_SECOND: u64 = 1_000_000;
 
 /// Cached information on an execution.
 #[derive(Debug)]
@@ -61,6 +62,32 @@ pub(super) struct LiveProcess {
     pub(super) pid: i32,
     pub(super) stat: ProcessStat,
     pub(super) name: String,
+}
+
+impl TreeInfo {
+    /// The OS pid of its shim.
+    fn shim_pid(&self) -> i32 {
+        i32::try_from(self.shim.shim_pid).unwrap_or(0)
+    }
+
+    /// Processor time in microseconds: what its cgroup counted; without one, what these processes
+    /// and those they waited for used, and those that the shim waited for, which adopts orphans.
+    pub(super) fn cpu_us(&self, processes: &[(i32, ProcessStat)]) -> u64 {
+        if let Some(counted) = self
+            .slot
+            .as_ref()
+            .and_then(|slot| cgroup::cpu_usage_us(slot))
+        {
+            return counted;
+        }
+        let reaped = proc::stat(self.shim_pid()).filter(|_| !self.shim.in_process);
+        let ended = reaped.map_or(0, |stat| stat.children_ticks);
+        let used = processes
+            .iter()
+            .map(|(_, stat)| stat.cpu_ticks + stat.children_ticks);
+        let ticks = used.fold(ended, u64::saturating_add);
+        ticks.saturating_mul(MICROS_PER_SECOND) / rustix::param::clock_ticks_per_second()
+    }
 }
 
 impl LiveProcess {
@@ -143,7 +170,8 @@ impl ProcessTrees {
     /// may overwrite them.
     pub(super) fn live_members(&self, tree: &TreeInfo, id: ExecutionId) -> Vec<LiveProcess> {
         let mut members = if is_shim_alive(&tree.shim) {
-            let members = shim_descendants(tree);
+            let pids = shim_descendants(tree, &ProcessWalk::default());
+            let members = pids.into_iter().filter_map(LiveProcess::read).collect();
             // Checked last: the processes found before belong to it only if it had not ended.
             if self.has_exited(tree, id) {
                 Vec::new()
@@ -157,6 +185,30 @@ impl ProcessTrees {
         // The leader leads its process group and was spawned first.
         members.sort_by_key(|it| (it.stat.group != it.pid, it.stat.start, it.pid));
         members
+    }
+
+    /// All processes of a tree, zombies included as far as they are found, the leader first; empty
+    /// where it has ended. As [`live_members`](Self::live_members), with a walk that several trees
+    /// share.
+    pub(super) fn processes(
+        &self,
+        tree: &TreeInfo,
+        id: ExecutionId,
+        walk: &ProcessWalk,
+    ) -> Vec<(i32, ProcessStat)> {
+        let is_alive = is_shim_alive(&tree.shim);
+        let pids = if is_alive {
+            shim_descendants(tree, walk)
+        } else {
+            walk.with_variable(EXECUTION_VARIABLE.as_bytes(), id.to_string().as_bytes())
+        };
+        let read = |pid| Some((pid, proc::stat(pid)?));
+        let mut found: Vec<_> = pids.into_iter().filter_map(read).collect();
+        if is_alive && self.has_exited(tree, id) {
+            return Vec::new();
+        }
+        found.sort_by_key(|(pid, stat)| (stat.group != *pid, stat.start, *pid));
+        found
     }
 
     /// The execution that a running shim runs, as far as it was inspected.
@@ -204,37 +256,35 @@ fn is_shim_alive(shim: &ShimIdentity) -> bool {
 
 /// From the shim's cgroup, which lists all processes at once, and from its children, which include
 /// orphans that left the cgroup.
-fn shim_descendants(tree: &TreeInfo) -> Vec<LiveProcess> {
-    let shim = i32::try_from(tree.shim.shim_pid).unwrap_or(0);
+fn shim_descendants(tree: &TreeInfo, walk: &ProcessWalk) -> Vec<i32> {
+    let shim = tree.shim_pid();
     let mut pids = tree
         .slot
         .as_ref()
         .map(|slot| cgroup::pids_in(slot))
         .unwrap_or_default();
-    let mut members: Vec<LiveProcess> = Vec::with_capacity(pids.len());
     let mut helpers = Vec::new();
-    for child in proc::children(shim) {
+    for child in walk.children(shim) {
         let Some(process) = LiveProcess::read(child) else {
             continue;
         };
         if is_helper(&process) {
             helpers.push(child);
             if process.name.as_bytes() == process_name::EGRESS.to_bytes() {
-                helpers.extend(proc::descendants(child));
+                helpers.extend(walk.descendants(child));
             }
         } else if !pids.contains(&child) {
             pids.push(child);
-            pids.extend(proc::descendants(child));
+            pids.extend(walk.descendants(child));
         }
         if process.name.as_bytes() == process_name::INIT.to_bytes() && tree.slot.is_none() {
-            pids.extend(proc::descendants(child));
+            pids.extend(walk.descendants(child));
         }
     }
     pids.sort_unstable();
     pids.dedup();
     pids.retain(|pid| *pid != shim && !helpers.contains(pid));
-    members.extend(pids.into_iter().filter_map(LiveProcess::read));
-    members
+    pids
 }
 
 /// Whether a child of a shim is a helper: the init and the egress proxy of a jail, and a child that

@@ -1,5 +1,7 @@
 //! Reads information on processes from proc(5).
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read};
 use std::sync::OnceLock;
@@ -103,12 +105,85 @@ pub(crate) fn all() -> Vec<i32> {
         .collect()
 }
 
+/// The processes of the host by parent and by a variable of their environments, for one inspection
+/// of any number of trees: where `/proc` has to be read as a whole, that is done once.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessWalk {
+    /// Each process with its parent.
+    parents: OnceCell<Vec<(i32, i32)>>,
+    /// The processes with each value of the variable that was asked for.
+    by_value: OnceCell<HashMap<Vec<u8>, Vec<i32>>>,
+}
+
+impl ProcessWalk {
+    /// Direct children, zombies included.
+    pub(crate) fn children(&self, pid: i32) -> Vec<i32> {
+        try_children(pid).unwrap_or_else(|| {
+            let children = self.parents().iter().filter(|(_, of)| *of == pid);
+            children.map(|(child, _)| *child).collect()
+        })
+    }
+
+    /// All descendants, zombies included, without the root. Without the kernel's lists of children,
+    /// by the parents of all processes.
+    pub(crate) fn descendants(&self, root: i32) -> Vec<i32> {
+        let mut found = Vec::new();
+        let Some(children) = try_children(root) else {
+            return self.descendants_by_parents(root);
+        };
+        let mut todo = children;
+        while let Some(pid) = todo.pop() {
+            if found.len() >= WALK_MAX {
+                break;
+            }
+            found.push(pid);
+            todo.extend(try_children(pid).unwrap_or_default());
+        }
+        found
+    }
+
+    /// Processes whose initial environment has this value for a variable, the same one at each call.
+    pub(crate) fn with_variable(&self, name: &[u8], value: &[u8]) -> Vec<i32> {
+        let walk = || {
+            let mut by_value: HashMap<Vec<u8>, Vec<i32>> = HashMap::new();
+            for pid in all() {
+                if let Some(found) = environ_variable(pid, name) {
+                    by_value.entry(found).or_default().push(pid);
+                }
+            }
+            by_value
+        };
+        let by_value = self.by_value.get_or_init(walk);
+        by_value.get(value).cloned().unwrap_or_default()
+    }
+
+    fn parents(&self) -> &[(i32, i32)] {
+        self.parents.get_or_init(|| {
+            let pids = all().into_iter();
+            pids.filter_map(|pid| Some((pid, stat(pid)?.parent)))
+                .collect()
+        })
+    }
+
+    fn descendants_by_parents(&self, root: i32) -> Vec<i32> {
+        let mut found = Vec::new();
+        let mut todo = vec![root];
+        while let Some(parent) = todo.pop() {
+            let children = self.parents().iter().filter(|(_, of)| *of == parent);
+            for &(pid, _) in children {
+                if !found.contains(&pid) && pid != root {
+                    found.push(pid);
+                    todo.push(pid);
+                }
+            }
+        }
+        found
+    }
+}
+
 /// Direct children, zombies included.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
-    try_children(pid).unwrap_or_else(|| {
-        let is_child = |child: &i32| stat(*child).is_some_and(|stat| stat.parent == pid);
-        all().into_iter().filter(is_child).collect()
-    })
+    ProcessWalk::default().children(pid)
 }
 
 fn try_children(pid: i32) -> Option<Vec<i32>> {
@@ -124,41 +199,50 @@ fn try_children(pid: i32) -> Option<Vec<i32>> {
     Some(found)
 }
 
-/// All descendants, zombies included, without the root. Without the kernel's lists of children, by
-/// the parents of all processes.
+/// All descendants, as [`ProcessWalk::descendants`] finds them.
 pub(crate) fn descendants(root: i32) -> Vec<i32> {
-    let mut found = Vec::new();
-    let Some(children) = try_children(root) else {
-        return descendants_by_parents(root);
-    };
-    let mut todo = children;
-    while let Some(pid) = todo.pop() {
-        if found.len() >= WALK_MAX {
-            break;
-        }
-        found.push(pid);
-        todo.extend(try_children(pid).unwrap_or_default());
-    }
-    found
+    ProcessWalk::default().descendants(root)
 }
 
-fn descendants_by_parents(root: i32) -> Vec<i32> {
-    let parents: Vec<(i32, i32)> = all()
-        .into_iter()
-        .filter_map(|pid| Some((pid, stat(pid)?.parent)))
-        .collect();
-    let mut found = Vec::new();
-    let mut todo = vec![root];
-    while let Some(parent) = todo.pop() {
-        let children = parents.iter().filter(|(_, of)| *of == parent);
-        for &(pid, _) in children {
-            if !found.contains(&pid) && pid != root {
-                found.push(pid);
-                todo.push(pid);
-            }
-        }
-    }
-    found
+/// The bytes that a process, and those it waited for, have read from storage and written to it.
+///
+/// # Errors
+/// When the kernel does not tell us, as of processes of other users.
+pub(crate) fn storage_bytes(pid: i32) -> io::Result<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/io"))?;
+    Ok((
+        named_number(&text, "read_bytes:"),
+        named_number(&text, "write_bytes:"),
+    ))
+}
+
+fn named_number(text: &str, name: &str) -> u64 {
+    let values = text.lines().filter_map(|line| line.strip_prefix(name));
+    let value = values.filter_map(|it| it.trim().parse().ok()).next();
+    value.unwrap_or_default()
+}
+
+/// The bytes that the network namespace of a process has received and sent, without loopback.
+pub(crate) fn network_bytes(pid: i32) -> Option<(u64, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/net/dev")).ok()?;
+    Some(interface_bytes(&text))
+}
+
+/// The sums over the interfaces of `net/dev` (proc_pid_net(5)): two lines of titles, then for each
+/// interface eight numbers of what it received and eight of what it sent, bytes first.
+fn interface_bytes(text: &str) -> (u64, u64) {
+    const SENT: usize = 8;
+    let interfaces = text.lines().skip(2).filter_map(|line| line.split_once(':'));
+    let others = interfaces.filter(|(name, _)| name.trim() != "lo");
+    others.fold((0, 0), |(received, sent), (_, numbers)| {
+        let mut numbers = numbers.split_ascii_whitespace();
+        let mut next = |skipped| numbers.nth(skipped)?.parse::<u64>().ok();
+        let more = (
+            next(0).unwrap_or_default(),
+            next(SENT - 1).unwrap_or_default(),
+        );
+        (received + more.0, sent + more.1)
+    })
 }
 
 /// Whether the environment a process was started with contains `variable` (`NAME=value`).
@@ -220,6 +304,35 @@ mod tests {
         let base = program.rsplit('/').next().expect("a part");
         assert!(base.starts_with(&shown) && !shown.is_empty(), "{shown}");
         assert_eq!(display_name(-1, ANONYMOUS.to_owned()), ANONYMOUS);
+    }
+
+    #[test]
+    fn the_bytes_of_all_interfaces_but_loopback_are_summed() {
+        let text = "Inter-|   Receive                      |  Transmit\n face |bytes packets\n    \
+             lo: 900 9 0 0 0 0 0 0 900 9 0 0 0 0 0 0\n  eth0: 100 1 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n\
+             ost:7 1 0 0 0 0 0 0 3 1 0 0 0 0 0 0\n";
+        assert_eq!(interface_bytes(text), (107, 23));
+        assert_eq!(interface_bytes(""), (0, 0));
+    }
+
+    #[test]
+    fn one_walk_finds_what_two_do() {
+        let mut child = std::process::Command::new("/bin/sleep")
+            .arg("60")
+            .env("OSTLER_WALK_TEST", "yes")
+            .spawn()
+            .expect("it starts");
+        let pid = i32::try_from(child.id()).expect("a pid");
+        let own = i32::try_from(std::process::id()).expect("a pid");
+        let walk = ProcessWalk::default();
+        let found = walk.with_variable(b"OSTLER_WALK_TEST", b"yes");
+        let none = walk.with_variable(b"OSTLER_WALK_TEST", b"no");
+        let by_lists = walk.descendants(own).contains(&pid);
+        let by_parents = walk.descendants_by_parents(own).contains(&pid);
+        child.kill().expect("ended");
+        child.wait().expect("reaped");
+        assert_eq!((found, none), (vec![pid], Vec::new()));
+        assert!(by_lists && by_parents);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(crate) const CASES: &[TestCase] = &[
     ("only_input_of_the_execution_is_waited_for", own_input),
     ("an_ended_tree_has_no_members", ended),
     ("an_unknown_execution_cannot_be_observed", unknown),
+    ("what_trees_use_is_read_in_one_pass", usage),
 ];
 
 const ALL: SnapshotRequest = SnapshotRequest {
@@ -147,4 +148,46 @@ fn unknown() {
     let fixture = BackendFixture::new();
     let seen = fixture.backend.snapshot(ExecutionId::mint(), ALL);
     assert!(fixture.runtime.block_on(seen).is_err());
+}
+
+/// Both are read at once, one that nobody knows beside them; processor time does not fall when a
+/// process that used some has ended.
+fn usage() {
+    const BUSY: &str =
+        "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; echo done; read x";
+    let fixture = BackendFixture::new();
+    let mut busy = sh(BUSY);
+    busy.io = LaunchIo::Piped;
+    let mut idle = sh("echo up; read x");
+    idle.io = LaunchIo::Piped;
+    let dirs = [fixture.dir(busy.id), fixture.dir(idle.id)];
+    let ids = [busy.id, ExecutionId::mint(), idle.id];
+    fixture.runtime.block_on(async {
+        let mut handles = Vec::new();
+        for plan in [busy, idle] {
+            handles.push(fixture.backend.spawn(plan).await.expect("it spawns"));
+        }
+        wait_output(&mut handles[1], &dirs[1], "up").await;
+        let before = fixture.backend.usage(&ids).await;
+        wait_output(&mut handles[0], &dirs[0], "done").await;
+        let after = fixture.backend.usage(&ids).await;
+        assert_eq!((before.len(), after.len()), (3, 3));
+        assert_eq!((before[1], after[1]), (None, None));
+        let (was, is) = (before[0].expect("it runs"), after[0].expect("it runs"));
+        assert!(is.cpu_us >= was.cpu_us + 20_000, "{was:?} {is:?}");
+        let idle = after[2].expect("it runs");
+        assert_eq!(idle.processes, 1);
+        assert!(idle.memory_bytes > 0);
+        assert!(idle.read_bytes.is_some(), "{idle:?}");
+        assert_eq!(idle.received_bytes, None, "it has no network of its own");
+        for handle in handles {
+            handle
+                .control
+                .send(ControlCommand::CloseInput)
+                .await
+                .expect("sent");
+            wait_exit(handle).await;
+        }
+        assert_eq!(fixture.backend.usage(&ids).await, [None, None, None]);
+    });
 }

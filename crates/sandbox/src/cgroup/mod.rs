@@ -21,6 +21,7 @@ pub use freeze::{FREEZE_WAIT_MS, FreezeOutcome};
 pub use hierarchy::{CgroupLayout, Controller, Hierarchy};
 pub use owner::SlotOwner;
 pub use root::{
-    CgroupRoot, CgroupRootError, CgroupVersion, ShimName, kill_slots_of, pids_in, slot_directory,
+    CgroupRoot, CgroupRootError, CgroupVersion, ShimName, cpu_usage_us, kill_slots_of, pids_in,
+    slot_directory,
 };
 pub use slot::{CgroupJoin, CgroupSlot, HelperPids};

@@ -270,6 +270,13 @@ pub fn pids_in(directory: &Path) -> Vec<i32> {
     files::read_pids(directory)
 }
 
+/// Processor time that all processes of a cgroup of version 2 used so far, ended ones included, in
+/// microseconds; none where it cannot be read.
+#[must_use]
+pub fn cpu_usage_us(directory: &Path) -> Option<u64> {
+    files::read_number(&directory.join("cpu.stat"), "usage_usec")
+}
+
 /// Our own cgroup and its ancestors, the mount's root first.
 fn outermost_first(hierarchy: &Hierarchy) -> Vec<PathBuf> {
     let inside = |path: &&Path| path.starts_with(&hierarchy.mount);
