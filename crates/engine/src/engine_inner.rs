@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::hooks::{ExecutionObserver, TerminalScreens};
 use crate::info::LifecycleEvent;
 use crate::keyed_mutex::KeyedMutex;
+use crate::monitor::UsageMonitor;
 use crate::open_readers::OpenReaders;
 use crate::probes::Prober;
 use crate::registry::Registry;
@@ -65,6 +66,8 @@ pub(crate) struct EngineInner {
     pub(crate) host_warned: AtomicBool,
     /// The number of ledger entries so far.
     pub(crate) ledger_end: watch::Sender<u64>,
+    /// Samples what executions use.
+    pub(crate) usage_monitor: Arc<UsageMonitor>,
     /// The screens of terminals.
     pub(crate) screens: Arc<dyn TerminalScreens>,
     /// The parts that learn of changes of executions.
@@ -75,6 +78,7 @@ pub(crate) struct EngineInner {
 /// The parts above, as the shared state knows them.
 #[derive(Debug)]
 pub(crate) struct EngineHooks {
+    pub(crate) usage_monitor: Arc<UsageMonitor>,
     pub(crate) screens: Arc<dyn TerminalScreens>,
     pub(crate) observers: Vec<Arc<dyn ExecutionObserver>>,
     /// Cancelled when the engine shuts down.
@@ -147,6 +151,7 @@ impl EngineInner {
             compression_permit: Semaphore::new(1),
             host_warned: AtomicBool::new(false),
             ledger_end: watch::Sender::new(exclusive.ledger.end()),
+            usage_monitor: hooks.usage_monitor,
             screens: hooks.screens,
             observers: hooks.observers,
             exclusive: Mutex::new(Some(exclusive)),

@@ -26,6 +26,7 @@ mod json_file;
 mod keyed_mutex;
 pub mod lease;
 mod lost_output;
+pub mod monitor;
 mod open_readers;
 mod overlay;
 pub mod probes;
@@ -71,6 +72,7 @@ pub use info::{
 pub use interaction::{Interaction, InteractionError, InteractionId, InteractionOutcome, Question};
 pub use lease::{Lease, LeaseHolder, LeaseId};
 pub use lost_output::{lost_bytes, lost_tail};
+pub use monitor::{UsageHistory, UsageHistoryQuery, UsageListener, UsageResolution};
 pub use ostler_lifecycle::{context::ContextState, readiness, supervisor};
 pub use ostler_model::{PortRequest, RetentionRequest, SandboxOptions, StartOptions};
 pub use project::project_of;

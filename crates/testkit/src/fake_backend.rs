@@ -6,12 +6,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use ostler_backend::spec_file::{SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity, SpecFile};
 use ostler_backend::{
     Backend, BoxFuture, ControlCommand, ControlError, EXIT_RECORD_VERSION, ExitRecord, KillReason,
     LaunchPlan, LeaderOutcome, ProcessControl, ProcessEvent, ReceivedEvent, RecoveryOutcome,
-    SnapshotError, SpawnError, SpawnHandle,
+    SnapshotError, SpawnError, SpawnHandle, UsageReading,
 };
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
@@ -51,6 +52,7 @@ pub struct FakeBackend {
     input_limit: u64,
     snapshot: Mutex<TreeSnapshot>,
     snapshot_count: AtomicUsize,
+    usage: Mutex<Option<UsageReading>>,
     trees: Mutex<HashMap<ExecutionId, Arc<FakeTree>>>,
 }
 
@@ -103,6 +105,7 @@ impl FakeBackend {
             input_limit: u64::MAX,
             snapshot: Mutex::default(),
             snapshot_count: AtomicUsize::new(0),
+            usage: Mutex::default(),
             trees: Mutex::default(),
         }
     }
@@ -124,6 +127,11 @@ impl FakeBackend {
     /// Sets the result of every later snapshot.
     pub fn set_snapshot(&self, snapshot: TreeSnapshot) {
         *self.snapshot.lock() = snapshot;
+    }
+
+    /// Sets the result of every later reading of the usage of a tree.
+    pub fn set_usage(&self, usage: Option<UsageReading>) {
+        *self.usage.lock() = usage;
     }
 
     /// How many snapshots were taken.
@@ -409,6 +417,17 @@ impl Backend for FakeBackend {
         self.snapshot_count.fetch_add(1, Ordering::Relaxed);
         let snapshot = self.snapshot.lock();
         Box::pin(std::future::ready(Ok(snapshot.clone())))
+    }
+
+    /// A simulated tree uses what a test [sets](FakeBackend::set_usage), one second later at each
+    /// reading.
+    fn usage<'a>(&'a self, ids: &'a [ExecutionId]) -> BoxFuture<'a, Vec<Option<UsageReading>>> {
+        let mut usage = self.usage.lock();
+        if let Some(reading) = usage.as_mut() {
+            reading.at += Duration::from_secs(1);
+            reading.instant += Duration::from_secs(1);
+        }
+        Box::pin(std::future::ready(vec![*usage; ids.len()]))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -37,6 +37,9 @@ pub(super) async fn enforce_disk_limit(
         }
         let began = Instant::now();
         let grown = disk_growth(&core, &entry).await;
+        if let Some(grown) = grown {
+            core.usage_monitor.set_disk_bytes(entry.id, grown);
+        }
         if grown.is_some_and(|it| it > limit_bytes) {
             let limit = LimitKind::Disk;
             let order = StopReason::LimitHit { limit };

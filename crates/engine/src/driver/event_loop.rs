@@ -190,6 +190,7 @@ impl Driver {
         self.process_events = Some(handle.events);
         self.watches_output = false;
         self.retain_state.reset();
+        self.core.usage_monitor.attempt_started(self.execution.id);
     }
 
     /// Runs until the execution or the engine ends.
@@ -376,6 +377,7 @@ impl Driver {
     }
 
     pub(super) fn detach_process(&mut self) {
+        self.core.usage_monitor.attempt_ended(self.execution.id);
         self.control = None;
         self.process_events = None;
         self.watches_output = false;

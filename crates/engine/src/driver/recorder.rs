@@ -7,12 +7,14 @@
 use std::path::PathBuf;
 
 use ostler_journal::{EventWriter, LedgerEntry, WriteError};
-use ostler_model::{Event, EventRecord, State};
+use ostler_model::{Event, EventRecord};
 use ostler_sys::open_files;
 
 use crate::engine_inner::{EngineInner, LedgerDetail};
 use crate::execution::ExecutionHandle;
 use crate::fd_shortage::is_write_out_of_fds;
+
+use super::run_totals;
 
 /// The pending events of one execution, and the file they go to.
 #[derive(Debug)]
@@ -56,7 +58,8 @@ impl EventRecorder {
         for record in pending.iter().filter(|record| is_lifecycle(&record.event)) {
             let is_end = matches!(record.event, Event::Finished { .. });
             let detail = if is_end {
-                totals(&entry.live.borrow().state, record.offset)
+                let peaks = core.usage_monitor.finish(id);
+                run_totals::of(entry, record, peaks)
             } else {
                 LedgerDetail::new()
             };
@@ -103,18 +106,6 @@ impl EventRecorder {
     pub(super) fn close(&mut self) {
         self.writer = None;
     }
-}
-
-/// What an execution that ended has used, for the entry of its end.
-fn totals(state: &State, output_bytes: u64) -> LedgerDetail {
-    LedgerDetail::from([
-        ("user_us".to_owned(), state.usage.user_us.into()),
-        ("system_us".to_owned(), state.usage.system_us.into()),
-        ("max_rss_bytes".to_owned(), state.usage.max_rss_bytes.into()),
-        ("output_bytes".to_owned(), output_bytes.into()),
-        ("attempts".to_owned(), state.attempt.into()),
-        ("prompts".to_owned(), state.prompts.into()),
-    ])
 }
 
 /// What the ledger holds besides the request itself, which is written before the start.

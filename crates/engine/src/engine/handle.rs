@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::hooks::{ExecutionObserver, TerminalScreens};
 use crate::interaction::InteractionService;
 use crate::lease::WriterLeases;
+use crate::monitor::{UsageListener, UsageMonitor};
 use crate::service::{ServiceManager, ServiceRegistry, reload};
 use crate::settings::Settings;
 use crate::shell::ShellRunSlots;
@@ -60,14 +61,19 @@ impl Engine {
         let screen_leases = Arc::clone(&leases);
         let screens = ScreenCache::new(settings.output, screen_leases, closing.clone());
         let screens = Arc::new(screens);
+        // Those who learn of samples: none yet.
+        let listeners: Vec<Arc<dyn UsageListener>> = Vec::new();
+        let usage_monitor = UsageMonitor::new(Arc::clone(&backend), listeners);
         let observers: Vec<Arc<dyn ExecutionObserver>> = vec![
             Arc::clone(&interactions) as _,
             Arc::clone(&screens) as _,
             Arc::clone(&shell_run_slots) as _,
             Arc::clone(&services) as _,
             Arc::clone(&contexts) as _,
+            Arc::clone(&usage_monitor) as _,
         ];
         let hooks = EngineHooks {
+            usage_monitor: Arc::clone(&usage_monitor),
             screens: Arc::clone(&screens) as Arc<dyn TerminalScreens>,
             observers,
             closing: closing.clone(),
@@ -82,6 +88,9 @@ impl Engine {
         let services = ServiceManager::new(Arc::clone(&inner), launcher, services);
         reload::resume(&services);
         inner.tracker.spawn(retention::run(Arc::clone(&inner)));
+        inner
+            .tracker
+            .spawn(usage_monitor.run(inner.closing.clone()));
         let timer = Arc::clone(&interactions).run_timer(Arc::clone(&inner));
         inner.tracker.spawn(timer);
         Ok(Self {

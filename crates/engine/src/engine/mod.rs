@@ -12,6 +12,7 @@ mod processes;
 mod services;
 mod shells;
 mod terminals;
+mod usage;
 
 pub use event_feed::{EventFeedPage, EventFeedQuery, SCANNED_EVENTS};
 pub use handle::Engine;
