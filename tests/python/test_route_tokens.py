@@ -44,6 +44,7 @@ GET /api/v1/executions/{id}/report
 POST /api/v1/executions/{id}/resize
 GET /api/v1/executions/{id}/report
 GET /api/v1/executions/{id}/resources
+GET /api/v1/executions/{id}/resources/history
 POST /api/v1/executions/{id}/resume
 GET /api/v1/executions/{id}/screen
 POST /api/v1/executions/{id}/shell/run
@@ -85,6 +86,7 @@ GET /api/v1/tasks/{id}/events
 POST /api/v1/tasks/{id}/input
 POST /api/v1/tasks/{id}/pause
 GET /api/v1/tasks/{id}/resources
+GET /api/v1/tasks/{id}/resources/history
 POST /api/v1/tasks/{id}/resume
 """
 #: Routes that need a scope, or take no token at all: what the refusal names.

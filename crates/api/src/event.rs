@@ -29,7 +29,10 @@ pub struct EventBody {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub request: BTreeMap<String, serde_json::Value>,
     /// With an end: `user_us` and `system_us` of processor time in microseconds, `max_rss_bytes`,
-    /// `output_bytes`, and the numbers of `attempts` and of detected `prompts`.
+    /// `output_bytes`, and the numbers of `attempts` and of detected `prompts`; where they are known,
+    /// `output_lines`, the largest samples (`peak_cpu_percent` of one core, `peak_memory_bytes`,
+    /// `peak_disk_bytes`, `peak_processes`), and up to the last sample `read_bytes`,
+    /// `written_bytes`, `received_bytes` and `sent_bytes`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub totals: BTreeMap<String, serde_json::Value>,
 }

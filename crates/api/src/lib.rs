@@ -75,7 +75,7 @@ pub use process::{
     CleanAllResponse, CleanFailure, CleanResponse, CleanSelected, CleanSelectedResponse,
     OutputEntry, PidEntry, ProcessBody, ProcessOutputBody,
 };
-pub use resources::ResourcesBody;
+pub use resources::{ResourcesBody, UsageHistoryBody, UsagePointBody};
 pub use sandbox::{IsolationBody, NetworkBody, SandboxInfoBody};
 pub use service::{
     DetectResponse, DetectedServiceBody, EnsureResponse, ReadinessWaitBody, ServiceBody,

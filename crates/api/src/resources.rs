@@ -1,8 +1,8 @@
 //! Resource usage of a running tree.
 
-use ostler_model::Usage;
 use ostler_model::isolation::{LimitKind, Limits};
 use ostler_model::snapshot::TreeMember;
+use ostler_model::{Timestamp, Usage, UsageSample};
 use serde::{Deserialize, Serialize};
 
 /// `GET …/resources`: a snapshot of the tree. An ended execution has no members.
@@ -15,6 +15,22 @@ pub struct ResourcesBody {
     /// Bytes by which its workspace has grown; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
+    /// Processor time since the last sample, in percent of one core; absent before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<f32>,
+    /// Bytes read from storage since the start, as the following ones; absent where they cannot be
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes written to storage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// Bytes received; absent without a network namespace of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<u64>,
+    /// Bytes sent; absent without a network namespace of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_bytes: Option<u64>,
     /// Its running processes, the leader first.
     pub processes: Vec<TreeMemberBody>,
     /// Resource usage of its ended processes, and the largest resident set of one.
@@ -23,6 +39,67 @@ pub struct ResourcesBody {
     pub limits: Limits,
     /// Limits that were reached.
     pub limits_hit: Vec<LimitKind>,
+}
+
+/// `GET …/resources/history`: what an execution used over time. Samples are kept in memory: those of
+/// an earlier daemon are not known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UsageHistoryBody {
+    /// The length of the interval that a point stands for, in seconds: 1, 10 or 300.
+    pub resolution_s: u64,
+    /// The points, oldest first. The last one is of an interval that may not be over: it is listed
+    /// again, with a later time, when there is more of it.
+    pub points: Vec<UsagePointBody>,
+    /// The `since` of the next page: the time of the last point; absent without points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Timestamp>,
+    /// Whether there are more points already.
+    pub more: bool,
+}
+
+/// What an execution used in one interval. What cannot be measured is absent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UsagePointBody {
+    /// The time of its last sample.
+    pub at: Timestamp,
+    /// Processor time in percent of one core, on average; absent for the first sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<f32>,
+    /// The most resident memory, in bytes.
+    pub memory_bytes: u64,
+    /// Bytes by which its workspace had grown; absent without a limit on that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
+    /// Bytes read from storage since the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes written to storage since the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// Bytes received since the start; absent without a network namespace of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<u64>,
+    /// Bytes sent since the start; absent without a network namespace of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_bytes: Option<u64>,
+    /// The most living processes.
+    pub processes: u32,
+}
+
+impl From<UsageSample> for UsagePointBody {
+    fn from(sample: UsageSample) -> Self {
+        Self {
+            at: sample.at,
+            cpu_percent: sample.cpu_percent,
+            memory_bytes: sample.memory_bytes,
+            disk_bytes: sample.disk_bytes,
+            read_bytes: sample.read_bytes,
+            written_bytes: sample.written_bytes,
+            received_bytes: sample.received_bytes,
+            sent_bytes: sample.sent_bytes,
+            processes: sample.processes,
+        }
+    }
 }
 
 /// One living process.

@@ -41,6 +41,7 @@ pub(crate) const CASES: &[TestCase] = &[
     ("hogs_harm_nobody", limits::hogs),
     ("it_stands_still_inside", frozen),
     ("members_and_listeners_inside_are_seen", evidence::observed),
+    ("what_a_tree_inside_uses_is_read", evidence::used),
     ("a_prompt_inside_is_seen", evidence::prompted),
     ("growth_of_the_workspace_is_seen", evidence::grown),
     ("orphans_are_accounted_for", evidence::usage),

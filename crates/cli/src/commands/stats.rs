@@ -2,7 +2,8 @@
 
 use clap::Args;
 use hyper::Method;
-use ostler_api::{ExecutionBody, ResourcesBody};
+use jiff::tz::TimeZone;
+use ostler_api::{ExecutionBody, ResourcesBody, UsageHistoryBody};
 use ostler_render::isolation;
 use serde::Serialize;
 
@@ -11,7 +12,7 @@ use crate::attach::window_size;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
-use crate::output::{TextTable, cells, format_duration, print_json};
+use crate::output::{TextTable, cells, format_duration, format_time, print_json};
 
 /// The width of a table that is not shown on a terminal, in columns.
 const COLUMNS: usize = 80;
@@ -29,6 +30,10 @@ pub(crate) struct StatsArgs {
     /// Look again every second, until ctrl-c
     #[arg(short, long, conflicts_with = "json")]
     watch: bool,
+    /// What they used since then, instead of now: 10m, 2h, 2024-05-01T12:00:00Z; since the daemon
+    /// was started at most
+    #[arg(long, value_name = "TIME", conflicts_with = "watch")]
+    since: Option<String>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -49,6 +54,9 @@ struct ExecutionUsage {
 /// When the daemon cannot be reached, or there is no such execution.
 pub(crate) fn run(context: &CliContext, args: &StatsArgs) -> CommandResult {
     let client = context.client();
+    if let Some(since) = &args.since {
+        return show_history(&client, args, since);
+    }
     let fetch = || fetch_usage(&client, &args.ids);
     if args.watch {
         return block_on(watch::watch(fetch, |used| usage_table(used).lines()));
@@ -62,6 +70,84 @@ pub(crate) fn run(context: &CliContext, args: &StatsArgs) -> CommandResult {
     usage_table(&usages).print(&mut out)?;
     out.flush()?;
     Ok(0)
+}
+
+/// What one execution used over time.
+#[derive(Debug, Serialize)]
+struct ExecutionHistory {
+    id: String,
+    command: String,
+    #[serde(flatten)]
+    history: UsageHistoryBody,
+}
+
+fn show_history(client: &DaemonClient, args: &StatsArgs, since: &str) -> CommandResult {
+    let histories = block_on(fetch_histories(client, &args.ids, since))?;
+    if args.json {
+        print_json(&histories)?;
+        return Ok(0);
+    }
+    let mut out = crate::output::StdoutWriter::new();
+    history_table(&histories).print(&mut out)?;
+    out.flush()?;
+    Ok(0)
+}
+
+async fn fetch_histories(
+    client: &DaemonClient,
+    ids: &[String],
+    since: &str,
+) -> Result<Vec<ExecutionHistory>, CommandError> {
+    let mut query = form_urlencoded::Serializer::new(String::from("/resources/history?"));
+    let query = query.append_pair("since", since).finish();
+    let mut histories = Vec::new();
+    for info in resolve_executions(client, ids).await? {
+        let path = ids::path(&info.id, &query);
+        let response = client.call(Method::GET, &path, RequestBody::None).await;
+        // An execution that was removed since it was listed is left out.
+        if ids.is_empty() && response.is_err() {
+            continue;
+        }
+        histories.push(ExecutionHistory {
+            id: info.id,
+            command: info.command,
+            history: response?,
+        });
+    }
+    Ok(histories)
+}
+
+fn history_table(histories: &[ExecutionHistory]) -> TextTable {
+    let titles = [
+        "ID",
+        "TIME",
+        "CPU",
+        "MEMORY",
+        "READ",
+        "WRITTEN",
+        "RECEIVED",
+        "SENT",
+        "PROCESSES",
+    ];
+    let mut table = TextTable::new(&titles);
+    let bytes = |bytes: Option<u64>| bytes.map_or("-".to_owned(), isolation::format_bytes);
+    for ExecutionHistory { id, history, .. } in histories {
+        for point in &history.points {
+            let cpu = point.cpu_percent;
+            table.push_row(cells![
+                id,
+                format_time(point.at, &TimeZone::system()),
+                cpu.map_or("-".to_owned(), |cpu| format!("{cpu:.1}%")),
+                isolation::format_bytes(point.memory_bytes),
+                bytes(point.read_bytes),
+                bytes(point.written_bytes),
+                bytes(point.received_bytes),
+                bytes(point.sent_bytes),
+                point.processes.to_string(),
+            ]);
+        }
+    }
+    table
 }
 
 async fn fetch_usage(

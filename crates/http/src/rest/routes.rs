@@ -93,6 +93,7 @@ fn v1_routes() -> Router<RestState> {
         .route("/executions/{id}/resume", post(executions::resume))
         .route("/executions/{id}/network", get(usage::network))
         .route("/executions/{id}/resources", get(usage::resources))
+        .route("/executions/{id}/resources/history", get(usage::history))
         .route("/executions/{id}/signal", post(executions::signal))
         .route("/executions/{id}/input", post(executions::input))
         .route("/executions/{id}/output", get(output::lines))
@@ -126,6 +127,7 @@ fn task_routes() -> Router<RestState> {
         .route("/tasks/{id}/pause", post(executions::pause))
         .route("/tasks/{id}/resume", post(executions::resume))
         .route("/tasks/{id}/resources", get(usage::resources))
+        .route("/tasks/{id}/resources/history", get(usage::history))
 }
 
 fn context_routes() -> Router<RestState> {

@@ -1,8 +1,11 @@
-//! Resource usage of an execution, and the network decisions of its allow list.
+//! Resource usage of an execution, now and over time, and the network decisions of its allow list.
+
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use ostler_api::{EgressPageBody, ResourcesBody};
+use ostler_api::{EgressPageBody, ResourcesBody, UsageHistoryBody};
+use ostler_engine::{UsageHistoryQuery, UsageResolution};
 use ostler_model::{ErrorCode, SnapshotRequest};
 
 use super::caller::RequestCaller;
@@ -10,10 +13,11 @@ use super::extract::ExecutionPathId;
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
-use ostler_interface::convert::resources_body;
+use ostler_interface::convert::{resources_body, usage_history_body};
 use ostler_interface::egress_log;
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
+use ostler_interface::past_time::past_time;
 
 /// The most decisions of one page.
 const DECISIONS_LIMIT: i64 = 1_000;
@@ -33,6 +37,41 @@ const PAGE: &[Parameter] = &[
         "At most so many decisions",
     )
     .with_default(DECISIONS),
+];
+
+/// The most points of one page; a history has fewer.
+const POINTS_LIMIT: i64 = 1_000;
+/// The longest time that one request waits for samples, in milliseconds.
+const WAIT_LIMIT_MS: i64 = 60_000;
+
+const HISTORY: &[Parameter] = &[
+    Parameter::optional(
+        "since",
+        ParameterKind::Text,
+        "Only later points: a time, how long ago, or the `next` of the page before",
+    ),
+    Parameter::optional(
+        "resolution_s",
+        ParameterKind::Choice(&["1", "10", "300"]),
+        "Seconds of a point; absent: the finest that reaches back to since, or 10",
+    ),
+    Parameter::optional(
+        "limit",
+        ParameterKind::Integer(1, POINTS_LIMIT),
+        "At most so many points",
+    )
+    .with_default(POINTS_LIMIT),
+    Parameter::optional(
+        "watch",
+        ParameterKind::Flag,
+        "Sample it every second for the next five seconds",
+    ),
+    Parameter::optional(
+        "wait_ms",
+        ParameterKind::Integer(0, WAIT_LIMIT_MS),
+        "How long to wait where there are none yet, watching it",
+    )
+    .with_default(0),
 ];
 
 /// `GET /api/v1/executions/{id}/network`: the decisions of its allow list, oldest first; empty
@@ -73,5 +112,37 @@ pub(super) async fn resources(
         ..SnapshotRequest::default()
     };
     let snapshot = state.engine.tree_snapshot(&caller, &id, request).await?;
-    Ok(Json(resources_body(snapshot, &info)))
+    let sample = state.engine.usage_now(&caller, &id).await?;
+    Ok(Json(resources_body(snapshot, sample, &info)))
+}
+
+/// `GET /api/v1/executions/{id}/resources/history`: what it used over time, for plots and for those
+/// who follow it.
+pub(super) async fn history(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    ExecutionPathId(id): ExecutionPathId,
+    query_string: QueryString,
+) -> RestResult<Json<UsageHistoryBody>> {
+    let mut arguments = query_string.check(HISTORY)?;
+    let since = match arguments.text("since") {
+        Some(given) => Some(past_time("since", &given)?),
+        None => None,
+    };
+    let seconds = arguments
+        .text("resolution_s")
+        .and_then(|word| word.parse().ok());
+    let limit = arguments.count("limit").unwrap_or_default();
+    let query = UsageHistoryQuery {
+        since,
+        resolution: seconds.and_then(UsageResolution::from_seconds),
+        limit: usize::try_from(limit).unwrap_or(usize::MAX),
+    };
+    if arguments.flag("watch") {
+        state.engine.watch_usage(&caller, &id)?;
+    }
+    let wait = Duration::from_millis(arguments.count("wait_ms").unwrap_or_default());
+    let history = state.engine.usage_history(&caller, &id, query, wait);
+    let history = state.unless_shutting_down(history).await??;
+    Ok(Json(usage_history_body(history)))
 }

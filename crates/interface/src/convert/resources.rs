@@ -1,18 +1,29 @@
-//! What a running tree uses.
+//! What an execution uses, now and over time.
 
-use ostler_api::ResourcesBody;
 use ostler_api::resources::TreeMemberBody;
-use ostler_engine::ExecutionInfo;
-use ostler_model::TreeSnapshot;
+use ostler_api::{ResourcesBody, UsageHistoryBody, UsagePointBody};
+use ostler_engine::{ExecutionInfo, UsageHistory};
+use ostler_model::{TreeSnapshot, UsageSample};
 
-/// A snapshot of a process tree, with data of its execution.
-pub fn resources_body(snapshot: TreeSnapshot, info: &ExecutionInfo) -> ResourcesBody {
+/// A snapshot of a process tree and what the monitor knows of it, with data of its execution.
+pub fn resources_body(
+    snapshot: TreeSnapshot,
+    sample: Option<UsageSample>,
+    info: &ExecutionInfo,
+) -> ResourcesBody {
     let ticks = snapshot.usage.cpu_ticks as f64;
     let page = rustix::param::page_size() as u64;
     ResourcesBody {
         cpu_seconds: ticks / rustix::param::clock_ticks_per_second() as f64,
         memory_bytes: snapshot.usage.resident_pages.saturating_mul(page),
         disk_bytes: snapshot.disk_bytes,
+        cpu_percent: sample
+            .filter(|_| !info.state.is_finished())
+            .and_then(|sample| sample.cpu_percent),
+        read_bytes: sample.and_then(|sample| sample.read_bytes),
+        written_bytes: sample.and_then(|sample| sample.written_bytes),
+        received_bytes: sample.and_then(|sample| sample.received_bytes),
+        sent_bytes: sample.and_then(|sample| sample.sent_bytes),
         processes: snapshot
             .members
             .into_iter()
@@ -21,5 +32,19 @@ pub fn resources_body(snapshot: TreeSnapshot, info: &ExecutionInfo) -> Resources
         usage: info.state.usage,
         limits: info.spec.policy.limits,
         limits_hit: info.state.limits_hit.clone(),
+    }
+}
+
+/// What an execution used over time.
+pub fn usage_history_body(history: UsageHistory) -> UsageHistoryBody {
+    UsageHistoryBody {
+        resolution_s: history.resolution.seconds(),
+        next: history.points.last().map(|point| point.at),
+        points: history
+            .points
+            .into_iter()
+            .map(UsagePointBody::from)
+            .collect(),
+        more: history.has_more,
     }
 }

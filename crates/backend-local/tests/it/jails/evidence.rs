@@ -109,3 +109,30 @@ pub(super) fn usage() {
         assert!(used.max_rss_bytes > 0, "{used:?}");
     });
 }
+
+/// Only what goes through its own network counts; there is none outside a jail.
+pub(super) fn used() {
+    each(|jailed| {
+        let mut plan = jailed.sh("echo up; read x");
+        plan.io = LaunchIo::Piped;
+        let (id, dir) = (plan.id, jailed.fixture.dir(plan.id));
+        jailed.fixture.runtime.block_on(async {
+            let mut handle = jailed.fixture.backend.spawn(plan).await.expect("it spawns");
+            wait_output(&mut handle, &dir, "up").await;
+            let readings = jailed.fixture.backend.usage(&[id]).await;
+            let [Some(reading)] = readings.as_slice() else {
+                panic!("it runs: {readings:?}");
+            };
+            assert_eq!(reading.processes, 1);
+            assert!(reading.memory_bytes > 0);
+            let network = (reading.received_bytes, reading.sent_bytes);
+            assert_eq!(network, (Some(0), Some(0)), "nothing but loopback");
+            handle
+                .control
+                .send(ControlCommand::CloseInput)
+                .await
+                .expect("sent");
+            wait_exit(handle).await;
+        });
+    });
+}
