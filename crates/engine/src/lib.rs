@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+mod alert;
 mod context;
 mod damaged;
 pub mod detection;
@@ -59,6 +60,7 @@ mod unwritten;
 mod wait;
 mod watch;
 
+pub use self::alert::AlertNotice;
 pub use self::context::{ContextInfo, ContextRequest};
 pub use self::engine_inner::{LEDGER, LEDGER_HEADS, LOCK_FILE};
 pub use engine::{Engine, EventFeedPage, EventFeedQuery, SCANNED_EVENTS};

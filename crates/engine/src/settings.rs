@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use ostler_journal::retention::OutputPolicy;
 use ostler_model::{
-    ByteString, Capability, IsolationLevel, Limits, NetworkAccess, PortForward, autorun,
+    AlertThresholds, ByteString, Capability, IsolationLevel, Limits, NetworkAccess, PortForward,
+    autorun,
 };
 
 use crate::secret_bindings::SecretBinding;
@@ -87,6 +88,8 @@ pub struct Settings {
     pub secrets: SecretSettings,
     /// Detection, automatic start and ports of services.
     pub services: ServiceSettings,
+    /// From which use on somebody is told of an execution that has no thresholds of its own.
+    pub alerts: AlertThresholds,
     /// Contexts: where their directories are, their time limits and limits.
     pub contexts: ContextSettings,
 }
@@ -290,6 +293,7 @@ impl Settings {
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
         let state_dir = state_dir.into();
         Self {
+            alerts: AlertThresholds::default(),
             contexts: ContextSettings::beside(&state_dir),
             state_dir,
             allowed_commands: None,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
+use crate::alert::{AlertKind, AlertState};
 use crate::capability::Capability;
 use crate::capability::MissingCapability;
 use crate::context_id::ContextId;
@@ -188,6 +189,18 @@ pub enum Event {
     LimitHit {
         /// The limit.
         limit: LimitKind,
+    },
+    /// An execution uses more than a threshold, or well below it again. Only the ledger holds this
+    /// event.
+    Alert {
+        /// What it is about.
+        alert: AlertKind,
+        /// Whether it was raised or resolved.
+        state: AlertState,
+        /// The value, in the unit of the kind.
+        value: u64,
+        /// The threshold, in that unit.
+        threshold: u64,
     },
     /// An attempt at isolation level high made or changed autorun files in its workspace.
     Autorun {

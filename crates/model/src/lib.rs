@@ -8,6 +8,7 @@
 //! Read [`event`] first, then [`state`]: the second is a fold over the first.
 #![forbid(unsafe_code)]
 
+mod alert;
 pub mod autorun;
 pub mod byte_string;
 mod capability;
@@ -55,6 +56,7 @@ mod usage_peaks;
 mod usage_sample;
 pub mod visible;
 
+pub use alert::{AlertKind, AlertState, AlertTextError, AlertThresholds};
 pub use autorun::{AutorunFinding, AutorunReport};
 pub use byte_string::ByteString;
 pub use capability::{Capability, CapabilityError, CapabilitySet, LimitBackend, MissingCapability};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::alert::AlertThresholds;
 use crate::byte_string::ByteString;
 use crate::default_value::is_default;
 use crate::isolation::{IsolationLevel, Limits};
@@ -72,6 +73,9 @@ pub struct StartOptions {
         skip_serializing_if = "is_default"
     )]
     pub limits: Limits,
+    /// From which use on somebody is told, where that differs from the settings.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub alerts: AlertThresholds,
     /// Labels, by which lists can be filtered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
@@ -140,6 +144,7 @@ impl StartOptions {
             approval: self.approval.or(base.approval),
             queue_timeout: self.queue_timeout.or(base.queue_timeout),
             limits: self.limits.or(base.limits),
+            alerts: self.alerts.or(base.alerts),
             labels: merged_names(labels, self.labels),
             description: or_default(self.description, base.description),
             encoding: self.encoding.or(base.encoding),

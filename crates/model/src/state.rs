@@ -212,6 +212,7 @@ impl State {
             Event::Refused { .. }
             | Event::Interaction { .. }
             | Event::Context { .. }
+            | Event::Alert { .. }
             | Event::LeaseTaken { .. }
             | Event::Restarting { .. } => {}
         }

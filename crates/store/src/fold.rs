@@ -64,6 +64,7 @@ impl RowChange {
             Event::Refused { .. }
             | Event::Interaction { .. }
             | Event::Context { .. }
+            | Event::Alert { .. }
             | Event::Ports { .. }
             | Event::Stage { .. }
             | Event::Ready { .. }

@@ -131,6 +131,7 @@ const fn is_lifecycle(event: &Event) -> bool {
         | Event::Refused { .. }
         | Event::Interaction { .. }
         | Event::Context { .. }
+        | Event::Alert { .. }
         | Event::Ports { .. }
         | Event::Stage { .. }
         | Event::PromptDetected { .. }

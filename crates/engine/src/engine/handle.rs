@@ -8,6 +8,7 @@ use ostler_model::{Caller, CapabilitySet};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::alert::AlertManager;
 use crate::context::{ContextManager, ContextTable};
 use crate::engine_inner::{EngineHooks, EngineInner, ExclusiveState};
 use crate::error::Error;
@@ -33,6 +34,7 @@ pub struct Engine {
     pub(super) shell_run_slots: Arc<ShellRunSlots>,
     pub(super) interactions: Arc<InteractionService>,
     pub(super) services: ServiceManager,
+    pub(super) alerts: Arc<AlertManager>,
     /// Cancels the engine's tasks when its last clone is dropped without [`Engine::shutdown`].
     _alive: Arc<DropGuard>,
 }
@@ -61,8 +63,8 @@ impl Engine {
         let screen_leases = Arc::clone(&leases);
         let screens = ScreenCache::new(settings.output, screen_leases, closing.clone());
         let screens = Arc::new(screens);
-        // Those who learn of samples: none yet.
-        let listeners: Vec<Arc<dyn UsageListener>> = Vec::new();
+        let alerts = Arc::new(AlertManager::new(settings.alerts));
+        let listeners: Vec<Arc<dyn UsageListener>> = vec![Arc::clone(&alerts) as _];
         let usage_monitor = UsageMonitor::new(Arc::clone(&backend), listeners);
         let observers: Vec<Arc<dyn ExecutionObserver>> = vec![
             Arc::clone(&interactions) as _,
@@ -71,6 +73,7 @@ impl Engine {
             Arc::clone(&services) as _,
             Arc::clone(&contexts) as _,
             Arc::clone(&usage_monitor) as _,
+            Arc::clone(&alerts) as _,
         ];
         let hooks = EngineHooks {
             usage_monitor: Arc::clone(&usage_monitor),
@@ -80,6 +83,7 @@ impl Engine {
         };
         let inner = EngineInner::new(settings, backend, exclusive, hooks);
         interactions.record_in(&inner);
+        alerts.record_in(&inner);
         let alive = closing.drop_guard();
         recover::recover(&inner).await?;
         let launcher = Launcher::new(Arc::clone(&inner), Arc::clone(&interactions));
@@ -101,6 +105,7 @@ impl Engine {
             shell_run_slots,
             interactions,
             services,
+            alerts,
             _alive: Arc::new(alive),
         })
     }

@@ -3,13 +3,22 @@
 use std::time::Duration;
 
 use ostler_model::{Caller, UsageSample};
+use tokio::sync::broadcast;
 use tokio::time::{Instant, sleep_until};
 
 use super::Engine;
+use crate::alert::AlertNotice;
 use crate::error::Error;
 use crate::monitor::{UsageHistory, UsageHistoryQuery};
 
 impl Engine {
+    /// Alerts that are raised and resolved from now on. A subscriber that lags more than 256 behind
+    /// learns how many it missed; the ledger has them all.
+    #[must_use]
+    pub fn subscribe_alerts(&self) -> broadcast::Receiver<AlertNotice> {
+        self.alerts.subscribe()
+    }
+
     /// The samples of an execution that a query selects; where there are none yet and it has not
     /// ended, waits for them for at most `timeout`. Samples are kept in memory: until an execution is
     /// removed or 64 later ones have ended, and only of this engine.

@@ -67,6 +67,7 @@ impl Supervisor {
             | Event::Refused { .. }
             | Event::Interaction { .. }
             | Event::Context { .. }
+            | Event::Alert { .. }
             | Event::Ports { .. }
             | Event::Stage { .. }
             | Event::Detached { .. }

@@ -71,6 +71,7 @@ impl EventFeed {
             Event::Refused { .. }
             | Event::Interaction { .. }
             | Event::Context { .. }
+            | Event::Alert { .. }
             | Event::Started { .. }
             | Event::SpawnFailed { .. }
             | Event::Ports { .. }

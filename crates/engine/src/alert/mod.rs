@@ -1,0 +1,8 @@
+//! Alerts: compares each sample of the resource monitor with the thresholds of its execution, and
+//! tells once for each crossing: the ledger (and so the event feed), the log, and subscribers.
+
+mod manager;
+mod notice;
+
+pub(crate) use manager::AlertManager;
+pub use notice::AlertNotice;

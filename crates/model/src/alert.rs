@@ -1,0 +1,198 @@
+//! Alerts: what an execution may use before somebody is told.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::duration;
+use crate::isolation::Limits;
+use crate::millis::optional_millis;
+use crate::quantity::parse_bytes;
+
+/// What an alert is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlertKind {
+    /// Processor time, in percent of one core.
+    Cpu,
+    /// Resident memory, in bytes.
+    Memory,
+    /// Bytes by which the workspace has grown.
+    Disk,
+    /// Time since the start, in milliseconds.
+    RunTime,
+    /// Time without output and with next to no processor time, in milliseconds.
+    Idle,
+}
+
+/// What happened to an alert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlertState {
+    /// The threshold was crossed.
+    Raised,
+    /// It is well below the threshold again.
+    Resolved,
+}
+
+/// From which values on somebody is told; none of a field tells of none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AlertThresholds {
+    /// Processor time in percent of one core, over an interval between samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<u32>,
+    /// Resident memory in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Bytes by which the workspace has grown; measured where that is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
+    /// Time since the start, in milliseconds.
+    #[serde(
+        default,
+        rename = "run_ms",
+        with = "optional_millis",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub run_time: Option<Duration>,
+    /// Time without output and with less than one percent of a core, in milliseconds.
+    #[serde(
+        default,
+        rename = "idle_ms",
+        with = "optional_millis",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub idle: Option<Duration>,
+}
+
+/// The error for a text that is no threshold.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("alert '{given}'; allowed: {allowed}")]
+pub struct AlertTextError {
+    /// The text as given.
+    pub given: String,
+    /// The allowed texts.
+    pub allowed: &'static str,
+}
+
+/// The share of a limit from which on an alert is raised by default, in tenths: before the limit
+/// is enforced.
+const LIMIT_TENTHS: u64 = 9;
+/// The highest threshold of processor time, in percent: 1,024 cores.
+const CPU_PERCENT_MAX: u32 = 102_400;
+
+impl AlertKind {
+    /// The kind in one word, as in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+            Self::RunTime => "run_time",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+impl AlertState {
+    /// The state in one word, as in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Raised => "raised",
+            Self::Resolved => "resolved",
+        }
+    }
+}
+
+impl fmt::Display for AlertKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for AlertState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl AlertThresholds {
+    /// Nine tenths of these limits.
+    #[must_use]
+    pub fn of_limits(limits: &Limits) -> Self {
+        let share = |limit: u64| (limit / 10).saturating_mul(LIMIT_TENTHS).max(1);
+        // Thousandths of a core are tenths of a percent.
+        let percent = |millis: u32| (millis / 100).saturating_mul(9).max(1);
+        Self {
+            cpu_percent: limits.cpu_millis.map(percent),
+            memory_bytes: limits.memory_bytes.map(share),
+            disk_bytes: limits.disk_bytes.map(share),
+            run_time: None,
+            idle: None,
+        }
+    }
+
+    /// These, and those of `base` where there are none.
+    #[must_use]
+    pub fn or(self, base: Self) -> Self {
+        Self {
+            cpu_percent: self.cpu_percent.or(base.cpu_percent),
+            memory_bytes: self.memory_bytes.or(base.memory_bytes),
+            disk_bytes: self.disk_bytes.or(base.disk_bytes),
+            run_time: self.run_time.or(base.run_time),
+            idle: self.idle.or(base.idle),
+        }
+    }
+
+    /// The threshold of a kind, in its unit.
+    #[must_use]
+    pub fn of(&self, kind: AlertKind) -> Option<u64> {
+        match kind {
+            AlertKind::Cpu => self.cpu_percent.map(u64::from),
+            AlertKind::Memory => self.memory_bytes,
+            AlertKind::Disk => self.disk_bytes,
+            AlertKind::RunTime => self.run_time.map(duration::as_millis),
+            AlertKind::Idle => self.idle.map(duration::as_millis),
+        }
+    }
+
+    /// Sets one threshold by a text such as `cpu=80%`, `memory=400M`, `disk=1G`, `run=10m` or
+    /// `idle=5m`.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn set(&mut self, text: &str) -> Result<(), AlertTextError> {
+        let error = |allowed| AlertTextError {
+            given: text.to_owned(),
+            allowed,
+        };
+        const FORMS: &str = "cpu=PERCENT, memory=SIZE, disk=SIZE, run=TIME, idle=TIME";
+        const PERCENT: &str = "a percentage of one core such as cpu=80 or cpu=150%";
+        const SIZE: &str = "bytes such as memory=400M or disk=1.5G";
+        const TIME: &str = "a time such as run=10m or idle=90s";
+        let (name, given) = text.split_once('=').ok_or_else(|| error(FORMS))?;
+        let span = || {
+            duration::parse(given)
+                .filter(|time| !time.is_zero())
+                .ok_or_else(|| error(TIME))
+        };
+        match name {
+            "cpu" => {
+                let percent = given.strip_suffix('%').unwrap_or(given).parse();
+                let percent = percent.ok().filter(|it| (1..=CPU_PERCENT_MAX).contains(it));
+                self.cpu_percent = Some(percent.ok_or_else(|| error(PERCENT))?);
+            }
+            "memory" => self.memory_bytes = Some(parse_bytes(given).ok_or_else(|| error(SIZE))?),
+            "disk" => self.disk_bytes = Some(parse_bytes(given).ok_or_else(|| error(SIZE))?),
+            "run" => self.run_time = Some(span()?),
+            "idle" => self.idle = Some(span()?),
+            _ => return Err(error(FORMS)),
+        }
+        Ok(())
+    }
+}
