@@ -9,6 +9,7 @@
 //! * [`listen`]: serves a router on a Unix socket, with the peer's credential as identity, or on
 //!   TCP.
 //! * [`tokens`]: stores access tokens.
+//! * [`webhook`]: posts alerts to an address of the operator's.
 //!
 //! The bodies of REST are [`ostler_api`]'s; [`ostler_interface`] makes them of the engine's types.
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ mod rate_limit;
 pub mod rest;
 pub mod tokens;
 mod valid_response;
+pub mod webhook;
 
 pub use app::{AppParts, app};
 pub use in_flight::REQUESTS_PER_PRINCIPAL;

@@ -48,6 +48,7 @@ const PACKAGES: &[AptPackage] = &[
     package("gcc", "cc", Tier::Quick),
     package("libc6-dev", "cc", Tier::Quick),
     package("make", "make", Tier::Quick),
+    package("openssl", "openssl", Tier::Quick),
     package("sqlite3", "sqlite3", Tier::Quick),
     package("bsdutils", "script", Tier::Quick),
     package("ca-certificates", "update-ca-certificates", Tier::Quick),

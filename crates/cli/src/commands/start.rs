@@ -8,11 +8,12 @@ use std::time::Duration;
 use clap::Args;
 use hyper::Method;
 use ostler_api::{ExecutionBody, QueuedStartBody, StartBody};
-use ostler_model::{ByteString, ErrorCode, ExecutionId, StartOptions};
+use ostler_model::{AlertThresholds, ByteString, ErrorCode, ExecutionId, StartOptions};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::approve;
 use super::isolation_args::IsolationArgs;
+use super::value_parsers;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::CliContext;
 use crate::error::{CommandError, CommandResult};
@@ -47,6 +48,10 @@ pub(crate) struct CommonArgs {
     /// terminal has echo off, as for a password, and no secret
     #[arg(long)]
     pub(crate) record_input: bool,
+    /// Tell when it uses that much (cpu=80%, memory=400M, disk=1G), runs (run=10m) or neither
+    /// prints nor works (idle=5m) for so long, in events, the log and the webhook; repeatable
+    #[arg(long, value_name = "KIND=AMOUNT", value_parser = value_parsers::alert)]
+    pub(crate) alert: Vec<AlertThresholds>,
     /// What to call it, for people
     #[arg(
         long,
@@ -72,6 +77,11 @@ impl CommonArgs {
             inherit_env: Some(inherits_env(context, self.clean_env)),
             labels: self.label,
             record_input: self.record_input,
+            alerts: self
+                .alert
+                .into_iter()
+                .rev()
+                .fold(AlertThresholds::default(), AlertThresholds::or),
             description: self.description,
             allowed: context.config.client_policy().allowed_commands,
             ..isolation.into_options(&context.config)?

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use ostler_model::{Capability, IsolationLevel, NetworkAccess, Signal, Timestamp, duration};
+use ostler_model::{
+    AlertTextError, AlertThresholds, Capability, IsolationLevel, NetworkAccess, Signal, Timestamp,
+    duration,
+};
 
 use crate::error::CommandError;
 
@@ -60,6 +63,13 @@ pub(crate) fn append_query(query: &str) -> String {
         "" => String::new(),
         query => format!("&{query}"),
     }
+}
+
+/// Parses a threshold of an alert.
+pub(crate) fn alert(text: &str) -> Result<AlertThresholds, AlertTextError> {
+    let mut thresholds = AlertThresholds::default();
+    thresholds.set(text)?;
+    Ok(thresholds)
 }
 
 #[cfg(test)]

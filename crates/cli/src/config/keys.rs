@@ -33,7 +33,7 @@ const fn key(
     }
 }
 
-pub(crate) const KEYS: [SettingKey; 64] = [
+pub(crate) const KEYS: [SettingKey; 72] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
@@ -323,6 +323,62 @@ pub(crate) const KEYS: [SettingKey; 64] = [
         ValueKind::VariablePrefix,
         Some("CLAUDE_"),
         "how the variables PROJECT_ID and TASK_ID of commands in a context begin",
+    ),
+    key(
+        "alerts.cpu_percent",
+        &["OSTLER_ALERTS_CPU_PERCENT"],
+        ValueKind::Count,
+        None,
+        "tell when a command uses so many percent of one core; unset: nine tenths of its limit, where it has one",
+    ),
+    key(
+        "alerts.memory",
+        &["OSTLER_ALERTS_MEMORY"],
+        ValueKind::Quantity("memory"),
+        None,
+        "tell when it uses so much memory; unset: likewise",
+    ),
+    key(
+        "alerts.disk",
+        &["OSTLER_ALERTS_DISK"],
+        ValueKind::Quantity("disk"),
+        None,
+        "tell when its directory has grown so much, where that is limited; unset: likewise",
+    ),
+    key(
+        "alerts.run_seconds",
+        &["OSTLER_ALERTS_RUN_SECONDS"],
+        ValueKind::Count,
+        None,
+        "tell when it runs for so long",
+    ),
+    key(
+        "alerts.idle_seconds",
+        &["OSTLER_ALERTS_IDLE_SECONDS"],
+        ValueKind::Count,
+        None,
+        "tell when it neither prints nor works for so long",
+    ),
+    key(
+        "alerts.webhook",
+        &["OSTLER_ALERTS_WEBHOOK"],
+        ValueKind::WebhookUrl,
+        None,
+        "where alerts are posted to",
+    ),
+    key(
+        "alerts.webhook_secret_file",
+        &["OSTLER_ALERTS_WEBHOOK_SECRET_FILE"],
+        ValueKind::Directory,
+        None,
+        "the key that they are signed with, mode 0600; unset: webhook.key beside your config.toml",
+    ),
+    key(
+        "alerts.webhook_ca_file",
+        &["OSTLER_ALERTS_WEBHOOK_CA_FILE"],
+        ValueKind::FilePath,
+        None,
+        "certificates that an https server is verified with; unset: those of the system",
     ),
     key(
         "services.automatic",

@@ -272,9 +272,15 @@ impl Config {
         let mut value = parsed
             .filter(|it| is_valid_for(key, it, &source))
             .ok_or_else(|| {
+                // An address that is refused may be one with a password.
+                let shown = if key.kind == ValueKind::WebhookUrl {
+                    "(not shown)".to_owned()
+                } else {
+                    raw.to_string()
+                };
                 CommandError::new(
                     ErrorCode::Environment,
-                    format!("{} = {raw} ({source}) is not allowed", key.name),
+                    format!("{} = {shown} ({source}) is not allowed", key.name),
                 )
                 .with_hint(format!("allowed: {}", key.kind.allowed()))
             })?;

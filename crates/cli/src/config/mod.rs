@@ -5,6 +5,7 @@
 //! * [`file`]: the values of a file with their line numbers.
 //! * [`load`]: the layers in increasing precedence: default, file, environment, flag.
 //! * [`secrets`]: the file of secrets, read when one is requested; [`bindings`]: who may use which.
+//! * [`webhook`]: the webhook of alerts and its key.
 //! * [`settings`]: the settings of the engine and the daemon; [`http`]: those of HTTP.
 
 mod bindings;
@@ -19,6 +20,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod value;
+mod webhook;
 
 pub(crate) use bindings::describe as describe_binding;
 pub(crate) use keys::{KEYS, SettingKey};
@@ -26,3 +28,4 @@ pub(crate) use load::{Config, ConfigFlags, FlagValue, Setting, SettingSource};
 pub(crate) use secrets::check_file as check_secrets;
 pub(crate) use settings::ClientPolicy;
 pub(crate) use value::TOOL_PROFILES;
+pub(crate) use webhook::setting_error as webhook_error;

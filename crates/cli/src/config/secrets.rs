@@ -93,7 +93,11 @@ fn read_file(path: &Path) -> Result<toml::Table, String> {
     }
 }
 
-fn check_private(meta: &fs::Metadata) -> Result<(), String> {
+/// Why a file is not private, as a part of a sentence.
+///
+/// # Errors
+/// When others can read it, or it belongs to another user.
+pub(super) fn check_private(meta: &fs::Metadata) -> Result<(), String> {
     let us = rustix::process::geteuid().as_raw();
     if meta.uid() != us && meta.uid() != 0 {
         return Err(format!("belongs to user {}, not to user {us}", meta.uid()));

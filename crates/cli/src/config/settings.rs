@@ -8,8 +8,8 @@ use ostler_engine::{ContextSettings, IsolationSettings, SecretSettings, SecretSo
 use ostler_export::Format;
 use ostler_interface::templates::TemplateFiles;
 use ostler_mcp::{McpOptions, Structured};
-use ostler_model::quantity::LIMIT_NAMES;
-use ostler_model::{ByteString, IsolationLevel, Limits, NetworkAccess};
+use ostler_model::quantity::{LIMIT_NAMES, parse_bytes};
+use ostler_model::{AlertThresholds, ByteString, IsolationLevel, Limits, NetworkAccess};
 use serde::{Deserialize, Serialize};
 
 use super::load::{Config, Setting, SettingSource};
@@ -19,6 +19,8 @@ use super::value::SettingValue;
 const DAY_S: u64 = 24 * 60 * 60;
 /// The default name of the key of the ledger's heads, in the directory of the configuration file.
 const AUDIT_KEY_FILE: &str = "audit.key";
+/// The default name of the key of the webhook, in the same directory.
+const WEBHOOK_KEY_FILE: &str = "webhook.key";
 /// The user's command templates, in the directory of the configuration file.
 const TEMPLATES_DIR: &str = "templates";
 
@@ -89,9 +91,28 @@ impl Config {
         };
         settings.services = self.service_settings();
         settings.contexts = self.context_settings(settings.contexts);
+        settings.alerts = self.alert_thresholds();
         settings.policy.clone_from(&self.policy);
         settings.mirror = self.text("journal.mirror").as_deref().and_then(mirror);
         settings
+    }
+
+    /// From which use on somebody is told.
+    fn alert_thresholds(&self) -> AlertThresholds {
+        let bytes = |name| self.text(name).and_then(|size| parse_bytes(&size));
+        let percent = self.number("alerts.cpu_percent");
+        AlertThresholds {
+            cpu_percent: percent.and_then(|percent| u32::try_from(percent).ok()),
+            memory_bytes: bytes("alerts.memory"),
+            disk_bytes: bytes("alerts.disk"),
+            run_time: self.seconds("alerts.run_seconds"),
+            idle: self.seconds("alerts.idle_seconds"),
+        }
+    }
+
+    /// The key of the webhook.
+    pub(super) fn webhook_secret_file(&self) -> Option<PathBuf> {
+        self.file_beside_config("alerts.webhook_secret_file", WEBHOOK_KEY_FILE)
     }
 
     /// The settings of contexts.
@@ -147,7 +168,11 @@ impl Config {
     /// The configured paths, the daemon's sockets, and the file of secrets.
     fn hidden_paths(&self, mut paths: Vec<ByteString>) -> Vec<ByteString> {
         paths.push(ByteString::from(self.dirs().runtime));
-        let files = [self.secrets_file(), self.audit_key_file()];
+        let files = [
+            self.secrets_file(),
+            self.audit_key_file(),
+            self.webhook_secret_file(),
+        ];
         paths.extend(files.into_iter().flatten().map(ByteString::from));
         paths
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
+use ostler_http::webhook::WebhookUrl;
 use ostler_model::{Capability, Limits, NetworkAccess, PortForward};
 use serde::Serialize;
 
@@ -92,6 +93,8 @@ pub(crate) enum ValueKind {
     RelativePaths,
     /// Capabilities of level high.
     Capabilities,
+    /// The address of a webhook.
+    WebhookUrl,
     /// An amount of this resource limit.
     Quantity(&'static str),
 }
@@ -190,6 +193,9 @@ impl ValueKind {
                 let result = Limits::default().set(name, "");
                 result.map_or_else(|error| error.allowed.to_owned(), |()| String::new())
             }
+            Self::WebhookUrl => {
+                "http:// or https://, a host and a path, without a password".to_owned()
+            }
             Self::LogFilter => format!(
                 "{}; or a filter such as ostler=debug",
                 LOG_LEVELS.join(", ")
@@ -259,6 +265,9 @@ impl ValueKind {
             }
             Self::Quantity(name) => quantity(raw)
                 .filter(|text| Limits::default().set(name, text).is_ok())
+                .map(SettingValue::Text),
+            Self::WebhookUrl => text(raw)
+                .filter(|url| url.parse::<WebhookUrl>().is_ok())
                 .map(SettingValue::Text),
             Self::LogFilter => text(raw)
                 .filter(|filter| is_log_filter(filter))

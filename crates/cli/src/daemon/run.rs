@@ -9,6 +9,7 @@ use ostler_api::Problem;
 use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::Engine;
 use ostler_http::rest::RestState;
+use ostler_http::webhook::WebhookSender;
 use ostler_mcp::McpState;
 use ostler_model::ErrorCode;
 use ostler_sys::file_lock::FileLock;
@@ -26,7 +27,7 @@ use super::launch::DaemonReadiness;
 use super::listeners::{self, DaemonListeners};
 use super::stdio_server::StdioServer;
 use super::stdio_sessions;
-use crate::config::{Config, check_secrets};
+use crate::config::{Config, check_secrets, webhook_error};
 use crate::error::{CommandError, CommandResult};
 use crate::paths::Dirs;
 use crate::process_env::ProcessEnv;
@@ -215,11 +216,19 @@ impl Daemon {
         dirs: &Dirs,
         lock: Arc<Mutex<FileLock>>,
     ) -> Result<Self, CommandError> {
+        let webhook = config.webhook()?.map(WebhookSender::new).transpose();
+        let webhook = webhook.map_err(|error| webhook_error(&error))?;
         let engine = open_engine(config, env, ZygoteConfig::Executable(executable())).await?;
         let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
         let history = history::spawn(&engine, &tracker, &stop);
+        let webhook = webhook.map(|sender| {
+            let counts = sender.counts();
+            tracker.spawn(sender.run(engine.subscribe_alerts(), stop.clone()));
+            counts
+        });
         let rest = RestState::new(engine.clone(), stop.clone())
             .with_history(history.clone())
+            .with_webhook(webhook)
             .with_templates(config.template_files())
             .with_tokens(config.tokens());
         let mcp_options = config.mcp_options();

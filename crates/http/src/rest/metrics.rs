@@ -187,6 +187,13 @@ pub(super) async fn metrics(
         "Entries of the audit log.",
     );
     text.sample(&[], *state.engine.ledger_end().borrow());
+    if let Some(webhook) = &state.webhook {
+        let help = "Alerts for the webhook, by how they ended.";
+        text.family("ostler_webhook_alerts_total", "counter", help);
+        for (outcome, count) in webhook.by_outcome() {
+            text.sample(&[("outcome", outcome)], count);
+        }
+    }
     process_metrics(&mut text);
     state.metrics.render(&mut text);
     let kind: (HeaderName, HeaderValue) = (header::CONTENT_TYPE, CONTENT_TYPE);

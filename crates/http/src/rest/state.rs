@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::metrics::HttpMetrics;
 use super::response::RestResult;
 use crate::tokens::TokenStore;
+use crate::webhook::WebhookCounts;
 use ostler_api::ExecutionBody;
 use ostler_engine::Engine;
 use ostler_interface::convert::run_statistics_body;
@@ -24,6 +25,7 @@ pub struct RestState {
     pub(super) templates: TemplateFiles,
     pub(super) tokens: Option<TokenStore>,
     pub(super) metrics: Arc<HttpMetrics>,
+    pub(super) webhook: Option<Arc<WebhookCounts>>,
     /// Held by a verification of the audit log.
     pub(super) verification: Arc<Mutex<()>>,
 }
@@ -42,6 +44,7 @@ impl RestState {
             templates: TemplateFiles::default(),
             tokens: None,
             metrics: Arc::default(),
+            webhook: None,
             verification: Arc::default(),
         }
     }
@@ -56,6 +59,12 @@ impl RestState {
     #[must_use]
     pub fn with_templates(self, templates: TemplateFiles) -> Self {
         Self { templates, ..self }
+    }
+
+    /// The same with counts of a webhook, for the metrics.
+    #[must_use]
+    pub fn with_webhook(self, webhook: Option<Arc<WebhookCounts>>) -> Self {
+        Self { webhook, ..self }
     }
 
     /// The same with these tokens, for the routes that manage them.
