@@ -79,7 +79,8 @@ pub(super) fn printing(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     ])
 }
 
-fn start(env: &TestEnv, words: &[&str]) -> Result<String> {
+/// Starts a command; returns its id.
+pub(super) fn start(env: &TestEnv, words: &[&str]) -> Result<String> {
     let command = json!({"argv": {"program": words[0], "args": &words[1..]}});
     let body = json!({"command": command, "cwd": env.work()});
     let info = env.request("POST", "/api/v1/executions", Some(&body))?;

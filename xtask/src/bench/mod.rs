@@ -13,6 +13,7 @@ mod journal;
 mod line_process;
 mod logs;
 mod machine;
+mod monitor;
 mod output;
 mod pty;
 mod report;

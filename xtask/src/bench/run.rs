@@ -8,7 +8,7 @@ use super::context::{BenchContext, Measure};
 use super::machine::Machine;
 use super::report;
 use super::{
-    concurrency, echo, engine, followers, history, isolation, journal, logs, output, pty,
+    concurrency, echo, engine, followers, history, isolation, journal, logs, monitor, output, pty,
     retained_memory, services, start, transports,
 };
 use crate::console::{CheckResult, print_line};
@@ -66,6 +66,7 @@ const CORE: &[(&str, Measure)] = &[
     ("memory", retained_memory::after_commands),
     ("shims", concurrency::memory),
     ("printing", concurrency::printing),
+    ("monitor", monitor::cost),
 ];
 
 const MCP: &[(&str, Measure)] = &[
