@@ -66,6 +66,10 @@ def test_what_a_command_uses_is_sampled_kept_and_recorded(installation):
     ended = totals(installation, execution)
     assert ended["peak_memory_bytes"] > 32 << 20 and ended["peak_processes"] == 2 and ended["output_lines"] == 1, ended
     assert ended["peak_cpu_percent"] > 5 and ended["written_bytes"] >= points[-1]["written_bytes"], ended
+    remembered = installation.json("history", "show", execution)["totals"]
+    assert {name: remembered[name] for name in ended if name in remembered} == {
+        name: ended[name] for name in ended if name in remembered}, remembered
+    assert remembered["peak_processes"] == 2 and "received_bytes" not in remembered, remembered
     # What was sampled of it is still there.
     assert history(installation, f"executions/{execution}", resolution_s=1)["points"][:1] == points[:1]
 

@@ -114,7 +114,7 @@ pub struct HistoryEntryBody {
 }
 
 /// What an execution used over all attempts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RunTotalsBody {
     /// User time in microseconds.
     pub user_us: u64,
@@ -122,8 +122,36 @@ pub struct RunTotalsBody {
     pub system_us: u64,
     /// The largest resident set of one of its processes, in bytes.
     pub max_rss_bytes: u64,
+    /// The most processor time between two samples, in percent of one core; what was not measured is
+    /// absent, here and below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_cpu_percent: Option<f32>,
+    /// The most resident memory of the whole tree in a sample, or of one process, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
+    /// The most bytes by which its workspace had grown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_disk_bytes: Option<u64>,
+    /// The most living processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_processes: Option<u32>,
+    /// Bytes read from storage, up to the last sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes written to storage, up to the last sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// Bytes received through its own network namespace, up to the last sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<u64>,
+    /// Bytes sent through its own network namespace, up to the last sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_bytes: Option<u64>,
     /// Bytes of output.
     pub output_bytes: u64,
+    /// Lines of output; absent where they were not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_lines: Option<u64>,
     /// Prompts that were detected.
     pub prompts: u64,
 }

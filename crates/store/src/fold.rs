@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ostler_journal::{LedgerEntry, LedgerRecord};
-use ostler_model::{Event, ExecutionId, Owner, Termination, Timestamp, Usage};
+use ostler_model::{Event, ExecutionId, Owner, Termination, Timestamp, Usage, UsagePeaks};
 use serde_json::Value;
 
 use crate::fingerprint::Fingerprint;
@@ -132,14 +132,30 @@ fn names(detail: &Detail, key: &str) -> Vec<String> {
 /// Entries of versions before the totals, and of executions whose end was not seen, have none.
 fn totals(detail: &Detail) -> Option<RunTotals> {
     let user_us = detail.get("user_us").and_then(Value::as_u64)?;
-    let number = |name: &str| detail.get(name).and_then(Value::as_u64).unwrap_or_default();
+    let known = |name: &str| detail.get(name).and_then(Value::as_u64);
+    let number = |name: &str| known(name).unwrap_or_default();
     Some(RunTotals {
         usage: Usage {
             user_us,
             system_us: number("system_us"),
             max_rss_bytes: number("max_rss_bytes"),
         },
+        peaks: UsagePeaks {
+            cpu_percent: detail.get("peak_cpu_percent").and_then(percent),
+            memory_bytes: known("peak_memory_bytes"),
+            disk_bytes: known("peak_disk_bytes"),
+            read_bytes: known("read_bytes"),
+            written_bytes: known("written_bytes"),
+            received_bytes: known("received_bytes"),
+            sent_bytes: known("sent_bytes"),
+            processes: known("peak_processes").and_then(|count| u32::try_from(count).ok()),
+        },
         output_bytes: number("output_bytes"),
+        output_lines: known("output_lines"),
         prompts: number("prompts"),
     })
+}
+
+fn percent(value: &Value) -> Option<f32> {
+    serde_json::from_value(value.clone()).ok()
 }

@@ -1,6 +1,6 @@
 //! One row of the history.
 
-use ostler_model::{ExecutionId, Owner, Timestamp, Usage};
+use ostler_model::{ExecutionId, Owner, Timestamp, Usage, UsagePeaks};
 
 use crate::fingerprint::Fingerprint;
 
@@ -48,12 +48,16 @@ pub struct HistoryRow {
 }
 
 /// What an execution used over all attempts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RunTotals {
     /// Processor time and peak memory.
     pub usage: Usage,
+    /// The most of each resource, as far as it was measured.
+    pub peaks: UsagePeaks,
     /// Bytes of output.
     pub output_bytes: u64,
+    /// Lines of output; none where they were not counted.
+    pub output_lines: Option<u64>,
     /// Prompts that it showed and that were detected.
     pub prompts: u64,
 }

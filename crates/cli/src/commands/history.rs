@@ -219,9 +219,23 @@ fn fields(detail: &HistoryDetailBody) -> Vec<(&'static str, String)> {
     );
     if let Some(totals) = &execution.totals {
         let processor = Duration::from_micros(totals.user_us + totals.system_us);
+        let bytes = |count: Option<u64>| count.map(format_bytes);
+        let cpu = totals.peak_cpu_percent;
         add("processor", Some(duration::compact(processor)));
+        add(
+            "at most",
+            cpu.map(|percent| format!("{percent:.1}% of one core")),
+        );
         add("memory", Some(format_bytes(totals.max_rss_bytes)));
+        add("of the tree", bytes(totals.peak_memory_bytes));
+        add("processes", totals.peak_processes.map(|it| it.to_string()));
+        add("growth", bytes(totals.peak_disk_bytes));
+        add("read", bytes(totals.read_bytes));
+        add("written", bytes(totals.written_bytes));
+        add("received", bytes(totals.received_bytes));
+        add("sent", bytes(totals.sent_bytes));
         add("output", Some(format_bytes(totals.output_bytes)));
+        add("lines", totals.output_lines.map(|it| it.to_string()));
         add(
             "prompts",
             (totals.prompts > 0).then(|| totals.prompts.to_string()),

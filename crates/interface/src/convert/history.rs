@@ -51,7 +51,16 @@ const fn run_totals_body(totals: RunTotals) -> RunTotalsBody {
         user_us: totals.usage.user_us,
         system_us: totals.usage.system_us,
         max_rss_bytes: totals.usage.max_rss_bytes,
+        peak_cpu_percent: totals.peaks.cpu_percent,
+        peak_memory_bytes: totals.peaks.memory_bytes,
+        peak_disk_bytes: totals.peaks.disk_bytes,
+        peak_processes: totals.peaks.processes,
+        read_bytes: totals.peaks.read_bytes,
+        written_bytes: totals.peaks.written_bytes,
+        received_bytes: totals.peaks.received_bytes,
+        sent_bytes: totals.peaks.sent_bytes,
         output_bytes: totals.output_bytes,
+        output_lines: totals.output_lines,
         prompts: totals.prompts,
     }
 }

@@ -1,6 +1,8 @@
 //! Between rows of the table and [`HistoryRow`].
 
-use ostler_model::{ExecutionId, Owner, Principal, RequestChannel, SessionName, Timestamp, Usage};
+use ostler_model::{
+    ExecutionId, Owner, Principal, RequestChannel, SessionName, Timestamp, Usage, UsagePeaks,
+};
 use rusqlite::types::Type;
 use rusqlite::{Row, Statement, params};
 use serde_json::Value;
@@ -12,7 +14,7 @@ use crate::row::{HistoryRow, RunTotals};
 pub(super) const COLUMNS: &str = "position, id, principal, project, session, task, channel, \
      client, execution.command, directory, labels, level, in_force, policy, created_us, started_us, \
      ended_us, cause, code, signal, attempts, user_us, system_us, max_rss_bytes, output_bytes, \
-     prompts, fingerprint";
+     prompts, fingerprint, output_lines, peaks";
 
 /// Inserts what is known when an execution is created. A row that is there already stays.
 pub(super) const INSERT: &str = "INSERT INTO execution (position, id, principal, project, \
@@ -93,16 +95,30 @@ fn totals(row: &Row<'_>) -> rusqlite::Result<Option<RunTotals>> {
             system_us: number("system_us")?,
             max_rss_bytes: number("max_rss_bytes")?,
         },
+        peaks: peaks(row)?,
         output_bytes: number("output_bytes")?,
+        output_lines: row.get::<_, Option<i64>>("output_lines")?.map(from_sql),
         prompts: number("prompts")?,
     }))
+}
+
+/// Rows of versions before the peaks have none.
+fn peaks(row: &Row<'_>) -> rusqlite::Result<UsagePeaks> {
+    let text: Option<String> = row.get("peaks")?;
+    text.map_or_else(
+        || Ok(UsagePeaks::default()),
+        |text| serde_json::from_str(&text).map_err(not_json),
+    )
 }
 
 /// A column that holds a list of names as JSON.
 fn names(row: &Row<'_>, column: &str) -> rusqlite::Result<Vec<String>> {
     let text: String = row.get(column)?;
-    serde_json::from_str(&text)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error)))
+    serde_json::from_str(&text).map_err(not_json)
+}
+
+fn not_json(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error))
 }
 
 const LOCAL: &str = "local";

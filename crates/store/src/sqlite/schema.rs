@@ -7,7 +7,9 @@ use rusqlite::Connection;
 use crate::error::StoreError;
 
 /// The step to version `index + 1`. A step is never changed once it has been released.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[CREATE_TABLES, ADD_PEAKS];
+
+const CREATE_TABLES: &str = "
 CREATE TABLE execution (
     position INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE,
@@ -64,7 +66,13 @@ CREATE TABLE folded (
     hash TEXT NOT NULL
 ) STRICT;
 INSERT INTO folded VALUES (1, 0, '');
-"];
+";
+
+/// The most of each resource, as JSON.
+const ADD_PEAKS: &str = "
+ALTER TABLE execution ADD COLUMN output_lines INTEGER;
+ALTER TABLE execution ADD COLUMN peaks TEXT;
+";
 
 /// Brings the tables up to date.
 pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), StoreError> {

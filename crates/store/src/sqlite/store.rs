@@ -265,7 +265,8 @@ fn apply(transaction: &Transaction<'_>, change: &RowChange) -> rusqlite::Result<
          attempts = max(attempts, ?3) WHERE id = ?1";
     const END: &str = "UPDATE execution SET principal = ?2, project = ?3, session = ?4, \
          ended_us = ?5, cause = ?6, code = ?7, signal = ?8, user_us = ?9, system_us = ?10, \
-         max_rss_bytes = ?11, output_bytes = ?12, prompts = ?13 WHERE id = ?1 AND cause IS NULL";
+         max_rss_bytes = ?11, output_bytes = ?12, prompts = ?13, output_lines = ?14, peaks = ?15 \
+         WHERE id = ?1 AND cause IS NULL";
     match change {
         RowChange::Create(row) => {
             let mut statement = transaction.prepare_cached(row_columns::INSERT)?;
@@ -298,6 +299,8 @@ fn apply(transaction: &Transaction<'_>, change: &RowChange) -> rusqlite::Result<
                 total(|totals| totals.usage.max_rss_bytes),
                 total(|totals| totals.output_bytes),
                 total(|totals| totals.prompts),
+                totals.and_then(|totals| totals.output_lines).map(to_sql),
+                totals.and_then(|totals| serde_json::to_string(&totals.peaks).ok()),
             ])?;
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ostler_journal::{Ledger, LedgerEntry};
 use ostler_model::{
     Caller, Event, ExecutionId, Owner, Principal, RequestChannel, Scope, SessionName, Termination,
-    TerminationCause, Timestamp,
+    TerminationCause, Timestamp, UsagePeaks,
     termination::{LostReason, WaitStatus},
 };
 use serde_json::json;
@@ -84,6 +84,7 @@ impl Fixture {
         let ending = Termination::new(TerminationCause::Exited, WaitStatus::Code(code));
         let detail = json!({
             "user_us": 5, "system_us": 6, "max_rss_bytes": 7, "output_bytes": 8, "prompts": 1,
+            "output_lines": 3, "peak_cpu_percent": 99.5, "written_bytes": 4, "peak_processes": 2,
         });
         self.append(id, by, Event::Finished { ending }, detail);
     }
@@ -168,6 +169,13 @@ fn a_row_holds_what_the_ledger_says() {
         (totals.output_bytes, totals.prompts, row.attempts),
         (8, 1, 1)
     );
+    let expected = UsagePeaks {
+        cpu_percent: Some(99.5),
+        written_bytes: Some(4),
+        processes: Some(2),
+        ..UsagePeaks::default()
+    };
+    assert_eq!((totals.output_lines, totals.peaks), (Some(3), expected));
 }
 
 #[test]
@@ -448,6 +456,29 @@ fn any_text_can_be_searched_for() {
             "{text:?}: {found:?}"
         );
     }
+}
+
+#[test]
+fn rows_of_an_older_database_are_kept_and_have_no_peaks() {
+    let mut fixture = Fixture::new();
+    let owner = owner(None, None);
+    let old = fixture.run(&owner, "true", 0);
+    fixture.update();
+    let path = fixture.store.path().to_owned();
+    let back = "ALTER TABLE execution DROP COLUMN output_lines;
+        ALTER TABLE execution DROP COLUMN peaks;
+        PRAGMA user_version = 1;";
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch(back).unwrap();
+    (fixture.store, fixture.updater) = open(fixture.dir.path(), &fixture.ledger);
+    let new = fixture.run(&owner, "make", 0);
+    fixture.update();
+    let lines = |id| {
+        let row = fixture.store.find(&all(&owner).caller, id).unwrap();
+        let totals = row.and_then(|row| row.totals).expect("it ended");
+        (totals.output_lines, totals.peaks.processes)
+    };
+    assert_eq!((lines(old), lines(new)), ((None, None), (Some(3), Some(2))));
 }
 
 #[test]
