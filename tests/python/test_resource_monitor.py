@@ -74,6 +74,19 @@ def test_what_a_command_uses_is_sampled_kept_and_recorded(installation):
     assert history(installation, f"executions/{execution}", resolution_s=1)["points"][:1] == points[:1]
 
 
+def test_the_growth_of_a_limited_workspace_is_part_of_it(installation):
+    installation.cli("ps")
+    script = "head -c 8388608 /dev/zero > grown; read go"
+    execution = start(installation, "sh", "-c", script, stdin="open", limits={"disk_bytes": 64 << 20})
+    query, point = {}, {}
+    while point.get("disk_bytes", 0) < 8 << 20:
+        page = history(installation, f"executions/{execution}", resolution_s=1, wait_ms=20000, **query)
+        point, query = page["points"][-1], {"since": page["next"]}
+    assert point["disk_bytes"] < 16 << 20, point
+    installation.rest("POST", f"/api/v1/executions/{execution}/input", b"\n")
+    assert totals(installation, execution)["peak_disk_bytes"] >= 8 << 20
+
+
 def test_what_was_never_sampled_has_no_invented_zeros(installation):
     installation.cli("ps")
     execution = start(installation, "sh", "-c", "echo one; printf two >&2")

@@ -77,6 +77,7 @@
 //! | stop a process tree (SIGTERM, then SIGKILL) | [`Engine::stop`]; with [`StopRequest::force`] SIGKILL at once |
 //! | send one signal and no more | [`Engine::signal`] |
 //! | write to standard input, close it | [`Engine::write`], [`Engine::close_input`] |
+//! | see what one uses, now and over time | [`Engine::tree_snapshot`], [`Engine::usage_history`] |
 //! | remove what has ended | [`Engine::clean`], one [`CleanOutcome`] per id; without it [`RetentionDefaults`] and [`StartOptions::retention`] decide when |
 //! | **Output** |  |
 //! | read recorded lines, by stream, time, pattern or position | [`Engine::journal`], then [`Journal::lines`] with a [`LineQuery`](journal::LineQuery) |
@@ -124,7 +125,8 @@ pub use ostler_engine::{
     ServiceError, ServiceInfo, ServiceRequest, ServiceSettings, ServiceStopped, Settings,
     ShellCommand, ShellEnd, ShellRun, StartGuard, StartRequest, StdinRequest, StopRequest,
     TerminalEvent, TerminalEvents, TerminalInput, TerminalInputResult, TerminalPage,
-    TerminalPageQuery, WaitEnd, WaitFor, WaitOutcome, interaction, prompt,
+    TerminalPageQuery, UsageHistory, UsageHistoryQuery, UsageResolution, WaitEnd, WaitFor,
+    WaitOutcome, interaction, prompt,
 };
 pub use ostler_export as export;
 pub use ostler_journal as journal;
@@ -133,6 +135,7 @@ pub use ostler_model as model;
 pub use ostler_model::{
     ByteString, Caller, CapabilitySet, Cursor, EventRecord, ExecutionId, OverlayRequest,
     OverlayResponse, ShellKind, Signal, SnapshotRequest, StartOptions, TermSize, TreeSnapshot,
+    UsageSample,
 };
 pub use ostler_terminal as terminal;
 pub use ostler_terminal::{Checkpoint, ScreenSnapshot, ShellState};

@@ -21,8 +21,8 @@ use crate::shim::{EXECUTION_VARIABLE, marker};
 use crate::sys::proc::{self, ProcessWalk};
 use crate::sys::process_name;
 
-/// How many executions are cached.
-const TREES_MAX: usize = 1_024;
+/// How many executions are cached: more than live at once, since all of them are sampled in turn.
+const TREES_MAX: usize = 8_192;
 const MICROS_PER_SECOND: u64 = 1_000_000;
 
 /// Cached information on an execution.

@@ -234,14 +234,14 @@ fn interface_bytes(text: &str) -> (u64, u64) {
     const SENT: usize = 8;
     let interfaces = text.lines().skip(2).filter_map(|line| line.split_once(':'));
     let others = interfaces.filter(|(name, _)| name.trim() != "lo");
-    others.fold((0, 0), |(received, sent), (_, numbers)| {
+    others.fold((0_u64, 0_u64), |(received, sent), (_, numbers)| {
         let mut numbers = numbers.split_ascii_whitespace();
         let mut next = |skipped| numbers.nth(skipped)?.parse::<u64>().ok();
         let more = (
             next(0).unwrap_or_default(),
             next(SENT - 1).unwrap_or_default(),
         );
-        (received + more.0, sent + more.1)
+        (received.saturating_add(more.0), sent.saturating_add(more.1))
     })
 }
 
@@ -313,6 +313,9 @@ mod tests {
              ost:7 1 0 0 0 0 0 0 3 1 0 0 0 0 0 0\n";
         assert_eq!(interface_bytes(text), (107, 23));
         assert_eq!(interface_bytes(""), (0, 0));
+        let most = u64::MAX;
+        let text = format!("\n\na: {most} 0 0 0 0 0 0 0 {most}\nb: 1 0 0 0 0 0 0 0 x\nc:\nd");
+        assert_eq!(interface_bytes(&text), (most, most), "no number is none");
     }
 
     #[test]

@@ -75,7 +75,8 @@ impl Engine {
     }
 
     /// What an execution uses now; of one that has ended, its last sample. The counters are those of
-    /// [`Engine::usage_history`], the processor time is that since the last sample.
+    /// [`Engine::usage_history`], the processor time is that since the last sample, or where that is
+    /// younger than a second, that of the last sample.
     ///
     /// # Errors
     /// When the caller does not see it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_backend::{Backend, UsageReading};
-use ostler_lifecycle::sampling::SampleSchedule;
+use ostler_lifecycle::sampling::{SampleSchedule, WATCHED_INTERVAL};
 use ostler_model::{ExecutionId, Timestamp, UsagePeaks, UsageSample};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -159,13 +159,20 @@ impl UsageMonitor {
     }
 
     /// A sample of an execution at this moment. It is not part of the history, and nobody is told
-    /// of it.
+    /// of it. Of less than a second, processor time says little: then it is that of the last sample.
     pub(crate) async fn sample_now(&self, id: ExecutionId) -> Option<UsageSample> {
         let reading = self.backend.usage(&[id]).await.pop()??;
         let inner = self.inner.lock();
         let execution = inner.executions.get(&id);
         let mut counters = execution.map(|it| it.counters).unwrap_or_default();
-        Some(counters.advance(&reading, execution.and_then(|it| it.disk_bytes)))
+        let mut sample = counters.advance(&reading, execution.and_then(|it| it.disk_bytes));
+        if let Some(last) = execution.and_then(|it| it.last)
+            && sample.at.duration_since(last.at).as_millis()
+                < WATCHED_INTERVAL.as_millis().cast_signed()
+        {
+            sample.cpu_percent = last.cpu_percent;
+        }
+        Some(sample)
     }
 
     fn wake_for_next(&self, inner: &MonitorInner) {

@@ -1,8 +1,11 @@
 //! The methods that list executions and report their state.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use ostler_engine::{Error, ExecutionInfo, ExecutionWatch, ListFilter, QueuedStart};
+use ostler_engine::{
+    Error, ExecutionInfo, ExecutionWatch, ListFilter, QueuedStart, UsageHistory, UsageHistoryQuery,
+};
 use ostler_model::{Caller, ExecutionId, SnapshotRequest, TreeSnapshot};
 use tokio::sync::watch;
 
@@ -81,6 +84,29 @@ impl Engine {
         request: SnapshotRequest,
     ) -> Result<TreeSnapshot, Error> {
         self.0.tree_snapshot(caller, id, request).await
+    }
+
+    /// What an execution used over time; where no sample is selected yet, waits for one for at most
+    /// `timeout`. Samples are taken every 10 seconds, kept in memory, and lost with the engine.
+    ///
+    /// # Errors
+    /// When the caller does not see it; [`Error::Closing`].
+    pub async fn usage_history(
+        &self,
+        caller: &Caller,
+        id: &str,
+        query: UsageHistoryQuery,
+        timeout: Duration,
+    ) -> Result<UsageHistory, Error> {
+        self.0.usage_history(caller, id, query, timeout).await
+    }
+
+    /// Watches an execution: for the next five seconds it is sampled every second.
+    ///
+    /// # Errors
+    /// When the caller does not see it.
+    pub fn watch_usage(&self, caller: &Caller, id: &str) -> Result<(), Error> {
+        self.0.watch_usage(caller, id)
     }
 
     /// The directory of an execution's files.
