@@ -38,7 +38,7 @@ const PAGE: &[Parameter] = &[
     .with_default(ENTRIES),
 ];
 
-/// `GET /api/v1/audit`: the entries that the caller sees.
+/// `GET /api/v1/audit`: the entries of the audit log that the caller sees.
 pub(super) async fn entries(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -79,8 +79,8 @@ fn entry_body(record: LedgerRecord) -> AuditEntryBody {
     }
 }
 
-/// `GET /api/v1/audit/verify`: what `ostler audit verify --json` prints. The whole log is read, so
-/// there is one verification at a time.
+/// `GET /api/v1/audit/verify`: verifies the audit log: what `ostler audit verify --json` prints.
+/// The whole log is read, so there is one verification at a time.
 pub(super) async fn verify(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -20,7 +20,8 @@ const REMOVE: &[Parameter] = &[Parameter::optional(
 )
 .with_default_flag(false)];
 
-/// `POST /api/v1/contexts`: 201 for a new one, 200 for the warm one that there is.
+/// `POST /api/v1/contexts`: the warm context of a project, or a new one. 201 for a new one, 200 for
+/// the warm one that there is.
 pub(super) async fn open(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -36,7 +37,7 @@ pub(super) async fn open(
     Ok((status, Json(context_body(&context))))
 }
 
-/// `GET /api/v1/contexts`.
+/// `GET /api/v1/contexts`: the contexts that the caller sees.
 pub(super) async fn list(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -48,7 +49,7 @@ pub(super) async fn list(
     Ok(Json(ContextsBody { contexts }))
 }
 
-/// `GET /api/v1/contexts/{id}`.
+/// `GET /api/v1/contexts/{id}`: one context.
 pub(super) async fn show(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -60,7 +61,7 @@ pub(super) async fn show(
     Ok(Json(context_body(&context)))
 }
 
-/// `DELETE /api/v1/contexts/{id}`: answers when its files are gone.
+/// `DELETE /api/v1/contexts/{id}`: removes a context; answers when its files are gone.
 pub(super) async fn remove(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

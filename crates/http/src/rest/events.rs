@@ -38,7 +38,7 @@ const EVENTS: &[Parameter] = &[
     .with_default(0),
 ];
 
-/// `GET /api/v1/events`: events of executions from a position on, oldest first; positions remain
+/// `GET /api/v1/events`: events of executions from a position on, oldest first. Positions remain
 /// valid under the next daemon. A page of JSON, or for those who accept `text/event-stream` all of
 /// them as they happen.
 pub(super) async fn events(

@@ -67,7 +67,7 @@ const INPUT: &[Parameter] =
             .with_default_flag(false),
     ];
 
-/// `POST /api/v1/executions`.
+/// `POST /api/v1/executions`: starts a command.
 pub(super) async fn start(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -160,7 +160,7 @@ fn name_contains(info: &ExecutionInfo, name: &str) -> bool {
     info.spec.description.contains(name) || service().is_some_and(|it| it.name.contains(name))
 }
 
-/// `GET /api/v1/executions`.
+/// `GET /api/v1/executions`: executions, newest first.
 pub(super) async fn list(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -193,7 +193,7 @@ pub(super) async fn list(
     }))
 }
 
-/// `GET /api/v1/executions/{id}`.
+/// `GET /api/v1/executions/{id}`: one execution.
 pub(super) async fn show(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -206,7 +206,7 @@ pub(super) async fn show(
     Ok(Json(body))
 }
 
-/// `POST /api/v1/executions/{id}/wait`.
+/// `POST /api/v1/executions/{id}/wait`: waits for an end, a line, silence, a prompt or readiness.
 pub(super) async fn wait(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -267,7 +267,8 @@ fn wait_response(outcome: WaitOutcome) -> WaitResponse {
     }
 }
 
-/// `POST /api/v1/executions/{id}/stop`.
+/// `POST /api/v1/executions/{id}/stop`: stops an execution with its whole tree: SIGTERM, then
+/// SIGKILL after a grace period.
 pub(super) async fn stop(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -283,7 +284,7 @@ pub(super) async fn stop(
     Ok(Json(execution_body(&info)))
 }
 
-/// `POST /api/v1/executions/{id}/pause`.
+/// `POST /api/v1/executions/{id}/pause`: freezes the tree of an execution.
 pub(super) async fn pause(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -295,7 +296,7 @@ pub(super) async fn pause(
     Ok(Json(execution_body(&info)))
 }
 
-/// `POST /api/v1/executions/{id}/resume`.
+/// `POST /api/v1/executions/{id}/resume`: lets a frozen tree go on.
 pub(super) async fn resume(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -307,7 +308,7 @@ pub(super) async fn resume(
     Ok(Json(execution_body(&info)))
 }
 
-/// `POST /api/v1/executions/{id}/signal`.
+/// `POST /api/v1/executions/{id}/signal`: sends a signal to the command.
 pub(super) async fn signal(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -318,7 +319,7 @@ pub(super) async fn signal(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `POST /api/v1/executions/{id}/input`.
+/// `POST /api/v1/executions/{id}/input`: writes to the input of the command.
 pub(super) async fn input(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -337,7 +338,7 @@ pub(super) async fn input(
     Ok(Json(InputResponse { taken: written }))
 }
 
-/// `DELETE /api/v1/executions/{id}`.
+/// `DELETE /api/v1/executions/{id}`: removes an execution that has ended, with its output.
 pub(super) async fn remove(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -46,7 +46,7 @@ const EXPORT: &[Parameter] = &[Parameter::required(
     "The format",
 )];
 
-/// `GET /api/v1/executions/{id}/export`.
+/// `GET /api/v1/executions/{id}/export`: the whole journal of an execution in another format.
 pub(super) async fn export(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -11,7 +11,7 @@ use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
 
-/// `GET /api/v1/health`.
+/// `GET /api/v1/health`: the state of the daemon.
 pub(super) async fn health(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -27,7 +27,7 @@ pub(super) async fn health(
     }))
 }
 
-/// `GET /api/v1/version`.
+/// `GET /api/v1/version`: the version of the daemon.
 pub(super) async fn version(
     _caller: RequestCaller,
     query_string: QueryString,
@@ -38,7 +38,7 @@ pub(super) async fn version(
     }))
 }
 
-/// `POST /api/v1/shutdown`: durable executions continue without the daemon.
+/// `POST /api/v1/shutdown`: shuts the daemon down; durable executions continue without it.
 pub(super) async fn shutdown(
     State(state): State<RestState>,
     _caller: RequestCaller,

@@ -78,7 +78,8 @@ pub(super) async fn list(
     page(&state, query).await
 }
 
-/// `GET /api/v1/projects/{id}/executions`: those of one project.
+/// `GET /api/v1/projects/{id}/executions`: executions of one project, newest first; also those
+/// whose files are gone.
 pub(super) async fn project(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

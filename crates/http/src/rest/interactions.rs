@@ -47,7 +47,7 @@ const SHOW: &[Parameter] = &[Parameter::optional(
 )
 .with_default(0)];
 
-/// `GET /api/v1/interactions`: the open ones, newest first.
+/// `GET /api/v1/interactions`: questions to people, newest first.
 pub(super) async fn list(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -165,7 +165,7 @@ async fn body_after(
     })
 }
 
-/// `POST /api/v1/interactions/{id}/answer`.
+/// `POST /api/v1/interactions/{id}/answer`: answers a question.
 pub(super) async fn answer(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -179,7 +179,7 @@ pub(super) async fn answer(
     Ok(Json(interaction_body(&answered)))
 }
 
-/// `POST /api/v1/interactions/{id}/cancel`.
+/// `POST /api/v1/interactions/{id}/cancel`: withdraws a question.
 pub(super) async fn cancel(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -194,6 +194,7 @@ pub(super) async fn cancel(
 }
 
 /// `GET /api/v1/interactions/events`: a WebSocket with the open questions and what happens to them.
+/// Frames are `InteractionServerMessage` and `InteractionClientMessage`.
 pub(super) async fn events(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -156,7 +156,7 @@ impl MetricsText {
     }
 }
 
-/// `GET /metrics`: the caller's executions, and the daemon.
+/// `GET /metrics`: metrics of the caller's executions and of the daemon, for Prometheus.
 pub(super) async fn metrics(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -43,7 +43,7 @@ const LINES: &[Parameter] = &[
     .with_default(PAGE_LINES),
 ];
 
-/// `GET /api/v1/executions/{id}/output`.
+/// `GET /api/v1/executions/{id}/output`: lines of output from a cursor or a time on.
 pub(super) async fn lines(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -117,7 +117,8 @@ pub(super) fn decode_line(bytes: &[u8], encoding: Encoding) -> String {
     text
 }
 
-/// `DELETE /api/v1/executions/{id}/output` and `DELETE /api/process/{id}/output`.
+/// `DELETE /api/v1/executions/{id}/output` and `DELETE /api/process/{id}/output`: drops the output
+/// that is kept.
 pub(super) async fn clear(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -62,7 +62,7 @@ const OUTPUT: &[Parameter] = &[
         .with_default_flag(false),
 ];
 
-/// `GET /api/processes`: an array, newest first. The total and the next page are in the headers
+/// `GET /api/processes`: processes, newest first. The total and the next page are in the headers
 /// `X-Total-Count` and `Link`.
 pub(super) async fn list(
     State(state): State<RestState>,
@@ -89,7 +89,7 @@ pub(super) async fn list(
     Ok((headers, Json(processes)))
 }
 
-/// `GET /api/process/{id}`.
+/// `GET /api/process/{id}`: one process.
 pub(super) async fn show(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -101,7 +101,7 @@ pub(super) async fn show(
     Ok(Json(process_body(&info)))
 }
 
-/// `GET /api/process/{id}/output`.
+/// `GET /api/process/{id}/output`: output of a process, by stream.
 pub(super) async fn output(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -174,7 +174,7 @@ fn output_entries(rows: Vec<OutputRow>) -> Vec<OutputEntry> {
     rows.into_iter().map(entry).collect()
 }
 
-/// `POST /api/process/{id}/stop`.
+/// `POST /api/process/{id}/stop`: stops a process.
 pub(super) async fn stop(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -190,7 +190,7 @@ pub(super) async fn stop(
     Ok(Json(process_body(&info)))
 }
 
-/// `POST /api/process/{id}/clean`.
+/// `POST /api/process/{id}/clean`: removes a process that has ended.
 pub(super) async fn clean(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -203,7 +203,7 @@ pub(super) async fn clean(
     }))
 }
 
-/// `POST /api/process/clean_all`.
+/// `POST /api/process/clean_all`: removes all processes that have ended.
 pub(super) async fn clean_all(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -224,7 +224,7 @@ pub(super) async fn clean_all(
     }))
 }
 
-/// `POST /api/process/clean_selected`.
+/// `POST /api/process/clean_selected`: removes those of these processes that have ended.
 pub(super) async fn clean_selected(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -17,7 +17,8 @@ use super::extract::JsonBody;
 use super::response::RestResult;
 use super::state::RestState;
 
-/// `POST /api/v1/projects/{id}/execute`.
+/// `POST /api/v1/projects/{id}/execute`: starts a command or a template for a project; answers with
+/// the id of the task.
 pub(super) async fn execute(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -45,7 +45,8 @@ const RAW: &[Parameter] = &[
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutputFrameBody;
 
-/// `GET /api/v1/executions/{id}/raw`.
+/// `GET /api/v1/executions/{id}/raw`: raw output, one JSON frame per line; with `follow` as it
+/// comes.
 pub(super) async fn raw(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

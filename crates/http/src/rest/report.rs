@@ -37,7 +37,8 @@ const REPORT: &[Parameter] = &[Parameter::optional(
 )
 .with_default(ENTRIES)];
 
-/// `GET /api/v1/executions/{id}/report`.
+/// `GET /api/v1/executions/{id}/report`: test results and diagnostics in the output of an
+/// execution.
 pub(super) async fn report(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -50,8 +50,8 @@ const LIST: &[Parameter] = &[
     LIST_CURSOR,
 ];
 
-/// `GET /api/v1/services`: running and pending ones, then those that ended and are kept, and
-/// definitions.
+/// `GET /api/v1/services`: services. Running and pending ones first, then those that ended and are
+/// kept, and definitions.
 pub(super) async fn list(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -75,7 +75,7 @@ pub(super) async fn list(
     }))
 }
 
-/// `GET /api/v1/services/{name}`.
+/// `GET /api/v1/services/{name}`: one service.
 pub(super) async fn show(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -87,7 +87,7 @@ pub(super) async fn show(
     Ok(Json(service_body(&service)))
 }
 
-/// `GET /api/v1/services/{name}/why`.
+/// `GET /api/v1/services/{name}/why`: why a service is as it is.
 pub(super) async fn why(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -118,7 +118,7 @@ fn absolute(given: &ByteString, label: &str) -> RestResult<std::path::PathBuf> {
     Err(HttpProblem::value(message))
 }
 
-/// `POST /api/v1/services`.
+/// `POST /api/v1/services`: starts a service; where it waits, the answer has the outcome.
 pub(super) async fn start(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -163,7 +163,7 @@ pub(super) async fn start_detected(
     Ok(start_guard.commit())
 }
 
-/// `POST /api/v1/services/ensure`.
+/// `POST /api/v1/services/ensure`: the healthy service of this name, or a new one.
 pub(super) async fn ensure(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -178,7 +178,8 @@ pub(super) async fn ensure(
     Ok(Json(response))
 }
 
-/// `POST /api/v1/services/up`.
+/// `POST /api/v1/services/up`: starts services of an `ostler.toml` in the order of their
+/// dependencies.
 pub(super) async fn up(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -277,7 +278,8 @@ async fn wait_until_ready(
     Ok(response)
 }
 
-/// `POST /api/v1/services/{name}/stop`.
+/// `POST /api/v1/services/{name}/stop`: stops a service; it is done when its tree is empty and its
+/// ports are free.
 pub(super) async fn stop(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -312,7 +314,7 @@ pub(super) async fn dismiss(
     Ok(Json(service_body(&dismissed)))
 }
 
-/// `POST /api/v1/services/{name}/restart`.
+/// `POST /api/v1/services/{name}/restart`: starts a service again with its definition.
 pub(super) async fn restart(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -18,7 +18,7 @@ use ostler_interface::convert::{execution_body, shell_run_outcome};
 /// The default timeout of a command, in milliseconds.
 const DEFAULT_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// `POST /api/v1/shells`.
+/// `POST /api/v1/shells`: starts an integrated shell in a terminal.
 pub(super) async fn start(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -48,7 +48,7 @@ pub(super) async fn start(
     Ok((StatusCode::CREATED, Json(execution_body(&info))))
 }
 
-/// `POST /api/v1/executions/{id}/shell/run`.
+/// `POST /api/v1/executions/{id}/shell/run`: types a command into a shell and waits for its end.
 pub(super) async fn run(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

@@ -30,7 +30,8 @@ const END_ID: &str = "end";
 
 const EVENTS: &[Parameter] = &[CURSOR];
 
-/// `GET /api/v1/tasks/{id}/events`.
+/// `GET /api/v1/tasks/{id}/events`: output, questions and the end of a task, as server-sent events
+/// or over a WebSocket.
 pub(super) async fn events(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

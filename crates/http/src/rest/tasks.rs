@@ -18,7 +18,7 @@ use super::state::RestState;
 /// How long a task may take to end after SIGINT before it is stopped.
 const INTERRUPT_WAIT: Duration = Duration::from_secs(5);
 
-/// `POST /api/v1/tasks/{id}/input`: writes one line.
+/// `POST /api/v1/tasks/{id}/input`: writes one line to the input of a task.
 pub(super) async fn input(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -38,7 +38,8 @@ pub(super) async fn input(
     Ok(Json(InputResponse { taken }))
 }
 
-/// `POST /api/v1/tasks/{id}/cancel`: SIGINT, and the kill ladder where that does not end it.
+/// `POST /api/v1/tasks/{id}/cancel`: ends a task: SIGINT, and the kill ladder where that does not
+/// end it.
 pub(super) async fn cancel(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

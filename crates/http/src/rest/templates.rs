@@ -32,7 +32,7 @@ const LIST: &[Parameter] = &[
 
 const ONE: &[Parameter] = &[CWD];
 
-/// `GET /api/v1/command-templates`.
+/// `GET /api/v1/command-templates`: the command templates.
 pub(super) async fn list(
     State(state): State<RestState>,
     query_string: QueryString,
@@ -43,7 +43,7 @@ pub(super) async fn list(
     Ok(Json(command_templates_body(&catalog, category.as_deref())))
 }
 
-/// `GET /api/v1/command-templates/{template}`.
+/// `GET /api/v1/command-templates/{template}`: one command template.
 pub(super) async fn show(
     State(state): State<RestState>,
     PathId(id): PathId,

@@ -39,7 +39,7 @@ const OUTPUT: &[Parameter] = &[
     ),
 ];
 
-/// `GET /api/v1/executions/{id}/screen`.
+/// `GET /api/v1/executions/{id}/screen`: the screen of a terminal session.
 pub(super) async fn screen(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -51,7 +51,7 @@ pub(super) async fn screen(
     Ok(Json(screen_body(screen)))
 }
 
-/// `GET /api/v1/executions/{id}/terminal/output`.
+/// `GET /api/v1/executions/{id}/terminal/output`: raw output of a terminal session.
 pub(super) async fn output(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -74,7 +74,7 @@ pub(super) async fn output(
     }))
 }
 
-/// `POST /api/v1/executions/{id}/keys`.
+/// `POST /api/v1/executions/{id}/keys`: types text and keys into a terminal session.
 pub(super) async fn keys(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -118,7 +118,7 @@ fn parse_piece(index: usize, body: InputPieceBody) -> RestResult<InputPiece> {
     })
 }
 
-/// `POST /api/v1/executions/{id}/resize`.
+/// `POST /api/v1/executions/{id}/resize`: resizes a terminal session.
 pub(super) async fn resize(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

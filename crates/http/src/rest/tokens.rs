@@ -17,7 +17,7 @@ use crate::tokens::{
     AccessToken, NewToken, SCOPES, TokenError, TokenScope, TokenStore, token_principal,
 };
 
-/// `GET /api/v1/tokens`.
+/// `GET /api/v1/tokens`: the tokens. Over the daemon's socket only, as all routes of tokens.
 pub(super) async fn list(
     ManagedTokens(store): ManagedTokens,
     query_string: QueryString,
@@ -32,7 +32,7 @@ pub(super) async fn list(
     }))
 }
 
-/// `POST /api/v1/tokens`.
+/// `POST /api/v1/tokens`: creates a token; the answer has its secret.
 pub(super) async fn create(
     ManagedTokens(store): ManagedTokens,
     JsonBody(body): JsonBody<NewTokenBody>,
@@ -50,7 +50,7 @@ pub(super) async fn create(
     Ok((StatusCode::CREATED, Json(body)))
 }
 
-/// `DELETE /api/v1/tokens/{name}`: revokes it; what it opened ends.
+/// `DELETE /api/v1/tokens/{name}`: revokes a token; what it opened ends.
 pub(super) async fn revoke(
     ManagedTokens(store): ManagedTokens,
     Path(name): Path<String>,

@@ -74,8 +74,8 @@ const HISTORY: &[Parameter] = &[
     .with_default(0),
 ];
 
-/// `GET /api/v1/executions/{id}/network`: the decisions of its allow list, oldest first; empty
-/// without an allow list.
+/// `GET /api/v1/executions/{id}/network`: the decisions of the allow list of an execution, oldest
+/// first; empty without an allow list.
 pub(super) async fn network(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -98,7 +98,7 @@ pub(super) async fn network(
     Ok(Json(page.map_err(to_problem)?))
 }
 
-/// `GET /api/v1/executions/{id}/resources`.
+/// `GET /api/v1/executions/{id}/resources`: what the processes of an execution use.
 pub(super) async fn resources(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

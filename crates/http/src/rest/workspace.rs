@@ -51,7 +51,7 @@ const DIFF_PARAMS: &[Parameter] = &[
     .with_default(DIFF_BYTES),
 ];
 
-/// `GET /api/v1/executions/{id}/workspace`: its changes.
+/// `GET /api/v1/executions/{id}/workspace`: the changes in the overlay of an execution.
 pub(super) async fn changes(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -64,7 +64,7 @@ pub(super) async fn changes(
     execute(&state, &caller, &id, request, limit).await
 }
 
-/// `GET /api/v1/executions/{id}/workspace/diff`.
+/// `GET /api/v1/executions/{id}/workspace/diff`: the changes as text.
 pub(super) async fn diff(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -80,8 +80,9 @@ pub(super) async fn diff(
     execute(&state, &caller, &id, request, 0).await
 }
 
-/// `POST /api/v1/executions/{id}/workspace/commit`: the committed changes; or the conflicts, or the
-/// files that tools run automatically, because of which nothing was committed.
+/// `POST /api/v1/executions/{id}/workspace/commit`: commits changes of the overlay. The answer has
+/// the committed changes; or the conflicts, or the files that tools run automatically, because of
+/// which nothing was committed.
 pub(super) async fn commit(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
@@ -96,7 +97,7 @@ pub(super) async fn commit(
     execute(&state, &caller, &id, request, limit).await
 }
 
-/// `POST /api/v1/executions/{id}/workspace/discard`.
+/// `POST /api/v1/executions/{id}/workspace/discard`: discards the changes of the overlay.
 pub(super) async fn discard(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,

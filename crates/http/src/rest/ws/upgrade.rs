@@ -36,7 +36,8 @@ const ATTACH: &[Parameter] = &[
     .with_default_flag(false),
 ];
 
-/// `GET /api/v1/executions/{id}/terminal`.
+/// `GET /api/v1/executions/{id}/terminal`: the terminal of a session over a WebSocket. Text frames
+/// are `TerminalServerMessage` and `TerminalClientMessage`, binary ones output and keys.
 pub(in crate::rest) async fn attach(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
