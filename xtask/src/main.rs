@@ -1,9 +1,11 @@
-//! The developer's commands: `cargo xtask setup | test | tidy | chaos | bench`.
+//! The developer's commands: `cargo xtask setup | test | tidy | openapi | chaos | bench`.
 #![forbid(unsafe_code)]
 
 mod bench;
 mod chaos;
 mod console;
+mod openapi;
+mod repository_files;
 mod setup;
 mod shell;
 mod test;
@@ -38,6 +40,8 @@ enum XtaskCommand {
     Test(test::TestRunArgs),
     /// Check the arrows between crates, the size limits and the forbidden calls
     Tidy(tidy::TidyArgs),
+    /// Write docs/openapi.json from the routes, handlers and bodies of the source
+    Openapi(openapi::OpenApiArgs),
     /// Kill daemon, keeper and shims at random moments and count the lines
     Chaos(chaos::ChaosArgs),
     /// Measure, each figure against a floor of the same run
@@ -59,6 +63,7 @@ fn main() -> ExitCode {
         XtaskCommand::Setup(args) => here(&|workspace| setup::run(workspace, args)),
         XtaskCommand::Test(args) => here(&|workspace| test::run(workspace, args)),
         XtaskCommand::Tidy(args) => here(&|workspace| tidy::run(workspace, args)),
+        XtaskCommand::Openapi(args) => here(&|workspace| openapi::run(workspace, args)),
         XtaskCommand::Chaos(args) => here(&|workspace| chaos::run(workspace, args)),
         XtaskCommand::Bench(args) => here(&|workspace| bench::run(workspace, args)),
         XtaskCommand::Tick(args) => bench::tick(args),

@@ -2,9 +2,7 @@
 
 use anyhow::Result;
 
-#[cfg(test)]
-use super::diagnostic::Diagnostic;
-use super::diagnostic::Severity;
+use super::diagnostic::{Diagnostic, Severity};
 use super::sizes::{FUNCTION_AIM, Sizes, percentile};
 use super::source::SourcePackage;
 use super::type_names::TypeNames;
@@ -13,6 +11,7 @@ use super::{
     requirements, tuple_params,
 };
 use crate::console::{CheckResult, print_line};
+use crate::openapi;
 use crate::workspace::Workspace;
 
 /// What tidy can be told.
@@ -25,6 +24,8 @@ pub(crate) fn run(workspace: &Workspace, _: &TidyArgs) -> Result<CheckResult> {
     findings.extend(paths::check(workspace.root())?);
     findings.extend(hosts::check(workspace.root())?);
     findings.extend(requirements::check(workspace.root())?);
+    let document = openapi::check(workspace)?;
+    findings.extend(document.map(|it| Diagnostic::failure(openapi::PATH, 0, it)));
     let mut sizes = Sizes::default();
     let mut types = TypeNames::default();
     for package in packages(workspace)? {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::diagnostic::Diagnostic;
-use super::source::files_below;
+use crate::repository_files::files_below;
 
 /// Endings of the files that are checked.
 const TEXT: &[&str] = &[

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::diagnostic::Diagnostic;
-use super::source::files_below;
+use crate::repository_files::files_below;
 
 /// Endings of text files.
 const TEXT: &[&str] = &[

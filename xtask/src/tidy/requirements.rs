@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::diagnostic::Diagnostic;
-use super::source::files_below;
+use crate::repository_files::files_below;
 
 /// The file that this rule checks.
 const PLACE: &str = "docs/requirements.md";

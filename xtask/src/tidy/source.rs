@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned;
+
+use crate::repository_files::files_below;
 
 #[derive(Debug)]
 pub(super) struct SourceFile {
@@ -221,34 +223,4 @@ const fn brackets(delimiter: proc_macro2::Delimiter) -> (&'static str, &'static 
         Delimiter::Bracket => ("[", "]"),
         Delimiter::None => ("", ""),
     }
-}
-
-/// Directories of generated or installed files.
-const NOT_OURS: &[&str] = &["target", "node_modules", "__pycache__", ".git", ".tools"];
-
-/// All files below a directory with one of these endings, sorted; all files where none is given.
-pub(super) fn files_below(dir: &Path, endings: &[&str]) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    collect(dir, endings, &mut found)?;
-    found.sort();
-    Ok(found)
-}
-
-fn collect(dir: &Path, endings: &[&str], found: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(dir).with_context(|| format!("{}", dir.display()))? {
-        let entry = entry?;
-        let (path, kind) = (entry.path(), entry.file_type()?);
-        let name = entry.file_name();
-        if kind.is_dir() && !NOT_OURS.iter().any(|skip| name == *skip) {
-            collect(&path, endings, found)?;
-        } else if kind.is_file() && has_ending(&path, endings) {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
-fn has_ending(path: &Path, endings: &[&str]) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    endings.is_empty() || ending.is_some_and(|ending| endings.contains(&ending))
 }
