@@ -6,10 +6,11 @@ import re
 import pytest
 
 from harness import HttpDaemon, Installation, until
-from harness.api_surface import rest_routes
+from harness.api_surface import documented, rest_routes
 
 #: Routes that any valid token may use: methods and path.
 OPEN_TO_ALL = """
+GET /api/openapi.json
 POST /api/process/clean_all
 POST /api/process/clean_selected
 GET /api/process/{id}
@@ -99,6 +100,8 @@ SCOPED = {
     ("POST", "/api/v1/history/rebuild"): "sessions:all",
     ("POST", "/api/v1/shutdown"): "daemon:stop",
 }
+#: Routes that answer everybody.
+PUBLIC = [("GET", "/api/docs")]
 #: The routes of MCP, which are not declared with those of REST.
 MCP = [(method, path) for path in ("/mcp", "/mcp/p/core", "/mcp/s/name", "/mcp/s/name/p/core", "/sse", "/messages?sessionId=x")
        for method in ("GET", "POST", "DELETE")]
@@ -159,8 +162,16 @@ def ask(http_daemon, method, path, headers):
 
 def test_every_route_is_in_the_table():
     declared = set(rest_routes())
-    assert declared - set(ROUTES) == set(), "a new route: say here which scope it needs"
-    assert set(ROUTES) - declared == set(), "there is no such route any more"
+    assert declared - {*ROUTES, *PUBLIC} == set(), "a new route: say here which scope it needs"
+    assert {*ROUTES, *PUBLIC} - declared == set(), "there is no such route any more"
+
+
+def test_the_document_names_the_scopes():
+    for (method, path), operation in documented().items():
+        scopes = [scope for rule in operation["security"] for scope in rule["bearer"]]
+        refusal = SCOPED.get((method, path), "")
+        assert scopes == ([refusal] if ":" in refusal else []), (method, path)
+        assert bool(operation["security"]) == ((method, path) not in PUBLIC), (method, path)
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -183,3 +194,13 @@ def test_a_token_without_the_scope_is_refused_where_one_is_needed_and_nowhere_el
         else:
             assert status < 500 and status not in (401, 403), (method, path, status, body)
     assert ask(served, "GET", "/api/v1/health", headers)[0] == 200, "it was shut down"
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_public_route_answers_everybody_and_tells_nothing_of_this_daemon(served, wrong):
+    for method, path in PUBLIC:
+        status, answered, body = ask(served, method, path, credentials(served, wrong))
+        assert status == 200 and answered["X-Request-Id"], (method, path)
+        assert served.installation.dir.name.encode() not in body and b"ostler_" not in body
+        foreign = [("Origin", "http://other.example.org")]
+        assert ask(served, method, path, foreign)[0] == 403

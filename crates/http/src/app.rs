@@ -19,6 +19,7 @@ use crate::listen::ConnectionPermit;
 use crate::options::{HttpAccess, HttpOptions};
 use crate::origin_check::OriginCheck;
 use crate::rate_limit::RateLimiter;
+use crate::rest::docs_page;
 use crate::valid_response::while_valid;
 
 /// What the router is composed of.
@@ -39,6 +40,8 @@ struct AuthLayer {
     access: HttpAccess,
     in_flight: Arc<InFlight>,
     rate_limiter: Option<RateLimiter>,
+    /// The prefix of every path.
+    url_prefix: String,
     /// The project of every client.
     project: Option<String>,
 }
@@ -55,6 +58,7 @@ pub fn app(parts: AppParts) -> Router {
         access: options.access,
         in_flight: Arc::default(),
         rate_limiter: options.rate_limit.map(RateLimiter::new),
+        url_prefix: options.url_prefix.clone(),
         project: options.project,
     });
     prefixed(&options.url_prefix, routes)
@@ -82,6 +86,9 @@ async fn authenticate(
     let (mut parts, body) = request.into_parts();
     if let Err(problem) = auth.origin_check.check(&parts) {
         return reject(problem.into_response());
+    }
+    if docs_page::is_requested(&auth.url_prefix, &parts) {
+        return docs_page::page().await;
     }
     let AuthenticatedClient { identity, validity } = match auth.access.identify(&parts.headers) {
         Ok(client) => client,

@@ -1,14 +1,18 @@
 """The REST routes and tool profiles, parsed from the source, so that tests cover new ones too."""
 
+import json
 import re
 from pathlib import Path
 
-CRATES = Path(__file__).resolve().parents[3] / "crates"
+ROOT = Path(__file__).resolve().parents[3]
+CRATES = ROOT / "crates"
+#: The OpenAPI document, as `cargo xtask openapi` writes it.
+DOCUMENT = ROOT / "docs" / "openapi.json"
 FUNCTION = re.compile(r"^(?:pub(?:\([^)]*\))? )?fn (\w+)\(.*?^}", re.S | re.M)
 ROUTE = re.compile(r'\.route\(\s*"([^"]+)"\s*,\s*((?:[\w:]+\([^()]*\)\s*\.?\s*)+),?\s*\)', re.S)
 METHOD = re.compile(r"\b(get|post|put|delete|patch|any)\(")
 #: Functions whose routes are not below `/api/v1`.
-PLAIN = ("process_routes", "metrics_routes")
+PLAIN = ("process_routes", "metrics_routes", "document_routes")
 
 
 def rest_routes():
@@ -26,6 +30,12 @@ def rest_routes():
         assert read == written, f"{file}: {written} routes are written, {read} are understood"
     assert found, "no routes were found in the source"
     return sorted(set(found))
+
+
+def documented():
+    """`{(method, path): operation}` of the OpenAPI document."""
+    paths = json.loads(DOCUMENT.read_text())["paths"]
+    return {(method.upper(), path): operation for path, methods in paths.items() for method, operation in methods.items()}
 
 
 def profiles():

@@ -27,6 +27,9 @@ const EVENT_STREAMS: &[(&str, &str)] = &[("events", "events"), ("task_stream", "
 /// Handlers that answer requests for a WebSocket only.
 const WEBSOCKETS: &[(&str, &str)] = &[("ws", "attach"), ("interactions", "events")];
 
+/// Handlers that answer everybody.
+const WITHOUT_TOKEN: &[(&str, &str)] = &[("docs_page", "page")];
+
 /// What operations are made from.
 pub(super) struct OperationSource<'a> {
     pub(super) items: &'a RustItems,
@@ -62,6 +65,7 @@ impl OperationSource<'_> {
         let has = RouteTraits {
             has_body: !matches!(body, RequestBody::None),
             needs_websocket: WEBSOCKETS.contains(&key),
+            needs_token: !WITHOUT_TOKEN.contains(&key),
         };
         for (status, codes) in self.codes.of_route(route, has)? {
             let (name, response) = problem_response(status, &codes);
@@ -77,7 +81,11 @@ impl OperationSource<'_> {
             "summary": summary,
             "parameters": self.parameters(route, place, handler)?,
             "responses": responses,
-            "security": [{"bearer": scopes(route)}],
+            "security": if has.needs_token {
+                json!([{"bearer": scopes(route)}])
+            } else {
+                json!([])
+            },
         });
         if !description.is_empty() {
             operation["description"] = description.into();

@@ -24,6 +24,8 @@ const OF_EVERY_ROUTE: &[(u16, &str)] = &[
     (503, "initialization_error"),
     (507, "storage_error"),
 ];
+/// The only refusal of a route that answers everybody.
+const FOREIGN_PAGE: (u16, &str) = (403, "security_error");
 /// Of routes with a body: one that ends early, and one that is too large.
 const OF_BODIES: &[(u16, &str)] = &[(400, "value_error"), (413, "value_error")];
 /// Of routes that only a WebSocket can use.
@@ -91,6 +93,7 @@ pub(super) struct RouteTraits {
     pub(super) has_body: bool,
     /// Whether it answers requests for a WebSocket only.
     pub(super) needs_websocket: bool,
+    pub(super) needs_token: bool,
 }
 
 impl ProblemCodes {
@@ -117,7 +120,11 @@ impl ProblemCodes {
         route: &Route,
         has: RouteTraits,
     ) -> Result<BTreeMap<u16, BTreeSet<String>>> {
-        let mut all = OF_EVERY_ROUTE.to_vec();
+        let mut all = if has.needs_token {
+            OF_EVERY_ROUTE.to_vec()
+        } else {
+            vec![FOREIGN_PAGE]
+        };
         if has.has_body {
             all.extend(OF_BODIES);
         }

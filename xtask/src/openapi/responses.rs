@@ -116,6 +116,14 @@ fn written_by_hand(route: &Route, schemas: &mut Schemas<'_>) -> Result<Option<Re
             vec![(200, response(200, Some(content)))]
         }
         ("export", "export") => vec![(200, exported())],
+        ("openapi", "document") => {
+            let content = json!({JSON: {"schema": {"type": "object"}}});
+            vec![(200, response(200, Some(content)))]
+        }
+        ("docs_page", "page") => {
+            let content = json!({"text/html": {"schema": {"type": "string"}}});
+            vec![(200, response(200, Some(content)))]
+        }
         ("metrics", "metrics") => {
             let content = json!({"text/plain": {"schema": {"type": "string"}}});
             vec![(200, response(200, Some(content)))]

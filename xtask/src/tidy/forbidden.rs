@@ -15,7 +15,7 @@ struct ForbiddenRule {
     import: Option<&'static str>,
     /// Crates where it is allowed.
     allowed_crates: &'static [&'static str],
-    /// Whether all tests may use it.
+    /// Whether all tests and build scripts may use it.
     in_tests: bool,
     /// What to do instead.
     advice: &'static str,
@@ -149,7 +149,8 @@ fn matches_tokens(window: &[SourceToken], words: &[&str]) -> bool {
 }
 
 fn is_permitted(source: &SourceFile, rule: &ForbiddenRule, line: usize) -> bool {
-    rule.allowed_crates.contains(&source.krate.as_str()) || (rule.in_tests && source.is_test(line))
+    let is_shipped = !source.is_test(line) && !source.is_build_script();
+    rule.allowed_crates.contains(&source.krate.as_str()) || (rule.in_tests && !is_shipped)
 }
 
 fn finding(source: &SourceFile, rule: &ForbiddenRule, line: usize) -> Diagnostic {

@@ -104,6 +104,12 @@ impl SourceFile {
         })
     }
 
+    /// Whether it is the build script of its crate, which cargo runs.
+    pub(super) fn is_build_script(&self) -> bool {
+        let names: Vec<&str> = self.place.split('/').collect();
+        matches!(names[..], ["crates", _, "build.rs"])
+    }
+
     /// Whether this line is test code.
     pub(super) fn is_test(&self, line: usize) -> bool {
         match &self.tests {

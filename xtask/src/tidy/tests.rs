@@ -129,6 +129,10 @@ fn rooms_may_do_what_is_theirs() {
         forbidden_in(&source("crates/cli/src/main.rs", "ostler-cli", print)),
         0
     );
+    let script = source("crates/http/build.rs", "ostler-http", print);
+    assert_eq!(forbidden_in(&script), 0);
+    let module = source("crates/http/src/build.rs", "ostler-http", print);
+    assert_eq!(forbidden_in(&module), 2);
     let in_tests =
         "#[cfg(test)]\nmod tests {\n fn f() { println!(\"x\"); std::env::temp_dir(); }\n}";
     assert_eq!(forbidden_in(&engine(in_tests)), 0);

@@ -3,6 +3,7 @@
 mod audit;
 mod caller;
 mod contexts;
+pub(crate) mod docs_page;
 mod event_stream;
 mod events;
 mod executions;
@@ -14,6 +15,7 @@ mod in_flight;
 mod interactions;
 mod metrics;
 mod observe;
+mod openapi;
 mod output;
 mod output_lines;
 mod policy;

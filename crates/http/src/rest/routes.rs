@@ -8,9 +8,10 @@ use axum::routing::{delete, get, post};
 use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
-    audit, contexts, events, executions, export, health, history, interactions, metrics, output,
-    output_lines, policy, processes, project_execute, raw, report, response, services, shell,
-    small_body, task_stream, tasks, templates, terminal, tokens, usage, workspace, ws,
+    audit, contexts, docs_page, events, executions, export, health, history, interactions, metrics,
+    openapi, output, output_lines, policy, processes, project_execute, raw, report, response,
+    services, shell, small_body, task_stream, tasks, templates, terminal, tokens, usage, workspace,
+    ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -19,6 +20,7 @@ pub fn router(state: RestState) -> Router {
     Router::new()
         .merge(process_routes())
         .merge(metrics_routes())
+        .merge(document_routes())
         .nest(
             "/api/v1",
             v1_routes()
@@ -37,6 +39,12 @@ pub fn router(state: RestState) -> Router {
 
 fn metrics_routes() -> Router<RestState> {
     Router::new().route("/metrics", get(metrics::metrics))
+}
+
+fn document_routes() -> Router<RestState> {
+    Router::new()
+        .route("/api/openapi.json", get(openapi::document))
+        .route("/api/docs", get(docs_page::page))
 }
 
 fn process_routes() -> Router<RestState> {
