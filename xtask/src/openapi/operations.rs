@@ -108,7 +108,10 @@ impl OperationSource<'_> {
         if let Some(table) = checked_table(handler) {
             parameters.extend(query_parameters(self.items, place, table)?);
         }
-        let mut headers = vec!["Session", "RequestId"];
+        let mut headers = vec!["RequestId"];
+        if has_caller(handler) {
+            headers.insert(0, "Session");
+        }
         if EVENT_STREAMS.contains(&(route.module.as_str(), route.handler.as_str())) {
             headers.push("LastEventId");
         }
@@ -175,6 +178,11 @@ fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).collect()
+}
+
+/// Whether the answer depends on who sends the request.
+fn has_caller(handler: &ItemFn) -> bool {
+    !handler.sig.inputs.is_empty()
 }
 
 fn request_body(handler: &ItemFn) -> RequestBody<'_> {

@@ -8,8 +8,6 @@ use super::rust_items::RustItems;
 
 /// Constants of Rust's library and of other crates that stand in tables.
 const NUMBERS: &[(&str, i64)] = &[("MAX", i64::MAX), ("MIN", i64::MIN)];
-/// The largest integer that every reader of JSON can hold (RFC 8259, section 6).
-const INTEGER_MAX: i64 = (1 << 53) - 1;
 
 /// The parameters of a table: `&[Parameter]`, or the name of a constant of this type.
 pub(super) fn query_parameters(items: &RustItems, place: &str, table: &Expr) -> Result<Vec<Value>> {
@@ -123,7 +121,7 @@ fn kind_schema(items: &RustItems, place: &str, kind: &Expr) -> Result<Value> {
         ("Integer" | "Clamped", [least, most]) => Ok(json!({
             "type": "integer",
             "minimum": number(items, place, least)?,
-            "maximum": number(items, place, most)?.min(INTEGER_MAX),
+            "maximum": number(items, place, most)?,
         })),
         (other, _) => bail!("{place}: ParameterKind::{other} is not for queries"),
     }

@@ -133,7 +133,9 @@ impl ProblemCodes {
         }
         if route.path.contains('{') {
             all.extend(match route.module.as_str() {
-                "templates" => [(404, "value_error"), (404, "template_error")].as_slice(),
+                // An unknown question has a code of its own, whose status is 409.
+                "interactions" => [(409, "interaction_error")].as_slice(),
+                "templates" => &[(404, "value_error"), (404, "template_error")],
                 "terminal" | "shell" | "ws" => &[(404, "session_not_found")],
                 _ => &[(404, "process_not_found")],
             });

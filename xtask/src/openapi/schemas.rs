@@ -51,6 +51,8 @@ pub(super) struct Schemas<'a> {
 struct ObjectFields {
     properties: Map<String, Value>,
     required: Vec<String>,
+    /// Schemas that the object must match, too: those of flattened enumerations.
+    choices: Vec<Value>,
     /// Whether other fields are refused.
     closed: bool,
 }
@@ -244,27 +246,13 @@ impl<'a> Schemas<'a> {
         }
     }
 
-    /// The fields of all variants; only those of every variant are required.
+    /// The variants of an enumeration as choices of an object.
     fn flattened_enum(&mut self, it: &ItemEnum, direction: Direction) -> Result<ObjectFields> {
-        let serde = SerdeAttributes::read(&it.attrs)?;
-        let tag = serde.tag.as_deref();
-        let tag = tag
-            .context("a flattened enumeration must have a tag")?
-            .to_owned();
-        let mut object = ObjectFields::default();
-        let mut names = Vec::new();
-        for variant in &it.variants {
-            let own = SerdeAttributes::read(&variant.attrs)?;
-            names.push(serde.variant_name(&variant.ident.to_string(), &own));
-            let mut fields = self.variant_fields(variant, direction)?;
-            fields.required.clear();
-            object.merge(fields);
-        }
-        object
-            .properties
-            .insert(tag.clone(), json!({"type": "string", "enum": names}));
-        object.required.push(tag);
-        Ok(object)
+        let schema = self.of_enum(it, direction, false)?;
+        Ok(ObjectFields {
+            choices: vec![schema],
+            ..ObjectFields::default()
+        })
     }
 
     fn of_field(&mut self, field: &syn::Field, direction: Direction) -> Result<Value> {
@@ -389,6 +377,7 @@ impl ObjectFields {
     fn merge(&mut self, other: Self) {
         self.properties.extend(other.properties);
         self.required.extend(other.required);
+        self.choices.extend(other.choices);
     }
 
     fn into_schema(self) -> Value {
@@ -396,7 +385,9 @@ impl ObjectFields {
         if !self.required.is_empty() {
             schema["required"] = self.required.into();
         }
-        if self.closed {
+        if !self.choices.is_empty() {
+            schema["allOf"] = self.choices.into();
+        } else if self.closed {
             schema["additionalProperties"] = false.into();
         }
         schema
