@@ -10,6 +10,7 @@ use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 use ostler_interface::templates::find_template;
 
+use super::caller::RequestCaller;
 use super::extract::PathId;
 use super::query::QueryString;
 use super::response::RestResult;
@@ -35,6 +36,7 @@ const ONE: &[Parameter] = &[CWD];
 /// `GET /api/v1/command-templates`: the command templates.
 pub(super) async fn list(
     State(state): State<RestState>,
+    _caller: RequestCaller,
     query_string: QueryString,
 ) -> RestResult<Json<CommandTemplatesBody>> {
     let mut arguments = query_string.check(LIST)?;
@@ -46,6 +48,7 @@ pub(super) async fn list(
 /// `GET /api/v1/command-templates/{template}`: one command template.
 pub(super) async fn show(
     State(state): State<RestState>,
+    _caller: RequestCaller,
     PathId(id): PathId,
     query_string: QueryString,
 ) -> RestResult<Json<CommandTemplateBody>> {
