@@ -100,6 +100,13 @@ SCOPED = {
     ("POST", "/api/v1/history/rebuild"): "sessions:all",
     ("POST", "/api/v1/shutdown"): "daemon:stop",
 }
+#: What a token needs where something changes, unless it names no scope of projects at all.
+WRITE = "project:write"
+#: Needs it or not, by its body: see `test_project_scopes.py`.
+EXECUTE = ("POST", "/api/v1/projects/{id}/execute")
+#: Routes that a token with `project:read` alone may use though they are no `GET`, and others that it may not.
+READING = {("POST", "/api/v1/detect"), ("POST", "/api/v1/executions/{id}/wait"), EXECUTE}
+WRITING = {("GET", "/api/v1/executions/{id}/terminal"), ("GET", "/api/v1/interactions/events")}
 #: Routes that answer everybody.
 PUBLIC = [("GET", "/api/docs")]
 #: The routes of MCP, which are not declared with those of REST.
@@ -119,6 +126,7 @@ def served(binary):
     installation = Installation(binary)
     try:
         secrets = {name: made(installation, name) for name in ("plain", "revoked")}
+        secrets["reader"] = made(installation, "reader", "--scope", "project:read")
         secrets["expired"] = made(installation, "expired", "--expires", "1s")
         http_daemon = HttpDaemon(installation, "--legacy-sse")
         installation.cli("token", "revoke", "revoked")
@@ -160,6 +168,12 @@ def ask(http_daemon, method, path, headers):
     return answer
 
 
+def needed(method, path):
+    """What the refusal of a token with `project:read` alone names; none where there is none."""
+    changes = (method != "GET" and (method, path) not in READING) or (method, path) in WRITING
+    return SCOPED.get((method, path)) or (WRITE if changes else None)
+
+
 def test_every_route_is_in_the_table():
     declared = set(rest_routes())
     assert declared - {*ROUTES, *PUBLIC} == set(), "a new route: say here which scope it needs"
@@ -169,7 +183,7 @@ def test_every_route_is_in_the_table():
 def test_the_document_names_the_scopes():
     for (method, path), operation in documented().items():
         scopes = [scope for rule in operation["security"] for scope in rule["bearer"]]
-        refusal = SCOPED.get((method, path), "")
+        refusal = needed(method, path) or ""
         assert scopes == ([refusal] if ":" in refusal else []), (method, path)
         assert bool(operation["security"]) == ((method, path) not in PUBLIC), (method, path)
 
@@ -194,6 +208,16 @@ def test_a_token_without_the_scope_is_refused_where_one_is_needed_and_nowhere_el
         else:
             assert status < 500 and status not in (401, 403), (method, path, status, body)
     assert ask(served, "GET", "/api/v1/health", headers)[0] == 200, "it was shut down"
+
+
+def test_a_token_that_may_only_read_is_refused_where_something_changes(served):
+    headers = bearer(served.secrets["reader"])
+    for method, path in set(ROUTES) - {EXECUTE}:
+        status, _, body = ask(served, method, path, headers)
+        if scope := needed(method, path):
+            assert status == 403 and scope in json.loads(body)["message"], (method, path, status, body)
+        else:
+            assert status < 500 and status not in (401, 403), (method, path, status, body)
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -19,7 +19,7 @@ use crate::listen::ConnectionPermit;
 use crate::options::{HttpAccess, HttpOptions};
 use crate::origin_check::OriginCheck;
 use crate::rate_limit::RateLimiter;
-use crate::rest::docs_page;
+use crate::rest::{docs_page, route_access};
 use crate::valid_response::while_valid;
 
 /// What the router is composed of.
@@ -142,10 +142,18 @@ async fn insert_rest_caller(request: Request, next: Next) -> Response {
         Err(problem) => return problem.into_response(),
     };
     let route = parts.extensions.get::<MatchedPath>();
-    let is_shutdown = route.is_some_and(|route| route.as_str().ends_with("/api/v1/shutdown"));
+    let route = route.map_or("", MatchedPath::as_str);
+    let is_shutdown = route.ends_with("/api/v1/shutdown");
     if is_shutdown && !caller.may_stop {
         let message = "the token does not have the scope daemon:stop";
         return HttpProblem::new(ErrorCode::Permission, message, None).into_response();
+    }
+    if route_access::writes(&parts.method, route)
+        && let Err(error) = caller
+            .access
+            .check_write(&format!("{} {route}", parts.method))
+    {
+        return HttpProblem::from(error).into_response();
     }
     parts.extensions.insert(caller.rest_caller());
     next.run(limits::limit_body(Request::from_parts(parts, body)))

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ostler_interface::project_access::PROJECT_WRITE;
 use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
 use ostler_model::owner::Principal;
 use ostler_model::{ErrorCode, Timestamp, lower_hex};
@@ -52,7 +53,7 @@ const KEY_CHARS: usize = 16;
 /// The suffix of the file of last uses.
 const LAST_USE_SUFFIX: &str = ".used";
 
-/// A permission beyond the principal's own sessions.
+/// What a token lets its holder do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TokenScope {
     /// Access to all sessions of its principal.
@@ -61,10 +62,21 @@ pub enum TokenScope {
     /// Permission to shut the daemon down.
     #[serde(rename = "daemon:stop")]
     DaemonStop,
+    /// Reading in projects; without [`Self::ProjectWrite`], nothing else.
+    #[serde(rename = "project:read")]
+    ProjectRead,
+    /// Reading and changing in projects. A token with no scope of projects has this one.
+    #[serde(rename = "project:write")]
+    ProjectWrite,
 }
 
 /// Every scope.
-pub const SCOPES: [TokenScope; 2] = [TokenScope::SessionsAll, TokenScope::DaemonStop];
+pub const SCOPES: [TokenScope; 4] = [
+    TokenScope::SessionsAll,
+    TokenScope::DaemonStop,
+    TokenScope::ProjectRead,
+    TokenScope::ProjectWrite,
+];
 
 /// One token, without its secret, which only its holder has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,6 +200,22 @@ impl TokenScope {
         match self {
             Self::SessionsAll => "sessions:all",
             Self::DaemonStop => "daemon:stop",
+            Self::ProjectRead => "project:read",
+            Self::ProjectWrite => PROJECT_WRITE,
+        }
+    }
+
+    /// What it allows, in a few words for people.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::SessionsAll => "see all sessions of its holder",
+            Self::DaemonStop => "shut the daemon down",
+            Self::ProjectRead => {
+                "look at executions, output and services, and start templates that only read; \
+                 nothing else, unless project:write is given, too"
+            }
+            Self::ProjectWrite => "start, stop and change; the default without a scope of projects",
         }
     }
 }

@@ -8,6 +8,7 @@
 //! * [`pagination`], [`output_reader`], [`egress_log`]: lists, output and decisions in pages.
 //! * [`history`]: the history of executions, kept up to date and queried.
 //! * [`templates`]: command templates, and starts that are made from them.
+//! * [`project_access`]: what the scopes of a token permit in projects.
 //! * [`http`]: identities, problem documents and limits of what is served over HTTP.
 #![forbid(unsafe_code)]
 
@@ -21,4 +22,5 @@ pub mod output_reader;
 pub mod pagination;
 pub mod params;
 pub mod past_time;
+pub mod project_access;
 pub mod templates;

@@ -21,7 +21,7 @@ use super::reply::{ToolInterrupt, ToolReply};
 use super::state::McpState;
 use super::tool_call::ToolCall;
 use super::tools::ToolDefinition;
-use super::{elicit, request_state, tasks, to_rmcp, tools};
+use super::{elicit, request_state, tasks, to_rmcp, tool_access, tools};
 use ostler_interface::error::ApiError;
 
 /// The caller of a request, and how its answer is delivered.
@@ -54,12 +54,16 @@ pub(super) async fn handle_call(
     let call = ToolCall {
         engine: mcp_state.engine(),
         caller: &client.caller,
+        access: client.access,
         client_context: &client.context,
         state: mcp_state,
         context: &call_context,
     };
     let arguments = request.arguments.unwrap_or_default();
-    if let Err(failure) = ensure_dispatched_once(call_request, tool, &arguments) {
+    let permitted = tool_access::check(client.access, tool, &arguments);
+    let dispatched =
+        permitted.and_then(|()| ensure_dispatched_once(call_request, tool, &arguments));
+    if let Err(failure) = dispatched {
         return Ok(to_response(call_request, ToolReply::from(failure)));
     }
     // Only a modern call can be answered with something other than its result.

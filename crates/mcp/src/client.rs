@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::profile::ToolSet;
+use ostler_interface::project_access::ProjectAccess;
 use ostler_model::{ByteString, Caller, IsolationLevel};
 
 /// What the client's stdio proxy announced in its hello message.
@@ -29,6 +30,8 @@ pub struct ClientContext {
 pub struct ConnectedClient {
     /// Its identity, and the session it acts for.
     pub caller: Caller,
+    /// What it may do in projects.
+    pub access: ProjectAccess,
     /// Its context.
     pub context: ClientContext,
 }

@@ -40,6 +40,7 @@ mod subscriptions;
 mod task_origins;
 mod tasks;
 mod to_rmcp;
+mod tool_access;
 mod tool_call;
 mod tools;
 mod wait;

@@ -51,7 +51,13 @@ pub(super) async fn get(
     let catalog = catalog.await.map_err(|error| protocol_error(&error))?;
     let message = || -> Result<GetPromptResult, ApiError> {
         let values = parameter_values(request.arguments.unwrap_or_default())?;
-        let made = template_command(&catalog, &client.caller, &request.name, &values)?;
+        let made = template_command(
+            &catalog,
+            &client.caller,
+            client.access,
+            &request.name,
+            &values,
+        )?;
         let template = command_template_body(find_template(&catalog, &request.name)?);
         let text = request_text(
             &template,

@@ -25,6 +25,7 @@ use super::tools::{self, ToolDefinition};
 use super::{elicit, to_rmcp};
 use ostler_interface::error::{ApiError, object};
 use ostler_interface::params::ParameterKind;
+use ostler_interface::project_access::ProjectAccess;
 
 /// How long one check of a task waits for a prompt, in milliseconds: longer than the silence that
 /// indicates one.
@@ -64,13 +65,18 @@ pub(super) async fn get_task(
     let call = ToolCall {
         engine: mcp_state.engine(),
         caller: &client.caller,
+        access: client.access,
         client_context: &client.context,
         state: mcp_state,
         context: &call_context,
     };
     let origin = mcp_state.task_origins().get(info.id);
     let info = match &origin {
-        Some(origin) if origin.asks_person && !info.state.is_finished() => {
+        Some(origin)
+            if origin.asks_person
+                && client.access == ProjectAccess::Write
+                && !info.state.is_finished() =>
+        {
             check_prompt(call, info).await
         }
         Some(_) | None => info,
@@ -91,6 +97,7 @@ pub(super) async fn update_task(
 ) -> Result<(), ErrorData> {
     let found = mcp_state.engine().info(&client.caller, &request.task_id);
     let info = found.map_err(|error| unknown_task(&request.task_id, &error))?;
+    check_write(client, "an answer to a task")?;
     for (key, value) in request.input_responses {
         // A question that is not open for this task any more needs no answer (SEP-2663).
         let open = mcp_state.engine().interaction(&client.caller, &key);
@@ -135,6 +142,7 @@ pub(super) async fn cancel_task(
     client: &ConnectedClient,
     request: CancelTaskParams,
 ) -> Result<(), ErrorData> {
+    check_write(client, "the end of a task")?;
     let cancelled = mcp_state.engine().cancel(&client.caller, &request.task_id);
     let wait = Duration::from_millis(CANCEL_WAIT_MS);
     match tokio::time::timeout(wait, cancelled).await {
@@ -142,6 +150,11 @@ pub(super) async fn cancel_task(
         Err(_) | Ok(Ok(_) | Err(Error::StillRunning { .. })) => Ok(()),
         Ok(Err(error)) => Err(unknown_task(&request.task_id, &error)),
     }
+}
+
+fn check_write(client: &ConnectedClient, what: &str) -> Result<(), ErrorData> {
+    let permitted = client.access.check_write(what);
+    permitted.map_err(|error| ErrorData::invalid_request(error.message, None))
 }
 
 /// Unknown and foreign tasks get the same error.

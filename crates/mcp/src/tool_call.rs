@@ -7,6 +7,7 @@ use super::client::ClientContext;
 use super::progress::ProgressTarget;
 use super::state::McpState;
 use ostler_engine::{Engine, ExecutionInfo, RetentionRequest, StartGuard, StartRequest};
+use ostler_interface::project_access::ProjectAccess;
 use ostler_model::{ByteString, Caller, Command};
 
 /// What one tool call works with.
@@ -14,6 +15,7 @@ use ostler_model::{ByteString, Caller, Command};
 pub(super) struct ToolCall<'a> {
     pub(super) engine: &'a Engine,
     pub(super) caller: &'a Caller,
+    pub(super) access: ProjectAccess,
     pub(super) client_context: &'a ClientContext,
     pub(super) state: &'a McpState,
     pub(super) context: &'a CallContext<'a>,

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use ostler_engine::{StartGuard, StartRequest, WaitEnd, WaitFor, WaitOutcome};
+use ostler_interface::project_access::ProjectAccess;
 use ostler_model::ExecutionId;
 use tokio::time::Instant;
 
@@ -168,11 +169,18 @@ pub(super) async fn resume(
     Ok(waited)
 }
 
-/// Applies the answer in a repeated call. A person who declined is not asked again.
+/// Applies the answer in a repeated call. A person who declined is not asked again, and one whose
+/// client may only read is not asked at all: an answer is typed.
 async fn apply_resumed_answer(
     call: ToolCall<'_>,
     on_prompt: OnPrompt,
 ) -> Result<OnPrompt, ToolInterrupt> {
+    if call.access == ProjectAccess::Read {
+        return Ok(match on_prompt {
+            OnPrompt::Ask => OnPrompt::Return,
+            OnPrompt::Ignore | OnPrompt::Return => on_prompt,
+        });
+    }
     Ok(match elicit::resume_elicitation(call).await? {
         Some(outcome) if !elicit::lets_command_continue(&outcome) => OnPrompt::Return,
         Some(_) | None => on_prompt,

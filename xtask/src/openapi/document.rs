@@ -82,8 +82,9 @@ fn bearer() -> Value {
     json!({
         "type": "http", "scheme": "bearer",
         "description": "A token of `ostler token new`. Scopes: `sessions:all`: sees every session \
-            of its principal; `daemon:stop`: may shut the daemon down. The daemon's Unix socket \
-            needs no token: the kernel names the user. A daemon that serves the loopback \
+            of its principal; `daemon:stop`: may shut the daemon down; `project:read`: may \
+            look, and start templates that only read; `project:write`: may change, which a token \
+            with neither of the two may, too. The daemon's Unix socket needs no token: the kernel names the user. A daemon that serves the loopback \
             without tokens needs none either.",
     })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use syn::visit::{self, Visit};
-use syn::{Expr, ExprMethodCall, FnArg, ItemFn, Type};
+use syn::{Expr, ExprMethodCall, FnArg, ItemFn, Lit, Type};
 
 use super::doc_text::doc_text;
 use super::parameters::query_parameters;
@@ -22,6 +22,10 @@ const SCOPES: &[(&str, &str, &str)] = &[
     ("post", "/api/v1/history/rebuild", "sessions:all"),
     ("post", "/api/v1/shutdown", "daemon:stop"),
 ];
+/// The scope of what changes something, as `route_access.rs` says it.
+const WRITE_SCOPE: &str = "project:write";
+/// The file that says it.
+const ROUTE_ACCESS: &str = "crates/http/src/rest/route_access.rs";
 /// Handlers that answer server-sent events to those who ask for them.
 const EVENT_STREAMS: &[(&str, &str)] = &[("events", "events"), ("task_stream", "events")];
 /// Handlers that answer requests for a WebSocket only.
@@ -82,7 +86,7 @@ impl OperationSource<'_> {
             "parameters": self.parameters(route, place, handler)?,
             "responses": responses,
             "security": if has.needs_token {
-                json!([{"bearer": scopes(route)}])
+                json!([{"bearer": self.scopes(route)?}])
             } else {
                 json!([])
             },
@@ -94,6 +98,29 @@ impl OperationSource<'_> {
             operation["requestBody"] = body;
         }
         Ok(operation)
+    }
+
+    /// The scopes that a token needs.
+    fn scopes(&self, route: &Route) -> Result<Vec<&'static str>> {
+        let needed = SCOPES
+            .iter()
+            .filter(|(method, path, _)| *method == route.method && *path == route.path);
+        let mut scopes: Vec<&str> = needed.map(|(_, _, scope)| *scope).collect();
+        if self.writes(route)? {
+            scopes.push(WRITE_SCOPE);
+        }
+        Ok(scopes)
+    }
+
+    /// As `route_access::writes`, of the tables there.
+    fn writes(&self, route: &Route) -> Result<bool> {
+        let is_in = |table| -> Result<bool> {
+            let (place, table) = self.items.constant(ROUTE_ACCESS, table)?;
+            let paths = texts(table).with_context(|| format!("{place}: no list of paths"))?;
+            Ok(paths.contains(&route.path))
+        };
+        let is_reading = route.method == "get" || is_in("READ_ROUTES")?;
+        Ok((!is_reading || is_in("WRITE_ROUTES")?) && !is_in("CHECKED_ELSEWHERE")?)
     }
 
     fn parameters(&self, route: &Route, place: &str, handler: &ItemFn) -> Result<Vec<Value>> {
@@ -138,12 +165,24 @@ impl OperationSource<'_> {
     }
 }
 
-/// The scopes that a token needs.
-fn scopes(route: &Route) -> Vec<&'static str> {
-    let needed = SCOPES
-        .iter()
-        .filter(|(method, path, _)| *method == route.method && *path == route.path);
-    needed.map(|(_, _, scope)| *scope).collect()
+/// The elements of a list of texts.
+fn texts(list: &Expr) -> Option<Vec<String>> {
+    let Expr::Reference(list) = list else {
+        return None;
+    };
+    let Expr::Array(list) = &*list.expr else {
+        return None;
+    };
+    let text = |element: &Expr| {
+        let Expr::Lit(literal) = element else {
+            return None;
+        };
+        let Lit::Str(text) = &literal.lit else {
+            return None;
+        };
+        Some(text.value())
+    };
+    list.elems.iter().map(text).collect()
 }
 
 /// The first part of the path that names something.

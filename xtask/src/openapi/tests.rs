@@ -15,6 +15,10 @@ const CODES: &str = r#"pub const ERROR_CODES: [ErrorCodeInfo; 5] = [
     row(ErrorCode::ProcessControl, "process_control_error", "X", INTERNAL, 409, 66, false),
     row(ErrorCode::CommandExecution, "command_execution_error", "X", INTERNAL, 422, 66, false),
 ];"#;
+/// Which routes need `project:write`.
+const ACCESS: &str = r#"const READ_ROUTES: &[&str] = &["/api/v1/wait"];
+const WRITE_ROUTES: &[&str] = &["/api/v1/type"];
+const CHECKED_ELSEWHERE: &[&str] = &["/api/v1/own"];"#;
 const PROBLEM: &str = "#[derive(Serialize)] pub struct Problem { pub status: u16 }";
 
 fn schema(source: &str, name: &str, direction: Direction) -> Value {
@@ -30,6 +34,7 @@ fn document_of(routes: &str, handlers: &str) -> anyhow::Result<Value> {
     let items = RustItems::of(&[
         ("crates/model/src/error_code.rs", CODES),
         ("crates/api/src/problem.rs", PROBLEM),
+        ("crates/http/src/rest/route_access.rs", ACCESS),
         (&table, routes),
         (&module, handlers),
     ])?;
@@ -131,6 +136,33 @@ fn a_route_has_its_path_methods_and_statuses() {
     assert!(methods["put"]["responses"]["204"].is_object());
     assert!(methods["put"]["responses"]["413"].is_object());
     assert_eq!(methods["put"]["requestBody"]["required"], true);
+}
+
+#[test]
+fn what_changes_something_needs_the_scope_unless_a_table_says_otherwise() {
+    let routes = "pub fn router() -> Router { Router::new()
+        .route(\"/api/v1/a\", get(tests::it).post(tests::other))
+        .route(\"/api/v1/wait\", post(tests::it))
+        .route(\"/api/v1/type\", get(tests::it))
+        .route(\"/api/v1/own\", post(tests::it)) }";
+    let handlers = "/// `GET /a`: does it.
+        async fn it() -> RestResult<Json<Problem>> { todo!() }
+        /// `POST /a`: does another.
+        async fn other() -> RestResult<Json<Problem>> { todo!() }";
+    let document = document_of(routes, handlers).unwrap();
+    for (path, method, scopes) in [
+        ("a", "get", json!([])),
+        ("a", "post", json!(["project:write"])),
+        ("wait", "post", json!([])),
+        ("type", "get", json!(["project:write"])),
+        ("own", "post", json!([])),
+    ] {
+        let operation = &document["paths"][format!("/api/v1/{path}")][method];
+        assert_eq!(
+            operation["security"][0]["bearer"], scopes,
+            "{method} {path}"
+        );
+    }
 }
 
 #[test]

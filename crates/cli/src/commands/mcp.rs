@@ -1,6 +1,7 @@
 //! `ostler mcp`.
 
 use clap::Args;
+use ostler_interface::project_access::ProjectAccess;
 use ostler_mcp::{ClientContext, ConnectedClient};
 use ostler_model::ByteString;
 
@@ -104,6 +105,7 @@ async fn serve(
     };
     let client = ConnectedClient {
         caller: daemon::stdio_session_caller(&session),
+        access: ProjectAccess::Write,
         context,
     };
     let (reader, writer) = daemon::streams::standard_streams().map_err(|error| {

@@ -1,7 +1,7 @@
 //! `ostler token`. Works on the token file itself, so it needs no daemon; a running one applies
 //! the change to its next request.
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
 use ostler_http::tokens::{AccessToken, NewToken, SCOPES, TokenScope, token_principal};
 use ostler_model::{Principal, Timestamp, duration};
@@ -42,9 +42,10 @@ pub(crate) struct TokenNewArgs {
     /// Whom it speaks for, apart from all others; without it, for you
     #[arg(long, value_name = "NAME", value_parser = token_principal)]
     principal: Option<Principal>,
-    /// What it allows besides the sessions of its holder; can be repeated
+    /// What it allows; can be repeated. Without one it starts, sees and changes what belongs to the
+    /// sessions of its holder
     #[arg(long, visible_alias = "scopes", value_name = "SCOPE", value_delimiter = ',',
-          value_parser = PossibleValuesParser::new(SCOPES.map(TokenScope::as_str)))]
+          value_parser = PossibleValuesParser::new(SCOPES.map(scope_value)))]
     scope: Vec<String>,
     /// From when on it is refused: in 12h, 30d, or 2027-01-31T12:00:00Z; never unless given
     #[arg(long, value_name = "TIME", value_parser = value_parsers::future_time)]
@@ -68,6 +69,10 @@ pub(crate) struct TokenRevokeArgs {
     /// Which
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
+}
+
+fn scope_value(scope: TokenScope) -> PossibleValue {
+    PossibleValue::new(scope.as_str()).help(scope.description())
 }
 
 /// Creates, lists or revokes tokens.

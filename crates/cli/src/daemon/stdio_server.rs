@@ -10,6 +10,7 @@ use ostler_engine::error::OPEN_FILES_HINT;
 use ostler_engine::{Engine, project_of};
 use ostler_http::listen::{AcceptedSocket, Acceptor, ConnectionTerms};
 use ostler_http::rest::RestState;
+use ostler_interface::project_access::ProjectAccess;
 use ostler_mcp::{ClientContext, ConnectedClient, McpConnection, McpState, ToolSet};
 use ostler_model::ErrorCode;
 use ostler_sys::open_files;
@@ -130,6 +131,7 @@ impl StdioServer {
 
         let client = ConnectedClient {
             caller: stdio_sessions::caller_in_project(&hello.session, project_of_hello(&hello)),
+            access: ProjectAccess::Write,
             context,
         };
         let connection_task = connection.serve(self.mcp_state.clone(), client, self.stop.clone());

@@ -1,13 +1,30 @@
 //! The caller of a request: the listener's identity, narrowed by the session header.
 
+use std::convert::Infallible;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use ostler_interface::http::{HttpProblem, SESSION_HEADER, parse_session_name};
+use ostler_interface::http::{HttpIdentity, HttpProblem, SESSION_HEADER, parse_session_name};
+use ostler_interface::project_access::ProjectAccess;
 use ostler_model::{Caller, ErrorCode, Scope};
 
 /// The caller of a request.
 #[derive(Debug, Clone)]
 pub(super) struct RequestCaller(pub(super) Caller);
+
+/// What the caller of a request may do in projects.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RequestAccess(pub(super) ProjectAccess);
+
+impl<S: Sync> FromRequestParts<S> for RequestAccess {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        // Only the daemon's socket has callers without an identity of HTTP.
+        let identity = parts.extensions.get::<HttpIdentity>();
+        Ok(Self(identity.map_or(ProjectAccess::Write, |it| it.access)))
+    }
+}
 
 impl<S: Sync> FromRequestParts<S> for RequestCaller {
     type Rejection = HttpProblem;

@@ -25,6 +25,7 @@ mod query;
 mod raw;
 mod report;
 mod response;
+pub(crate) mod route_access;
 mod routes;
 mod services;
 mod shell;

@@ -9,23 +9,32 @@ use ostler_api::{ContextChoice, ExecuteBody, ShellStartBody, TaskStartedBody};
 use ostler_engine::{ClientKind, ContextInfo, ContextRequest, StartRequest};
 use ostler_interface::error::ApiError;
 use ostler_interface::http::HttpProblem;
+use ostler_interface::project_access::ProjectAccess;
 use ostler_interface::templates::{find_template, parameter_values, template_command};
 use ostler_model::{ByteString, Caller, Command};
 
-use super::caller::RequestCaller;
+use super::caller::{RequestAccess, RequestCaller};
 use super::extract::JsonBody;
 use super::response::RestResult;
 use super::state::RestState;
 
 /// `POST /api/v1/projects/{id}/execute`: starts a command or a template for a project; answers with
-/// the id of the task.
+/// the id of the task. A token needs the scope `project:write` for a command or a context, and for a
+/// template the scopes that it requires.
 pub(super) async fn execute(
     State(state): State<RestState>,
     RequestCaller(caller): RequestCaller,
+    RequestAccess(access): RequestAccess,
     Path(project): Path<String>,
     route: MatchedPath,
     JsonBody(mut body): JsonBody<ExecuteBody>,
 ) -> RestResult<(StatusCode, Json<TaskStartedBody>)> {
+    if body.template_id.is_none() {
+        access.check_write("a start without a template")?;
+    }
+    if body.context.is_some() {
+        access.check_write("field 'context'")?;
+    }
     let context = body.context.take();
     let context = match context {
         Some(choice) => find_context(&state, &caller, &project, choice).await?,
@@ -34,7 +43,7 @@ pub(super) async fn execute(
     if let Some(context) = &context {
         body.cwd.get_or_insert_with(|| context.directory.clone());
     }
-    let mut request = start_request(&state, &caller, &project, body).await?;
+    let mut request = start_request(&state, &caller, access, &project, body).await?;
     request.client_kind = ClientKind::Rest;
     request.context = context.map(|context| context.id);
     let mut caller = caller;
@@ -81,6 +90,7 @@ async fn find_context(
 async fn start_request(
     state: &RestState,
     caller: &Caller,
+    access: ProjectAccess,
     project: &str,
     mut body: ExecuteBody,
 ) -> RestResult<StartRequest> {
@@ -93,7 +103,7 @@ async fn start_request(
     })?;
     let (timeout, interactive) = (body.timeout, body.interactive);
     let mut request = match body.template_id.take() {
-        Some(id) => from_template(state, caller, &id, cwd, body).await?,
+        Some(id) => from_template(state, caller, access, &id, cwd, body).await?,
         None => StartRequest::new(program(body)?, cwd),
     };
     request.options.timeout = Some(Duration::from_secs(timeout));
@@ -124,6 +134,7 @@ fn program(body: ExecuteBody) -> RestResult<Command> {
 async fn from_template(
     state: &RestState,
     caller: &Caller,
+    access: ProjectAccess,
     id: &str,
     cwd: ByteString,
     body: ExecuteBody,
@@ -145,7 +156,7 @@ async fn from_template(
             "field 'args' does not go with 'template_id'; allowed: 'parameters'",
         ));
     }
-    let made = template_command(&catalog, caller, id, &values)?;
+    let made = template_command(&catalog, caller, access, id, &values)?;
     Ok(StartRequest::new(made.command, cwd).with_template(made.record))
 }
 

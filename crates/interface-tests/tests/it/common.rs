@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::{Engine, Settings};
+use ostler_interface::project_access::ProjectAccess;
 use ostler_mcp::{
     ClientContext, ConnectedClient as Remote, McpOptions, McpState, ServeError, ToolGroup, ToolSet,
     serve,
@@ -121,6 +122,7 @@ impl ServerFixture {
             shared_state,
             Remote {
                 caller,
+                access: ProjectAccess::Write,
                 context: front,
             },
             reader,

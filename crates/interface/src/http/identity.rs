@@ -5,6 +5,7 @@ use ostler_model::owner::{Owner, Principal};
 use ostler_model::{Caller, ErrorCode, Scope, SessionName};
 
 use super::HttpProblem;
+use crate::project_access::ProjectAccess;
 
 /// The session of requests that name none and have none of their own.
 pub const SHARED_SESSION: &str = "http";
@@ -20,6 +21,8 @@ pub struct HttpIdentity {
     pub may_stop: bool,
     /// The project of what HTTP clients start; none means the project of each command's directory.
     pub project: Option<String>,
+    /// What it may do in projects.
+    pub access: ProjectAccess,
 }
 
 impl HttpIdentity {
@@ -88,6 +91,7 @@ mod tests {
             sees_all: false,
             may_stop: false,
             project: None,
+            access: ProjectAccess::Write,
         };
         let narrow = identity.rest_caller();
         assert_eq!(narrow.scope, Scope::Session);

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use ostler_model::{ByteString, Caller, ErrorCode, Scope, visible};
-use ostler_template::{CatalogEntry, TemplateCatalog, TemplateCommand, TemplatePermission};
+use ostler_template::{
+    CatalogEntry, TemplateCatalog, TemplateCommand, TemplatePermission, TemplateTier,
+};
 
 use crate::error::ApiError;
+use crate::project_access::ProjectAccess;
 
 /// The most characters of an unknown id that a message quotes.
 const QUOTED_CHARS: usize = 64;
@@ -44,14 +47,16 @@ pub fn find_template<'a>(
 pub fn template_command(
     catalog: &TemplateCatalog,
     caller: &Caller,
+    access: ProjectAccess,
     id: &str,
     values: &BTreeMap<String, ByteString>,
 ) -> Result<TemplateCommand, ApiError> {
-    let template = &find_template(catalog, id)?.template;
-    let required = template.required_permissions.iter();
+    let entry = find_template(catalog, id)?;
+    let template = &entry.template;
+    let required = required_permissions(entry).into_iter();
     let missing: Vec<&str> = required
-        .filter(|permission| !is_permitted(caller, **permission))
-        .map(|permission| permission.as_str())
+        .filter(|permission| !is_permitted(caller, access, *permission))
+        .map(TemplatePermission::as_str)
         .collect();
     if !missing.is_empty() {
         let message = format!("template '{id}' requires {}", missing.join(", "));
@@ -62,11 +67,24 @@ pub fn template_command(
         .map_err(|error| ApiError::new(ErrorCode::Template, error.to_string()))
 }
 
-/// Whether the caller has a permission. Whoever reaches the engine may start any command of the
-/// user, and with that read and change projects: no caller lacks these two.
-fn is_permitted(caller: &Caller, permission: TemplatePermission) -> bool {
+/// What a template requires. One that says nothing of projects may do anything there; and so may
+/// one that the project itself defines, whatever it says.
+fn required_permissions(entry: &CatalogEntry) -> Vec<TemplatePermission> {
+    let mut required = entry.template.required_permissions.clone();
+    let names_write = required.contains(&TemplatePermission::ProjectWrite);
+    let is_trusted = entry.tier != TemplateTier::Project;
+    let names_read = is_trusted && required.contains(&TemplatePermission::ProjectRead);
+    if !names_write && !names_read {
+        required.push(TemplatePermission::ProjectWrite);
+    }
+    required
+}
+
+/// Whether the caller has a permission. Every caller may read.
+fn is_permitted(caller: &Caller, access: ProjectAccess, permission: TemplatePermission) -> bool {
     match permission {
-        TemplatePermission::ProjectRead | TemplatePermission::ProjectWrite => true,
+        TemplatePermission::ProjectRead => true,
+        TemplatePermission::ProjectWrite => access == ProjectAccess::Write,
         TemplatePermission::SessionsAll => caller.scope == Scope::Principal,
     }
 }
@@ -74,7 +92,7 @@ fn is_permitted(caller: &Caller, permission: TemplatePermission) -> bool {
 #[cfg(test)]
 mod tests {
     use ostler_model::{Owner, Principal, RequestChannel};
-    use ostler_template::{TemplateSource, TemplateTier};
+    use ostler_template::TemplateSource;
 
     use super::*;
 
@@ -91,32 +109,67 @@ mod tests {
         }
     }
 
-    fn catalog() -> TemplateCatalog {
-        let source = TemplateSource {
-            tier: TemplateTier::User,
+    fn source(tier: TemplateTier, templates: &[(&str, &str)]) -> TemplateSource {
+        let text = templates.iter().map(|(id, permissions)| {
+            format!(
+                "[[template]]\nid = \"{id}\"\ncommand = \"true\"\n\
+                 required_permissions = [{permissions}]\n"
+            )
+        });
+        TemplateSource {
+            tier,
             name: "/u/a.toml".to_owned(),
-            text: "[[template]]\nid = \"all\"\ncommand = \"true\"\n\
-                   required_permissions = [\"project:write\", \"sessions:all\"]\n"
-                .to_owned(),
-        };
-        TemplateCatalog::from_sources(&[source], Vec::new())
+            text: text.collect(),
+        }
+    }
+
+    fn catalog() -> TemplateCatalog {
+        let user = source(
+            TemplateTier::User,
+            &[
+                ("all", "\"project:write\", \"sessions:all\""),
+                ("reads", "\"project:read\""),
+                ("silent", ""),
+                ("both", "\"project:read\", \"project:write\""),
+            ],
+        );
+        let own = source(TemplateTier::Project, &[("own", "\"project:read\"")]);
+        TemplateCatalog::from_sources(&[user, own], Vec::new())
+    }
+
+    fn start(id: &str, scope: Scope, access: ProjectAccess) -> Result<(), ApiError> {
+        let started = template_command(&catalog(), &caller(scope), access, id, &BTreeMap::new());
+        started.map(drop)
     }
 
     #[test]
     fn a_session_lacks_what_only_the_whole_principal_may() {
-        let none = BTreeMap::new();
-        let error = template_command(&catalog(), &caller(Scope::Session), "all", &none);
-        let error = error.unwrap_err();
+        let error = start("all", Scope::Session, ProjectAccess::Write).unwrap_err();
         assert_eq!(error.code, ErrorCode::Permission);
         assert_eq!(error.message, "template 'all' requires sessions:all");
-        assert!(template_command(&catalog(), &caller(Scope::Principal), "all", &none).is_ok());
+        assert!(start("all", Scope::Principal, ProjectAccess::Write).is_ok());
+    }
+
+    #[test]
+    fn who_may_only_read_starts_what_only_reads() {
+        let read = ProjectAccess::Read;
+        assert!(start("reads", Scope::Session, read).is_ok());
+        for id in ["silent", "both", "own"] {
+            let error = start(id, Scope::Session, read).unwrap_err();
+            assert_eq!(
+                error.message,
+                format!("template '{id}' requires project:write")
+            );
+            assert!(
+                start(id, Scope::Session, ProjectAccess::Write).is_ok(),
+                "{id}"
+            );
+        }
     }
 
     #[test]
     fn an_unknown_template_names_those_there_are() {
-        let none = BTreeMap::new();
-        let error = template_command(&catalog(), &caller(Scope::Session), "al\u{7}", &none);
-        let error = error.unwrap_err();
+        let error = start("al\u{7}", Scope::Session, ProjectAccess::Write).unwrap_err();
         assert_eq!(error.code, ErrorCode::Template);
         assert!(error.message.contains("all, analyze_code") && !error.message.contains('\u{7}'));
     }

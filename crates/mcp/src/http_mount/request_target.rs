@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Method};
 use ostler_interface::http::{
     HttpIdentity, HttpProblem, SESSION_HEADER, SHARED_SESSION, identity, parse_session_name,
 };
+use ostler_interface::project_access::ProjectAccess;
 use ostler_model::{Caller, ErrorCode, SessionName};
 
 use super::session_table::{McpSession, SessionKey, UsageKey};
@@ -95,6 +96,7 @@ fn resume_session(
     insert_client(
         parts,
         identity.caller(key.session),
+        identity.access,
         requested.client_context,
     );
     Ok(RequestTarget::Mcp(sessions.begin_use(keys)))
@@ -119,6 +121,7 @@ fn begin_session(
         session: session.clone(),
     };
     if is_named && parts.method == Method::DELETE {
+        identity.access.check_write("the end of a session")?;
         return Ok(RequestTarget::EndSession(key));
     }
     let is_initialize = parts.method == Method::POST && !is_sessionless_revision(&parts.headers);
@@ -128,15 +131,21 @@ fn begin_session(
     } else {
         identity.shared_caller()
     };
-    insert_client(parts, caller, requested.client_context);
+    insert_client(parts, caller, identity.access, requested.client_context);
     Ok(RequestTarget::Mcp(
         sessions.begin_use(vec![UsageKey::Session(key)]),
     ))
 }
 
-fn insert_client(parts: &mut Parts, caller: Caller, client_context: ClientContext) {
+fn insert_client(
+    parts: &mut Parts,
+    caller: Caller,
+    access: ProjectAccess,
+    client_context: ClientContext,
+) {
     parts.extensions.insert(Arc::new(ConnectedClient {
         caller,
+        access,
         context: client_context,
     }));
 }

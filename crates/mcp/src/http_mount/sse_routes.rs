@@ -16,6 +16,7 @@ use axum::routing::{get, post};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use ostler_interface::http::{BODY_BYTES, HttpProblem, identity, too_large};
+use ostler_interface::project_access::ProjectAccess;
 use ostler_model::owner::Principal;
 use ostler_model::{ErrorCode, SessionName};
 use parking_lot::Mutex;
@@ -52,6 +53,7 @@ struct SseInner {
 #[derive(Debug, Clone)]
 struct SseClient {
     principal: Principal,
+    access: ProjectAccess,
     input: SseInput,
 }
 
@@ -150,7 +152,8 @@ async fn post_message(
     let (parts, body) = request.into_parts();
     let identity = identity(&parts)?;
     let client = state.0.clients.lock().get(&query.session_id).cloned();
-    let client = client.filter(|seat| seat.principal == identity.principal);
+    let client = client
+        .filter(|seat| seat.principal == identity.principal && seat.access == identity.access);
     let client = client
         .ok_or_else(|| request_target::no_session().with_hint("open another with GET /sse"))?;
     let json = to_bytes(body, BODY_BYTES).await.map_err(|_| too_large())?;
@@ -203,6 +206,7 @@ impl SseState {
         let caller = identity.caller(session);
         let client = ConnectedClient {
             caller,
+            access: identity.access,
             context: client_context,
         };
         let cleanup = end_session(self.clone(), key, own);
@@ -214,10 +218,14 @@ impl SseState {
             &self.0.tasks,
             cleanup,
         );
-        self.0
-            .clients
-            .lock()
-            .insert(id, SseClient { principal, input });
+        self.0.clients.lock().insert(
+            id,
+            SseClient {
+                principal,
+                access: identity.access,
+                input,
+            },
+        );
         Ok((guard, output))
     }
 }

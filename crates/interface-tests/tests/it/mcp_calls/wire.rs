@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ostler_engine::Engine;
+use ostler_interface::project_access::ProjectAccess;
 use ostler_mcp::{
     ClientContext, ConnectedClient as Remote, McpOptions, McpState, ServeError, ToolSet, serve,
 };
@@ -86,6 +87,7 @@ impl<'a> Setup<'a> {
             self.mcp_state,
             Remote {
                 caller,
+                access: ProjectAccess::Write,
                 context: front,
             },
             reader,

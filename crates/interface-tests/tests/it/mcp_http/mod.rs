@@ -1,5 +1,6 @@
 //! The network interface over real TCP.
 
+mod project_scopes;
 mod sessions;
 mod streams;
 

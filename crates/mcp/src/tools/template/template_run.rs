@@ -79,7 +79,7 @@ async fn start_request(
     let values = values
         .map(|(name, value)| (name, ByteString::from(value)))
         .collect();
-    let made = template_command(&catalog, call.caller, &id, &values)?;
+    let made = template_command(&catalog, call.caller, call.access, &id, &values)?;
     let request = call.start_request(made.command, &directory);
     let mut request = request.with_template(made.record);
     request.client_kind = ClientKind::Core;
