@@ -105,7 +105,7 @@ WRITE = "project:write"
 #: Needs it or not, by its body: see `test_project_scopes.py`.
 EXECUTE = ("POST", "/api/v1/projects/{id}/execute")
 #: Routes that a token with `project:read` alone may use though they are no `GET`, and others that it may not.
-READING = {("POST", "/api/v1/detect"), ("POST", "/api/v1/executions/{id}/wait"), EXECUTE}
+READING = {("POST", "/api/v1/detect"), ("POST", "/api/v1/executions/{id}/wait"), ("POST", "/api/v1/policy/check"), EXECUTE}
 WRITING = {("GET", "/api/v1/executions/{id}/terminal"), ("GET", "/api/v1/interactions/events")}
 #: Routes that answer everybody.
 PUBLIC = [("GET", "/api/docs")]

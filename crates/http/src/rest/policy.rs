@@ -9,6 +9,7 @@ use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
 use ostler_model::{ByteString, ErrorCode};
 
+use super::caller::RequestCaller;
 use super::extract::JsonBody;
 use super::query::QueryString;
 use super::response::RestResult;
@@ -24,6 +25,7 @@ const RULES: &[Parameter] = &[Parameter::optional(
 /// `GET /api/v1/policy`: the rules in force.
 pub(super) async fn rules(
     State(state): State<RestState>,
+    _caller: RequestCaller,
     query_string: QueryString,
 ) -> RestResult<Json<PolicyBody>> {
     let cwd = query_string.check(RULES)?.text("cwd");
@@ -41,6 +43,7 @@ pub(super) async fn rules(
 /// `POST /api/v1/policy/check`: the verdict on a start. Nothing is started, and nobody is asked.
 pub(super) async fn check(
     State(state): State<RestState>,
+    _caller: RequestCaller,
     JsonBody(body): JsonBody<StartBody>,
 ) -> RestResult<Json<PolicyVerdictBody>> {
     let request = start_request(body);

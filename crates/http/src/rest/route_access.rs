@@ -3,7 +3,11 @@
 use axum::http::Method;
 
 /// Routes that change nothing, though their method says so.
-const READ_ROUTES: &[&str] = &["/api/v1/detect", "/api/v1/executions/{id}/wait"];
+const READ_ROUTES: &[&str] = &[
+    "/api/v1/detect",
+    "/api/v1/executions/{id}/wait",
+    "/api/v1/policy/check",
+];
 /// Routes whose connections take what is typed or answered, though `GET` opens them.
 const WRITE_ROUTES: &[&str] = &[
     "/api/v1/executions/{id}/terminal",
