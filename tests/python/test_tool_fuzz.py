@@ -73,7 +73,8 @@ def call(http_daemon, profile, tool, mode, body):
     if isinstance(body, bytes):
         return  # No JSON at all.
     arguments = tame(body, str(http_daemon.installation.work))
-    is_unchanged = arguments == body
+    # Null counts as absent.
+    is_unchanged = arguments == body and not (isinstance(body, dict) and None in body.values())
     for name in ID_PARAMETERS & set(arguments if isinstance(arguments, dict) else ()):
         if isinstance(arguments[name], str) and len(arguments[name]) % 2:
             arguments[name] = http_daemon.ids[len(arguments[name]) // 2 % len(http_daemon.ids)]

@@ -80,7 +80,7 @@ impl OperationSource<'_> {
         let (summary, description) = summary(handler)?;
         let tag = tag(&route.path);
         let mut operation = json!({
-            "operationId": format!("{tag}.{}", route.handler),
+            "operationId": operation_id(route),
             "tags": [tag],
             "summary": summary,
             "parameters": self.parameters(route, place, handler)?,
@@ -185,6 +185,16 @@ fn texts(list: &Expr) -> Option<Vec<String>> {
     list.elems.iter().map(text).collect()
 }
 
+/// The tag, the module of the handler where it is another word, and the handler.
+fn operation_id(route: &Route) -> String {
+    let (tag, module) = (tag(&route.path), &route.module);
+    if tag == module {
+        format!("{tag}.{}", route.handler)
+    } else {
+        format!("{tag}.{module}.{}", route.handler)
+    }
+}
+
 /// The first part of the path that names something.
 fn tag(path: &str) -> &str {
     let path = path.strip_prefix("/api/v1/").unwrap_or(path);
@@ -266,7 +276,7 @@ pub(super) fn check_ids<'a>(ids: impl Iterator<Item = &'a str>) -> Result<()> {
     let mut known = std::collections::BTreeSet::new();
     for id in ids {
         if !known.insert(id) {
-            bail!("two operations have the id {id}");
+            bail!("two operations have the id {id}: one of them needs a handler of its own");
         }
     }
     Ok(())

@@ -109,7 +109,12 @@ fn kind_schema(items: &RustItems, place: &str, kind: &Expr) -> Result<Value> {
             "Text" => json!({"type": "string"}),
             "Flag" => json!({"type": "boolean"}),
             "List" => json!({"type": "array", "items": {"type": "string"}}),
-            other => bail!("{place}: ParameterKind::{other} is not for queries"),
+            other => {
+                let named = items.constant(place, other);
+                let (place, kind) =
+                    named.with_context(|| format!("ParameterKind::{other} is not for queries"))?;
+                return kind_schema(items, place, kind);
+            }
         });
     }
     let Expr::Call(call) = kind else {

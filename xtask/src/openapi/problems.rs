@@ -62,7 +62,11 @@ fn codes(module: &str, handler: &str) -> Vec<&'static str> {
         }
         ("processes", "stop") | ("tasks", "cancel" | "input") => &[CONTROLS],
         ("output", "clear") => &[CLEARS],
-        ("audit" | "output" | "raw" | "export" | "report" | "processes" | "usage", _)
+        (
+            "audit" | "output" | "output_lines" | "raw" | "export" | "report" | "processes"
+            | "usage",
+            _,
+        )
         | ("task_stream", _)
         | ("terminal", "screen" | "output") => &[READS],
         ("events", _) => &[READS, EXECUTIONS],

@@ -99,7 +99,8 @@ fn tables_of_parameters_are_read_with_their_constants() {
         const LIST: &[Parameter] = &[ALL, Parameter::optional(
             \"limit\", ParameterKind::Integer(1, LIMIT), \"At most\").with_default(LIMIT)];
         const ALL: Parameter = Parameter::required(
-            \"kind\", ParameterKind::Choice(&[\"a\", \"b\"]), \"Which\");";
+            \"kind\", KIND, \"Which\");
+        const KIND: ParameterKind = ParameterKind::Choice(&[\"a\", \"b\"]);";
     let items = RustItems::of(&[(place, source)]).unwrap();
     let table: Expr = syn::parse_quote!(LIST);
     let parameters = query_parameters(&items, place, &table).unwrap();
