@@ -74,7 +74,8 @@ def call(http_daemon, profile, tool, mode, body):
         return  # No JSON at all.
     arguments = tame(body, str(http_daemon.installation.work))
     # Null counts as absent.
-    is_unchanged = arguments == body and not (isinstance(body, dict) and None in body.values())
+    has_null = body is None or (isinstance(body, dict) and None in body.values())
+    is_unchanged = arguments == body and not has_null
     for name in ID_PARAMETERS & set(arguments if isinstance(arguments, dict) else ()):
         if isinstance(arguments[name], str) and len(arguments[name]) % 2:
             arguments[name] = http_daemon.ids[len(arguments[name]) // 2 % len(http_daemon.ids)]
