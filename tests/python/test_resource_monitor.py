@@ -87,6 +87,19 @@ def test_the_growth_of_a_limited_workspace_is_part_of_it(installation):
     assert totals(installation, execution)["peak_disk_bytes"] >= 8 << 20
 
 
+def test_samples_go_on_under_the_next_daemon(installation):
+    installation.cli("ps")
+    execution = start(installation, "sleep", "300")
+    before = history(installation, f"executions/{execution}", wait_ms=20000)["points"]
+    installation.kill_daemon()
+    installation.cli("ps")
+    after = history(installation, f"executions/{execution}", wait_ms=20000)["points"]
+    # Those of the dead daemon are lost.
+    assert before and after and after[0]["at"] > before[-1]["at"] and "cpu_percent" not in after[0], (before, after)
+    assert after[0]["processes"] == 1, after
+    installation.cli("stop", execution)
+
+
 def test_what_was_never_sampled_has_no_invented_zeros(installation):
     installation.cli("ps")
     execution = start(installation, "sh", "-c", "echo one; printf two >&2")
