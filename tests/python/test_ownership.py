@@ -58,6 +58,7 @@ LISTS = {
     ("GET", "/api/v1/command-templates"): None,
     ("GET", "/api/v1/contexts"): None,
     ("GET", "/api/v1/policy"): None,
+    ("GET", "/api/v1/resources"): None,
     ("POST", "/api/v1/policy/check"): {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"},
     ("GET", "/api/v1/services"): None,
     ("POST", "/api/v1/detect"): {"command": {"argv": {"program": "true", "args": []}}, "cwd": "/"},

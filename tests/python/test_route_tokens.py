@@ -69,6 +69,7 @@ POST /api/v1/interactions/{id}/cancel
 POST /api/v1/projects/{id}/execute
 GET /api/v1/projects/{id}/executions
 GET /api/v1/policy
+GET /api/v1/resources
 POST /api/v1/policy/check
 GET|POST /api/v1/services
 GET /api/v1/version

@@ -75,7 +75,9 @@ pub use process::{
     CleanAllResponse, CleanFailure, CleanResponse, CleanSelected, CleanSelectedResponse,
     OutputEntry, PidEntry, ProcessBody, ProcessOutputBody,
 };
-pub use resources::{ResourcesBody, UsageHistoryBody, UsagePointBody};
+pub use resources::{
+    ExecutionUsageBody, ResourceListBody, ResourcesBody, UsageHistoryBody, UsagePointBody,
+};
 pub use sandbox::{IsolationBody, NetworkBody, SandboxInfoBody};
 pub use service::{
     DetectResponse, DetectedServiceBody, EnsureResponse, ReadinessWaitBody, ServiceBody,

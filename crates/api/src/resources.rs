@@ -2,7 +2,7 @@
 
 use ostler_model::isolation::{LimitKind, Limits};
 use ostler_model::snapshot::TreeMember;
-use ostler_model::{Timestamp, Usage, UsageSample};
+use ostler_model::{ExecutionId, Timestamp, Usage, UsageSample};
 use serde::{Deserialize, Serialize};
 
 /// `GET …/resources`: a snapshot of the tree. An ended execution has no members.
@@ -100,6 +100,38 @@ impl From<UsageSample> for UsagePointBody {
             processes: sample.processes,
         }
     }
+}
+
+/// `GET /api/v1/resources`: what all living executions of the caller use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResourceListBody {
+    /// The executions, newest first.
+    pub executions: Vec<ExecutionUsageBody>,
+    /// Whether there are more than the limit.
+    pub more: bool,
+}
+
+/// What one living execution uses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExecutionUsageBody {
+    /// Its short id.
+    pub id: String,
+    /// Its full id.
+    pub uuid: ExecutionId,
+    /// Its command line, redacted.
+    pub command: String,
+    /// Its name, where it is a service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// Whether it is frozen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
+    /// When it was started; absent before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// The newest sample; absent before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsagePointBody>,
 }
 
 /// One living process.

@@ -17,4 +17,4 @@ mod tty;
 
 pub(crate) use key_parser::{DETACH_KEY, DetachKey};
 pub(crate) use session::{AttachOptions, InitialView, attach};
-pub(crate) use tty::{is_stdin_terminal, window_size};
+pub(crate) use tty::{Tty, is_stdin_terminal, window_size};

@@ -92,6 +92,8 @@ pub(crate) enum Verb {
     Info(commands::info::InfoArgs),
     /// Show what executions use: processor time, memory, processes
     Stats(commands::stats::StatsArgs),
+    /// Show what runs and what it uses, redrawn each second: sorted by processor time, memory or age
+    Top(commands::top::TopArgs),
     /// Search executions of the last months, also those whose output is gone
     History(commands::history::HistoryArgs),
     /// Show what happens to executions, as it happens

@@ -67,6 +67,7 @@ fn run_verb(context: &CliContext, mut verb: Verb) -> CommandResult {
         Verb::Logs(args) => commands::logs::run(context, args),
         Verb::Info(args) => commands::info::run(context, &args),
         Verb::Stats(args) => commands::stats::run(context, &args),
+        Verb::Top(args) => commands::top::run(context, &args),
         Verb::History(args) => commands::history::run(context, &args),
         Verb::Events(args) => commands::events::run(context, &args),
         Verb::Stop(args) => commands::stop::run(context, &args),

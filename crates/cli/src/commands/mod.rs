@@ -44,6 +44,7 @@ pub(crate) mod stats;
 pub(crate) mod stop;
 pub(crate) mod template;
 pub(crate) mod token;
+pub(crate) mod top;
 mod value_parsers;
 pub(crate) mod version;
 pub(crate) mod wait;

@@ -84,6 +84,7 @@ fn v1_routes() -> Router<RestState> {
             "/executions/{id}",
             get(executions::show).delete(executions::remove),
         )
+        .route("/resources", get(usage::list))
         .route("/policy", get(policy::rules))
         .route("/policy/check", post(policy::check))
         .route("/tokens", get(tokens::list).post(tokens::create))

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use ostler_api::{EgressPageBody, ResourcesBody, UsageHistoryBody};
-use ostler_engine::{UsageHistoryQuery, UsageResolution};
+use ostler_api::{EgressPageBody, ResourceListBody, ResourcesBody, UsageHistoryBody};
+use ostler_engine::{ListFilter, UsageHistoryQuery, UsageResolution};
+use ostler_model::status::ProcessStatus;
 use ostler_model::{ErrorCode, SnapshotRequest};
 
 use super::caller::RequestCaller;
@@ -13,7 +14,7 @@ use super::extract::ExecutionPathId;
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
-use ostler_interface::convert::{resources_body, usage_history_body};
+use ostler_interface::convert::{execution_usage_body, resources_body, usage_history_body};
 use ostler_interface::egress_log;
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
@@ -145,4 +146,54 @@ pub(super) async fn history(
     let history = state.engine.usage_history(&caller, &id, query, wait);
     let history = state.unless_shutting_down(history).await??;
     Ok(Json(usage_history_body(history)))
+}
+
+/// The most executions of one list.
+const LISTED_LIMIT: i64 = 1_000;
+/// Executions of a list by default.
+const LISTED: i64 = 100;
+
+const LIST: &[Parameter] = &[
+    Parameter::optional(
+        "limit",
+        ParameterKind::Integer(1, LISTED_LIMIT),
+        "At most so many executions",
+    )
+    .with_default(LISTED),
+    Parameter::optional(
+        "watch",
+        ParameterKind::Flag,
+        "Sample them every second for the next five seconds, instead of every ten seconds",
+    )
+    .with_default_flag(false),
+];
+
+/// `GET /api/v1/resources`: what all living executions of the caller use.
+pub(super) async fn list(
+    State(state): State<RestState>,
+    RequestCaller(caller): RequestCaller,
+    query_string: QueryString,
+) -> RestResult<Json<ResourceListBody>> {
+    let arguments = query_string.check(LIST)?;
+    let limit = arguments.count("limit").unwrap_or_default();
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let filter = ListFilter {
+        status: Some(ProcessStatus::Running),
+        limit: Some(limit.saturating_add(1)),
+        ..ListFilter::default()
+    };
+    let mut infos = state.engine.list(&caller, &filter);
+    let more = infos.len() > limit;
+    infos.truncate(limit);
+    let mut executions = Vec::with_capacity(infos.len());
+    for info in infos {
+        let id = info.id.to_string();
+        // One that ended or was removed meanwhile has no sample.
+        if arguments.flag("watch") {
+            state.engine.watch_usage(&caller, &id).unwrap_or_default();
+        }
+        let sample = state.engine.last_usage(&caller, &id).unwrap_or_default();
+        executions.push(execution_usage_body(&info, sample));
+    }
+    Ok(Json(ResourceListBody { executions, more }))
 }

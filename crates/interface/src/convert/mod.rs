@@ -20,7 +20,7 @@ pub use execution::{execution_body, process_body, queue_wait_body, queued_start_
 pub use history::{history_entry_body, history_freshness_body, run_statistics_body};
 pub use interaction::{answered_body, interaction_body};
 pub use policy::{policy_body, policy_verdict_body};
-pub use resources::{resources_body, usage_history_body};
+pub use resources::{execution_usage_body, resources_body, usage_history_body};
 pub use service::{
     detected_service_body, ensure_response, readiness_wait_body, service_body,
     service_body_of_execution, service_diagnosis_body, service_request, service_stop_response,

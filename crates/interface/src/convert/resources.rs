@@ -1,9 +1,11 @@
 //! What an execution uses, now and over time.
 
 use ostler_api::resources::TreeMemberBody;
-use ostler_api::{ResourcesBody, UsageHistoryBody, UsagePointBody};
+use ostler_api::{ExecutionUsageBody, ResourcesBody, UsageHistoryBody, UsagePointBody};
 use ostler_engine::{ExecutionInfo, UsageHistory};
 use ostler_model::{TreeSnapshot, UsageSample};
+
+use super::service::service_state_body;
 
 /// A snapshot of a process tree and what the monitor knows of it, with data of its execution.
 pub fn resources_body(
@@ -46,5 +48,22 @@ pub fn usage_history_body(history: UsageHistory) -> UsageHistoryBody {
             .map(UsagePointBody::from)
             .collect(),
         more: history.has_more,
+    }
+}
+
+/// What a living execution uses.
+#[must_use]
+pub fn execution_usage_body(
+    info: &ExecutionInfo,
+    sample: Option<UsageSample>,
+) -> ExecutionUsageBody {
+    ExecutionUsageBody {
+        id: info.id.short(),
+        uuid: info.id,
+        command: info.spec.command.display(),
+        service: service_state_body(info).map(|service| service.name),
+        paused: info.state.paused,
+        started_at: info.state.started_at,
+        usage: sample.map(UsagePointBody::from),
     }
 }
