@@ -4,7 +4,8 @@ use clap::Args;
 use hyper::Method;
 use jiff::tz::TimeZone;
 use ostler_api::{EventBody, EventsBody};
-use ostler_model::Event;
+use ostler_model::{AlertKind, Event, duration};
+use ostler_render::isolation;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::ids;
@@ -130,6 +131,17 @@ fn print(out: &mut StdoutWriter, event: &EventBody, json: bool) -> Result<(), Co
     out.write_line(line.trim_end())
 }
 
+/// A value of an alert in the unit of its kind.
+fn format_amount(kind: AlertKind, amount: u64) -> String {
+    match kind {
+        AlertKind::Cpu => format!("{amount}%"),
+        AlertKind::Memory | AlertKind::Disk => isolation::format_bytes(amount),
+        AlertKind::RunTime | AlertKind::Idle => {
+            duration::compact(std::time::Duration::from_millis(amount))
+        }
+    }
+}
+
 /// The details of an event on one line.
 fn describe_event(event: &EventBody, value: &serde_json::Value) -> String {
     if let Event::Finished { ending } = &event.event {
@@ -143,6 +155,20 @@ fn describe_event(event: &EventBody, value: &serde_json::Value) -> String {
             Some(message) => format!("{interaction} asks: {message}"),
             None => format!("{interaction} {state}"),
         };
+    }
+    if let Event::Alert {
+        alert,
+        state,
+        value,
+        threshold,
+    } = event.event
+    {
+        let amount = |amount| format_amount(alert, amount);
+        return format!(
+            "{alert} {state}: {}, threshold {}",
+            amount(value),
+            amount(threshold)
+        );
     }
     if let Event::Context {
         context, reason, ..
