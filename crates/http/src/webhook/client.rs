@@ -27,6 +27,11 @@ use super::settings::{WebhookError, WebhookSettings};
 /// The longest attempt, from the name's lookup to the head of the answer.
 const ATTEMPT_MS: u64 = 10_000;
 
+/// A connection, encrypted or not: one copy of HTTP's client serves both.
+trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
+
 /// Posts deliveries.
 #[derive(Debug)]
 pub(super) struct WebhookClient {
@@ -65,19 +70,22 @@ impl WebhookClient {
         let url = &self.settings.url;
         let host = url.host.trim_matches(['[', ']']);
         let stream = TcpStream::connect((host, url.port)).await?;
-        let Some(config) = &self.tls else {
-            return self.exchange(delivery, stream).await;
+        let stream: Box<dyn ByteStream> = match &self.tls {
+            None => Box::new(stream),
+            Some(config) => {
+                let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+                let connector = TlsConnector::from(Arc::clone(config));
+                Box::new(connector.connect(name, stream).await?)
+            }
         };
-        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-        let connector = TlsConnector::from(Arc::clone(config));
-        self.exchange(delivery, connector.connect(name, stream).await?)
-            .await
+        self.exchange(delivery, stream).await
     }
 
-    async fn exchange<S>(&self, delivery: &Delivery, stream: S) -> io::Result<AttemptOutcome>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    async fn exchange(
+        &self,
+        delivery: &Delivery,
+        stream: Box<dyn ByteStream>,
+    ) -> io::Result<AttemptOutcome> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(io::Error::other)?;
