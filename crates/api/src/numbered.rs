@@ -31,6 +31,9 @@ pub struct NumberedPageBody {
     /// Output that is gone after the last line, where it has ended and nothing follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_after: Option<GapBody>,
+    /// The offset from which on the files are damaged, so that later lines cannot be read; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged_from: Option<u64>,
     /// The number to continue with.
     pub next_line: u64,
     /// Whether there is more now.
@@ -54,6 +57,9 @@ pub struct LineSearchBody {
     /// The line to continue with; absent where all was searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_line: Option<u64>,
+    /// The offset from which on the files are damaged, so that what follows was not searched; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged_from: Option<u64>,
     /// How many bytes were searched: what there is in all is between the offsets of lines.
     pub searched_bytes: u64,
 }

@@ -172,6 +172,7 @@ pub(super) async fn lines(
         lines: lines.collect(),
         gaps: page.gaps.into_iter().map(gap).collect(),
         gap_after,
+        damaged_from: page.damaged,
         next_line: page.next,
         more: page.more,
         finished: info.state.is_finished(),
@@ -241,6 +242,7 @@ pub(super) async fn find(
         matches: matches.map(|one| match_body(one, encoding)).collect(),
         count: page.count,
         next_line: page.next,
+        damaged_from: page.damaged,
         searched_bytes: page.searched_bytes,
     }))
 }
@@ -331,7 +333,7 @@ fn previous_failures(
     let mut body = empty_body(&page);
     let first = page.lines.first().map(|one| one.number);
     body.next_line = first
-        .map(|first| first - 1)
+        .map(|first| first.min(from.unwrap_or(u64::MAX)).saturating_sub(1))
         .filter(|next| *next >= page.first_kept);
     for one in page.lines.iter().rev() {
         if body.failures.len() == limit {

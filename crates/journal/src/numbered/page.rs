@@ -49,7 +49,8 @@ pub(crate) fn page(
     let more = collector.is_cut;
     let lines = number_lines(snapshot, from, collector.lines)?;
     let next = match lines.last().filter(|_| more) {
-        Some(last) => last.number + 1,
+        // Beside damage, counts may be too low; a reader gets on all the same.
+        Some(last) => last.number.max(first) + 1,
         None => extent.ended + 1,
     };
     Ok(NumberedPage {

@@ -119,6 +119,8 @@ pub struct SearchPage {
     pub next: Option<u64>,
     /// How many bytes were searched.
     pub searched_bytes: u64,
+    /// Where the files are damaged; nothing from this offset to the end of the range was searched.
+    pub damaged: Option<u64>,
 }
 
 /// What was printed when.

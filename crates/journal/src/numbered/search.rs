@@ -50,6 +50,7 @@ impl Searcher<'_, '_> {
             count: 0,
             next: None,
             searched_bytes,
+            damaged: None,
         }
     }
 
@@ -79,6 +80,12 @@ impl Searcher<'_, '_> {
         Ok(end.max(line_end).min(self.snapshot.end))
     }
 
+    /// The line to go on with after a range that began with the line `first`. Beside damage, counts
+    /// may be too low; a search gets on all the same.
+    fn next_after(&self, until: u64, first: u64) -> Result<u64, SegmentError> {
+        Ok(lines_before(self.snapshot, until)?.max(first) + 1)
+    }
+
     fn forward(&self, first: u64, limit: u64) -> Result<SearchPage, SegmentError> {
         let from = offset_after_line(self.snapshot, first - 1)?;
         let until = self.range_end(from, first)?;
@@ -87,18 +94,20 @@ impl Searcher<'_, '_> {
             max_lines: limit.max(1),
             ..self.collector()
         };
-        collector.collect(self.snapshot, self.range(from, until), is_last)?;
+        let (_gaps, damaged) =
+            collector.collect(self.snapshot, self.range(from, until), is_last)?;
         let is_cut = collector.is_cut;
         let matches = number_lines(self.snapshot, from, collector.lines)?;
         let next = match matches.last().filter(|_| is_cut) {
-            Some(last) => Some(last.number + 1),
+            Some(last) => Some(last.number.max(first) + 1),
             None if is_last => None,
-            None => Some(lines_before(self.snapshot, until)? + 1),
+            None => Some(self.next_after(until, first)?),
         };
         Ok(SearchPage {
             count: matches.len() as u64,
             matches,
             next,
+            damaged,
             ..self.page(until - from)
         })
     }
@@ -116,7 +125,8 @@ impl Searcher<'_, '_> {
             keep_last: limit,
             ..self.collector()
         };
-        collector.collect(self.snapshot, self.range(from, until), is_from_end)?;
+        let (_gaps, damaged) =
+            collector.collect(self.snapshot, self.range(from, until), is_from_end)?;
         let surplus = collector.lines.len().saturating_sub(limit);
         let has_more = surplus > 0 || collector.has_dropped;
         collector.lines.drain(..surplus);
@@ -129,7 +139,10 @@ impl Searcher<'_, '_> {
         Ok(SearchPage {
             count: matches.len() as u64,
             matches,
-            next: next.filter(|next| *next >= self.extent.first_kept),
+            next: next
+                .map(|next| next.min(self.search.from.saturating_sub(1)))
+                .filter(|next| *next >= self.extent.first_kept),
+            damaged,
             ..self.page(until - from)
         })
     }
@@ -141,6 +154,7 @@ impl Searcher<'_, '_> {
         let query = LineQuery::default();
         let mut counter = MatchCounter::new(&query, self.matcher.clone());
         let mut range = self.range(from, until);
+        let mut damaged = None;
         loop {
             let mut scan = LineScanner::new(self.snapshot, range, &self.matcher);
             match scan.run(&mut counter)? {
@@ -150,16 +164,21 @@ impl Searcher<'_, '_> {
                     scan.flush(&mut counter)?;
                     break;
                 }
-                ScanEnd::End | ScanEnd::Damaged(_) | ScanEnd::Visitor => break,
+                ScanEnd::Damaged(at) => {
+                    damaged = Some(at);
+                    break;
+                }
+                ScanEnd::End | ScanEnd::Visitor => break,
             }
         }
         let next = match is_last {
             true => None,
-            false => Some(lines_before(self.snapshot, until)? + 1),
+            false => Some(self.next_after(until, first)?),
         };
         Ok(SearchPage {
             count: counter.count,
             next,
+            damaged,
             ..self.page(until - from)
         })
     }

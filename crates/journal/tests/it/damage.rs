@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::common::{JournalOp, chunks, matches, ops, to_lines, write};
 use ostler_journal::{
-    ByteQuery, Chunk, Gap, Journal, LineQuery, MemorySegment, OpenLineMode, OutputWriter,
-    SegmentLimits, StreamSet,
+    ByteQuery, Chunk, Gap, Journal, LinePosition, LineQuery, LineSearch, MemorySegment,
+    NumberedQuery, OpenLineMode, OutputWriter, SearchedLines, SegmentLimits, StreamSet,
 };
 use ostler_model::{Cursor, StreamName};
 use proptest::prelude::*;
@@ -30,8 +30,48 @@ pub(crate) fn read_all(journal: &Journal) -> Vec<Chunk> {
     panic!("pages without end");
 }
 
+/// Pages and searches by line number: none may panic, and none may go on for ever.
+fn ask_by_number(journal: &Journal) {
+    const STEPS: usize = 1_000;
+    let mut next = Some(1);
+    let pages = std::iter::from_fn(|| {
+        let page = journal
+            .numbered_lines(&NumberedQuery {
+                max_lines: 2,
+                ..NumberedQuery::starting_at(LinePosition::Number(next?))
+            })
+            .unwrap();
+        next = page.more.then_some(page.next);
+        Some(())
+    });
+    assert!(pages.take(STEPS).count() < STEPS, "pages without end");
+    for lines in [
+        SearchedLines::First(1),
+        SearchedLines::Last(1),
+        SearchedLines::Count,
+    ] {
+        let is_backward = lines == SearchedLines::Last(1);
+        let mut next = Some(if is_backward { u64::MAX } else { 1 });
+        let searches = std::iter::from_fn(|| {
+            let search = LineSearch {
+                pattern: ostler_journal::Pattern::new("a").unwrap(),
+                from: next?,
+                lines,
+                streams: StreamSet::OUTPUT,
+                max_bytes: 7,
+                max_line_bytes: 5,
+            };
+            next = journal.search_lines(&search).unwrap().next;
+            Some(())
+        });
+        assert!(searches.take(STEPS).count() < STEPS, "searches without end");
+    }
+    journal.shape(3).unwrap();
+}
+
 /// Runs every kind of query; none may panic.
 pub(crate) fn ask_everything(journal: &Journal) {
+    ask_by_number(journal);
     let all = LineQuery {
         streams: StreamSet::ALL,
         unfinished: OpenLineMode::Final,
