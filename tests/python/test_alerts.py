@@ -188,7 +188,8 @@ def test_a_server_is_verified_by_the_certificates_that_are_set(make_installation
 
 def test_limits_are_told_of_before_they_hold(installation):
     installation.cli("ps")
-    context = installation.rest("POST", "/api/v1/contexts", {"project": "busy"})
+    # A small share, which it gets on a busy machine, too.
+    context = installation.rest("POST", "/api/v1/contexts", {"project": "busy", "limits": {"cpu_millis": 100}})
     id = start(installation, "sh", "-c", "while :; do :; done", context=context["id"], cwd=context["directory"])
     watched(installation, id, [("cpu", "raised")])
     quiet = start(installation, "cat", context=context["id"], cwd=context["directory"], alerts={"idle_ms": 1500})

@@ -80,7 +80,7 @@ pub struct AlertTextError {
 
 /// The share of a limit from which on an alert is raised by default, in tenths: before the limit
 /// is enforced.
-const LIMIT_TENTHS: u64 = 9;
+const LIMIT_TENTHS: u128 = 9;
 /// The highest threshold of processor time, in percent: 1,024 cores.
 const CPU_PERCENT_MAX: u32 = 102_400;
 
@@ -125,9 +125,15 @@ impl AlertThresholds {
     /// Nine tenths of these limits.
     #[must_use]
     pub fn of_limits(limits: &Limits) -> Self {
-        let share = |limit: u64| (limit / 10).saturating_mul(LIMIT_TENTHS).max(1);
+        let share = |limit: u64| {
+            let share = u128::from(limit) * LIMIT_TENTHS / 10;
+            u64::try_from(share).unwrap_or(u64::MAX).max(1)
+        };
         // Thousandths of a core are tenths of a percent.
-        let percent = |millis: u32| (millis / 100).saturating_mul(9).max(1);
+        let percent = |millis: u32| {
+            let percent = share(u64::from(millis)).div_ceil(10);
+            u32::try_from(percent).unwrap_or(u32::MAX)
+        };
         Self {
             cpu_percent: limits.cpu_millis.map(percent),
             memory_bytes: limits.memory_bytes.map(share),
@@ -194,5 +200,54 @@ impl AlertThresholds {
             _ => return Err(error(FORMS)),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_of_limits_are_nine_tenths() {
+        let limits = Limits {
+            memory_bytes: Some(u64::MAX),
+            cpu_millis: Some(150),
+            disk_bytes: Some(1),
+            ..Limits::default()
+        };
+        let thresholds = AlertThresholds::of_limits(&limits);
+        assert_eq!(thresholds.cpu_percent, Some(14));
+        assert_eq!(thresholds.disk_bytes, Some(1));
+        assert!(thresholds.memory_bytes > Some(u64::MAX / 10 * 8));
+        let none = AlertThresholds::of_limits(&Limits::default());
+        assert_eq!(none, AlertThresholds::default());
+    }
+
+    #[test]
+    fn texts() {
+        let mut thresholds = AlertThresholds::default();
+        for text in ["cpu=80%", "memory=400M", "disk=1G", "run=10m", "idle=90"] {
+            thresholds.set(text).unwrap();
+        }
+        let want = AlertThresholds {
+            cpu_percent: Some(80),
+            memory_bytes: Some(400 << 20),
+            disk_bytes: Some(1 << 30),
+            run_time: Some(Duration::from_secs(600)),
+            idle: Some(Duration::from_secs(90)),
+        };
+        assert_eq!(thresholds, want);
+        for text in [
+            "",
+            "cpu",
+            "cpu=0",
+            "cpu=-1",
+            "memory=0",
+            "run=0s",
+            "idle=soon",
+            "heat=1",
+        ] {
+            assert!(thresholds.set(text).is_err(), "{text}");
+        }
     }
 }

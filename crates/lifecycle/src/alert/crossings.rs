@@ -8,7 +8,7 @@ use ostler_model::{AlertKind, AlertState, AlertThresholds, Timestamp};
 const CPU_SAMPLES: u8 = 2;
 /// Below this share of the threshold, in tenths, an alert is resolved: a value that goes up and down
 /// around the threshold is one crossing.
-const RESOLVED_TENTHS: u64 = 9;
+const RESOLVED_TENTHS: u128 = 9;
 /// From this processor time on, in percent of a core, an execution is not idle.
 const ACTIVE_CPU_PERCENT: f32 = 1.0;
 
@@ -56,7 +56,7 @@ pub struct AlertTransition {
 pub struct AlertCrossings {
     crossings: [Crossing; KINDS.len()],
     /// The output at the last observation, and since when there was no more and no work.
-    idle: Option<(Option<u64>, Timestamp)>,
+    idle: Option<(u64, Timestamp)>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,7 +82,7 @@ impl AlertCrossings {
                 let started_at = observation.started_at?;
                 Some(as_millis(between(started_at, observation.at)))
             }
-            AlertKind::Idle => Some(idle_ms),
+            AlertKind::Idle => idle_ms,
         };
         let mut transitions = Vec::new();
         for (crossing, kind) in self.crossings.iter_mut().zip(KINDS) {
@@ -106,17 +106,18 @@ impl AlertCrossings {
         transitions
     }
 
-    /// For how long there was neither output nor work.
-    fn idle_ms(&mut self, observation: &UsageObservation) -> u64 {
+    /// For how long there was neither output nor work; none where the output is not known.
+    fn idle_ms(&mut self, observation: &UsageObservation) -> Option<u64> {
+        let output_bytes = observation.output_bytes?;
         let is_active = observation
             .cpu_percent
             .is_some_and(|percent| percent >= ACTIVE_CPU_PERCENT);
         let since = match self.idle {
-            Some((output, since)) if output == observation.output_bytes && !is_active => since,
+            Some((output, since)) if output == output_bytes && !is_active => since,
             Some(_) | None => observation.at,
         };
-        self.idle = Some((observation.output_bytes, since));
-        as_millis(between(since, observation.at))
+        self.idle = Some((output_bytes, since));
+        Some(as_millis(between(since, observation.at)))
     }
 }
 
@@ -124,7 +125,7 @@ impl Crossing {
     fn observe(&mut self, value: u64, threshold: u64, needed: u8) -> Option<AlertState> {
         if value < threshold {
             self.above = 0;
-            let is_well_below = value < threshold / 10 * RESOLVED_TENTHS || threshold < 10;
+            let is_well_below = u128::from(value) * 10 < u128::from(threshold) * RESOLVED_TENTHS;
             if self.is_raised && is_well_below {
                 self.is_raised = false;
                 return Some(AlertState::Resolved);
