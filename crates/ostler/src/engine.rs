@@ -1,6 +1,7 @@
 //! [`Engine`]: an engine over this machine. Its methods are in one file for each subject.
 
 mod commands;
+mod contexts;
 mod destroy;
 mod events;
 mod executions;

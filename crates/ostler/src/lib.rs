@@ -78,6 +78,7 @@
 //! | send one signal and no more | [`Engine::signal`] |
 //! | write to standard input, close it | [`Engine::write`], [`Engine::close_input`] |
 //! | see what one uses, now and over time | [`Engine::tree_snapshot`], [`Engine::usage_history`] |
+//! | learn once when one uses more than a threshold | [`Engine::subscribe_alerts`], an [`AlertNotice`] each; thresholds are [`StartOptions::alerts`] and [`Settings::alerts`] |
 //! | remove what has ended | [`Engine::clean`], one [`CleanOutcome`] per id; without it [`RetentionDefaults`] and [`StartOptions::retention`] decide when |
 //! | **Output** |  |
 //! | read recorded lines, by stream, time, pattern or position | [`Engine::journal`], then [`Journal::lines`] with a [`LineQuery`](journal::LineQuery) |
@@ -93,6 +94,9 @@
 //! | change the size | [`Engine::resize`] |
 //! | receive output and the end as events | [`Engine::terminal_events`]: [`TerminalEvent::Output`] and, once, [`TerminalEvent::Exit`] |
 //! | keep other writers out | [`Engine::acquire_lease`] |
+//! | **Contexts** |  |
+//! | share a directory, variables, secrets and limits | [`Engine::open_context`] with a [`ContextRequest`], then [`StartRequest::context`] |
+//! | list and end them | [`Engine::contexts`], [`Engine::remove_context`] |
 //! | **Services** |  |
 //! | start a named service, or reuse it | [`Engine::start_service`], [`Engine::ensure_service`] with a [`ServiceRequest`] |
 //! | find out why one is not ready | [`Engine::diagnose_service`] |
@@ -117,25 +121,25 @@ pub use ostler_engine::detection::DetectedService;
 pub use ostler_engine::lease::LeaseId;
 pub use ostler_engine::terminal::TERMINAL_VIEW_BYTES;
 pub use ostler_engine::{
-    AutoServices, CleanOutcome, ClientKind, Diagnosis, EnsureResult, Error, EventFeedPage,
-    EventFeedQuery, ExecutionInfo, ExecutionWatch, IdempotencyKey, Interaction, InteractionId,
-    InteractionOutcome, IsolationSettings, Lease, LeaseHolder, LifecycleEvent, LineMatch,
-    ListFilter, OutputFollower, PortRequest, Prompt, Question, QueueWait, QueuedStart, Quotas,
-    RetentionDefaults, RetentionRequest, SandboxOptions, SecretSettings, SecretSource, SentInput,
-    ServiceError, ServiceInfo, ServiceRequest, ServiceSettings, ServiceStopped, Settings,
-    ShellCommand, ShellEnd, ShellRun, StartGuard, StartRequest, StdinRequest, StopRequest,
-    TerminalEvent, TerminalEvents, TerminalInput, TerminalInputResult, TerminalPage,
-    TerminalPageQuery, UsageHistory, UsageHistoryQuery, UsageResolution, WaitEnd, WaitFor,
-    WaitOutcome, interaction, prompt,
+    AlertNotice, AutoServices, CleanOutcome, ClientKind, ContextInfo, ContextRequest, Diagnosis,
+    EnsureResult, Error, EventFeedPage, EventFeedQuery, ExecutionInfo, ExecutionWatch,
+    IdempotencyKey, Interaction, InteractionId, InteractionOutcome, IsolationSettings, Lease,
+    LeaseHolder, LifecycleEvent, LineMatch, ListFilter, OutputFollower, PortRequest, Prompt,
+    Question, QueueWait, QueuedStart, Quotas, RetentionDefaults, RetentionRequest, SandboxOptions,
+    SecretSettings, SecretSource, SentInput, ServiceError, ServiceInfo, ServiceRequest,
+    ServiceSettings, ServiceStopped, Settings, ShellCommand, ShellEnd, ShellRun, StartGuard,
+    StartRequest, StdinRequest, StopRequest, TerminalEvent, TerminalEvents, TerminalInput,
+    TerminalInputResult, TerminalPage, TerminalPageQuery, UsageHistory, UsageHistoryQuery,
+    UsageResolution, WaitEnd, WaitFor, WaitOutcome, interaction, prompt,
 };
 pub use ostler_export as export;
 pub use ostler_journal as journal;
 pub use ostler_journal::{AuditFinding, AuditReport, HeadKey, Journal, LedgerReader};
 pub use ostler_model as model;
 pub use ostler_model::{
-    ByteString, Caller, CapabilitySet, Cursor, EventRecord, ExecutionId, OverlayRequest,
-    OverlayResponse, ShellKind, Signal, SnapshotRequest, StartOptions, TermSize, TreeSnapshot,
-    UsageSample,
+    AlertKind, AlertState, AlertThresholds, ByteString, Caller, CapabilitySet, Cursor, EventRecord,
+    ExecutionId, OverlayRequest, OverlayResponse, ShellKind, Signal, SnapshotRequest, StartOptions,
+    TermSize, TreeSnapshot, UsageSample,
 };
 pub use ostler_terminal as terminal;
 pub use ostler_terminal::{Checkpoint, ScreenSnapshot, ShellState};

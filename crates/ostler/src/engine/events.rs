@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::{Error, EventFeedPage, EventFeedQuery, LifecycleEvent};
+use ostler_engine::{AlertNotice, Error, EventFeedPage, EventFeedQuery, LifecycleEvent};
 use ostler_journal::LedgerReader;
 use ostler_model::{Caller, EventRecord};
 use tokio::sync::broadcast;
@@ -23,6 +23,16 @@ impl Engine {
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<LifecycleEvent> {
         self.0.subscribe()
+    }
+
+    /// Alerts of every execution that are raised and resolved from now on: by the thresholds of its
+    /// start ([`StartOptions::alerts`](crate::StartOptions::alerts)), else those of
+    /// [`Settings::alerts`](crate::Settings::alerts), else nine tenths of its limits. A subscriber
+    /// that lags more than 256 behind receives the number of alerts it missed; the ledger has them
+    /// all.
+    #[must_use]
+    pub fn subscribe_alerts(&self) -> broadcast::Receiver<AlertNotice> {
+        self.0.subscribe_alerts()
     }
 
     /// Lifecycle events that the caller sees, refused starts among them; where there are none yet,

@@ -1,3 +1,4 @@
 //! The library as an embedder uses it.
 
+mod alerts;
 mod examples;
