@@ -102,17 +102,34 @@ async fn show(client: &DaemonClient, sort_key: SortKey) -> CommandResult {
     let mut tty = Tty::open();
     tty.show(ENTER).await?;
     let mut sort_key = sort_key;
-    let mut used = fetch(client).await?;
+    let mut used = ResourceListBody {
+        executions: Vec::new(),
+        more: false,
+    };
+    // Keys and signals count also while the daemon does not answer.
+    let mut fetching = std::pin::pin!(fetch(client));
+    let mut is_fetching = true;
     loop {
+        tokio::select! {
+            fetched = &mut fetching, if is_fetching => {
+                used = fetched?;
+                is_fetching = false;
+            }
+            event = events.next() => match event {
+                TopEvent::Tick if is_fetching => continue,
+                TopEvent::Tick => {
+                    fetching.set(fetch(client));
+                    is_fetching = true;
+                    continue;
+                }
+                TopEvent::Resume => tty.reapply_raw_mode(),
+                TopEvent::Resize | TopEvent::Key(KeyAction::Ignore) => {}
+                TopEvent::Key(KeyAction::Sort(key)) => sort_key = key,
+                TopEvent::Key(KeyAction::Quit) | TopEvent::End => return Ok(0),
+            },
+        }
         sort(&mut used.executions, sort_key);
         tty.show(&screen(&used, sort_key)).await?;
-        match events.next().await {
-            TopEvent::Tick => used = fetch(client).await?,
-            TopEvent::Resume => tty.reapply_raw_mode(),
-            TopEvent::Resize | TopEvent::Key(KeyAction::Ignore) => {}
-            TopEvent::Key(KeyAction::Sort(key)) => sort_key = key,
-            TopEvent::Key(KeyAction::Quit) | TopEvent::End => return Ok(0),
-        }
     }
 }
 
