@@ -236,14 +236,14 @@ async def test_recovered_executions_take_one_descriptor_each(each_installation):
     assert refused is None, refused.problem
     started = installation.daemon()
     # And the ledger's file, once it is written to.
-    until(lambda: open_files(started) <= before + len(ids) + 1, 5, "one descriptor each")
+    until(lambda: open_files(started) <= before + len(ids) + 1, 30, "one descriptor each")
     started.close()
     installation.kill_daemon()
     installation.cli("ps")
     recovered = installation.daemon()
     running = installation.rest("GET", "/api/v1/executions?status=running&limit=500")["executions"]
     assert len(running) == len(ids)
-    until(lambda: open_files(recovered) <= before + len(ids) + 1, 5, "one descriptor each")
+    until(lambda: open_files(recovered) <= before + len(ids) + 1, 30, "one descriptor each")
     recovered.close()
     end(installation, ids)
 

@@ -360,11 +360,12 @@ def test_a_secret_is_typed_unseen_or_read_from_standard_input(host):
     done = host.cli("interactions", "answer", ids[0]["id"], input=b"hunter2\n", stdin=None)
     assert done.stdout.startswith(f"{ids[0]['id']} answered by".encode())
     assert output(host, ids[0]["execution"]) == "7 characters\n"
-    user = TerminalUser(host, "interactions", "answer", ids[1]["id"])
-    user.wait_for(rb"answer: ")
-    until(lambda: not echoes(user), 5, "the end of the echo")
-    user.type("\x03")
-    assert user.wait_exit() == 130 and echoes(user), "the terminal is as it was"
+    for end in (lambda user: user.type("\x03"), lambda user: user.held.kill(signal.SIGTERM), lambda user: user.held.kill(signal.SIGHUP)):
+        user = TerminalUser(host, "interactions", "answer", ids[1]["id"])
+        user.wait_for(rb"answer: ")
+        until(lambda: not echoes(user), 5, "the end of the echo")
+        end(user)
+        assert user.wait_exit() == 130 and echoes(user), "the terminal is as it was"
     user = TerminalUser(host, "interactions", "answer", ids[1]["id"])
     user.wait_for(rb"secret from .*Password:.*answer: ")
     until(lambda: not echoes(user), 5, "the end of the echo")

@@ -115,7 +115,8 @@ fn answer_text(bytes: Vec<u8>) -> Result<String, CommandError> {
     Ok(text)
 }
 
-/// Shows the question at the terminal and reads the answer; none after ctrl-c.
+/// Shows the question at the terminal and reads the answer; none after ctrl-c, and after a signal that
+/// ends this process.
 async fn prompt(question: &InteractionBody) -> Result<Option<String>, CommandError> {
     let opened = OpenOptions::new().read(true).write(true).open("/dev/tty");
     let terminal = opened.map_err(|error| cannot_read(&error))?;
@@ -134,8 +135,11 @@ async fn prompt(question: &InteractionBody) -> Result<Option<String>, CommandErr
         None => "answer: ".to_owned(),
     };
     output::print_prompt(&terminal, &lines, &prompt_text).map_err(|error| cannot_read(&error))?;
-    // Before the echo is off: ctrl-c must not leave it so.
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| cannot_read(&error))?;
+    // Before the echo is off: no signal must leave it so.
+    let handler = |kind| signal(kind).map_err(|error| cannot_read(&error));
+    let mut interrupt = handler(SignalKind::interrupt())?;
+    let mut terminate = handler(SignalKind::terminate())?;
+    let mut hangup = handler(SignalKind::hangup())?;
     let _hidden = question
         .secret
         .then(|| EchoOff::enter(&terminal))
@@ -147,6 +151,8 @@ async fn prompt(question: &InteractionBody) -> Result<Option<String>, CommandErr
             answer_text(read.map_err(|error| cannot_read(&error))?).map(Some)
         }
         _ = interrupt.recv() => Ok(None),
+        _ = terminate.recv() => Ok(None),
+        _ = hangup.recv() => Ok(None),
     }
 }
 
