@@ -60,7 +60,7 @@ pub struct LineSearchBody {
     /// The offset from which on the files are damaged, so that what follows was not searched; absent where they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damaged_from: Option<u64>,
-    /// How many bytes were searched: what there is in all is between the offsets of lines.
+    /// How many bytes of output were searched.
     pub searched_bytes: u64,
 }
 

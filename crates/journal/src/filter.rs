@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::index::StreamCounters;
-use crate::pattern::BudgetedMatcher;
-use crate::query::{GrepMode, LineQuery, stream_code};
+use crate::pattern::{BudgetedMatcher, Pattern};
+use crate::query::{GrepMode, LineQuery, StreamSet, stream_code};
 use crate::scan::{LineVisitor, MATCH_BYTES, ScanControl, ScannedLine};
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
@@ -63,6 +63,30 @@ pub(crate) fn find_matches(
     Ok(found)
 }
 
+/// The beginning of the `limit` bytes around the first match of a longer line; 0 for one that is not
+/// longer.
+pub(crate) fn start_around_match(
+    pattern: &Pattern,
+    matcher: &BudgetedMatcher,
+    text: &[u8],
+    limit: usize,
+) -> Result<usize, SegmentError> {
+    if text.len() <= limit {
+        return Ok(0);
+    }
+    let found = matcher.find_at(pattern, text, 0);
+    let found = found.map_err(|error| SegmentError::Read(error.into()))?;
+    let context = |found: &Range<usize>| limit.saturating_sub(found.len()) / 2;
+    let start = found.map_or(0, |it| it.start.saturating_sub(context(&it)));
+    Ok(start.min(text.len() - limit))
+}
+
+/// The lines of these streams that have ended.
+pub(crate) fn newlines(counters: &StreamCounters, streams: StreamSet) -> u64 {
+    let of = |stream| counters[usize::from(stream_code(stream))].newlines;
+    streams.iter().map(of).sum()
+}
+
 /// Counts matches.
 pub(crate) struct MatchCounter<'q> {
     pub(crate) query: &'q LineQuery,
@@ -113,13 +137,7 @@ pub(crate) fn count_lines(
     query: &LineQuery,
 ) -> Result<u64, SegmentError> {
     let mut count = 0;
-    let newlines = |tallies: &StreamCounters| -> u64 {
-        query
-            .streams
-            .iter()
-            .map(|stream| tallies[usize::from(stream_code(stream))].newlines)
-            .sum()
-    };
+    let newlines = |counters: &StreamCounters| newlines(counters, query.streams);
     let first = snapshot.locate(range.start)?.slot;
     let last = snapshot.locate(range.end)?.slot;
     for slot in first..=last {

@@ -6,6 +6,7 @@ use ostler_model::Cursor;
 
 use crate::filter::{
     count_lines, count_open_lines, find_matches, is_in_time_range, kept_line_bytes,
+    start_around_match,
 };
 use crate::line_range::LineRange;
 use crate::pattern::BudgetedMatcher;
@@ -240,17 +241,10 @@ impl<'q> LinePageBuilder<'q> {
 
     /// The beginning of the `max_bytes` bytes around the first match of a longer line.
     fn clip_start(&self, line: &ScannedLine<'_>, max_bytes: usize) -> Result<usize, SegmentError> {
-        let Some(pattern) = self.query.grep.as_ref() else {
-            return Ok(0);
-        };
-        if !self.query.around_match || line.text.len() <= max_bytes {
-            return Ok(0);
+        match self.query.grep.as_ref().filter(|_| self.query.around_match) {
+            Some(pattern) => start_around_match(pattern, &self.matcher, line.text, max_bytes),
+            None => Ok(0),
         }
-        let found = self.matcher.find_at(pattern, line.text, 0);
-        let found = found.map_err(|error| SegmentError::Read(error.into()))?;
-        let context = |found: Range<usize>| max_bytes.saturating_sub(found.len()) / 2;
-        let from = found.map_or(0, |it| it.start.saturating_sub(context(it)));
-        Ok(from.min(line.text.len() - max_bytes))
     }
 }
 

@@ -1,5 +1,6 @@
 //! How many lines end before an offset, and at which offset a line ends.
 
+use crate::filter::newlines;
 use crate::index::{IndexRecord, StreamCounters};
 use crate::query::{StreamSet, stream_code};
 use crate::record_iter::{ForwardRecords, RecordBlock, RecordStep};
@@ -11,8 +12,7 @@ const RECORDS_STEP: u64 = 1024;
 
 /// The lines of all output streams that have ended.
 pub(super) fn ended_lines(counters: &StreamCounters) -> u64 {
-    let newlines = |stream| counters[usize::from(stream_code(stream))].newlines;
-    StreamSet::OUTPUT.iter().map(newlines).sum()
+    newlines(counters, StreamSet::OUTPUT)
 }
 
 /// How many lines end at or before `offset`.
@@ -45,13 +45,14 @@ pub(super) fn offset_after_line(
     let counters = snapshot.counters_at(slot, end)?;
     if ended_lines(&counters) >= number {
         let inside = offset_in_segment(snapshot, segment, counters, number)?;
-        return Ok(inside.max(start));
+        // Beside damage, a record may end behind the output that can be read.
+        return Ok(inside.max(start).min(snapshot.end));
     }
     let next = match slot + 1 < snapshot.len() {
         true => snapshot.valid_segment(slot + 1)?,
         false => None,
     };
-    Ok(next.map_or(snapshot.end, |next| next.base))
+    Ok(next.map_or(snapshot.end, |next| next.base.min(snapshot.end)))
 }
 
 /// As [`offset_after_line`], for a line that ends in this segment, which `counters` count to its

@@ -9,6 +9,8 @@ mod page;
 mod query;
 mod search;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use page::page;
 pub use query::{

@@ -1,9 +1,8 @@
 //! A page of lines from a number on.
 
-use std::ops::Range;
 use std::time::Duration;
 
-use crate::filter::nanoseconds;
+use crate::filter::{nanoseconds, start_around_match};
 use crate::line_range::offset_at;
 use crate::line_start::open_line_before;
 use crate::pattern::{BudgetedMatcher, Pattern};
@@ -30,7 +29,8 @@ pub(crate) fn page(
         LinePosition::Offset(offset) => lines_before(snapshot, offset.min(snapshot.end))? + 1,
         LinePosition::Last(count) => (extent.ended + 1).saturating_sub(count),
     };
-    let first = first.clamp(extent.first_kept, extent.ended + 1);
+    // Not bounded by the lines that have ended: beside damage, these are counted too low.
+    let first = first.max(extent.first_kept);
     let from = offset_after_line(snapshot, first - 1)?;
     let mut collector = LineCollector {
         max_lines: query.max_lines,
@@ -48,14 +48,16 @@ pub(crate) fn page(
     let (gaps, damaged) = collector.collect(snapshot, range, true)?;
     let more = collector.is_cut;
     let lines = number_lines(snapshot, from, collector.lines)?;
+    let read_to = lines.iter().rfind(|one| one.line.terminated);
+    let ended = extent.ended.max(read_to.map_or(0, |one| one.number));
     let next = match lines.last().filter(|_| more) {
         // Beside damage, counts may be too low; a reader gets on all the same.
-        Some(last) => last.number.max(first) + 1,
-        None => extent.ended + 1,
+        Some(last) => last.number.max(first).saturating_add(1),
+        None => ended + 1,
     };
     Ok(NumberedPage {
         first_kept: extent.first_kept,
-        ended: extent.ended,
+        ended,
         lines,
         gaps,
         next,
@@ -75,9 +77,12 @@ pub(super) struct LineExtent {
 
 impl LineExtent {
     pub(super) fn of(snapshot: &JournalSnapshot<'_>) -> Result<Self, SegmentError> {
+        let dropped = lines_before(snapshot, snapshot.start()?)?;
+        // An attempt that begins in memory does not know the counts of earlier ones.
+        let ended = ended_lines(&snapshot.as_floor()?.tallies).max(dropped);
         Ok(Self {
-            first_kept: lines_before(snapshot, snapshot.start()?)? + 1,
-            ended: ended_lines(&snapshot.as_floor()?.tallies),
+            first_kept: dropped + 1,
+            ended,
         })
     }
 }
@@ -173,14 +178,10 @@ impl LineCollector {
     /// The part of a line to return, and how many bytes are before it.
     fn part<'l>(&self, line: &ScannedLine<'l>) -> Result<(&'l [u8], usize), SegmentError> {
         let limit = usize::try_from(self.max_line_bytes).unwrap_or(usize::MAX);
-        let mut from = 0;
-        if let Some(pattern) = self.pattern.as_ref().filter(|_| line.text.len() > limit) {
-            let found = self.matcher.find_at(pattern, line.text, 0);
-            let found = found.map_err(|error| SegmentError::Read(error.into()))?;
-            let context = |found: &Range<usize>| limit.saturating_sub(found.len()) / 2;
-            let start = found.map_or(0, |it| it.start.saturating_sub(context(&it)));
-            from = start.min(line.text.len() - limit);
-        }
+        let from = match &self.pattern {
+            Some(pattern) => start_around_match(pattern, &self.matcher, line.text, limit)?,
+            None => 0,
+        };
         let until = line.text.len().min(from.saturating_add(limit));
         Ok((&line.text[from..until], from))
     }

@@ -76,7 +76,8 @@ pub struct NumberedPage {
     pub damaged: Option<u64>,
 }
 
-/// Which of the matching lines a search returns.
+/// Which of the matching lines a search returns. Those that have not ended are returned together, at
+/// most one of each stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchedLines {
     /// The first ones of the range, at most this many, at least one.

@@ -2,7 +2,7 @@
 
 use crate::filter::MatchCounter;
 use crate::pattern::BudgetedMatcher;
-use crate::query::LineQuery;
+use crate::query::{LineQuery, STREAMS};
 use crate::scan::{LineScanner, MATCH_BYTES, ScanEnd, ScanRange};
 use crate::segment::SegmentError;
 use crate::snapshot::JournalSnapshot;
@@ -17,7 +17,7 @@ pub(crate) fn search(
     search: &LineSearch,
 ) -> Result<SearchPage, SegmentError> {
     let extent = LineExtent::of(snapshot)?;
-    let first = search.from.clamp(extent.first_kept, extent.ended + 1);
+    let first = search.from.max(extent.first_kept);
     let searcher = Searcher {
         snapshot,
         search,
@@ -83,7 +83,9 @@ impl Searcher<'_, '_> {
     /// The line to go on with after a range that began with the line `first`. Beside damage, counts
     /// may be too low; a search gets on all the same.
     fn next_after(&self, until: u64, first: u64) -> Result<u64, SegmentError> {
-        Ok(lines_before(self.snapshot, until)?.max(first) + 1)
+        Ok(lines_before(self.snapshot, until)?
+            .max(first)
+            .saturating_add(1))
     }
 
     fn forward(&self, first: u64, limit: u64) -> Result<SearchPage, SegmentError> {
@@ -99,7 +101,7 @@ impl Searcher<'_, '_> {
         let is_cut = collector.is_cut;
         let matches = number_lines(self.snapshot, from, collector.lines)?;
         let next = match matches.last().filter(|_| is_cut) {
-            Some(last) => Some(last.number.max(first) + 1),
+            Some(last) => Some(last.number.max(first).saturating_add(1)),
             None if is_last => None,
             None => Some(self.next_after(until, first)?),
         };
@@ -122,12 +124,18 @@ impl Searcher<'_, '_> {
         let from = from.max(self.start).min(until);
         let limit = usize::try_from(limit.max(1)).unwrap_or(usize::MAX);
         let mut collector = LineCollector {
-            keep_last: limit,
+            // Those that have not ended are one position: they are returned together.
+            keep_last: limit.max(STREAMS.len()),
             ..self.collector()
         };
         let (_gaps, damaged) =
             collector.collect(self.snapshot, self.range(from, until), is_from_end)?;
-        let surplus = collector.lines.len().saturating_sub(limit);
+        let ended = collector
+            .lines
+            .iter()
+            .rposition(|(_, line)| line.terminated);
+        let open = collector.lines.len() - ended.map_or(0, |last| last + 1);
+        let surplus = collector.lines.len().saturating_sub(limit.max(open));
         let has_more = surplus > 0 || collector.has_dropped;
         collector.lines.drain(..surplus);
         let matches = number_lines(self.snapshot, from, collector.lines)?;
