@@ -2,7 +2,7 @@
 
 use ostler_model::status::ProcessStatus;
 use ostler_model::termination::TerminationCause;
-use ostler_model::{ByteString, Cursor, ExecutionId, Phase, Timestamp, Usage};
+use ostler_model::{ByteString, Cursor, ExecutionId, Phase, TermSize, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::history::RunStatisticsBody;
@@ -75,8 +75,16 @@ pub struct ExecutionBody {
     pub survivors: Vec<u32>,
     /// Whether it outlives its session.
     pub keep: bool,
+    /// The principal that started it.
+    pub principal: String,
+    /// The project it was started for; absent where none was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// The session it belongs to; null once it passed to the project.
     pub session: Option<String>,
+    /// The size of its terminal; absent for one whose streams are pipes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TermSize>,
     /// The encoding its output is read with; null means UTF-8.
     pub encoding: Option<String>,
     /// Output bytes written so far.

@@ -2,7 +2,8 @@
 //! refuse unknown fields, responses may gain fields.
 //!
 //! * [`start`], [`task`], [`shell`], [`service_request`], [`sandbox`]: requests to run something.
-//! * [`info`], [`service`], [`service_state`], [`process`], [`resources`], [`workspace`]: the data of executions.
+//! * [`info`], [`environment`], [`service`], [`service_state`], [`process`], [`resources`], [`workspace`]: the data of
+//!   executions.
 //! * [`page`], [`numbered`], [`terminal`], [`websocket`], [`network`]: output, screens, keys, egress decisions.
 //! * [`task_event`], [`history`], [`audit`]: what happens, executions as they are remembered, the audit log.
 //! * [`template`]: command templates.
@@ -19,6 +20,7 @@
 
 pub mod audit;
 pub mod context;
+pub mod environment;
 mod event;
 pub mod history;
 pub mod info;
@@ -49,6 +51,7 @@ pub mod workspace;
 
 pub use audit::{AuditEntryBody, AuditPageBody};
 pub use context::{ContextBody, ContextChoice, ContextRequestBody, ContextsBody};
+pub use environment::{EnvironmentBody, VariableBody};
 pub use event::{EventBody, EventsBody};
 pub use history::{
     HistoryDetailBody, HistoryEntryBody, HistoryFreshnessBody, HistoryPageBody, RunStatisticsBody,

@@ -4,6 +4,7 @@ mod audit;
 mod caller;
 mod contexts;
 pub(crate) mod docs_page;
+mod environment;
 mod event_stream;
 mod events;
 mod executions;

@@ -8,10 +8,10 @@ use axum::routing::{delete, get, post};
 use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
-    audit, contexts, docs_page, events, executions, export, health, history, interactions, metrics,
-    openapi, output, output_lines, policy, processes, project_execute, raw, report, response,
-    services, shell, small_body, task_stream, tasks, templates, terminal, tokens, usage, workspace,
-    ws,
+    audit, contexts, docs_page, environment, events, executions, export, health, history,
+    interactions, metrics, openapi, output, output_lines, policy, processes, project_execute, raw,
+    report, response, services, shell, small_body, task_stream, tasks, templates, terminal, tokens,
+    usage, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -100,6 +100,10 @@ fn v1_routes() -> Router<RestState> {
         .route("/executions/{id}/again", post(executions::rerun))
         .route("/executions/{id}/pause", post(executions::pause))
         .route("/executions/{id}/resume", post(executions::resume))
+        .route(
+            "/executions/{id}/environment",
+            get(environment::environment),
+        )
         .route("/executions/{id}/network", get(usage::network))
         .route("/executions/{id}/resources", get(usage::resources))
         .route("/executions/{id}/resources/history", get(usage::history))

@@ -2,6 +2,7 @@
 //! Plain functions: neither side is this crate's, so neither can have a `From` impl here.
 
 mod context;
+mod environment;
 mod event;
 mod execution;
 mod history;
@@ -15,6 +16,7 @@ mod terminal;
 mod wait;
 
 pub use context::{context_body, context_request};
+pub use environment::environment_body;
 pub use event::event_body;
 pub use execution::{execution_body, process_body, queue_wait_body, queued_start_body};
 pub use history::{history_entry_body, history_freshness_body, run_statistics_body};
