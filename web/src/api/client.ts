@@ -1,0 +1,74 @@
+/** Requests to the daemon: typed by its OpenAPI document, with the page's half of the credentials. */
+import createClient from 'openapi-fetch';
+import { BASE_PATH } from '../app/base-path';
+import { currentPageKey, PAGE_KEY_HEADER } from './page-key';
+import { ApiError, ConnectionError, isSignedOut, problemOf } from './problem';
+import type { paths } from './schema';
+
+type Listener = () => void;
+const signedOutListeners = new Set<Listener>();
+
+/** Calls `listener` when the daemon says that nobody is signed in. Returns what ends that. */
+export function onSignedOut(listener: Listener): () => void {
+  signedOutListeners.add(listener);
+  return () => signedOutListeners.delete(listener);
+}
+
+/**
+ * `fetch` with the credentials of the page.
+ *
+ * @throws ConnectionError when there is no answer.
+ */
+export async function fetchWithKey(input: Request | string, init: RequestInit = {}): Promise<Response> {
+  const request = new Request(input, { credentials: 'same-origin', cache: 'no-store', ...init });
+  const key = currentPageKey();
+  if (key !== null) request.headers.set(PAGE_KEY_HEADER, key);
+  try {
+    return await fetch(request);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new ConnectionError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** The requests of REST: `api.GET('/api/v1/executions/{id}', { params: { path: { id } } })`. */
+export const api = createClient<paths>({
+  baseUrl: window.location.origin + BASE_PATH.replace(/\/$/, ''),
+  fetch: (request: Request) => fetchWithKey(request),
+  querySerializer: { array: { style: 'form', explode: true } },
+});
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/**
+ * The body of a successful answer.
+ *
+ * @throws ApiError with the problem document of any other.
+ */
+export async function body<T>(answer: Promise<Answer<T>>): Promise<T> {
+  const { data, error, response } = await answer;
+  if (response.ok) return data as T;
+  throw apiError(response.status, error);
+}
+
+/** The error of a response; whoever follows the sign-in is told of a 401. */
+export function apiError(status: number, content: unknown): ApiError {
+  const error = new ApiError(problemOf(status, content));
+  if (isSignedOut(error)) for (const listener of signedOutListeners) listener();
+  return error;
+}
+
+/**
+ * The response of a `GET` that is no JSON, such as a download.
+ *
+ * @throws ApiError, ConnectionError
+ */
+export async function fetchFile(path: string, init: RequestInit = {}): Promise<Response> {
+  const response = await fetchWithKey(BASE_PATH + path.replace(/^\//, ''), init);
+  if (response.ok) return response;
+  throw apiError(response.status, await response.json().catch(() => null));
+}

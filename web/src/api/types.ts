@@ -1,0 +1,33 @@
+/** The bodies of REST, by the names that the pages use. */
+import type { components } from './schema';
+
+type Schemas = components['schemas'];
+
+export type Execution = Schemas['ExecutionBody'];
+export type Service = Schemas['ServiceBody'];
+export type Interaction = Schemas['InteractionBody'];
+export type HistoryEntry = Schemas['HistoryEntryBody'];
+export type HistoryDetail = Schemas['HistoryDetailBody'];
+export type AuditEntry = Schemas['AuditEntryBody'];
+export type AuditReport = Schemas['AuditReport'];
+export type LedgerEvent = Schemas['EventBody'];
+export type EventsPage = Schemas['EventsBody'];
+export type NumberedPage = Schemas['NumberedPageBody'];
+export type NumberedLine = Schemas['NumberedLineBody'];
+export type LineSearch = Schemas['LineSearchBody'];
+export type FailureLines = Schemas['FailureLinesBody'];
+export type OutputShape = Schemas['OutputShapeBody'];
+export type UsagePoint = Schemas['UsagePointBody'];
+export type ExecutionUsage = Schemas['ExecutionUsageBody'];
+export type CommandTemplate = Schemas['CommandTemplateBody'];
+export type Problem = Schemas['Problem'];
+export type ByteString = Schemas['ByteString'];
+export type Token = Schemas['TokenBody'];
+
+/** The text of a byte string; bytes that are no UTF-8 become U+FFFD. */
+export function byteText(bytes: ByteString | null | undefined): string {
+  if (bytes === null || bytes === undefined) return '';
+  if (typeof bytes === 'string') return bytes;
+  const raw = Uint8Array.from(atob(bytes.base64), (character) => character.charCodeAt(0));
+  return new TextDecoder().decode(raw);
+}

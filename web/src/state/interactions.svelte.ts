@@ -1,0 +1,78 @@
+/** Questions that wait for an answer, and those that ended lately; kept up to date by events. */
+import { api, body } from '../api/client';
+import type { Interaction } from '../api/types';
+import { onEvent, onOpen } from './connection.svelte';
+import { coalesced } from './refresh';
+
+const PAGE = 200;
+const REFRESH_MS = 50;
+
+let list = $state.raw<Interaction[]>([]);
+let loaded = $state(false);
+let error = $state.raw<unknown>(null);
+
+export const interactions = {
+  /** All that are known, newest first. */
+  get list(): Interaction[] {
+    return list;
+  },
+  /** Those that wait, the one that ends first at the front. */
+  get pending(): Interaction[] {
+    return pending;
+  },
+  get loaded(): boolean {
+    return loaded;
+  },
+  get error(): unknown {
+    return error;
+  },
+  /** Whether a question of this execution (by its short id) is open. */
+  isWaiting(executionId: string): boolean {
+    return pending.some((interaction) => interaction.execution === executionId);
+  },
+  refresh: () => void request(),
+};
+
+const pending = $derived(
+  list
+    .filter((interaction) => interaction.end === undefined)
+    .toSorted((a, b) => a.expires_at.localeCompare(b.expires_at)),
+);
+
+const request = coalesced(load, REFRESH_MS);
+
+async function load(): Promise<void> {
+  try {
+    const query = { all: true, limit: PAGE };
+    const page = await body(api.GET('/api/v1/interactions', { params: { query } }));
+    list = page.interactions;
+    loaded = true;
+    error = null;
+  } catch (caught) {
+    error = caught;
+  }
+}
+
+export async function answerInteraction(id: string, value: string): Promise<void> {
+  await body(api.POST('/api/v1/interactions/{id}/answer', { params: { path: { id } }, body: { value } }));
+  request();
+}
+
+export async function cancelInteraction(id: string): Promise<void> {
+  await body(api.POST('/api/v1/interactions/{id}/cancel', { params: { path: { id } }, body: {} }));
+  request();
+}
+
+/** Reads the questions and follows them until the returned function is called. */
+export function followInteractions(): () => void {
+  const ends = [
+    onOpen(() => request()),
+    onEvent((event) => {
+      const relevant = event.event === 'interaction' || event.event === 'prompt_detected';
+      if (relevant || event.event === 'finished') request();
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
+}

@@ -1,0 +1,74 @@
+/** The services of all workspaces, kept up to date by events. */
+import { api, body } from '../api/client';
+import type { LedgerEvent, Service } from '../api/types';
+import { onEvent, onOpen } from './connection.svelte';
+import { coalesced } from './refresh';
+
+const PAGE = 200;
+const REFRESH_MS = 200;
+
+const RELEVANT = new Set<LedgerEvent['event']>([
+  'created',
+  'started',
+  'spawn_failed',
+  'ports',
+  'stage',
+  'ready',
+  'health',
+  'stopping',
+  'exited',
+  'restarting',
+  'backoff',
+  'finished',
+]);
+
+let list = $state.raw<Service[]>([]);
+let loaded = $state(false);
+let error = $state.raw<unknown>(null);
+
+export const services = {
+  /** Living ones, and those that failed and were not dismissed. */
+  get list(): Service[] {
+    return list;
+  },
+  get loaded(): boolean {
+    return loaded;
+  },
+  get error(): unknown {
+    return error;
+  },
+  refresh: () => void request(),
+};
+
+const request = coalesced(load, REFRESH_MS);
+
+async function load(): Promise<void> {
+  try {
+    const found: Service[] = [];
+    let cursor: string | undefined;
+    do {
+      const query = { limit: PAGE, ...(cursor === undefined ? {} : { cursor }) };
+      const page = await body(api.GET('/api/v1/services', { params: { query } }));
+      found.push(...page.services);
+      cursor = page.next;
+    } while (cursor !== undefined);
+    list = found;
+    loaded = true;
+    error = null;
+  } catch (caught) {
+    error = caught;
+  }
+}
+
+/** Reads the services and follows them until the returned function is called. */
+export function followServices(): () => void {
+  const ends = [
+    onOpen(() => request()),
+    onEvent((event) => {
+      if (RELEVANT.has(event.event)) request();
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
+}
