@@ -328,6 +328,7 @@ fn normalize_value(value: &mut Value) {
                     "cursor" => *value = "[cursor]".into(),
                     "usage" | "isolation" => *value = "[host]".into(),
                     "directory" => *value = "[directory]".into(),
+                    "principal" if value.is_string() => *value = "[principal]".into(),
                     _ => normalize_value(value),
                 }
             }
