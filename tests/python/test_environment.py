@@ -1,0 +1,49 @@
+"""The environment of an execution over REST: its variables, and secrets without their values."""
+
+import pytest
+
+from harness.installation import ProblemError
+
+pytestmark = pytest.mark.anyio
+
+VALUE = "s3cr3t-v4lu3-4711"
+
+
+def start(installation, **options):
+    body = {"command": {"argv": {"program": "sleep", "args": ["600"]}}, "cwd": str(installation.work), **options}
+    installation.cli("ps")
+    return installation.rest("POST", "/api/v1/executions", body)["id"]
+
+
+async def test_variables_are_listed_and_secrets_are_not_told(make_installation):
+    installation = make_installation()
+    plain = installation.env
+    installation.env = lambda **more: plain(**{"OSTLER_SECRET_DEPLOY": VALUE, **more})
+    env = [["MODE", "fast"], ["API_TOKEN", VALUE], ["DATABASE_URL", f"postgres://ann:{VALUE}@db.test/x"]]
+    id = start(installation, env=env, secrets=["DEPLOY"])
+    answer = installation.rest("GET", f"/api/v1/executions/{id}/environment")
+    assert answer == {
+        "inherit": False,
+        "variables": [
+            {"name": "API_TOKEN"},
+            {"name": "DATABASE_URL", "value": "postgres://ann:***@db.test/x"},
+            {"name": "DEPLOY"},
+            {"name": "MODE", "value": "fast"},
+        ],
+    }
+    assert VALUE not in str(answer)
+
+
+async def test_an_unknown_execution_has_none(make_installation):
+    installation = make_installation()
+    start(installation)
+    with pytest.raises(ProblemError, match="process_not_found"):
+        installation.rest("GET", "/api/v1/executions/00000000/environment")
+
+
+async def test_the_terminal_and_owner_of_an_execution(make_installation):
+    installation = make_installation()
+    piped = installation.rest("GET", f"/api/v1/executions/{start(installation)}")
+    assert "terminal" not in piped and piped["principal"]
+    id = start(installation, pty={"cols": 100, "rows": 30})
+    assert installation.rest("GET", f"/api/v1/executions/{id}")["terminal"] == {"cols": 100, "rows": 30}
