@@ -178,7 +178,7 @@ fn missing(reference: &str, texts: &Texts) -> Option<String> {
     let known = match path.rsplit_once('.').map_or("", |(_, ending)| ending) {
         "rs" => is_rust_test(text, name),
         "py" => text.lines().any(|line| is_python_test(line, name)),
-        "mjs" => text.contains(&format!("test('{name}'")),
+        "mjs" | "ts" => text.contains(&format!("test('{name}'")),
         _ => false,
     };
     (!known).then(|| format!("{path} has no test '{name}'"))
