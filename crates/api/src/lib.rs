@@ -10,7 +10,7 @@
 //! * [`context`]: directories with options that executions of a project share.
 //! * [`policy`]: rules about commands, and their verdicts.
 //! * [`report`]: test results and diagnostics in output.
-//! * [`token`]: tokens for access over HTTP.
+//! * [`token`], [`web`]: tokens for access over HTTP, signing in at the page.
 //! * [`wait`], [`interaction`]: waits, signals, input, questions to people.
 //! * [`problem`]: errors (RFC 9457).
 //!
@@ -46,6 +46,7 @@ pub mod template;
 pub mod terminal;
 pub mod token;
 pub mod wait;
+pub mod web;
 pub mod websocket;
 pub mod workspace;
 
@@ -105,5 +106,6 @@ pub use wait::{
     ClearOutputResponse, InputResponse, LineMatchBody, PromptBody, SignalBody, StopBody, WaitBody,
     WaitEndKind, WaitResponse, WaitUntil,
 };
+pub use web::{WebLinkBody, WebSessionBody, WebSignInBody};
 pub use websocket::{TerminalClientMessage, TerminalHello, TerminalServerMessage};
 pub use workspace::{ChangeTotalsBody, WorkspaceBody};

@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::HeaderValue;
-use axum::http::header::{AUTHORIZATION, CONNECTION};
+use axum::http::header::CONNECTION;
+use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use ostler_interface::http::{HttpIdentity, HttpProblem, hold_until_sent, identity};
 use ostler_model::ErrorCode;
 
-use crate::auth::AuthenticatedClient;
+use crate::auth::{AuthenticatedClient, RequestCredentials};
+use crate::content_policy::with_policy;
 use crate::in_flight::InFlight;
 use crate::limits;
 use crate::listen::ConnectionPermit;
@@ -21,6 +24,7 @@ use crate::origin_check::OriginCheck;
 use crate::rate_limit::RateLimiter;
 use crate::rest::{docs_page, route_access};
 use crate::valid_response::while_valid;
+use crate::web::{SessionChange, is_session_change, remove_credentials, session_change};
 
 /// What the router is composed of.
 #[derive(Debug)]
@@ -64,6 +68,7 @@ pub fn app(parts: AppParts) -> Router {
     prefixed(&options.url_prefix, routes)
         .layer(middleware::from_fn(limits::reject_too_large))
         .layer(middleware::from_fn_with_state(auth, authenticate))
+        .layer(middleware::map_response(with_policy))
 }
 
 fn prefixed(prefix: &str, routes: Router) -> Router {
@@ -90,9 +95,15 @@ async fn authenticate(
     if docs_page::is_requested(&auth.url_prefix, &parts) {
         return docs_page::page().await;
     }
-    let AuthenticatedClient { identity, validity } = match auth.access.identify(&parts.headers) {
+    if is_session_change(&auth.url_prefix, &parts) {
+        return match auth.change_session(parts, body).await {
+            Ok(request) => next.run(request).await,
+            Err(problem) => reject(problem.into_response()),
+        };
+    }
+    let AuthenticatedClient { identity, validity } = match auth.identify(&parts) {
         Ok(client) => client,
-        Err(error) => return reject(error.response()),
+        Err(response) => return reject(*response),
     };
     let rate = auth.rate_limiter.as_ref();
     let counted = rate.map(|rate| rate.count(&identity.principal, Instant::now()));
@@ -113,8 +124,7 @@ async fn authenticate(
             .extensions
             .insert(permit.with_request(request.clone()));
     }
-    // No later layer needs the secret, and a removed header cannot be logged.
-    parts.headers.remove(AUTHORIZATION);
+    remove_credentials(&mut parts.headers);
     let response = match validity {
         None => next.run(Request::from_parts(parts, body)).await,
         Some(validity) => {
@@ -124,6 +134,28 @@ async fn authenticate(
         }
     };
     hold_until_sent(response, request)
+}
+
+impl AuthLayer {
+    /// The client of a request.
+    ///
+    /// # Errors
+    /// The refusal of one without valid credentials, or with a page's from elsewhere.
+    fn identify(&self, parts: &Parts) -> Result<AuthenticatedClient, Box<Response>> {
+        let credentials = RequestCredentials::of(parts);
+        if credentials.are_of_page() {
+            let checked = self.origin_check.check_own_page(parts);
+            checked.map_err(|problem| Box::new(problem.into_response()))?;
+        }
+        let client = self.access.identify(&credentials);
+        client.map_err(|error| Box::new(error.response()))
+    }
+
+    /// A request that signs in or out: no page elsewhere may send it.
+    async fn change_session(&self, parts: Parts, body: Body) -> Result<Request, HttpProblem> {
+        self.origin_check.check_own_page(&parts)?;
+        session_change(parts, body).await
+    }
 }
 
 /// The body of an unauthenticated request is not read, so the connection cannot carry another one;
@@ -136,6 +168,9 @@ fn reject(mut response: Response) -> Response {
 
 /// Takes the caller of REST requests from the token.
 async fn insert_rest_caller(request: Request, next: Next) -> Response {
+    if request.extensions().get::<SessionChange>().is_some() {
+        return next.run(request).await;
+    }
     let (mut parts, body) = request.into_parts();
     let caller = match identity(&parts) {
         Ok(identity) => identity,

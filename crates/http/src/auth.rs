@@ -1,6 +1,7 @@
 //! Authentication: the principal and scopes of a bearer token.
 
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use ostler_interface::http::{HttpIdentity, HttpProblem};
@@ -8,13 +9,18 @@ use ostler_interface::project_access::ProjectAccess;
 use ostler_model::ErrorCode;
 
 use crate::options::HttpAccess;
-use crate::tokens::{TokenEnd, TokenMatch, TokenScope, TokenValidity};
+use crate::tokens::{TokenEnd, TokenMatch, TokenScope, TokenStore, TokenValidity};
+use crate::web::PageCredentials;
 
 /// Why a request is not authenticated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AuthError {
     /// It has no token.
     MissingToken,
+    /// It has the cookie of a page, and no page key.
+    MissingPageKey,
+    /// It has the key of a page, and no cookie.
+    MissingCookie,
     /// Its token is invalid.
     InvalidToken,
     /// Its token has expired.
@@ -31,9 +37,65 @@ pub(crate) struct AuthenticatedClient {
     pub(crate) validity: Option<TokenValidity>,
 }
 
+/// What a request has to show who sends it.
+#[derive(Debug)]
+pub(crate) enum RequestCredentials<'a> {
+    /// `Authorization`; it alone counts where it is given.
+    Bearer(Result<&'a str, AuthError>),
+    /// The halves of a page's token, or nothing.
+    Page(PageCredentials),
+}
+
+impl<'a> RequestCredentials<'a> {
+    pub(crate) fn of(parts: &'a Parts) -> Self {
+        if parts.headers.contains_key(AUTHORIZATION) {
+            return Self::Bearer(bearer(&parts.headers));
+        }
+        Self::Page(PageCredentials::of(parts))
+    }
+
+    /// Whether a page sent them.
+    pub(crate) const fn are_of_page(&self) -> bool {
+        match self {
+            Self::Bearer(_) | Self::Page(PageCredentials::Absent) => false,
+            Self::Page(_) => true,
+        }
+    }
+
+    /// The token in `store`.
+    fn find(&self, store: &TokenStore) -> Result<TokenMatch, AuthError> {
+        let secrets = match self {
+            Self::Bearer(secret) => return find(store, (*secret)?),
+            Self::Page(PageCredentials::Absent) => return Err(AuthError::MissingToken),
+            Self::Page(PageCredentials::WithoutPageKey) => return Err(AuthError::MissingPageKey),
+            Self::Page(PageCredentials::WithoutCookie) => return Err(AuthError::MissingCookie),
+            Self::Page(PageCredentials::Secrets(secrets)) => secrets,
+        };
+        let mut best = TokenMatch::Unknown;
+        for secret in secrets {
+            match find(store, secret)? {
+                valid @ TokenMatch::Valid(_) => return Ok(valid),
+                TokenMatch::Expired => best = TokenMatch::Expired,
+                TokenMatch::Unknown => {}
+            }
+        }
+        Ok(best)
+    }
+}
+
+fn find(store: &TokenStore, secret: &str) -> Result<TokenMatch, AuthError> {
+    store.find(secret).map_err(|error| {
+        tracing::error!(%error, "nobody is let in over HTTP");
+        AuthError::StoreUnreadable
+    })
+}
+
 impl HttpAccess {
-    /// The client behind these headers.
-    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<AuthenticatedClient, AuthError> {
+    /// The client with these credentials.
+    pub(crate) fn identify(
+        &self,
+        credentials: &RequestCredentials<'_>,
+    ) -> Result<AuthenticatedClient, AuthError> {
         let store = match self {
             Self::Open(principal) => {
                 let identity = HttpIdentity {
@@ -50,12 +112,7 @@ impl HttpAccess {
             }
             Self::Tokens(store) => store,
         };
-        let secret = bearer(headers)?;
-        let token = store.find(secret).map_err(|error| {
-            tracing::error!(%error, "nobody is let in over HTTP");
-            AuthError::StoreUnreadable
-        })?;
-        let token = match token {
+        let token = match credentials.find(store)? {
             TokenMatch::Valid(token) => token,
             TokenMatch::Expired => return Err(AuthError::ExpiredToken),
             TokenMatch::Unknown => return Err(AuthError::InvalidToken),
@@ -122,6 +179,10 @@ impl AuthError {
     const fn message(self) -> &'static str {
         match self {
             Self::MissingToken => "a bearer token is needed",
+            Self::MissingPageKey => {
+                "the cookie of a page needs its page key, in the header Ostler-Page-Key"
+            }
+            Self::MissingCookie => "the page key needs its cookie, which signing in sets",
             Self::InvalidToken => "the bearer token is not known here; it may have been revoked",
             Self::ExpiredToken => "the bearer token has expired",
             Self::StoreUnreadable => "tokens cannot be read; the daemon's log says why",
@@ -131,7 +192,9 @@ impl AuthError {
     /// The value of `WWW-Authenticate`; none where no other token would do.
     const fn challenge(self) -> Option<&'static str> {
         match self {
-            Self::MissingToken => Some(r#"Bearer realm="ostler""#),
+            Self::MissingToken | Self::MissingPageKey | Self::MissingCookie => {
+                Some(r#"Bearer realm="ostler""#)
+            }
             Self::InvalidToken => Some(r#"Bearer realm="ostler", error="invalid_token""#),
             Self::ExpiredToken => {
                 Some(r#"Bearer realm="ostler", error="invalid_token", error_description="expired""#)

@@ -35,7 +35,7 @@ use tracing::{debug, warn};
 
 pub use self::acceptor::{AcceptedSocket, Acceptor, ConnectionTerms, SingleRequestPermit};
 pub use self::addresses::CONNECTIONS_PER_ADDRESS;
-use self::addresses::{AddressCounts, AddressGuard};
+use self::addresses::{AddressCounts, AddressGuard, address_block};
 use self::shortage::SingleRequestOnly;
 
 /// Connections served at once; further ones wait in the kernel's accept queue.
@@ -56,6 +56,10 @@ const SINGLE_REQUEST_MS: u64 = 30_000;
 /// The local address that a TCP peer connected to; an extension of its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalAddr(pub IpAddr);
+
+/// The address of a TCP peer, of IPv6 the network of 64 bits; an extension of its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PeerAddr(pub(crate) IpAddr);
 
 /// A connection's permit, one of [`CONNECTIONS`]; an extension of its requests. Whatever continues
 /// after the response, on an upgraded connection, keeps it.
@@ -182,6 +186,7 @@ impl ListenerTransport for TcpTransport {
             address_guard.ok_or("its address has all connections that one may have")?;
         let mut extensions = http::Extensions::new();
         extensions.insert(LocalAddr(local.ip().to_canonical()));
+        extensions.insert(PeerAddr(address_block(peer.ip().to_canonical())));
         Ok(IncomingStream {
             stream,
             extensions,

@@ -9,11 +9,13 @@ use std::net::IpAddr;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use ostler_model::ErrorCode;
 
 use crate::listen::LocalAddr;
 use ostler_interface::http::HttpProblem;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The hosts and origins that are accepted besides this machine's loopback.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,6 +43,38 @@ impl OriginCheck {
         }
     }
 
+    /// Refuses requests of every page but the server's own, those of other ports of this machine
+    /// too: browsers send cookies to all ports of a host. A client that is no browser says nothing
+    /// of a page.
+    pub(crate) fn check_own_page(&self, parts: &Parts) -> Result<(), HttpProblem> {
+        for site in parts.headers.get_all(SEC_FETCH_SITE) {
+            if site != "same-origin" {
+                return Err(other_page("Sec-Fetch-Site", site));
+            }
+        }
+        let host = requested_host(&parts.uri, &parts.headers);
+        for origin in parts.headers.get_all(ORIGIN) {
+            if !self.is_own_page(origin, host.as_ref()) {
+                return Err(other_page("Origin", origin));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this is the origin of a page that this server, or a proxy in front of it, served.
+    fn is_own_page(&self, origin: &HeaderValue, host: Option<&Authority>) -> bool {
+        let Ok(origin) = origin.to_str() else {
+            return false;
+        };
+        self.is_origin_listed(origin)
+            || origin_authority(origin).is_some_and(|page| host.is_some_and(|host| page == *host))
+    }
+
+    fn is_origin_listed(&self, origin: &str) -> bool {
+        let mut origins = self.origins.iter();
+        origins.any(|listed| listed.eq_ignore_ascii_case(origin))
+    }
+
     fn is_host_allowed(&self, host: &Authority, local_addr: Option<&LocalAddr>) -> bool {
         let name = host.host();
         let is_reached = |LocalAddr(ip): &LocalAddr| parse_address(name) == Some(*ip);
@@ -54,11 +88,7 @@ impl OriginCheck {
         let Ok(origin) = origin.to_str() else {
             return false;
         };
-        if self
-            .origins
-            .iter()
-            .any(|listed| listed.eq_ignore_ascii_case(origin))
-        {
+        if self.is_origin_listed(origin) {
             return true;
         }
         let Some(authority) = origin_authority(origin) else {
@@ -80,7 +110,7 @@ fn origin_authority(origin: &str) -> Option<Authority> {
 }
 
 /// The host the request names; none when it names none or several.
-fn requested_host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
+pub(crate) fn requested_host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     if let Some(authority) = uri.authority() {
         return plain_authority(authority.as_str());
     }
@@ -119,6 +149,13 @@ fn wrong_origin(origin: &HeaderValue) -> HttpProblem {
     let hint = "pages of other sites must not use this; list the origin in http.origins \
                 where one may";
     refused_problem("Origin", origin).with_hint(hint)
+}
+
+fn other_page(header: &str, given: &HeaderValue) -> HttpProblem {
+    let given = given.to_str().unwrap_or("not text");
+    let hint = "a page's sign-in counts for requests of that page only; other clients send \
+                'Authorization: Bearer TOKEN'";
+    refused_problem(header, given).with_hint(hint)
 }
 
 fn refused_problem(header: &str, given: &str) -> HttpProblem {
@@ -217,6 +254,46 @@ mod tests {
         ];
         for origin in bad {
             assert!(!passes(&guard, "10.0.0.5:80", Some(origin)), "{origin}");
+        }
+    }
+
+    fn is_own_page(headers: &[(&str, &str)]) -> bool {
+        let check = OriginCheck {
+            origins: vec!["https://ui.example".to_owned()],
+            ..OriginCheck::default()
+        };
+        let mut request = Request::builder().uri("/").header(HOST, "localhost:7");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        check.check_own_page(&parts).is_ok()
+    }
+
+    #[test]
+    fn a_page_of_another_port_is_not_the_own_page() {
+        let own = ("origin", "http://localhost:7");
+        let same = ("sec-fetch-site", "same-origin");
+        for good in [&[][..], &[own], &[same], &[own, same]] {
+            assert!(is_own_page(good), "{good:?}");
+        }
+        assert!(is_own_page(&[("origin", "HTTP://LOCALHOST:7")]));
+        assert!(is_own_page(&[("origin", "https://ui.example"), same]));
+        for origin in [
+            "http://localhost:8",
+            "http://localhost",
+            "http://127.0.0.1:7",
+            "https://ui.example:444",
+            "null",
+            "",
+        ] {
+            assert!(!is_own_page(&[("origin", origin)]), "{origin}");
+            assert!(!is_own_page(&[own, ("origin", origin)]), "{origin}");
+        }
+        for site in ["same-site", "cross-site", "none", ""] {
+            let site = ("sec-fetch-site", site);
+            assert!(!is_own_page(&[site]), "{site:?}");
+            assert!(!is_own_page(&[own, same, site]), "{site:?}");
         }
     }
 

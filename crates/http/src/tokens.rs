@@ -4,6 +4,7 @@
 //! daemon sees every change with its next request and never half of one. While
 //! [`TokenStore::watch_changes`] runs, it sees them at once: what a token opened ends with it.
 
+mod browser;
 mod last_use;
 mod validity;
 
@@ -14,8 +15,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ostler_interface::project_access::PROJECT_WRITE;
 use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
 use ostler_model::owner::Principal;
@@ -24,7 +23,6 @@ use ostler_sys::file_lock::FileLock;
 use ostler_sys::file_watch::FileWatch;
 use ostler_sys::open_files;
 use parking_lot::Mutex;
-use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
@@ -33,11 +31,12 @@ use tokio::sync::watch;
 
 use self::last_use::LastUseFile;
 pub(crate) use self::validity::{TokenEnd, TokenValidity};
+use crate::random_text::random_text;
 
 /// Random bytes of a token.
 const SECRET_BYTES: usize = 32;
 /// The prefix of every token, by which people and secret scanners recognise one.
-const PREFIX: &str = "ostler_";
+pub(crate) const TOKEN_PREFIX: &str = "ostler_";
 /// The longest token that is compared.
 const MAX_SECRET_BYTES: usize = 512;
 /// The longest name, in bytes.
@@ -228,12 +227,8 @@ impl fmt::Display for TokenScope {
 
 impl TokenSecret {
     fn random() -> io::Result<Self> {
-        let mut bytes = [0; SECRET_BYTES];
-        let mut filled = 0;
-        while filled < SECRET_BYTES {
-            filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
-        }
-        Ok(Self(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))))
+        let random = random_text::<SECRET_BYTES>()?;
+        Ok(Self(format!("{TOKEN_PREFIX}{random}")))
     }
 
     /// The secret itself, to be shown to its holder only.

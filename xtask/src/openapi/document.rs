@@ -84,8 +84,12 @@ fn bearer() -> Value {
         "description": "A token of `ostler token new`. Scopes: `sessions:all`: sees every session \
             of its principal; `daemon:stop`: may shut the daemon down; `project:read`: may \
             look, and start templates that only read; `project:write`: may change, which a token \
-            with neither of the two may, too. The daemon's Unix socket needs no token: the kernel names the user. A daemon that serves the loopback \
-            without tokens needs none either.",
+            with neither of the two may, too. The daemon's Unix socket needs no token: the kernel \
+            names the user. \
+            A daemon that serves the loopback without tokens needs none either. Instead of it, the page sends the halves of a \
+            token that `POST /api/v1/web/session` gave it: a cookie, and the header \
+            `Ostler-Page-Key` (a WebSocket: the subprotocol `ostler-page-key.KEY` beside \
+            `ostler`).",
     })
 }
 
@@ -129,6 +133,11 @@ fn headers() -> Value {
         "Ostler-Lost-Bytes": {
             "required": true, "schema": {"type": "integer", "minimum": 0},
             "description": "Bytes of output that were lost, for example to a full disk.",
+        },
+        "Set-Cookie": {
+            "schema": {"type": "string"},
+            "description": "The cookie of the page, or its deletion; none where no token is \
+                needed.",
         },
         "WWW-Authenticate": {
             "schema": {"type": "string"}, "description": "The challenge (RFC 6750).",

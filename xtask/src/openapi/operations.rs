@@ -32,7 +32,11 @@ const EVENT_STREAMS: &[(&str, &str)] = &[("events", "events"), ("task_stream", "
 const WEBSOCKETS: &[(&str, &str)] = &[("ws", "attach"), ("interactions", "events")];
 
 /// Handlers that answer everybody.
-const WITHOUT_TOKEN: &[(&str, &str)] = &[("docs_page", "page")];
+const WITHOUT_TOKEN: &[(&str, &str)] = &[
+    ("docs_page", "page"),
+    ("web", "sign_in"),
+    ("web", "sign_out"),
+];
 
 /// What operations are made from.
 pub(super) struct OperationSource<'a> {
@@ -136,7 +140,8 @@ impl OperationSource<'_> {
             parameters.extend(query_parameters(self.items, place, table)?);
         }
         let mut headers = vec!["RequestId"];
-        if has_caller(handler) {
+        let answers_all = WITHOUT_TOKEN.contains(&(route.module.as_str(), route.handler.as_str()));
+        if has_caller(handler) && !answers_all {
             headers.insert(0, "Session");
         }
         if EVENT_STREAMS.contains(&(route.module.as_str(), route.handler.as_str())) {

@@ -26,6 +26,16 @@ const OF_EVERY_ROUTE: &[(u16, &str)] = &[
 ];
 /// The only refusal of a route that answers everybody.
 const FOREIGN_PAGE: (u16, &str) = (403, "security_error");
+/// Of what signs a page in or out.
+const OF_SIGN_INS: &[(u16, &str)] = &[
+    (408, "value_error"),
+    (413, "value_error"),
+    (422, "value_error"),
+    (503, "initialization_error"),
+    (507, "storage_error"),
+];
+/// Of what signs a page in, too: secrets that are not valid, and too many of them.
+const OF_SECRETS: &[(u16, &str)] = &[(401, "permission_error"), (429, "quota_exceeded")];
 /// Of routes with a body: one that ends early, and one that is too large.
 const OF_BODIES: &[(u16, &str)] = &[(400, "value_error"), (413, "value_error")];
 /// Of routes that only a WebSocket can use.
@@ -129,6 +139,11 @@ impl ProblemCodes {
         } else {
             vec![FOREIGN_PAGE]
         };
+        match (route.module.as_str(), route.handler.as_str()) {
+            ("web", "sign_in") => all.extend(OF_SIGN_INS.iter().chain(OF_SECRETS)),
+            ("web", "sign_out") => all.extend(OF_SIGN_INS),
+            _ => {}
+        }
         if has.has_body {
             all.extend(OF_BODIES);
         }
@@ -197,6 +212,7 @@ const fn reason(status: u16) -> &'static str {
         400 => "The body ends early",
         401 => "No valid token",
         403 => "Not permitted: a scope, the host or origin, or a rule forbids it",
+        408 => "The body takes too long",
         404 => "Unknown, or not the caller's",
         409 => "The state does not allow it",
         413 => "The body is too large",

@@ -111,6 +111,11 @@ fn written_by_hand(route: &Route, schemas: &mut Schemas<'_>) -> Result<Option<Re
             component("TerminalClientMessage")?;
             vec![(101, response(101, None))]
         }
+        ("web", "sign_in") => {
+            let content = json!({JSON: {"schema": component("WebSessionBody")?}});
+            vec![(200, with_cookie(response(200, Some(content))))]
+        }
+        ("web", "sign_out") => vec![(204, with_cookie(response(204, None)))],
         ("raw", "raw") => {
             let content = lines("application/x-ndjson", &component("OutputFrame")?);
             vec![(200, response(200, Some(content)))]
@@ -141,6 +146,11 @@ fn lines(media_type: &str, value: &Value) -> Value {
     json!({media_type: {"schema": {
         "type": "string", "contentMediaType": JSON, "contentSchema": value
     }}})
+}
+
+fn with_cookie(mut response: Value) -> Value {
+    response["headers"]["Set-Cookie"] = json!({"$ref": "#/components/headers/Set-Cookie"});
+    response
 }
 
 fn exported() -> Value {

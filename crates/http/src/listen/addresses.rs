@@ -42,7 +42,7 @@ impl AddressCounts {
 }
 
 /// The block of one host: an IPv4 address, or an IPv6 network of 64 bits (RFC 6177).
-fn address_block(address: IpAddr) -> IpAddr {
+pub(super) fn address_block(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(address) if !address.is_loopback() => {
             let prefix = u128::from(address) & !u128::from(u64::MAX);

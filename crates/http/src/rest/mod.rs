@@ -40,6 +40,7 @@ mod templates;
 mod terminal;
 mod tokens;
 mod usage;
+mod web;
 mod workspace;
 mod ws;
 

@@ -13,14 +13,16 @@ const WRITE_ROUTES: &[&str] = &[
     "/api/v1/executions/{id}/terminal",
     "/api/v1/interactions/events",
 ];
-/// Routes that need another scope, or the daemon's socket; and the start of a template, which needs
-/// what the template requires.
+/// Routes that need another scope, the daemon's socket, or none; and the start of a template, which
+/// needs what the template requires.
 const CHECKED_ELSEWHERE: &[&str] = &[
     "/api/v1/history/rebuild",
     "/api/v1/projects/{id}/execute",
     "/api/v1/shutdown",
     "/api/v1/tokens",
     "/api/v1/tokens/{name}",
+    "/api/v1/web/codes",
+    "/api/v1/web/session",
 ];
 
 /// Whether a request with this method changes something. `route` is the path as it was declared; a

@@ -11,7 +11,7 @@ use super::{
     audit, contexts, docs_page, environment, events, executions, export, health, history,
     interactions, metrics, openapi, output, output_lines, policy, processes, project_execute, raw,
     report, response, services, shell, small_body, task_stream, tasks, templates, terminal, tokens,
-    usage, workspace, ws,
+    usage, web, workspace, ws,
 };
 
 /// The routes of `/api` and `/api/v1`. Requests need a [`Caller`](ostler_model::Caller) among their
@@ -24,6 +24,7 @@ pub fn router(state: RestState) -> Router {
         .nest(
             "/api/v1",
             v1_routes()
+                .merge(web_routes())
                 .merge(task_routes())
                 .merge(context_routes())
                 .merge(terminal_routes())
@@ -115,6 +116,15 @@ fn v1_routes() -> Router<RestState> {
         .route("/executions/{id}/raw", get(raw::raw))
         .route("/executions/{id}/export", get(export::export))
         .route("/executions/{id}/report", get(report::report))
+}
+
+fn web_routes() -> Router<RestState> {
+    Router::new()
+        .route(
+            "/web/session",
+            get(web::session).post(web::sign_in).delete(web::sign_out),
+        )
+        .route("/web/codes", post(web::open_link))
 }
 
 fn output_line_routes() -> Router<RestState> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::metrics::HttpMetrics;
 use super::response::RestResult;
 use crate::tokens::TokenStore;
+use crate::web::WebAccess;
 use crate::webhook::WebhookCounts;
 use ostler_api::ExecutionBody;
 use ostler_engine::Engine;
@@ -24,6 +25,7 @@ pub struct RestState {
     pub(super) history: Option<History>,
     pub(super) templates: TemplateFiles,
     pub(super) tokens: Option<TokenStore>,
+    pub(super) web: Option<WebAccess>,
     pub(super) metrics: Arc<HttpMetrics>,
     pub(super) webhook: Option<Arc<WebhookCounts>>,
     /// Held by a verification of the audit log.
@@ -43,6 +45,7 @@ impl RestState {
             history: None,
             templates: TemplateFiles::default(),
             tokens: None,
+            web: None,
             metrics: Arc::default(),
             webhook: None,
             verification: Arc::default(),
@@ -72,6 +75,12 @@ impl RestState {
     pub fn with_tokens(self, tokens: TokenStore) -> Self {
         let tokens = Some(tokens);
         Self { tokens, ..self }
+    }
+
+    /// The same with a page, for the routes that sign in; none where HTTP is not served.
+    #[must_use]
+    pub fn with_web(self, web: Option<WebAccess>) -> Self {
+        Self { web, ..self }
     }
 
     /// Adds to those that run how their commands usually end; services end when they are told to.

@@ -62,7 +62,7 @@ pub(super) async fn revoke(
 }
 
 /// The tokens, for a caller who may manage them: a token authenticates any principal.
-pub(super) struct ManagedTokens(TokenStore);
+pub(super) struct ManagedTokens(pub(super) TokenStore);
 
 impl FromRequestParts<RestState> for ManagedTokens {
     type Rejection = HttpProblem;

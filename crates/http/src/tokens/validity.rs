@@ -42,6 +42,11 @@ impl TokenValidity {
         Self { token, tokens }
     }
 
+    /// The token.
+    pub(crate) const fn token(&self) -> &AccessToken {
+        &self.token
+    }
+
     /// Waits until the token is not valid any more.
     pub(crate) async fn ended(mut self) -> TokenEnd {
         loop {

@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::listen::{ConnectionPermit, LocalAddr};
 use crate::rest::response::RestResult;
 use crate::tokens::{TokenEnd, TokenValidity};
+use crate::web::PAGE_SUBPROTOCOL;
 
 /// The largest message from a client, in bytes.
 pub(crate) const MESSAGE_BYTES: usize = 64 * 1024;
@@ -118,7 +119,8 @@ impl UpgradeRequest {
             .max_message_size(MESSAGE_BYTES)
             .max_frame_size(MESSAGE_BYTES)
             .write_buffer_size(WRITE_BYTES)
-            .max_write_buffer_size(WRITE_LIMIT_BYTES);
+            .max_write_buffer_size(WRITE_LIMIT_BYTES)
+            .protocols([PAGE_SUBPROTOCOL]);
         Ok(upgrade.on_upgrade(move |socket| async move {
             let _permit = permit;
             let client = WsClient {
