@@ -1,14 +1,18 @@
 //! `ostler token`. Works on the token file itself, so it needs no daemon; a running one applies
-//! the change to its next request.
+//! the change to its next request. Only the codes of links are the daemon's.
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
+use hyper::Method;
+use ostler_api::WebLinkBody;
+use ostler_http::LINK_MINUTES;
 use ostler_http::tokens::{AccessToken, NewToken, SCOPES, TokenScope, token_principal};
 use ostler_model::{Principal, Timestamp, duration};
 use serde_json::json;
 
 use super::value_parsers;
-use crate::context::CliContext;
+use crate::client::RequestBody;
+use crate::context::{CliContext, block_on};
 use crate::daemon::own_principal;
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, TextTable, cells, format_age, print_json};
@@ -19,6 +23,8 @@ pub(crate) enum TokenVerb {
     /// Make a token and print it, this once
     #[command(visible_alias = "create")]
     New(TokenNewArgs),
+    /// Make a link that opens the web interface of the running daemon and signs in, once
+    Link(TokenLinkArgs),
     /// List tokens, without their secrets
     List(TokenListArgs),
     /// Take tokens away; their holders are turned away from their next request on
@@ -55,6 +61,14 @@ pub(crate) struct TokenNewArgs {
     json: bool,
 }
 
+/// What `token link` takes.
+#[derive(Debug, Args)]
+pub(crate) struct TokenLinkArgs {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
 /// What `token list` takes.
 #[derive(Debug, Args)]
 pub(crate) struct TokenListArgs {
@@ -78,10 +92,12 @@ fn scope_value(scope: TokenScope) -> PossibleValue {
 /// Creates, lists or revokes tokens.
 ///
 /// # Errors
-/// When the token does not exist, or exists already, or the file cannot be used.
+/// When the token does not exist, or exists already, or the file cannot be used; for a link, when no
+/// daemon serves HTTP.
 pub(crate) fn run(context: &CliContext, verb: &TokenVerb) -> CommandResult {
     match verb {
         TokenVerb::New(args) => create(context, args)?,
+        TokenVerb::Link(args) => link(context, args)?,
         TokenVerb::List(args) => list(context, args)?,
         TokenVerb::Revoke(args) => {
             let tokens = context.config.tokens();
@@ -118,6 +134,23 @@ fn create(context: &CliContext, args: &TokenNewArgs) -> Result<(), CommandError>
     out.write_line(secret.reveal())?;
     out.flush()?;
     crate::print_note("shown this once; send it as 'Authorization: Bearer TOKEN'");
+    Ok(())
+}
+
+/// Prints a link that opens the page.
+fn link(context: &CliContext, args: &TokenLinkArgs) -> Result<(), CommandError> {
+    let client = context.running_daemon_client();
+    let request = client.call::<WebLinkBody>(Method::POST, "/api/v1/web/codes", RequestBody::None);
+    let link = block_on(request)?;
+    if args.json {
+        return print_json(&link);
+    }
+    let mut out = StdoutWriter::new();
+    out.write_line(&link.url)?;
+    out.flush()?;
+    if link.expires.is_some() {
+        crate::print_note(&format!("it signs in once, within {LINK_MINUTES} minutes"));
+    }
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! The banner of `ostler serve`: where the daemon can be reached, and configurations to paste.
 
+use ostler_http::{LINK_MINUTES, WebAccess};
 use serde_json::{Value, json};
 
-use super::http_listener::{HttpListener, TokenStatus};
+use super::http_listener::{HttpListener, TokenStatus, own_principal};
 use crate::config::{Config, SettingSource};
 use crate::error::CommandError;
 use crate::output::StdoutWriter;
@@ -14,14 +15,15 @@ use crate::output::StdoutWriter;
 /// When standard output cannot be written.
 pub(super) fn print_banner(
     config: &Config,
-    web: Option<&HttpListener>,
+    web: Option<(&HttpListener, &WebAccess)>,
 ) -> Result<(), CommandError> {
     let dirs = config.dirs();
     let mut out = StdoutWriter::new();
     out.write_line(format!("ostler {} serves", env!("CARGO_PKG_VERSION")))?;
-    if let Some(web) = web {
+    if let Some((listener, access)) = web {
         let is_any_port = config.http_address().is_ok_and(|it| it.port() == 0);
-        print_http(&mut out, web, is_any_port)?;
+        print_http(&mut out, listener, is_any_port)?;
+        print_link(&mut out, access)?;
     }
     out.write_line(format!("  socket   {}", dirs.daemon_socket().display()))?;
     out.write_line(format!("  fronts   {}", dirs.stdio_socket().display()))?;
@@ -32,8 +34,8 @@ pub(super) fn print_banner(
         "Paste this into the configuration of an MCP client:",
         stdio_client(config),
     )?;
-    if let Some(web) = web {
-        print_client_config(&mut out, "or, over HTTP:", http_client(web))?;
+    if let Some((listener, _)) = web {
+        print_client_config(&mut out, "or, over HTTP:", http_client(listener))?;
     }
     out.write_line("")?;
     out.write_line("Ctrl-C ends the daemon; running commands go on.")?;
@@ -72,6 +74,18 @@ fn print_http(
             "  token    NONE NEEDED: every user of this machine may run commands as you",
         ),
     }
+}
+
+/// The address of the page, which signs in whoever opens it first.
+fn print_link(out: &mut StdoutWriter, access: &WebAccess) -> Result<(), CommandError> {
+    let link = access.open_link(own_principal());
+    let link = link.map_err(|error| CommandError::daemon(error.to_string()))?;
+    let url = link.url;
+    let once = match link.expires {
+        Some(_) => format!("  (valid once, {LINK_MINUTES} min)"),
+        None => String::new(),
+    };
+    out.write_line(format!("  open     {url}{once}"))
 }
 
 fn print_client_config(

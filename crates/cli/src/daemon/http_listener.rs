@@ -9,7 +9,7 @@ use ostler_engine::project_of;
 use ostler_http::listen::{HEAD_MS, listen_tcp};
 use ostler_http::rest::{count_in_flight, observe, router};
 use ostler_http::tokens::{NewToken, TokenScope, TokenSecret};
-use ostler_http::{AppParts, HttpOptions, app};
+use ostler_http::{AppParts, HttpOptions, WebAccess, app};
 use ostler_mcp::{McpHttpOptions, McpHttpParts, http_routes};
 use ostler_model::{ByteString, Principal};
 
@@ -123,6 +123,12 @@ impl HttpListener {
         };
         let address = SocketAddr::new(ip, self.address.port());
         format!("http://{address}{}", self.options.url_prefix)
+    }
+
+    /// Sign-ins at the page that it serves.
+    pub(crate) fn web_access(&self) -> WebAccess {
+        let prefix = self.options.url_prefix.clone();
+        WebAccess::new(self.url(), prefix, self.options.access.clone())
     }
 
     /// The bound address.

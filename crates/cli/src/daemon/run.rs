@@ -8,6 +8,7 @@ use std::time::Duration;
 use ostler_api::Problem;
 use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::Engine;
+use ostler_http::WebAccess;
 use ostler_http::rest::RestState;
 use ostler_http::webhook::WebhookSender;
 use ostler_mcp::McpState;
@@ -123,13 +124,16 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
     let runtime = runtime()?;
     let result = runtime.block_on(async {
         let http_listener = HttpListener::open(config, env, mode)?;
-        let daemon = Daemon::open(config, env, &dirs, Arc::clone(&lock)).await?;
+        let web_access = http_listener.as_ref().map(HttpListener::web_access);
+        let lock = Arc::clone(&lock);
+        let daemon = Daemon::open(config, env, &dirs, lock, web_access.clone()).await?;
         let http_listener = http_listener
             .map(|web| web.ensure_token(config, mode))
             .transpose()?;
         match mode {
             StartMode::Foreground => {
-                super::banner::print_banner(config, http_listener.as_ref())?;
+                let web = http_listener.as_ref().zip(web_access.as_ref());
+                super::banner::print_banner(config, web)?;
             }
             StartMode::OnDemand => report_readiness(&DaemonReadiness::Ready(std::process::id())),
         }
@@ -215,6 +219,7 @@ impl Daemon {
         env: &ProcessEnv,
         dirs: &Dirs,
         lock: Arc<Mutex<FileLock>>,
+        web_access: Option<WebAccess>,
     ) -> Result<Self, CommandError> {
         let webhook = config.webhook()?.map(WebhookSender::new).transpose();
         let webhook = webhook.map_err(|error| webhook_error(&error))?;
@@ -230,7 +235,8 @@ impl Daemon {
             .with_history(history.clone())
             .with_webhook(webhook)
             .with_templates(config.template_files())
-            .with_tokens(config.tokens());
+            .with_tokens(config.tokens())
+            .with_web(web_access);
         let mcp_options = config.mcp_options();
         let stdio_server = StdioServer {
             engine: engine.clone(),
