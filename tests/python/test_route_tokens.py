@@ -73,6 +73,7 @@ GET /api/v1/resources
 POST /api/v1/policy/check
 GET|POST /api/v1/services
 GET /api/v1/version
+GET /api/v1/web/session
 POST /api/v1/services/ensure
 POST /api/v1/services/up
 DELETE|GET|PUT /api/v1/services/{name}
@@ -96,6 +97,7 @@ SCOPED = {
     ("GET", "/api/v1/tokens"): "over its socket",
     ("POST", "/api/v1/tokens"): "over its socket",
     ("DELETE", "/api/v1/tokens/{name}"): "over its socket",
+    ("POST", "/api/v1/web/codes"): "over its socket",
     ("GET", "/metrics"): "sessions:all",
     ("GET", "/api/v1/audit/verify"): "sessions:all",
     ("POST", "/api/v1/history/rebuild"): "sessions:all",
@@ -108,8 +110,9 @@ EXECUTE = ("POST", "/api/v1/projects/{id}/execute")
 #: Routes that a token with `project:read` alone may use though they are no `GET`, and others that it may not.
 READING = {("POST", "/api/v1/detect"), ("POST", "/api/v1/executions/{id}/wait"), ("POST", "/api/v1/policy/check"), EXECUTE}
 WRITING = {("GET", "/api/v1/executions/{id}/terminal"), ("GET", "/api/v1/interactions/events")}
-#: Routes that answer everybody.
-PUBLIC = [("GET", "/api/docs")]
+#: Routes that answer everybody, and with what where nothing is given: the page of the document, and those that sign the
+#: web interface in (a body is missing) and out.
+PUBLIC = {("GET", "/api/docs"): 200, ("POST", "/api/v1/web/session"): 422, ("DELETE", "/api/v1/web/session"): 204}
 #: The routes of MCP, which are not declared with those of REST.
 MCP = [(method, path) for path in ("/mcp", "/mcp/p/core", "/mcp/s/name", "/mcp/s/name/p/core", "/sse", "/messages?sessionId=x")
        for method in ("GET", "POST", "DELETE")]
@@ -172,7 +175,7 @@ def ask(http_daemon, method, path, headers):
 def needed(method, path):
     """What the refusal of a token with `project:read` alone names; none where there is none."""
     changes = (method != "GET" and (method, path) not in READING) or (method, path) in WRITING
-    return SCOPED.get((method, path)) or (WRITE if changes else None)
+    return SCOPED.get((method, path)) or (WRITE if changes and (method, path) not in PUBLIC else None)
 
 
 def test_every_route_is_in_the_table():
@@ -223,9 +226,9 @@ def test_a_token_that_may_only_read_is_refused_where_something_changes(served):
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_public_route_answers_everybody_and_tells_nothing_of_this_daemon(served, wrong):
-    for method, path in PUBLIC:
+    for (method, path), expected in PUBLIC.items():
         status, answered, body = ask(served, method, path, credentials(served, wrong))
-        assert status == 200 and answered["X-Request-Id"], (method, path)
+        assert status == expected and answered["X-Request-Id"], (method, path, status)
         assert served.installation.dir.name.encode() not in body and b"ostler_" not in body
         foreign = [("Origin", "http://other.example.org")]
         assert ask(served, method, path, foreign)[0] == 403

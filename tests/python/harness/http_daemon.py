@@ -27,9 +27,9 @@ STARTS_SECONDS = 30
 class HttpDaemon:
     """`ostler serve`, until the installation is shut down."""
 
-    def __init__(self, installation, *args):
+    def __init__(self, installation, *args, port=0):
         self.installation = installation
-        words = installation.argv("serve", "--port", "0", *args)
+        words = installation.argv("serve", "--port", port, *args)
         self.process = subprocess.Popen(
             words, cwd=installation.work, env=installation.env(), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -46,12 +46,16 @@ class HttpDaemon:
         self._lines.put(None)
 
     def _address(self):
+        return self.wait_for(ADDRESS)[0]
+
+    def wait_for(self, pattern):
+        """The match of a pattern in the next line that has one."""
         while True:
             line = self._lines.get(timeout=STARTS_SECONDS)
             assert line is not None, f"it ended: {self.output}"
-            found = ADDRESS.search(line)
+            found = re.search(pattern, line)
             if found:
-                return found[0]
+                return found
 
     def connect(self, timeout=30):
         """An HTTP connection to its address."""

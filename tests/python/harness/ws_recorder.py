@@ -29,8 +29,9 @@ class WsRecorder:
 
     def _shake_hands(self, path, headers):
         key = base64.b64encode(os.urandom(16)).decode()
+        headers = {"Host": "localhost", **headers}
         lines = [
-            f"GET {path} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket",
+            f"GET {path} HTTP/1.1", "Connection: Upgrade", "Upgrade: websocket",
             "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}",
             *(f"{name}: {value}" for name, value in headers.items()), "", "",
         ]
@@ -38,6 +39,7 @@ class WsRecorder:
         while b"\r\n\r\n" not in self.buffer:
             self._more()
         head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+        self.head = head.decode()
         assert b" 101 " in head.split(b"\r\n")[0], head + self.buffer
 
     def _more(self):
