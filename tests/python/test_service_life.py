@@ -10,7 +10,8 @@ import time
 import anyio
 import pytest
 
-from harness import members, procs, until
+from harness import HttpDaemon, members, procs, until
+from harness.http_daemon import TOKEN
 from harness.service_client import PYTHON, SERVER, ServiceClient, answer, listens, unique_name, server_command
 from harness.services import free_port
 
@@ -158,6 +159,24 @@ async def test_a_requested_restart_keeps_the_id_and_changes_the_process(service_
 
 
 # ---- health
+
+
+async def test_a_restarted_service_is_listed_as_what_runs_now(installation, port):
+    """The new execution is that of a client over HTTP, so of another project; the ended one does not hide it."""
+    daemon = HttpDaemon(installation)
+    headers = {"Authorization": f"Bearer {daemon.wait_for(TOKEN)[0]}"}
+
+    def request(method, path):
+        connection = daemon.connect()
+        with contextlib.closing(connection):
+            connection.request(method, f"/api/v1/services{path}", headers=headers)
+            return json.load(connection.getresponse())
+
+    installation.cli("service", "start", "--name", "moved", "--", *server_command("plain", port))
+    installation.cli("service", "stop", "moved")
+    restarted = request("POST", "/moved/restart")
+    listed = [it for it in request("GET", "?dismissed=true")["services"] if it["name"] == "moved"]
+    assert [(it["living"], it["execution"]["id"]) for it in listed] == [(True, restarted["execution"]["id"])]
 
 
 async def test_a_service_that_sickens_is_degraded_and_well_again(service_client, port):

@@ -268,7 +268,12 @@ impl ServiceManager {
         };
         for entry in entries {
             let info = starter.service_info(&entry);
-            match rows.iter_mut().find(|row| is_same_service(row, &info)) {
+            // Living ones come before ended ones, and each of them has a row.
+            let same = rows.iter_mut().find(|row| {
+                is_same_service(row, &info) && (row.execution.is_none() || entry.is_finished())
+            });
+            match same {
+                Some(row) if row.execution.is_some() => {}
                 // It waits for its dependencies before it starts again.
                 Some(row) if entry.is_finished() => row.execution = info.execution,
                 Some(row) => *row = info,
