@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use ostler_backend::TerminalQuery;
-use ostler_model::{ExecutionId, Owner};
+use ostler_model::{Caller, ExecutionId, Owner};
 
 use crate::execution::ExecutionHandle;
 use crate::prompt::ScreenPrompt;
@@ -26,8 +26,8 @@ pub(crate) trait ExecutionObserver: fmt::Debug + Send + Sync {
     /// The execution is about to pass to this owner.
     fn owner_changed(&self, _id: ExecutionId, _owner: &Owner) {}
 
-    /// The owner's session has ended.
-    fn session_ended(&self, _owner: &Owner) {}
+    /// The caller's session has ended, in the projects that the caller is limited to.
+    fn session_ended(&self, _caller: &Caller) {}
 }
 
 /// How much may be parsed for a checkpoint of a screen.

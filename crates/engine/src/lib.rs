@@ -64,7 +64,7 @@ pub use self::alert::AlertNotice;
 pub use self::context::{ContextInfo, ContextRequest};
 pub use self::engine_inner::{LEDGER, LEDGER_HEADS, LOCK_FILE};
 pub use engine::{Engine, EventFeedPage, EventFeedQuery, SCANNED_EVENTS};
-pub use error::{ContextError, Error};
+pub use error::{ContextError, Error, ProjectError};
 pub use fd_shortage::{is_out_of_fds, read_with_free_fds, wait_for_free_fds};
 pub use follow::OutputFollower;
 pub use info::{

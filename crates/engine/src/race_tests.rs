@@ -27,6 +27,7 @@ fn caller() -> Caller {
             channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Principal,
+        projects: ostler_model::ProjectView::default(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_model::id::IdRef;
-use ostler_model::{Caller, ExecutionId, IdError};
+use ostler_model::{Caller, ExecutionId, IdError, Owner};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
@@ -18,6 +18,7 @@ use crate::admission::quota::{
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::info::QueuedStart;
+use crate::project;
 use crate::settings::Quotas;
 use crate::start_id::{self, IdHolder};
 use crate::summary::{ExecutionSummary, SummaryInterner};
@@ -54,8 +55,15 @@ struct RegistryInner {
     by_short_id: HashMap<u64, ExecutionId>,
     quota: QuotaTable,
     quota_keys: HashMap<ExecutionId, QuotaKey>,
-    /// Notifies waiting starts that they have a slot.
-    grant_senders: HashMap<QuotaTicket, oneshot::Sender<()>>,
+    waiting: HashMap<QuotaTicket, WaitingStart>,
+}
+
+/// A start that waits for a slot.
+#[derive(Debug)]
+struct WaitingStart {
+    owner: Owner,
+    /// Notifies it that it has a slot.
+    granted: oneshot::Sender<()>,
 }
 
 /// A start that requested a slot.
@@ -77,7 +85,7 @@ impl Registry {
                 by_short_id: HashMap::new(),
                 quota: QuotaTable::new(quotas),
                 quota_keys: HashMap::new(),
-                grant_senders: HashMap::new(),
+                waiting: HashMap::new(),
             }),
             running_count: watch::Sender::new(0),
             executions,
@@ -103,8 +111,11 @@ impl Registry {
         let (ticket, call) = match inner.quota.enter_queue(quota_key, chosen_id) {
             QueuePosition::Granted(ticket) => (ticket, None),
             QueuePosition::Waiting(ticket) => {
-                let (sender, call) = oneshot::channel();
-                inner.grant_senders.insert(ticket, sender);
+                let (granted, call) = oneshot::channel();
+                let owner = caller.owner.clone();
+                inner
+                    .waiting
+                    .insert(ticket, WaitingStart { owner, granted });
                 (ticket, Some(call))
             }
             QueuePosition::Full => {
@@ -125,7 +136,7 @@ impl Registry {
     /// Releases the ticket of a start; one that became an execution keeps its slot.
     pub(crate) fn leave_queue(&self, quota_key: &QuotaKey, ticket: QuotaTicket) {
         let mut inner = self.inner.lock();
-        inner.grant_senders.remove(&ticket);
+        inner.waiting.remove(&ticket);
         let granted = inner.quota.leave_queue(quota_key, ticket);
         inner.notify_granted(granted);
     }
@@ -135,11 +146,15 @@ impl Registry {
         self.inner.lock().quota.limit(quota_key)
     }
 
-    /// Drops every start that waits for a slot of this quota.
-    pub(crate) fn drop_waiters(&self, quota_key: &QuotaKey) {
-        let mut inner = self.inner.lock();
-        for ticket in inner.quota.drop_waiters(quota_key) {
-            inner.grant_senders.remove(&ticket);
+    /// Drops every start that waits for a slot of this quota, and that the caller reaches.
+    pub(crate) fn drop_waiters(&self, caller: &Caller, quota_key: &QuotaKey) {
+        let inner = &mut *self.inner.lock();
+        let reached = |waiting: &WaitingStart| caller.can_access(&waiting.owner);
+        let dropped = inner.quota.drop_waiters(quota_key, |ticket| {
+            inner.waiting.get(&ticket).is_some_and(reached)
+        });
+        for ticket in dropped {
+            inner.waiting.remove(&ticket);
         }
     }
 
@@ -172,7 +187,10 @@ impl Registry {
             .into_iter()
             .chain([QuotaKey::Other(owner.principal.clone())]);
         shares.into_iter().find_map(|share| {
-            let ahead = inner.quota.ahead(&share, id)?;
+            let ticket = inner.quota.waiting_ticket(&share, id)?;
+            let waiting = inner.waiting.get(&ticket)?;
+            let ahead = inner.quota.ahead(&share, ticket);
+            let ahead = ahead.filter(|_| caller.can_access(&waiting.owner))?;
             let holders = inner.quota.holders(&share);
             Some(QueuedStart {
                 ahead,
@@ -351,7 +369,7 @@ impl Registry {
     }
 
     /// The execution with this id or short id, if the caller may see it; unknown and foreign ids
-    /// give the same error.
+    /// give the same error. One that the caller only sees is told apart.
     pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<Arc<ExecutionHandle>, Error> {
         let entry = {
             let mut inner = self.inner.lock();
@@ -363,9 +381,12 @@ impl Registry {
             };
             id.and_then(|id| self.load_full(&mut inner, id))
         };
-        entry
-            .filter(|entry| caller.can_access(&entry.owner()))
-            .ok_or(Error::NotFound)
+        let entry = entry.ok_or(Error::NotFound)?;
+        let owner = entry.owner();
+        if caller.can_access(&owner) {
+            return Ok(entry);
+        }
+        Err(project::read_only(caller, &owner).map_or(Error::NotFound, Into::into))
     }
 
     /// Every execution, newest first; of summarized ones only those that `filter` accepts. They are
@@ -435,8 +456,8 @@ impl RegistryInner {
     /// Notifies starts that they have a slot. A start that is gone returns it when it leaves.
     fn notify_granted(&mut self, granted: Vec<QuotaTicket>) {
         for ticket in granted {
-            if let Some(call) = self.grant_senders.remove(&ticket) {
-                let _unheard = call.send(());
+            if let Some(start) = self.waiting.remove(&ticket) {
+                let _unheard = start.granted.send(());
             }
         }
     }

@@ -26,16 +26,16 @@ struct OwnerFile {
     owner: Owner,
 }
 
-/// Ends the caller's session; a caller without one has nothing to end.
+/// Ends the caller's session, or the part of it that is in the projects that the caller is limited
+/// to; a caller without one has nothing to end.
 pub(crate) async fn end(core: &Arc<EngineInner>, caller: &Caller) -> Result<(), Error> {
     let Some(session) = &caller.owner.session else {
         return Ok(());
     };
     let quota_key = QuotaKey::Finite(caller.owner.principal.clone(), session.clone());
-    core.registry.drop_waiters(&quota_key);
-    let is_theirs = |owner: &Owner| {
-        owner.principal == caller.owner.principal && owner.session == caller.owner.session
-    };
+    core.registry.drop_waiters(caller, &quota_key);
+    let is_theirs =
+        |owner: &Owner| owner.session == caller.owner.session && caller.can_access(owner);
     let candidates = core.registry.all_with(|summary| is_theirs(&summary.owner));
     let theirs = candidates
         .filter(|entry| is_theirs(&entry.owner()))
@@ -45,7 +45,7 @@ pub(crate) async fn end(core: &Arc<EngineInner>, caller: &Caller) -> Result<(), 
     // A full disk must not prevent executions from ending.
     let passed = passing.iter().map(|entry| pass_to_project(core, entry));
     let passed: Vec<Result<(), Error>> = passed.collect();
-    core.notify(|observer| observer.session_ended(&caller.owner));
+    core.notify(|observer| observer.session_ended(caller));
     let ended = join_all(ending.iter().map(|entry| stop_and_remove(core, entry))).await;
     passed.into_iter().chain(ended).collect()
 }

@@ -27,6 +27,7 @@ fn caller(uid: u32, scope: Scope, session: Option<&str>) -> Caller {
             channel: ostler_model::RequestChannel::Local,
         },
         scope,
+        projects: ostler_model::ProjectView::default(),
     }
 }
 

@@ -283,6 +283,7 @@ pub fn peer_caller(stream: &UnixStream) -> Result<Caller, &'static str> {
             channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Principal,
+        projects: ostler_model::ProjectView::default(),
     })
 }
 

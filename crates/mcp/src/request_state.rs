@@ -159,6 +159,7 @@ mod tests {
                 channel: ostler_model::RequestChannel::Local,
             },
             scope: Scope::Session,
+            projects: ostler_model::ProjectView::default(),
         }
     }
 

@@ -34,6 +34,7 @@ mod network_access;
 pub mod overlay;
 pub mod owner;
 pub mod process_event;
+mod project_set;
 pub mod quantity;
 pub mod question;
 pub mod ranges;
@@ -80,6 +81,7 @@ pub use overlay::{
 };
 pub use owner::{Caller, Owner, Principal, RequestChannel, Scope, SessionName};
 pub use process_event::{ProcessEvent, TerminalQuery};
+pub use project_set::{ProjectSet, ProjectView};
 pub use question::{QuestionKind, QuestionSource};
 pub use ranges::Ranges;
 pub use request_record::{PortRequest, RequestRecord, ServiceRecord};

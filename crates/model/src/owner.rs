@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::project_set::{ProjectSet, ProjectView};
+
 /// An authenticated identity: a Unix user on the local socket, a token's subject on HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -89,17 +91,36 @@ pub struct Caller {
     pub owner: Owner,
     /// How much it sees.
     pub scope: Scope,
+    /// The projects that it is limited to.
+    pub projects: ProjectView,
 }
 
 impl Caller {
-    /// Whether this caller may see and control what `owner` owns. A session sees its own
-    /// executions, and those that were passed to its project.
+    /// Whether this request may see, or change where it changes something, what `owner` owns. A
+    /// session reaches its own executions, and those that were passed to its project.
     #[must_use]
     pub fn can_access(&self, owner: &Owner) -> bool {
-        let passed = owner.session.is_none()
-            && owner.project.is_some()
-            && owner.project == self.owner.project;
+        self.is_within(owner, &self.projects.reachable)
+    }
+
+    /// Whether the caller sees what `owner` owns, though this request may not change it.
+    #[must_use]
+    pub fn sees_only(&self, owner: &Owner) -> bool {
+        !self.can_access(owner) && self.is_within(owner, &self.projects.visible)
+    }
+
+    /// Whether it sees all that its principal owns.
+    #[must_use]
+    pub fn sees_all(&self) -> bool {
+        self.scope == Scope::Principal && self.projects.visible.is_all()
+    }
+
+    fn is_within(&self, owner: &Owner, projects: &ProjectSet) -> bool {
+        let project = owner.project.as_deref();
+        let is_of_caller = project == self.owner.project.as_deref() || !projects.is_all();
+        let passed = owner.session.is_none() && project.is_some() && is_of_caller;
         self.owner.principal == owner.principal
+            && projects.contains(project)
             && match self.scope {
                 Scope::Principal => true,
                 Scope::Session => self.owner.session == owner.session || passed,

@@ -76,6 +76,7 @@ impl Engine {
                 channel: ostler_model::RequestChannel::Local,
             },
             scope: Scope::Principal,
+            projects: ostler_model::ProjectView::default(),
         }
     }
 }

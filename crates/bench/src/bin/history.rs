@@ -131,6 +131,7 @@ impl History {
         let caller = Caller {
             owner: owner(),
             scope: Scope::Principal,
+            projects: ostler_model::ProjectView::default(),
         };
         let mut query = HistoryQuery {
             limit: PAGE,

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::{fs, io};
 
 use ostler_engine::{Engine, ListFilter};
-use ostler_model::{Caller, Owner, Principal, Scope, SessionName};
+use ostler_model::{Caller, Owner, Principal, ProjectView, Scope, SessionName};
 use ostler_sys::open_files;
 use ostler_sys::process_stat::ProcessStat;
 use rustix::io::Errno;
@@ -36,6 +36,7 @@ pub(crate) fn caller(session: &str) -> Caller {
             ..owner()
         },
         scope: Scope::Session,
+        projects: ProjectView::default(),
     }
 }
 
@@ -80,6 +81,7 @@ fn earlier_sessions(engine: &Engine) -> BTreeSet<String> {
     let all = Caller {
         owner: owner(),
         scope: Scope::Principal,
+        projects: ProjectView::default(),
     };
     let executions = engine.list(&all, &ListFilter::default());
     let names = executions

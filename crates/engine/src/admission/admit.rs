@@ -10,6 +10,7 @@ use ostler_model::{
 };
 
 use crate::error::Error;
+use crate::project;
 use crate::request::{ClientKind, StartRequest, StdinRequest};
 use crate::settings::Settings;
 
@@ -111,6 +112,7 @@ pub(crate) fn admit(
     mut request: StartRequest,
     prepared: PreparedRequest,
 ) -> Result<AdmittedStart, Error> {
+    project::check_created(caller)?;
     arguments::check(&request)?;
     let record = request_record(&mut request);
     let PreparedRequest {

@@ -179,20 +179,34 @@ impl QuotaTable {
         })
     }
 
-    /// Drops every waiting start of this quota; returns them.
-    pub fn drop_waiters(&mut self, key: &QuotaKey) -> Vec<QuotaTicket> {
-        let mut dismissed = Vec::new();
+    /// Drops the waiting starts of this quota that are selected; returns them.
+    pub fn drop_waiters(
+        &mut self,
+        key: &QuotaKey,
+        is_selected: impl Fn(QuotaTicket) -> bool,
+    ) -> Vec<QuotaTicket> {
+        let mut dropped = Vec::new();
         self.change(key, |queue| {
-            dismissed = std::mem::take(&mut queue.waiting).into_keys().collect();
+            let waiting = queue.waiting.keys().copied();
+            dropped = waiting.filter(|ticket| is_selected(*ticket)).collect();
+            queue.waiting.retain(|ticket, _| !dropped.contains(ticket));
         });
-        dismissed
+        dropped
     }
 
-    /// How many starts are ahead of the one with this id; none where it does not wait.
+    /// The waiting start with this id.
     #[must_use]
-    pub fn ahead(&self, key: &QuotaKey, chosen_id: ExecutionId) -> Option<usize> {
-        let queue = self.queues.get(key)?;
-        queue.waiting.values().position(|id| *id == Some(chosen_id))
+    pub fn waiting_ticket(&self, key: &QuotaKey, chosen_id: ExecutionId) -> Option<QuotaTicket> {
+        let mut waiting = self.queues.get(key)?.waiting.iter();
+        let found = waiting.find(|(_, id)| **id == Some(chosen_id));
+        found.map(|(ticket, _)| *ticket)
+    }
+
+    /// How many starts are ahead of this one; none where it does not wait.
+    #[must_use]
+    pub fn ahead(&self, key: &QuotaKey, ticket: QuotaTicket) -> Option<usize> {
+        let mut waiting = self.queues.get(key)?.waiting.keys();
+        waiting.position(|waiting| *waiting == ticket)
     }
 
     /// The executions that hold slots of a quota, oldest first.

@@ -131,7 +131,7 @@ fn apply(places: &mut QuotaTable, share: &QuotaKey, model: &mut Model, step: Ste
         }
         Step::Dismiss => {
             assert_eq!(
-                places.drop_waiters(share),
+                places.drop_waiters(share, |_| true),
                 std::mem::take(&mut model.waiting)
             );
         }
@@ -201,7 +201,14 @@ fn a_start_knows_how_many_are_served_before_it() {
         places.enter_queue(&share, None);
     }
     let id = ExecutionId::mint();
-    assert_eq!(places.ahead(&share, id), None);
+    assert_eq!(places.waiting_ticket(&share, id), None);
     places.enter_queue(&share, Some(id));
-    assert_eq!(places.ahead(&share, id), Some(2));
+    let ticket = places.waiting_ticket(&share, id).unwrap();
+    assert_eq!(places.ahead(&share, ticket), Some(2));
+    let other = ExecutionId::mint();
+    places.enter_queue(&share, Some(other));
+    assert_eq!(places.drop_waiters(&share, |it| it == ticket), [ticket]);
+    assert_eq!(places.ahead(&share, ticket), None);
+    let other = places.waiting_ticket(&share, other).unwrap();
+    assert_eq!(places.ahead(&share, other), Some(2));
 }

@@ -43,6 +43,7 @@ fn caller() -> Caller {
             channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Session,
+        projects: ostler_model::ProjectView::default(),
     }
 }
 

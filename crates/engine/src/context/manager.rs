@@ -20,6 +20,7 @@ use super::table::{ContextEntry, ContextTable, ContextWork};
 use crate::engine_inner::EngineInner;
 use crate::error::{ArgumentError, ContextError, Error};
 use crate::keyed_mutex::KeyedMutex;
+use crate::project;
 use crate::random_hex::random_bytes;
 use crate::request::StartRequest;
 use crate::settings::ContextSettings;
@@ -69,6 +70,7 @@ impl ContextManager {
         if self.core.closing.is_cancelled() {
             return Err(Error::Closing);
         }
+        project::check_project(caller, Some(&request.project))?;
         request.check(&self.core.settings, caller)?;
         let key = ContextKey::new(caller, &request.project);
         let _creation_lock = self.creation_locks.lock(key.clone()).await;

@@ -18,6 +18,7 @@ use super::store::{ContextStore, Durability};
 use crate::error::{ContextError, Error};
 use crate::execution::ExecutionHandle;
 use crate::hooks::ExecutionObserver;
+use crate::project;
 use crate::settings::Settings;
 
 /// The most executions that an error names.
@@ -259,16 +260,16 @@ impl ContextTable {
     /// The context with this id, if the caller may see it.
     ///
     /// # Errors
-    /// [`ContextError::NotFound`].
-    pub(super) fn find(
-        &self,
-        caller: &Caller,
-        id: &ContextId,
-    ) -> Result<ContextEntry, ContextError> {
+    /// [`ContextError::NotFound`]; one that the caller only sees is told apart.
+    pub(super) fn find(&self, caller: &Caller, id: &ContextId) -> Result<ContextEntry, Error> {
         let contexts = self.contexts.lock();
-        let found = contexts.entries.get(id);
-        let visible = found.filter(|it| caller.can_access(&it.record.owner));
-        visible.cloned().ok_or(ContextError::NotFound)
+        let found = contexts.entries.get(id).ok_or(ContextError::NotFound)?;
+        let owner = &found.record.owner;
+        if caller.can_access(owner) {
+            return Ok(found.clone());
+        }
+        let read_only = project::read_only(caller, owner);
+        Err(read_only.map_or(ContextError::NotFound.into(), Into::into))
     }
 
     /// The context, whoever owns it.

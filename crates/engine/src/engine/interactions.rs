@@ -50,7 +50,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Interaction`] when it is unknown or of another owner.
     pub fn interaction(&self, caller: &Caller, id: &str) -> Result<Interaction, Error> {
-        Ok(self.interactions.find(caller, id)?)
+        self.interactions.find(caller, id)
     }
 
     /// Waits until it is answered, cancelled or timed out. Cancel safe, and changes nothing.

@@ -9,6 +9,7 @@ mod interactions;
 mod output;
 mod policy;
 mod processes;
+mod projects;
 mod services;
 mod shells;
 mod terminals;

@@ -7,8 +7,8 @@ use ostler_model::{ErrorCode, ExecutionId, IsolationLevel};
 use thiserror::Error;
 
 use super::{
-    AllowListError, ArgumentError, ContextError, InteractionError, ProgramError, QuotaExceeded,
-    ServiceError,
+    AllowListError, ArgumentError, ContextError, InteractionError, ProgramError, ProjectError,
+    QuotaExceeded, ServiceError,
 };
 use crate::disk_space;
 
@@ -87,6 +87,9 @@ pub enum Error {
     /// A request about a context that could not be fulfilled.
     #[error(transparent)]
     Context(#[from] ContextError),
+    /// Something outside the projects that the caller is limited to.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
     /// An overlay request that could not be fulfilled.
     #[error(transparent)]
     Workspace(#[from] ostler_backend::OverlayRequestError),
@@ -223,7 +226,8 @@ impl Error {
             Self::SessionNotFound => ErrorCode::SessionNotFound,
             Self::Argument(ArgumentError::DirectoryPermission { .. })
             | Self::Program(ProgramError::Permission { .. })
-            | Self::SecretDenied { .. } => ErrorCode::Permission,
+            | Self::SecretDenied { .. }
+            | Self::Project(_) => ErrorCode::Permission,
             Self::Argument(_) => ErrorCode::Value,
             Self::Program(ProgramError::NotFound { .. } | ProgramError::NotAFile { .. }) => {
                 ErrorCode::CommandExecution
@@ -290,6 +294,7 @@ impl Error {
             Self::Interaction(error) => error.hint(),
             Self::Service(error) => error.hint(),
             Self::Context(error) => error.hint(),
+            Self::Project(error) => error.hint(),
             Self::NoTerminal { .. } => Some("start it with a terminal".to_owned()),
             Self::NoShell { .. } => Some("start a shell session, or type into it".to_owned()),
             Self::ShellBusy { .. } => {

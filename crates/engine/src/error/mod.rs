@@ -8,6 +8,7 @@ mod context;
 mod engine_error;
 mod interaction;
 mod program;
+mod project;
 mod quota;
 mod service;
 
@@ -18,6 +19,7 @@ pub(crate) use engine_error::PLAN_STEP;
 pub use engine_error::{Error, OPEN_FILES_HINT};
 pub use interaction::InteractionError;
 pub use program::ProgramError;
+pub use project::ProjectError;
 pub use quota::{
     HOLDER_COMMAND_CHARS, HOLDERS_LISTED_MAX, QuotaExceeded, QuotaHolder, WAITING_STARTS,
 };

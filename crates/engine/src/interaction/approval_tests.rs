@@ -47,6 +47,7 @@ fn caller(session: &str, scope: Scope) -> Caller {
             channel: ostler_model::RequestChannel::Local,
         },
         scope,
+        projects: ostler_model::ProjectView::default(),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::execution::{DriverCommand, InputWrite, WriteKind};
 use crate::hooks::ExecutionObserver;
 use crate::interaction_id::InteractionId;
 use crate::lease::WriterLeases;
+use crate::project;
 
 /// The interactions of one engine.
 #[derive(Debug)]
@@ -83,12 +84,16 @@ impl InteractionService {
     }
 
     /// The interaction with this id, if the caller may see it; unknown and foreign ids give the
-    /// same error.
-    pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<Interaction, InteractionError> {
+    /// same error. One that the caller only sees is told apart.
+    pub(crate) fn find(&self, caller: &Caller, id: &str) -> Result<Interaction, Error> {
         let id = InteractionId::parse(id).ok_or(InteractionError::NotFound)?;
         let table = self.table.lock();
-        let found = table.get(id).filter(|it| caller.can_access(&it.owner));
-        found.cloned().ok_or(InteractionError::NotFound)
+        let found = table.get(id).ok_or(InteractionError::NotFound)?;
+        if caller.can_access(&found.owner) {
+            return Ok(found.clone());
+        }
+        let read_only = project::read_only(caller, &found.owner);
+        Err(read_only.map_or(InteractionError::NotFound.into(), Into::into))
     }
 
     pub(crate) fn outcome(
@@ -197,9 +202,9 @@ impl ExecutionObserver for InteractionService {
         self.update(|book| book.transfer_to(id, owner));
     }
 
-    fn session_ended(&self, owner: &Owner) {
+    fn session_ended(&self, caller: &Caller) {
         let theirs = |it: &Interaction| {
-            it.owner.principal == owner.principal && it.owner.session == owner.session
+            it.owner.session == caller.owner.session && caller.can_access(&it.owner)
         };
         self.cancel_where(theirs, &CancelReason::SessionEnded);
     }
@@ -266,6 +271,7 @@ impl InteractionService {
             return Err(Error::Closing);
         }
         let Some(id) = question.execution else {
+            project::check_created(caller)?;
             let owner = caller.owner.clone();
             return Ok(self.update(|book| book.open(now(), owner, question))?);
         };

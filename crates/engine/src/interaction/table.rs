@@ -105,6 +105,7 @@ impl InteractionTable {
         let theirs = |record: &&mut InteractionRecord| {
             let question = &record.interaction.question;
             same_session(&record.interaction.owner, owner)
+                && record.interaction.owner.project == owner.project
                 && question
                     .approval
                     .as_ref()

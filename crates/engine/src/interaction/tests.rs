@@ -83,6 +83,7 @@ pub(super) fn caller(session: &str) -> Caller {
             channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Session,
+        projects: ostler_model::ProjectView::default(),
     }
 }
 

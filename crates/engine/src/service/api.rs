@@ -18,6 +18,7 @@ use super::{
 use crate::admission::arguments;
 use crate::detection::DetectedService;
 use crate::error::Error;
+use crate::project;
 use crate::readiness::is_port_conflict;
 use crate::request::{StartRequest, StopRequest};
 use crate::service_names;
@@ -78,7 +79,7 @@ impl ServiceManager {
         }
         let service = ResolvedService::from_request(request);
         if !service.request.depends_on.is_empty() {
-            let context = self.context_with_manifest(&service.request.start)?;
+            let context = self.context_with_manifest(caller, &service.request.start)?;
             let starter = ServiceStarter::new(self, caller, &context);
             Box::pin(starter.start_dependencies(&service)).await?;
         }
@@ -95,7 +96,7 @@ impl ServiceManager {
         let context = if has_command && request.depends_on.is_empty() {
             self.context(&request.start)
         } else {
-            self.context_with_manifest(&request.start)?
+            self.context_with_manifest(caller, &request.start)?
         };
         let starter = ServiceStarter::new(self, caller, &context);
         let base = request.start.clone();
@@ -123,7 +124,7 @@ impl ServiceManager {
         base: &StartRequest,
     ) -> Result<Vec<EnsureResult>, Error> {
         let home = self.home(Some(base));
-        let manifest = Manifest::find(cwd, home.as_deref())?;
+        let manifest = Self::find_manifest(caller, cwd, home.as_deref())?;
         let context = WorkspaceContext::at(cwd, home.as_deref(), &self.services.watches)
             .with_manifest(manifest);
         let starter = ServiceStarter::new(self, caller, &context);
@@ -395,6 +396,7 @@ impl ServiceManager {
         caller: &Caller,
         request: &ServiceRequest,
     ) -> Result<(), Error> {
+        project::check_created(caller)?;
         let name = request.name.clone().unwrap_or_default();
         service_names::check(&name).map_err(|problem| ServiceError::Value {
             what: "service name",

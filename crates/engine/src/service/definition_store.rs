@@ -36,8 +36,19 @@ struct StoredDefinition {
 
 impl StoredDefinition {
     fn belongs_to(&self, caller: &Caller) -> bool {
-        self.principal == caller.owner.principal
+        let projects = &caller.projects.reachable;
+        self.principal == caller.owner.principal && projects.contains(self.project.as_deref())
     }
+}
+
+/// The place of the caller's definition of this name: one that belongs to no project comes first.
+fn position(stored: &[StoredDefinition], caller: &Caller, name: &str) -> Option<usize> {
+    let found = stored
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| it.belongs_to(caller) && it.definition.name == name);
+    let first = found.min_by_key(|(_, it)| it.project.is_some());
+    first.map(|(place, _)| place)
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,7 +72,7 @@ impl DefinitionStore {
         })
     }
 
-    /// The definitions of a caller's principal and project, by name.
+    /// The definitions that a caller reaches, by name.
     pub(crate) fn list(&self, caller: &Caller) -> Vec<ServiceDefinition> {
         let stored = self.stored.lock();
         let mut found: Vec<ServiceDefinition> = stored
@@ -76,18 +87,22 @@ impl DefinitionStore {
     /// The definition of this name.
     pub(crate) fn get(&self, caller: &Caller, name: &str) -> Option<ServiceDefinition> {
         let stored = self.stored.lock();
-        let mut found = stored.iter().filter(|it| it.belongs_to(caller));
-        found
-            .find(|it| it.definition.name == name)
-            .map(|it| it.definition.clone())
+        let place = position(&stored, caller, name)?;
+        Some(stored[place].definition.clone())
     }
 
-    /// Stores a definition, replacing an older one of its name.
+    /// Stores a definition, replacing an older one of its name. That of a caller who is limited to
+    /// projects belongs to the caller's project.
     pub(crate) fn put(&self, caller: &Caller, definition: ServiceDefinition) -> Result<(), Error> {
         let mut stored = self.stored.lock();
         let mut next = stored.clone();
         let name = definition.name.clone();
-        next.retain(|it| !(it.belongs_to(caller) && it.definition.name == name));
+        let place = position(&next, caller, &name);
+        let project = match place {
+            Some(place) => next.remove(place).project,
+            None if caller.projects.reachable.is_all() => None,
+            None => caller.owner.project.clone(),
+        };
         if next.len() >= DEFINITIONS {
             let problem = format!("{DEFINITIONS} services are defined already; forget some");
             let (what, given) = ("definition", name);
@@ -100,7 +115,7 @@ impl DefinitionStore {
         }
         next.push(StoredDefinition {
             principal: caller.owner.principal.clone(),
-            project: None,
+            project,
             definition,
         });
         self.write(&next)?;
@@ -112,10 +127,10 @@ impl DefinitionStore {
     pub(crate) fn remove(&self, caller: &Caller, name: &str) -> Result<bool, Error> {
         let mut stored = self.stored.lock();
         let mut next = stored.clone();
-        next.retain(|it| !(it.belongs_to(caller) && it.definition.name == name));
-        if next.len() == stored.len() {
+        let Some(place) = position(&next, caller, name) else {
             return Ok(false);
-        }
+        };
+        next.remove(place);
         self.write(&next)?;
         *stored = next;
         Ok(true)

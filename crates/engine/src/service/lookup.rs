@@ -10,9 +10,10 @@ use super::manager::ServiceManager;
 use super::manifest::Manifest;
 use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::{ServiceScope, WorkspaceContext};
-use super::{ServiceInfo, restart_request};
+use super::{ServiceError, ServiceInfo, restart_request};
 use crate::admission::{self, arguments, environment, sandbox};
 use crate::error::Error;
+use crate::project;
 use crate::request::StartRequest;
 
 impl ServiceManager {
@@ -36,13 +37,28 @@ impl ServiceManager {
         )
     }
 
+    /// The parsed `ostler.toml` of a directory; none where the caller does not see what holds it.
+    pub(super) fn find_manifest(
+        caller: &Caller,
+        cwd: &Path,
+        home: Option<&Path>,
+    ) -> Result<Option<Manifest>, ServiceError> {
+        let sees = |directory: &Path| project::sees_directory(caller, directory);
+        if !sees(cwd) {
+            return Ok(None);
+        }
+        let found = Manifest::find(cwd, home)?;
+        Ok(found.filter(|manifest| manifest.path.parent().is_some_and(sees)))
+    }
+
     /// The same, with the parsed `ostler.toml` of the workspace.
     pub(super) fn context_with_manifest(
         &self,
+        caller: &Caller,
         request: &StartRequest,
     ) -> Result<WorkspaceContext, Error> {
         let home = self.home(Some(request));
-        let manifest = Manifest::find(request.cwd.as_path(), home.as_deref())?;
+        let manifest = Self::find_manifest(caller, request.cwd.as_path(), home.as_deref())?;
         Ok(self.context(request).with_manifest(manifest))
     }
 
@@ -64,7 +80,7 @@ impl ServiceManager {
         let Some(cwd) = cwd else {
             return Ok(context);
         };
-        match Manifest::find(cwd, self.home(None).as_deref()) {
+        match Self::find_manifest(caller, cwd, self.home(None).as_deref()) {
             Ok(found) => Ok(context.with_manifest(found)),
             Err(error) => {
                 let mut living = CallerServices::new(&self.core, caller).living();

@@ -298,6 +298,7 @@ async fn restart_changed(
     let caller = Caller {
         owner: entry.owner().as_ref().clone(),
         scope: Scope::Session,
+        projects: ostler_model::ProjectView::default(),
     };
     let context = WorkspaceContext::from_manifest(manifest.clone());
     let starter = ServiceStarter::new(manager, &caller, &context);

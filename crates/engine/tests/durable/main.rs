@@ -61,6 +61,7 @@ fn test_caller() -> Caller {
             channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Principal,
+        projects: ostler_model::ProjectView::default(),
     }
 }
 

@@ -94,5 +94,6 @@ pub(crate) fn caller(session: &str) -> Caller {
             channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Session,
+        projects: ostler_model::ProjectView::default(),
     }
 }

@@ -77,6 +77,7 @@ impl ServerFixture {
             } else {
                 Scope::Principal
             },
+            projects: ostler_model::ProjectView::default(),
         }
     }
 

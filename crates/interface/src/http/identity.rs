@@ -32,6 +32,7 @@ impl HttpIdentity {
         Caller {
             owner: self.owner(Some(session)),
             scope: Scope::Session,
+            projects: ostler_model::ProjectView::default(),
         }
     }
 
@@ -53,6 +54,7 @@ impl HttpIdentity {
             return Caller {
                 owner: self.owner(None),
                 scope: Scope::Principal,
+                projects: ostler_model::ProjectView::default(),
             };
         }
         self.caller(SessionName(SHARED_SESSION.to_owned()))

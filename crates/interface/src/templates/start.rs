@@ -106,6 +106,7 @@ mod tests {
                 channel: RequestChannel::Local,
             },
             scope,
+            projects: ostler_model::ProjectView::default(),
         }
     }
 

@@ -239,6 +239,7 @@ fn caller(key: &SessionKey) -> Caller {
             channel: ostler_model::RequestChannel::Network,
         },
         scope: Scope::Session,
+        projects: ostler_model::ProjectView::default(),
     }
 }
 

@@ -195,5 +195,6 @@ fn session_caller(owner: &Owner) -> Caller {
     Caller {
         owner: owner.clone(),
         scope: Scope::Session,
+        projects: ostler_model::ProjectView::default(),
     }
 }

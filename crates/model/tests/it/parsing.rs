@@ -6,7 +6,7 @@ use ostler_model::error_code::{ERROR_CODES, UnknownErrorCode};
 use ostler_model::id::{IdRef, SHORT_ID_CHARS};
 use ostler_model::{
     ByteString, Caller, Command, Cursor, ErrorCode, ExecutionId, IdError, Owner, Principal,
-    SCRIPT_BYTES, Scope, SessionName, Signal, Termination,
+    ProjectSet, ProjectView, SCRIPT_BYTES, Scope, SessionName, Signal, Termination,
 };
 use proptest::prelude::*;
 
@@ -202,6 +202,7 @@ fn callers_see_their_own() {
     let agent = Caller {
         owner: owner(1, Some("a"), Some("p")),
         scope: Scope::Session,
+        projects: ostler_model::ProjectView::default(),
     };
     let person = Caller {
         scope: Scope::Principal,
@@ -218,6 +219,45 @@ fn callers_see_their_own() {
     for (whose, by_agent, by_person) in rows {
         assert_eq!(agent.can_access(&whose), by_agent, "{whose:?}");
         assert_eq!(person.can_access(&whose), by_person, "{whose:?}");
+    }
+}
+
+#[test]
+fn a_caller_of_projects_sees_these_and_nothing_without_one() {
+    let owner = |session: Option<&str>, project: Option<&str>| Owner {
+        principal: Principal::unix(1),
+        project: project.map(str::to_owned),
+        session: session.map(|it| SessionName(it.to_owned())),
+        task: None,
+        channel: ostler_model::RequestChannel::Network,
+    };
+    let agent = Caller {
+        owner: owner(Some("a"), None),
+        scope: Scope::Session,
+        projects: ProjectView {
+            visible: ProjectSet::named(["p", "q"]),
+            reachable: ProjectSet::named(["q"]),
+        },
+    };
+    let person = Caller {
+        scope: Scope::Principal,
+        ..agent.clone()
+    };
+    assert!(!person.sees_all());
+    // What each reaches, and what each only sees.
+    let rows = [
+        (owner(Some("a"), Some("q")), (true, false), (true, false)),
+        (owner(Some("b"), Some("q")), (false, false), (true, false)),
+        (owner(None, Some("q")), (true, false), (true, false)),
+        (owner(Some("a"), Some("p")), (false, true), (false, true)),
+        (owner(None, Some("p")), (false, true), (false, true)),
+        (owner(Some("a"), Some("x")), (false, false), (false, false)),
+        (owner(Some("a"), None), (false, false), (false, false)),
+    ];
+    for (whose, by_agent, by_person) in rows {
+        let by = |caller: &Caller| (caller.can_access(&whose), caller.sees_only(&whose));
+        assert_eq!(by(&agent), by_agent, "{whose:?}");
+        assert_eq!(by(&person), by_person, "{whose:?}");
     }
 }
 

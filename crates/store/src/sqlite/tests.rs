@@ -132,6 +132,7 @@ fn all(owner: &Owner) -> HistoryQuery {
     HistoryQuery::all_of(Caller {
         owner: owner.clone(),
         scope: Scope::Principal,
+        projects: ostler_model::ProjectView::default(),
     })
 }
 

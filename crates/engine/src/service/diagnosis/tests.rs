@@ -28,6 +28,7 @@ fn spec(restart: RestartPolicy) -> Spec {
             channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Principal,
+        projects: ostler_model::ProjectView::default(),
     };
     Spec {
         command: Command::Argv {

@@ -211,6 +211,7 @@ pub(crate) fn caller(uid: u32, project: Option<&str>, session: &str) -> Caller {
             channel: ostler_model::RequestChannel::Local,
         },
         scope: Scope::Session,
+        projects: ostler_model::ProjectView::default(),
     }
 }
 

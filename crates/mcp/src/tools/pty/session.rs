@@ -88,6 +88,7 @@ pub(in crate::tools) fn session_failure(call: ToolCall<'_>, id: &str, error: Err
         | Error::Workspace(_)
         | Error::Service(_)
         | Error::Context(_)
+        | Error::Project(_)
         | Error::Freeze { .. }
         | Error::Quota(_)
         | Error::SpawnFailed { .. }
