@@ -12,8 +12,9 @@ pub struct TokenBody {
     pub name: String,
     /// Whom it authenticates.
     pub principal: Principal,
-    /// What it permits: `sessions:all`, `daemon:stop`, `project:read`, `project:write`. One with none of
-    /// the scopes of projects may write.
+    /// What it permits: `sessions:all`, `daemon:stop`, `project:read`, `project:write`, and for one
+    /// project `project:read=PROJECT`, `project:write=PROJECT`. One with none of the scopes of
+    /// projects may write.
     pub scopes: Vec<String>,
     /// When it was created.
     pub created: Timestamp,
@@ -41,8 +42,9 @@ pub struct NewTokenBody {
     /// Whom it authenticates, apart from all others; absent means the daemon's user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// What it permits: `sessions:all`, `daemon:stop`, `project:read`, `project:write`. One with none of
-    /// the scopes of projects may write.
+    /// What it permits: `sessions:all`, `daemon:stop`, `project:read`, `project:write`, and for one
+    /// project `project:read=PROJECT`, `project:write=PROJECT`. One with none of the scopes of
+    /// projects may write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
     /// From when on it is refused; absent for one that does not expire.

@@ -203,6 +203,7 @@ impl From<TokenError> for CommandError {
             TokenError::Io { .. }
             | TokenError::Format { .. }
             | TokenError::Name(_)
+            | TokenError::Scopes(_)
             | TokenError::Full => refused,
         }
     }

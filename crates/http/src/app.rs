@@ -11,7 +11,7 @@ use axum::http::header::CONNECTION;
 use axum::http::request::Parts;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use ostler_interface::http::{HttpIdentity, HttpProblem, hold_until_sent, identity};
+use ostler_interface::http::{HttpProblem, hold_until_sent, identity};
 use ostler_model::ErrorCode;
 
 use crate::auth::{AuthenticatedClient, RequestCredentials};
@@ -114,10 +114,10 @@ async fn authenticate(
         Ok(request) => Arc::new(request),
         Err(problem) => return reject(problem.into_response()),
     };
-    parts.extensions.insert(HttpIdentity {
-        project: auth.project.clone(),
-        ..identity
-    });
+    match identity.in_request(&parts.headers, auth.project.as_deref()) {
+        Ok(identity) => drop(parts.extensions.insert(identity)),
+        Err(problem) => return reject(problem.into_response()),
+    }
     // An upgraded connection continues after its response.
     if let Some(permit) = parts.extensions.remove::<ConnectionPermit>() {
         parts
@@ -183,14 +183,15 @@ async fn insert_rest_caller(request: Request, next: Next) -> Response {
         let message = "the token does not have the scope daemon:stop";
         return HttpProblem::new(ErrorCode::Permission, message, None).into_response();
     }
-    if route_access::writes(&parts.method, route)
-        && let Err(error) = caller
-            .access
-            .check_write(&format!("{} {route}", parts.method))
-    {
-        return HttpProblem::from(error).into_response();
+    let mut rest_caller = caller.rest_caller();
+    if route_access::writes(&parts.method, route) {
+        let what = format!("{} {route}", parts.method);
+        if let Err(error) = caller.access.check_write(&what) {
+            return HttpProblem::from(error).into_response();
+        }
+        rest_caller = caller.access.writer(rest_caller);
     }
-    parts.extensions.insert(caller.rest_caller());
+    parts.extensions.insert(rest_caller);
     next.run(limits::limit_body(Request::from_parts(parts, body)))
         .await
 }

@@ -103,7 +103,7 @@ impl HttpAccess {
                     sees_all: false,
                     may_stop: false,
                     project: None,
-                    access: ProjectAccess::Write,
+                    access: ProjectAccess::default(),
                 };
                 return Ok(AuthenticatedClient {
                     identity,
@@ -122,7 +122,7 @@ impl HttpAccess {
             sees_all: token.scopes.contains(&TokenScope::SessionsAll),
             may_stop: token.scopes.contains(&TokenScope::DaemonStop),
             project: None,
-            access: project_access(&token.scopes),
+            access: token.project_access(),
         };
         Ok(AuthenticatedClient {
             identity,
@@ -147,17 +147,6 @@ impl From<TokenEnd> for AuthError {
             TokenEnd::Revoked => Self::InvalidToken,
             TokenEnd::Expired => Self::ExpiredToken,
         }
-    }
-}
-
-/// A token that names no scope of projects has every one of them.
-fn project_access(scopes: &[TokenScope]) -> ProjectAccess {
-    let may_only_read =
-        scopes.contains(&TokenScope::ProjectRead) && !scopes.contains(&TokenScope::ProjectWrite);
-    if may_only_read {
-        ProjectAccess::Read
-    } else {
-        ProjectAccess::Write
     }
 }
 
@@ -234,21 +223,6 @@ mod tests {
     fn given(values: &[&'static str]) -> HeaderMap {
         let values = values.iter().map(|value| HeaderValue::from_static(value));
         values.map(|value| (AUTHORIZATION, value)).collect()
-    }
-
-    #[test]
-    fn a_token_without_a_scope_of_projects_may_write() {
-        use TokenScope::{ProjectRead, ProjectWrite, SessionsAll};
-        for (scopes, access) in [
-            (&[][..], ProjectAccess::Write),
-            (&[SessionsAll], ProjectAccess::Write),
-            (&[ProjectWrite], ProjectAccess::Write),
-            (&[ProjectRead, ProjectWrite], ProjectAccess::Write),
-            (&[ProjectRead], ProjectAccess::Read),
-            (&[SessionsAll, ProjectRead], ProjectAccess::Read),
-        ] {
-            assert_eq!(project_access(scopes), access, "{scopes:?}");
-        }
     }
 
     #[test]

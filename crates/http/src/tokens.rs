@@ -1,24 +1,25 @@
-//! Bearer tokens for TCP, stored as hashes in one small file.
+//! Bearer tokens for TCP, stored as hashes in two small files. The second holds those whose scopes
+//! name projects: earlier versions do not know them, and refuse a file in which they do not know a
+//! word. They do not read the second one, and go on with the first.
 //!
-//! The file is written as a whole to a temporary file and renamed, under a lock, so that a running
+//! A file is written as a whole to a temporary file and renamed, under a lock, so that a running
 //! daemon sees every change with its next request and never half of one. While
 //! [`TokenStore::watch_changes`] runs, it sees them at once: what a token opened ends with it.
 
 mod browser;
 mod last_use;
+mod scope;
+mod token_file;
 mod validity;
 
 use std::fmt;
-use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ostler_interface::project_access::PROJECT_WRITE;
-use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
+use ostler_interface::project_access::ProjectAccess;
 use ostler_model::owner::Principal;
-use ostler_model::{ErrorCode, Timestamp, lower_hex};
+use ostler_model::{ErrorCode, Timestamp, lower_hex, visible};
 use ostler_sys::file_lock::FileLock;
 use ostler_sys::file_watch::FileWatch;
 use ostler_sys::open_files;
@@ -30,6 +31,8 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use self::last_use::LastUseFile;
+pub use self::scope::{ProjectName, SCOPE_FORMS, SCOPES, ScopeError, TokenScope, check_scopes};
+use self::token_file::{StoredToken, TokenFile, TokenFileStamp};
 pub(crate) use self::validity::{TokenEnd, TokenValidity};
 use crate::random_text::random_text;
 
@@ -45,37 +48,13 @@ const NAME_BYTES: usize = 64;
 const PRINCIPAL_BYTES: usize = 64;
 /// The most tokens in one file; each request is compared with all of them.
 const TOKENS: usize = 1_000;
-const WRITABLE_BY_OTHERS: u32 = 0o022;
 const HASH_BYTES: usize = 32;
 /// How many digits of a hash identify a token.
 const KEY_CHARS: usize = 16;
+/// The extension of the file of tokens that name projects.
+const OF_PROJECTS_EXTENSION: &str = "projects.json";
 /// The suffix of the file of last uses.
 const LAST_USE_SUFFIX: &str = ".used";
-
-/// What a token lets its holder do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum TokenScope {
-    /// Access to all sessions of its principal.
-    #[serde(rename = "sessions:all")]
-    SessionsAll,
-    /// Permission to shut the daemon down.
-    #[serde(rename = "daemon:stop")]
-    DaemonStop,
-    /// Reading in projects; without [`Self::ProjectWrite`], nothing else.
-    #[serde(rename = "project:read")]
-    ProjectRead,
-    /// Reading and changing in projects. A token with no scope of projects has this one.
-    #[serde(rename = "project:write")]
-    ProjectWrite,
-}
-
-/// Every scope.
-pub const SCOPES: [TokenScope; 4] = [
-    TokenScope::SessionsAll,
-    TokenScope::DaemonStop,
-    TokenScope::ProjectRead,
-    TokenScope::ProjectWrite,
-];
 
 /// One token, without its secret, which only its holder has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,16 +109,16 @@ pub struct TokenStore(Arc<TokenStoreInner>);
 
 #[derive(Debug)]
 struct TokenStoreInner {
-    path: PathBuf,
-    /// The stamp of the file that was read last; none where there was none.
-    loaded: Mutex<Option<TokenFileStamp>>,
-    /// Its content.
+    /// The tokens that every version understands.
+    plain: TokenFile,
+    /// Those whose scopes name projects.
+    of_projects: TokenFile,
+    /// The stamps of the files that were read last; none where there was none.
+    loaded: Mutex<[Option<TokenFileStamp>; 2]>,
+    /// Their content.
     tokens: watch::Sender<Arc<[AccessToken]>>,
     last_use: LastUseFile,
 }
-
-/// Inode, size, and change time.
-type TokenFileStamp = (u64, u64, i64, i64);
 
 /// Why tokens cannot be read or changed.
 #[derive(Debug, Error)]
@@ -174,6 +153,9 @@ pub enum TokenError {
     /// The name has characters that are not allowed, or is too long.
     #[error("'{0}' cannot name a token; allowed: 1 to {NAME_BYTES} letters, digits, '.', '_', '-'")]
     Name(String),
+    /// The scopes do not go together.
+    #[error(transparent)]
+    Scopes(#[from] ScopeError),
     /// There are too many tokens.
     #[error("there are {TOKENS} tokens, which is the most there can be")]
     Full,
@@ -186,42 +168,11 @@ impl TokenError {
         match self {
             Self::Io { .. } | Self::Format { .. } => ErrorCode::Storage,
             Self::Exposed(_) => ErrorCode::Security,
-            Self::NameTaken(_) | Self::Unknown(_) | Self::Name(_) => ErrorCode::Value,
+            Self::NameTaken(_) | Self::Unknown(_) | Self::Name(_) | Self::Scopes(_) => {
+                ErrorCode::Value
+            }
             Self::Full => ErrorCode::QuotaExceeded,
         }
-    }
-}
-
-impl TokenScope {
-    /// The scope's name, as stored and shown.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SessionsAll => "sessions:all",
-            Self::DaemonStop => "daemon:stop",
-            Self::ProjectRead => "project:read",
-            Self::ProjectWrite => PROJECT_WRITE,
-        }
-    }
-
-    /// What it allows, in a few words for people.
-    #[must_use]
-    pub const fn description(self) -> &'static str {
-        match self {
-            Self::SessionsAll => "see all sessions of its holder",
-            Self::DaemonStop => "shut the daemon down",
-            Self::ProjectRead => {
-                "look at executions, output and services, and start templates that only read; \
-                 nothing else, unless project:write is given, too"
-            }
-            Self::ProjectWrite => "start, stop and change; the default without a scope of projects",
-        }
-    }
-}
-
-impl fmt::Display for TokenScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -256,19 +207,28 @@ impl AccessToken {
         self.sha256.get(..KEY_CHARS).unwrap_or(&self.sha256)
     }
 
+    /// What it permits in projects.
+    pub(crate) fn project_access(&self) -> ProjectAccess {
+        scope::project_access(&self.scopes)
+    }
+
     fn matches(&self, hash: &[u8; HASH_BYTES]) -> Choice {
         self.sha256.as_bytes().ct_eq(lower_hex(hash).as_bytes())
     }
 }
 
 impl TokenStore {
-    /// The store in this file, which need not exist yet.
+    /// The store in this file and the one of tokens that name projects beside it; neither needs to
+    /// exist yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self(Arc::new(TokenStoreInner {
             last_use: LastUseFile::new(with_suffix(&path, LAST_USE_SUFFIX)),
-            path,
+            of_projects: TokenFile {
+                path: path.with_extension(OF_PROJECTS_EXTENSION),
+            },
+            plain: TokenFile { path },
             loaded: Mutex::default(),
             tokens: watch::Sender::default(),
         }))
@@ -316,10 +276,24 @@ impl TokenStore {
         Ok(self.tokens()?.to_vec())
     }
 
+    /// The names of tokens that this version does not understand; nobody gets in with them.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub fn list_unknown(&self) -> Result<Vec<String>, TokenError> {
+        let mut names = Vec::new();
+        for file in self.files() {
+            let tokens = file.read()?.into_iter();
+            let unknown = tokens.filter(|token| matches!(token, StoredToken::Unknown(_)));
+            names.extend(unknown.map(|token| visible(token.name()).into_owned()));
+        }
+        Ok(names)
+    }
+
     /// Creates a token. Its secret is not stored.
     ///
     /// # Errors
-    /// When the name is taken or invalid, or the file cannot be written.
+    /// When the name is taken or invalid, or a file cannot be written.
     pub fn create(&self, new: NewToken) -> Result<TokenSecret, TokenError> {
         let NewToken {
             name,
@@ -330,24 +304,31 @@ impl TokenStore {
         if !is_name(&name) {
             return Err(TokenError::Name(name));
         }
+        check_scopes(&scopes)?;
         let _lock = self.lock()?;
-        let mut tokens = self.list()?;
-        if tokens.iter().any(|token| token.name == name) {
+        let (plain, of_projects) = (self.0.plain.read()?, self.0.of_projects.read()?);
+        if plain.iter().chain(&of_projects).any(|it| it.name() == name) {
             return Err(TokenError::NameTaken(name));
         }
-        if tokens.len() >= TOKENS {
+        if plain.len() + of_projects.len() >= TOKENS {
             return Err(TokenError::Full);
         }
-        let secret = TokenSecret::random().map_err(|error| self.io("made", error))?;
-        tokens.push(AccessToken {
+        let secret = TokenSecret::random().map_err(|error| self.0.plain.io("made", error))?;
+        let names_project = scopes.iter().any(|scope| scope.project().is_some());
+        let (file, mut tokens) = if names_project {
+            (&self.0.of_projects, of_projects)
+        } else {
+            (&self.0.plain, plain)
+        };
+        tokens.push(StoredToken::Known(AccessToken {
             name,
             sha256: lower_hex(&sha256(secret.reveal())),
             principal,
             scopes,
             created: Timestamp::now(),
             expires,
-        });
-        self.write(&tokens)?;
+        }));
+        file.write(&tokens)?;
         Ok(secret)
     }
 
@@ -355,23 +336,32 @@ impl TokenStore {
     /// where [`Self::watch_changes`] runs.
     ///
     /// # Errors
-    /// When no token has this name, or the file cannot be written.
+    /// When no token has this name, or a file cannot be written.
     pub fn revoke(&self, name: &str) -> Result<(), TokenError> {
         let _lock = self.lock()?;
-        let mut tokens = self.list()?;
-        let before = tokens.len();
-        tokens.retain(|token| token.name != name);
-        if tokens.len() == before {
-            return Err(TokenError::Unknown(name.to_owned()));
+        let mut is_known = false;
+        for file in self.files() {
+            let mut tokens = file.read()?;
+            let before = tokens.len();
+            tokens.retain(|token| token.name() != name);
+            if tokens.len() < before {
+                is_known = true;
+                file.write(&tokens)?;
+            }
         }
-        self.write(&tokens)
+        if is_known {
+            return Ok(());
+        }
+        Err(TokenError::Unknown(name.to_owned()))
     }
 
-    /// Follows the file until its directory is gone, so that what a token opened ends once it is
+    /// Follows the files until their directory is gone, so that what a token opened ends once it is
     /// revoked. Without it, that is noticed with the next request of anybody.
     pub async fn watch_changes(&self) {
-        let mut file = match FileWatch::new(&self.0.path) {
-            Ok(file) => file,
+        let watch = |file: &TokenFile| FileWatch::new(&file.path).map(Box::new);
+        let watches = watch(&self.0.plain).and_then(|it| Ok((it, watch(&self.0.of_projects)?)));
+        let (mut plain, mut of_projects) = match watches {
+            Ok(watches) => watches,
             Err(error) => {
                 return tracing::warn!(%error, "what a revoked token opened ends late");
             }
@@ -381,7 +371,11 @@ impl TokenStore {
             if let Err(error) = open_files::wait_for(|| self.read_unless_exhausted()).await {
                 tracing::error!(%error, "changes of tokens are not seen");
             }
-            if let Err(error) = file.changed().await {
+            let changed = tokio::select! {
+                changed = plain.changed() => changed,
+                changed = of_projects.changed() => changed,
+            };
+            if let Err(error) = changed {
                 return tracing::warn!(%error, "tokens are not watched any more");
             }
         }
@@ -400,65 +394,45 @@ impl TokenStore {
         TokenValidity::new(token, self.0.tokens.subscribe())
     }
 
-    /// The content of the file; read again only when the file has changed.
+    fn files(&self) -> [&TokenFile; 2] {
+        [&self.0.plain, &self.0.of_projects]
+    }
+
+    /// The content of the files; read again only when one has changed.
     fn tokens(&self) -> Result<Arc<[AccessToken]>, TokenError> {
-        let path = &self.0.path;
         let mut loaded = self.0.loaded.lock();
-        let stamp = match fs::metadata(path) {
-            Ok(meta) => {
-                let own = meta.uid() == rustix::process::geteuid().as_raw() || meta.uid() == 0;
-                if !own || meta.mode() & WRITABLE_BY_OTHERS != 0 {
-                    return Err(TokenError::Exposed(path.clone()));
-                }
-                Some((meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
+        let stamps = [self.0.plain.stamp()?, self.0.of_projects.stamp()?];
+        if *loaded != stamps {
+            let mut tokens = Vec::new();
+            for file in self.files() {
+                tokens.extend(known_tokens(file)?);
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(self.io("read", error)),
-        };
-        if *loaded != stamp {
-            let tokens = match stamp {
-                Some(_) => self.read()?,
-                None => Vec::new(),
-            };
-            *loaded = stamp;
+            tokens.sort_by_key(|token| token.created);
+            *loaded = stamps;
             self.0.tokens.send_replace(tokens.into());
         }
         Ok(Arc::clone(&self.0.tokens.borrow()))
     }
 
-    fn read(&self) -> Result<Vec<AccessToken>, TokenError> {
-        let path = &self.0.path;
-        let bytes = fs::read(path).map_err(|error| self.io("read", error))?;
-        serde_json::from_slice(&bytes).map_err(|source| TokenError::Format {
-            path: path.clone(),
-            source,
-        })
-    }
-
-    fn write(&self, tokens: &[AccessToken]) -> Result<(), TokenError> {
-        let path = &self.0.path;
-        let write = || {
-            let mut file = AtomicFile::create(path, PRIVATE_MODE)?;
-            serde_json::to_writer_pretty(&mut file, tokens)?;
-            file.write_all(b"\n")?;
-            file.commit_durably()
-        };
-        write().map_err(|error| self.io("written", error))
-    }
-
     /// Takes the lock of writers.
     fn lock(&self) -> Result<FileLock, TokenError> {
-        let lock = FileLock::acquire(&with_suffix(&self.0.path, ".lock"));
-        lock.map_err(|error| self.io("locked", error))
+        let lock = FileLock::acquire(&with_suffix(&self.0.plain.path, ".lock"));
+        lock.map_err(|error| self.0.plain.io("locked", error))
     }
+}
 
-    fn io(&self, what: &'static str, source: io::Error) -> TokenError {
-        TokenError::Io {
-            what,
-            path: self.0.path.clone(),
-            source,
-        }
+fn known_tokens(file: &TokenFile) -> Result<Vec<AccessToken>, TokenError> {
+    let stored = file.read()?;
+    let count = stored.len();
+    let known: Vec<_> = stored
+        .into_iter()
+        .filter_map(StoredToken::into_known)
+        .collect();
+    if known.len() < count {
+        let (unknown, path) = (count - known.len(), file.path.display());
+        tracing::warn!(unknown, %path, "tokens that a newer version made let nobody in");
     }
+    Ok(known)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -492,6 +466,7 @@ fn sha256(text: &str) -> [u8; HASH_BYTES] {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
@@ -593,6 +568,62 @@ mod tests {
         let text = fs::read_to_string(dir.path().join("tokens.json.used")).unwrap();
         let recorded: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(recorded.as_object().unwrap().len(), 1, "{text}");
+    }
+
+    fn of_project(name: &str) -> NewToken {
+        NewToken {
+            scopes: vec!["project:read=/a".parse().unwrap()],
+            ..new(name)
+        }
+    }
+
+    #[test]
+    fn a_token_that_names_projects_is_in_a_file_that_earlier_versions_do_not_read() {
+        let (dir, store) = store();
+        let plain = store.create(new("plain")).unwrap();
+        let limited = store.create(of_project("limited")).unwrap();
+        let text = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        assert!(!text("tokens.json").contains("limited"));
+        assert!(text("tokens.projects.json").contains("project:read=/a"));
+        for (name, secret) in [("plain", &plain), ("limited", &limited)] {
+            let found = store.find(secret.reveal()).unwrap();
+            assert_eq!(name_of(found).as_deref(), Some(name));
+            let again = store.create(of_project(name));
+            assert!(matches!(again, Err(TokenError::NameTaken(_))), "{name}");
+        }
+        let names = store.list().unwrap().into_iter().map(|token| token.name);
+        assert_eq!(names.collect::<Vec<_>>(), ["plain", "limited"]);
+        store.revoke("limited").unwrap();
+        let unknown = TokenMatch::Unknown;
+        assert_eq!(store.find(limited.reveal()).unwrap(), unknown);
+        assert!(name_of(store.find(plain.reveal()).unwrap()).is_some());
+    }
+
+    #[test]
+    fn a_token_of_a_newer_version_lets_nobody_in_and_is_kept() {
+        let (dir, store) = store();
+        let (known, newer) = (
+            store.create(new("known")).unwrap(),
+            store.create(new("newer")).unwrap(),
+        );
+        let path = dir.path().join("tokens.json");
+        let text = fs::read_to_string(&path).unwrap();
+        let mut tokens: serde_json::Value = serde_json::from_str(&text).unwrap();
+        tokens[1]["scopes"] = serde_json::json!(["moon:walk"]);
+        fs::write(&path, tokens.to_string()).unwrap();
+        let unknown = TokenMatch::Unknown;
+        assert_eq!(store.find(newer.reveal()).unwrap(), unknown);
+        assert!(name_of(store.find(known.reveal()).unwrap()).is_some());
+        assert_eq!(store.list_unknown().unwrap(), ["newer"]);
+        assert!(matches!(
+            store.create(new("newer")),
+            Err(TokenError::NameTaken(_))
+        ));
+        store.create(new("third")).unwrap();
+        assert!(fs::read_to_string(&path).unwrap().contains("moon:walk"));
+        store.revoke("newer").unwrap();
+        assert!(store.list_unknown().unwrap().is_empty());
+        assert_eq!(store.list().unwrap().len(), 2);
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! * [`pagination`], [`output_reader`], [`egress_log`]: lists, output and decisions in pages.
 //! * [`history`]: the history of executions, kept up to date and queried.
 //! * [`templates`]: command templates, and starts that are made from them.
-//! * [`project_access`]: what the scopes of a token permit in projects.
+//! * [`project_access`]: what the scopes of a token permit in projects;
+//!   [`project_history`]: the history as one sees it who is limited to some.
 //! * [`http`]: identities, problem documents and limits of what is served over HTTP.
 #![forbid(unsafe_code)]
 
@@ -23,4 +24,5 @@ pub mod pagination;
 pub mod params;
 pub mod past_time;
 pub mod project_access;
+pub mod project_history;
 pub mod templates;

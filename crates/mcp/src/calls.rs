@@ -51,21 +51,26 @@ pub(super) async fn handle_call(
         return Err(unknown_tool(client, &request.name));
     };
     let call_context = call_context(call_request, &request)?;
+    let no_arguments = JsonObject::new();
+    let arguments = request.arguments.as_ref().unwrap_or(&no_arguments);
+    let permitted = tool_access::caller_of(client, tool, arguments);
+    let permitted = permitted.and_then(|caller| {
+        ensure_dispatched_once(call_request, tool, arguments)?;
+        Ok(caller)
+    });
+    let caller = match permitted {
+        Ok(caller) => caller,
+        Err(failure) => return Ok(to_response(call_request, ToolReply::from(failure))),
+    };
     let call = ToolCall {
         engine: mcp_state.engine(),
-        caller: &client.caller,
-        access: client.access,
+        caller: &caller,
+        access: &client.access,
         client_context: &client.context,
         state: mcp_state,
         context: &call_context,
     };
     let arguments = request.arguments.unwrap_or_default();
-    let permitted = tool_access::check(client.access, tool, &arguments);
-    let dispatched =
-        permitted.and_then(|()| ensure_dispatched_once(call_request, tool, &arguments));
-    if let Err(failure) = dispatched {
-        return Ok(to_response(call_request, ToolReply::from(failure)));
-    }
     // Only a modern call can be answered with something other than its result.
     let retained_arguments = call_context.is_modern().then(|| arguments.clone());
     let notifications = mcp_state.notifications();

@@ -31,7 +31,9 @@ pub(super) async fn list(
         // The library's default would return an empty list.
         return Err(ErrorData::method_not_found::<ListPromptsRequestMethod>());
     }
-    let catalog = state.options().templates.load(Some(directory(client)));
+    let projects = &client.caller.projects.visible;
+    let files = &state.options().templates;
+    let catalog = files.load(Some(directory(client)), projects);
     let catalog = catalog.await.map_err(|error| protocol_error(&error))?;
     let listing = command_templates_body(&catalog, None);
     let prompts = listing.templates.iter().map(prompt).collect();
@@ -47,14 +49,16 @@ pub(super) async fn get(
     if !are_offered(client) {
         return Err(ErrorData::method_not_found::<GetPromptRequestMethod>());
     }
-    let catalog = state.options().templates.load(Some(directory(client)));
+    let projects = &client.caller.projects.visible;
+    let files = &state.options().templates;
+    let catalog = files.load(Some(directory(client)), projects);
     let catalog = catalog.await.map_err(|error| protocol_error(&error))?;
     let message = || -> Result<GetPromptResult, ApiError> {
         let values = parameter_values(request.arguments.unwrap_or_default())?;
         let made = template_command(
             &catalog,
             &client.caller,
-            client.access,
+            &client.access,
             &request.name,
             &values,
         )?;

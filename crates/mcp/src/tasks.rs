@@ -25,7 +25,6 @@ use super::tools::{self, ToolDefinition};
 use super::{elicit, to_rmcp};
 use ostler_interface::error::{ApiError, object};
 use ostler_interface::params::ParameterKind;
-use ostler_interface::project_access::ProjectAccess;
 
 /// How long one check of a task waits for a prompt, in milliseconds: longer than the silence that
 /// indicates one.
@@ -65,7 +64,7 @@ pub(super) async fn get_task(
     let call = ToolCall {
         engine: mcp_state.engine(),
         caller: &client.caller,
-        access: client.access,
+        access: &client.access,
         client_context: &client.context,
         state: mcp_state,
         context: &call_context,
@@ -74,7 +73,7 @@ pub(super) async fn get_task(
     let info = match &origin {
         Some(origin)
             if origin.asks_person
-                && client.access == ProjectAccess::Write
+                && client.access.may_write(info.owner.project.as_deref())
                 && !info.state.is_finished() =>
         {
             check_prompt(call, info).await
@@ -95,12 +94,15 @@ pub(super) async fn update_task(
     client: &ConnectedClient,
     request: UpdateTaskParams,
 ) -> Result<(), ErrorData> {
+    // Whom the task is unknown to is told that, whatever else the scopes permit.
     let found = mcp_state.engine().info(&client.caller, &request.task_id);
     let info = found.map_err(|error| unknown_task(&request.task_id, &error))?;
-    check_write(client, "an answer to a task")?;
+    let caller = writer(client, "an answer to a task")?;
+    let found = mcp_state.engine().info(&caller, &request.task_id);
+    found.map_err(|error| unknown_task(&request.task_id, &error))?;
     for (key, value) in request.input_responses {
         // A question that is not open for this task any more needs no answer (SEP-2663).
-        let open = mcp_state.engine().interaction(&client.caller, &key);
+        let open = mcp_state.engine().interaction(&caller, &key);
         let Some(interaction) = open
             .ok()
             .filter(|open| open.is_open() && open.question.execution == Some(info.id))
@@ -111,7 +113,7 @@ pub(super) async fn update_task(
         let result = match FormReply::parse(value) {
             FormReply::Value(value) => mcp_state
                 .engine()
-                .answer_interaction(&client.caller, &id, value)
+                .answer_interaction(&caller, &id, value)
                 .await
                 .map(drop),
             refusal @ (FormReply::Declined | FormReply::Dismissed) => {
@@ -123,7 +125,7 @@ pub(super) async fn update_task(
                 let reason = Some(reason.to_owned());
                 let cancelled = mcp_state
                     .engine()
-                    .cancel_interaction(&client.caller, &id, reason)
+                    .cancel_interaction(&caller, &id, reason)
                     .await;
                 cancelled.map(drop)
             }
@@ -142,8 +144,8 @@ pub(super) async fn cancel_task(
     client: &ConnectedClient,
     request: CancelTaskParams,
 ) -> Result<(), ErrorData> {
-    check_write(client, "the end of a task")?;
-    let cancelled = mcp_state.engine().cancel(&client.caller, &request.task_id);
+    let caller = writer(client, "the end of a task")?;
+    let cancelled = mcp_state.engine().cancel(&caller, &request.task_id);
     let wait = Duration::from_millis(CANCEL_WAIT_MS);
     match tokio::time::timeout(wait, cancelled).await {
         // Still running: the task reports its end.
@@ -152,9 +154,11 @@ pub(super) async fn cancel_task(
     }
 }
 
-fn check_write(client: &ConnectedClient, what: &str) -> Result<(), ErrorData> {
+/// The caller of what changes something; `what` names it.
+fn writer(client: &ConnectedClient, what: &str) -> Result<Caller, ErrorData> {
     let permitted = client.access.check_write(what);
-    permitted.map_err(|error| ErrorData::invalid_request(error.message, None))
+    permitted.map_err(|error| ErrorData::invalid_request(error.message, None))?;
+    Ok(client.access.writer(client.caller.clone()))
 }
 
 /// Unknown and foreign tasks get the same error.

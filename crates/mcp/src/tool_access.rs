@@ -1,9 +1,10 @@
 //! Which tool calls change something: a client whose token may only read is refused there.
 
 use ostler_interface::error::ApiError;
-use ostler_interface::project_access::ProjectAccess;
+use ostler_model::Caller;
 use rmcp::model::JsonObject;
 
+use super::client::ConnectedClient;
 use super::tools::ToolDefinition;
 
 /// Actions of multi-action tools that change nothing.
@@ -14,28 +15,33 @@ const READ_ACTIONS: &[(&str, &[&str])] = &[
 /// The tool that starts a template, which itself checks what the template requires.
 const TEMPLATE_TOOL: &str = "template_run";
 
-/// Refuses a call that the client may not make.
+/// The caller of a call: it reaches where the client may change something, or where it sees
+/// something, as the tool needs.
 ///
 /// # Errors
 /// [`ErrorCode::Permission`](ostler_model::ErrorCode::Permission), with the scope that is missing.
-pub(super) fn check(
-    access: ProjectAccess,
+pub(super) fn caller_of(
+    client: &ConnectedClient,
     tool: &ToolDefinition,
     arguments: &JsonObject,
-) -> Result<(), ApiError> {
+) -> Result<Caller, ApiError> {
+    let caller = client.caller.clone();
+    if !writes(tool, arguments) {
+        return Ok(caller);
+    }
+    client.access.check_write(&format!("tool {}", tool.name))?;
+    Ok(client.access.writer(caller))
+}
+
+/// Whether a call changes something.
+fn writes(tool: &ToolDefinition, arguments: &JsonObject) -> bool {
     if tool.hints.read_only || tool.name == TEMPLATE_TOOL {
-        return Ok(());
+        return false;
     }
     let action = arguments.get("action").and_then(|it| it.as_str());
-    let reads = |action| {
-        READ_ACTIONS
-            .iter()
-            .any(|(name, actions)| *name == tool.name && actions.contains(&action))
-    };
-    match action {
-        Some(action) if reads(action) => Ok(()),
-        Some(_) | None => access.check_write(&format!("tool {}", tool.name)),
-    }
+    !READ_ACTIONS.iter().any(|(name, actions)| {
+        *name == tool.name && action.is_some_and(|action| actions.contains(&action))
+    })
 }
 
 #[cfg(test)]
@@ -48,7 +54,7 @@ mod tests {
 
     fn may_read(tool: &ToolDefinition, action: Option<&str>) -> bool {
         let arguments = action.map(|action| ("action".to_owned(), json!(action)));
-        check(ProjectAccess::Read, tool, &arguments.into_iter().collect()).is_ok()
+        !writes(tool, &arguments.into_iter().collect())
     }
 
     #[test]
@@ -57,8 +63,6 @@ mod tests {
             let expected = tool.hints.read_only || tool.name == TEMPLATE_TOOL;
             assert_eq!(may_read(tool, None), expected, "{}", tool.name);
             assert_eq!(may_read(tool, Some("stop")), expected, "{}", tool.name);
-            let none = JsonObject::new();
-            assert!(check(ProjectAccess::Write, tool, &none).is_ok());
         }
     }
 

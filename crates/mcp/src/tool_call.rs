@@ -15,7 +15,7 @@ use ostler_model::{ByteString, Caller, Command};
 pub(super) struct ToolCall<'a> {
     pub(super) engine: &'a Engine,
     pub(super) caller: &'a Caller,
-    pub(super) access: ProjectAccess,
+    pub(super) access: &'a ProjectAccess,
     pub(super) client_context: &'a ClientContext,
     pub(super) state: &'a McpState,
     pub(super) context: &'a CallContext<'a>,

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use ostler_engine::{StartGuard, StartRequest, WaitEnd, WaitFor, WaitOutcome};
-use ostler_interface::project_access::ProjectAccess;
 use ostler_model::ExecutionId;
 use tokio::time::Instant;
 
@@ -175,7 +174,7 @@ async fn apply_resumed_answer(
     call: ToolCall<'_>,
     on_prompt: OnPrompt,
 ) -> Result<OnPrompt, ToolInterrupt> {
-    if call.access == ProjectAccess::Read {
+    if call.access.is_read_only() {
         return Ok(match on_prompt {
             OnPrompt::Ask => OnPrompt::Return,
             OnPrompt::Ignore | OnPrompt::Return => on_prompt,
@@ -206,6 +205,7 @@ async fn wait_answering_prompts(
             },
         };
         if let (WaitEnd::Prompt(prompt), OnPrompt::Ask) = (&waited.end, on_prompt)
+            && call.access.may_write(waited.info.owner.project.as_deref())
             && elicit::answer_prompt(call, waited.info.id, prompt, bounds.deadline).await?
         {
             continue;

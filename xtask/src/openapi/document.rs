@@ -84,12 +84,12 @@ fn bearer() -> Value {
         "description": "A token of `ostler token new`. Scopes: `sessions:all`: sees every session \
             of its principal; `daemon:stop`: may shut the daemon down; `project:read`: may \
             look, and start templates that only read; `project:write`: may change, which a token \
-            with neither of the two may, too. The daemon's Unix socket needs no token: the kernel \
-            names the user. \
-            A daemon that serves the loopback without tokens needs none either. Instead of it, the page sends the halves of a \
-            token that `POST /api/v1/web/session` gave it: a cookie, and the header \
-            `Ostler-Page-Key` (a WebSocket: the subprotocol `ostler-page-key.KEY` beside \
-            `ostler`).",
+            with neither of the two may, too; `project:read=PROJECT` and `project:write=PROJECT`: \
+            the same in one project, and nothing outside it. The daemon's Unix socket needs no \
+            token: the kernel names the user. A daemon that serves the loopback without tokens \
+            needs none either. Instead of it, the page sends the halves of a token that \
+            `POST /api/v1/web/session` gave it: a cookie, and the header `Ostler-Page-Key` (a \
+            WebSocket: the subprotocol `ostler-page-key.KEY` beside `ostler`).",
     })
 }
 
@@ -100,6 +100,12 @@ fn parameters() -> Value {
             "schema": {"type": "string", "pattern": "^[!-~]{1,128}$"},
             "description": "The session of the request: what it starts belongs to it, and it sees \
                 what belongs to it. Without it, the token's own.",
+        },
+        "Project": {
+            "name": "Ostler-Project", "in": "header", "required": false,
+            "schema": {"type": "string", "minLength": 1, "maxLength": 1024},
+            "description": "The project of what the request starts, one of those that the scopes \
+                of the token name; with any other token it is refused.",
         },
         "RequestId": {
             "name": "X-Request-Id", "in": "header", "required": false,

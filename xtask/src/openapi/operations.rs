@@ -142,7 +142,7 @@ impl OperationSource<'_> {
         let mut headers = vec!["RequestId"];
         let answers_all = WITHOUT_TOKEN.contains(&(route.module.as_str(), route.handler.as_str()));
         if has_caller(handler) && !answers_all {
-            headers.insert(0, "Session");
+            headers = vec!["Session", "Project", "RequestId"];
         }
         if EVENT_STREAMS.contains(&(route.module.as_str(), route.handler.as_str())) {
             headers.push("LastEventId");

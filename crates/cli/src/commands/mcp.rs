@@ -105,7 +105,7 @@ async fn serve(
     };
     let client = ConnectedClient {
         caller: daemon::stdio_session_caller(&session),
-        access: ProjectAccess::Write,
+        access: ProjectAccess::default(),
         context,
     };
     let (reader, writer) = daemon::streams::standard_streams().map_err(|error| {

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use ostler_interface::convert::{command_template_body, command_templates_body};
 use ostler_interface::error::ApiError;
 use ostler_interface::templates::find_template;
-use ostler_model::{ByteString, ErrorCode, duration};
+use ostler_model::{ByteString, ErrorCode, ProjectSet, duration};
 use ostler_template::{
     ArgumentTemplate, CatalogEntry, FILE_BYTES, TemplateCatalog, TemplateParameter,
     TemplatePermission, parse_templates,
@@ -114,7 +114,10 @@ pub(crate) fn run(context: &CliContext, verb: TemplateVerb) -> CommandResult {
 
 fn catalog(context: &CliContext, cwd: Option<PathBuf>) -> Result<TemplateCatalog, CommandError> {
     let cwd = resolve_directory(cwd)?;
-    Ok(context.config.template_files().read(Some(cwd.as_path())))
+    Ok(context
+        .config
+        .template_files()
+        .read(Some(cwd.as_path()), &ProjectSet::All))
 }
 
 fn list(context: &CliContext, args: TemplateListArgs) -> CommandResult {

@@ -1,13 +1,12 @@
 //! `ostler token`. Works on the token file itself, so it needs no daemon; a running one applies
 //! the change to its next request. Only the codes of links are the daemon's.
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Subcommand};
 use hyper::Method;
 use ostler_api::WebLinkBody;
 use ostler_http::LINK_MINUTES;
-use ostler_http::tokens::{AccessToken, NewToken, SCOPES, TokenScope, token_principal};
-use ostler_model::{Principal, Timestamp, duration};
+use ostler_http::tokens::{AccessToken, NewToken, SCOPE_FORMS, TokenScope, token_principal};
+use ostler_model::{Principal, Timestamp, duration, visible};
 use serde_json::json;
 
 use super::value_parsers;
@@ -51,8 +50,8 @@ pub(crate) struct TokenNewArgs {
     /// What it allows; can be repeated. Without one it starts, sees and changes what belongs to the
     /// sessions of its holder
     #[arg(long, visible_alias = "scopes", value_name = "SCOPE", value_delimiter = ',',
-          value_parser = PossibleValuesParser::new(SCOPES.map(scope_value)))]
-    scope: Vec<String>,
+          long_help = scope_help())]
+    scope: Vec<TokenScope>,
     /// From when on it is refused: in 12h, 30d, or 2027-01-31T12:00:00Z; never unless given
     #[arg(long, value_name = "TIME", value_parser = value_parsers::future_time)]
     expires: Option<Timestamp>,
@@ -85,8 +84,15 @@ pub(crate) struct TokenRevokeArgs {
     names: Vec<String>,
 }
 
-fn scope_value(scope: TokenScope) -> PossibleValue {
-    PossibleValue::new(scope.as_str()).help(scope.description())
+/// The help of `--scope`.
+fn scope_help() -> String {
+    let forms = SCOPE_FORMS.map(|(form, description)| format!("- {form}: {description}"));
+    format!(
+        "What it allows; can be repeated. Without one it starts, sees and changes what belongs to \
+         the sessions of its holder. Of a project that is named, nothing else is seen\n\n\
+         Allowed:\n{}",
+        forms.join("\n")
+    )
 }
 
 /// Creates, lists or revokes tokens.
@@ -112,13 +118,15 @@ pub(crate) fn run(context: &CliContext, verb: &TokenVerb) -> CommandResult {
 fn create(context: &CliContext, args: &TokenNewArgs) -> Result<(), CommandError> {
     context.dirs.prepare()?;
     let principal = args.principal.clone().unwrap_or_else(own_principal);
-    let is_requested = |scope: &TokenScope| args.scope.iter().any(|word| word == scope.as_str());
+    let mut scopes = args.scope.clone();
+    scopes.sort();
+    scopes.dedup();
     let name = args.name.as_ref().or(args.name_option.as_ref());
     let name = name.cloned().unwrap_or_default();
     let secret = context.config.tokens().create(NewToken {
         name: name.clone(),
         principal: principal.clone(),
-        scopes: SCOPES.into_iter().filter(is_requested).collect(),
+        scopes,
         expires: args.expires,
     })?;
     if args.json {
@@ -167,7 +175,7 @@ fn list(context: &CliContext, args: &TokenListArgs) -> Result<(), CommandError> 
         table.push_row(cells![
             &token.name,
             token.principal.to_string(),
-            scopes(token).join(","),
+            visible(&scopes(token).join(",")).into_owned(),
             format_age(token.created, now),
             expiry(token, now),
             store
@@ -177,7 +185,15 @@ fn list(context: &CliContext, args: &TokenListArgs) -> Result<(), CommandError> 
     }
     let mut out = StdoutWriter::new();
     table.print(&mut out)?;
-    out.flush()
+    out.flush()?;
+    let unknown = store.list_unknown()?;
+    if !unknown.is_empty() {
+        let names = unknown.join(", ");
+        crate::print_note(&format!(
+            "a newer version made these; they let nobody in here: {names}"
+        ));
+    }
+    Ok(())
 }
 
 /// When it expires, for people.
@@ -200,6 +216,6 @@ fn as_json(token: &AccessToken, used: Option<Timestamp>) -> serde_json::Value {
     })
 }
 
-fn scopes(token: &AccessToken) -> Vec<&'static str> {
-    token.scopes.iter().map(|scope| scope.as_str()).collect()
+fn scopes(token: &AccessToken) -> Vec<String> {
+    token.scopes.iter().map(ToString::to_string).collect()
 }

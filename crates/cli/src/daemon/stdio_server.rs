@@ -131,7 +131,7 @@ impl StdioServer {
 
         let client = ConnectedClient {
             caller: stdio_sessions::caller_in_project(&hello.session, project_of_hello(&hello)),
-            access: ProjectAccess::Write,
+            access: ProjectAccess::default(),
             context,
         };
         let connection_task = connection.serve(self.mcp_state.clone(), client, self.stop.clone());

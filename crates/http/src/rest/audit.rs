@@ -10,7 +10,7 @@ use ostler_engine::{Error, EventFeedQuery, LEDGER_HEADS};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
 use ostler_journal::{AuditReport, HeadKey, LedgerCursor, LedgerRecord, ReadError};
-use ostler_model::{ErrorCode, Scope};
+use ostler_model::ErrorCode;
 use tokio::task::spawn_blocking;
 
 use super::caller::RequestCaller;
@@ -87,9 +87,9 @@ pub(super) async fn verify(
     query_string: QueryString,
 ) -> RestResult<Json<AuditReport>> {
     query_string.check(&[])?;
-    if caller.scope != Scope::Principal {
-        let message = "the audit log is of all sessions, and a session cannot verify it: a token \
-                       needs the scope sessions:all";
+    if !caller.sees_all() {
+        let message = "the audit log is of all sessions and projects, and a part of it cannot be verified: \
+                       a token needs the scope sessions:all, and none that names a project";
         return Err(HttpProblem::new(ErrorCode::Permission, message, None));
     }
     let settings = state.engine.settings();

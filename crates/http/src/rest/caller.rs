@@ -13,7 +13,7 @@ use ostler_model::{Caller, ErrorCode, Scope};
 pub(super) struct RequestCaller(pub(super) Caller);
 
 /// What the caller of a request may do in projects.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct RequestAccess(pub(super) ProjectAccess);
 
 impl<S: Sync> FromRequestParts<S> for RequestAccess {
@@ -22,7 +22,8 @@ impl<S: Sync> FromRequestParts<S> for RequestAccess {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
         // Only the daemon's socket has callers without an identity of HTTP.
         let identity = parts.extensions.get::<HttpIdentity>();
-        Ok(Self(identity.map_or(ProjectAccess::Write, |it| it.access)))
+        let access = identity.map(|identity| identity.access.clone());
+        Ok(Self(access.unwrap_or_default()))
     }
 }
 

@@ -7,7 +7,8 @@ use ostler_interface::convert::{history_entry_body, history_freshness_body, run_
 use ostler_interface::history::{History, arguments, no_history};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
-use ostler_model::{Caller, ErrorCode, Scope};
+use ostler_interface::project_history;
+use ostler_model::{Caller, ErrorCode};
 use ostler_store::HistoryQuery;
 
 use super::caller::RequestCaller;
@@ -101,7 +102,7 @@ pub(super) async fn show(
     query_string: QueryString,
 ) -> RestResult<Json<HistoryDetailBody>> {
     // A foreign id is unknown, whatever else is wrong with the request.
-    let answer = history(&state)?.find(&caller, &id).await?;
+    let answer = project_history::find(history(&state)?, &caller, &id).await?;
     query_string.check(&[])?;
     let (row, usual) = answer.value;
     Ok(Json(HistoryDetailBody {
@@ -118,9 +119,9 @@ pub(super) async fn rebuild(
     query_string: QueryString,
 ) -> RestResult<Json<HistoryFreshnessBody>> {
     query_string.check(&[])?;
-    if caller.scope != Scope::Principal {
-        let message = "the history is of all sessions, and a session cannot have it made anew: a token \
-                       needs the scope sessions:all";
+    if !caller.sees_all() {
+        let message = "the history is of all sessions and projects, and a part of it cannot be made anew: \
+                       a token needs the scope sessions:all, and none that names a project";
         return Err(HttpProblem::new(ErrorCode::Permission, message, None));
     }
     let freshness = history(&state)?.rebuild().await?;
@@ -143,7 +144,7 @@ fn page_query(mut arguments: Arguments, caller: &Caller) -> RestResult<HistoryQu
 }
 
 async fn page(state: &RestState, query: HistoryQuery) -> RestResult<Json<HistoryPageBody>> {
-    let answer = history(state)?.list(query).await?;
+    let answer = project_history::list(history(state)?, query).await?;
     let page = answer.value;
     Ok(Json(HistoryPageBody {
         executions: page.rows.into_iter().map(history_entry_body).collect(),

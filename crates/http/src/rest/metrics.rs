@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use jiff::Timestamp;
 use ostler_interface::http::HttpProblem;
-use ostler_model::{ErrorCode, Scope};
+use ostler_model::ErrorCode;
 use ostler_sys::open_files;
 use parking_lot::Mutex;
 
@@ -163,8 +163,9 @@ pub(super) async fn metrics(
     query_string: QueryString,
 ) -> RestResult<(HeaderMap, String)> {
     query_string.check(&[])?;
-    if caller.scope != Scope::Principal {
-        let message = "metrics are of all sessions: a token needs the scope sessions:all";
+    if !caller.sees_all() {
+        let message = "metrics are of all sessions and projects: a token needs the scope sessions:all, and \
+                       none that names a project";
         return Err(HttpProblem::new(ErrorCode::Permission, message, None));
     }
     let mut text = MetricsText::default();

@@ -1,5 +1,7 @@
 //! The command policy: its rules, and its verdict on a command that is not started.
 
+use std::path::Path;
+
 use axum::Json;
 use axum::extract::State;
 use ostler_api::{PolicyBody, PolicyVerdictBody, StartBody};
@@ -25,7 +27,7 @@ const RULES: &[Parameter] = &[Parameter::optional(
 /// `GET /api/v1/policy`: the rules in force.
 pub(super) async fn rules(
     State(state): State<RestState>,
-    _caller: RequestCaller,
+    RequestCaller(caller): RequestCaller,
     query_string: QueryString,
 ) -> RestResult<Json<PolicyBody>> {
     let cwd = query_string.check(RULES)?.text("cwd");
@@ -33,6 +35,9 @@ pub(super) async fn rules(
         return Err(HttpProblem::value(
             "parameter 'cwd' is no absolute path; allowed: the absolute path of a directory",
         ));
+    }
+    if let Some(cwd) = &cwd {
+        state.engine.check_directory(&caller, Path::new(cwd))?;
     }
     // No workspace is above the root.
     let cwd = ByteString::from(cwd.unwrap_or_else(|| "/".to_owned()));
@@ -43,10 +48,13 @@ pub(super) async fn rules(
 /// `POST /api/v1/policy/check`: the verdict on a start. Nothing is started, and nobody is asked.
 pub(super) async fn check(
     State(state): State<RestState>,
-    _caller: RequestCaller,
+    RequestCaller(caller): RequestCaller,
     JsonBody(body): JsonBody<StartBody>,
 ) -> RestResult<Json<PolicyVerdictBody>> {
     let request = start_request(body);
+    state
+        .engine
+        .check_directory(&caller, request.cwd.as_path())?;
     let verdict = evaluate(move || state.engine.policy_verdict(&request)).await?;
     Ok(Json(policy_verdict_body(verdict)))
 }

@@ -23,18 +23,22 @@ use super::state::RestState;
 /// template the scopes that it requires.
 pub(super) async fn execute(
     State(state): State<RestState>,
-    RequestCaller(caller): RequestCaller,
+    RequestCaller(mut caller): RequestCaller,
     RequestAccess(access): RequestAccess,
     Path(project): Path<String>,
     route: MatchedPath,
     JsonBody(mut body): JsonBody<ExecuteBody>,
 ) -> RestResult<(StatusCode, Json<TaskStartedBody>)> {
-    if body.template_id.is_none() {
-        access.check_write("a start without a template")?;
+    let written = match (&body.template_id, &body.context) {
+        (None, _) => Some("a start without a template"),
+        (Some(_), Some(_)) => Some("field 'context'"),
+        (Some(_), None) => None,
+    };
+    if let Some(what) = written {
+        access.check_write(what)?;
+        caller = access.writer(caller);
     }
-    if body.context.is_some() {
-        access.check_write("field 'context'")?;
-    }
+    state.engine.check_project(&caller, &project)?;
     let context = body.context.take();
     let context = match context {
         Some(choice) => find_context(&state, &caller, &project, choice).await?,
@@ -43,11 +47,10 @@ pub(super) async fn execute(
     if let Some(context) = &context {
         body.cwd.get_or_insert_with(|| context.directory.clone());
     }
-    let mut request = start_request(&state, &caller, access, &project, body).await?;
+    caller.owner.project = Some(project.clone());
+    let mut request = start_request(&state, &caller, &access, &project, body).await?;
     request.client_kind = ClientKind::Rest;
     request.context = context.map(|context| context.id);
-    let mut caller = caller;
-    caller.owner.project = Some(project);
     let info = state.engine.start(&caller, request).await?;
     let task_id = info.id.to_string();
     // What precedes the route is the prefix that everything is served under.
@@ -90,7 +93,7 @@ async fn find_context(
 async fn start_request(
     state: &RestState,
     caller: &Caller,
-    access: ProjectAccess,
+    access: &ProjectAccess,
     project: &str,
     mut body: ExecuteBody,
 ) -> RestResult<StartRequest> {
@@ -134,13 +137,18 @@ fn program(body: ExecuteBody) -> RestResult<Command> {
 async fn from_template(
     state: &RestState,
     caller: &Caller,
-    access: ProjectAccess,
+    access: &ProjectAccess,
     id: &str,
     cwd: ByteString,
     body: ExecuteBody,
 ) -> RestResult<StartRequest> {
     let values = parameter_values(body.parameters)?;
-    let catalog = state.templates.load(Some(cwd.as_path().to_owned())).await?;
+    if !access.may_write(caller.owner.project.as_deref()) {
+        state.engine.check_directory(caller, cwd.as_path())?;
+    }
+    let directory = Some(cwd.as_path().to_owned());
+    let projects = &caller.projects.visible;
+    let catalog = state.templates.load(directory, projects).await?;
     let template = &find_template(&catalog, id)
         .map_err(in_template_id)?
         .template;

@@ -363,11 +363,14 @@ pub(super) async fn forget(
 /// `POST /api/v1/detect`: the service that a command would be; nothing is started.
 pub(super) async fn detect(
     State(state): State<RestState>,
-    _caller: RequestCaller,
+    RequestCaller(caller): RequestCaller,
     JsonBody(body): JsonBody<StartBody>,
 ) -> RestResult<Json<DetectResponse>> {
     let request = start_request(body);
     absolute(&request.cwd, "field 'cwd'")?;
+    state
+        .engine
+        .check_directory(&caller, request.cwd.as_path())?;
     let detected = state.engine.detect(&request);
     Ok(Json(DetectResponse {
         service: detected.map(detected_service_body),

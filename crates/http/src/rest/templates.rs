@@ -36,24 +36,28 @@ const ONE: &[Parameter] = &[CWD];
 /// `GET /api/v1/command-templates`: the command templates.
 pub(super) async fn list(
     State(state): State<RestState>,
-    _caller: RequestCaller,
+    RequestCaller(caller): RequestCaller,
     query_string: QueryString,
 ) -> RestResult<Json<CommandTemplatesBody>> {
     let mut arguments = query_string.check(LIST)?;
     let category = arguments.text("category");
-    let catalog = state.templates.load(directory(&mut arguments)?).await?;
+    let directory = directory(&mut arguments)?;
+    let projects = &caller.projects.visible;
+    let catalog = state.templates.load(directory, projects).await?;
     Ok(Json(command_templates_body(&catalog, category.as_deref())))
 }
 
 /// `GET /api/v1/command-templates/{template}`: one command template.
 pub(super) async fn show(
     State(state): State<RestState>,
-    _caller: RequestCaller,
+    RequestCaller(caller): RequestCaller,
     PathId(id): PathId,
     query_string: QueryString,
 ) -> RestResult<Json<CommandTemplateBody>> {
     let mut arguments = query_string.check(ONE)?;
-    let catalog = state.templates.load(directory(&mut arguments)?).await?;
+    let directory = directory(&mut arguments)?;
+    let projects = &caller.projects.visible;
+    let catalog = state.templates.load(directory, projects).await?;
     let entry =
         find_template(&catalog, &id).map_err(|error| HttpProblem::from(error).with_status(404))?;
     Ok(Json(command_template_body(entry)))

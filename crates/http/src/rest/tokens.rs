@@ -13,9 +13,7 @@ use super::extract::JsonBody;
 use super::query::QueryString;
 use super::response::RestResult;
 use super::state::RestState;
-use crate::tokens::{
-    AccessToken, NewToken, SCOPES, TokenError, TokenScope, TokenStore, token_principal,
-};
+use crate::tokens::{AccessToken, NewToken, TokenError, TokenScope, TokenStore, token_principal};
 
 /// `GET /api/v1/tokens`: the tokens. Over the daemon's socket only, as all routes of tokens.
 pub(super) async fn list(
@@ -115,14 +113,8 @@ fn new_token(body: NewTokenBody) -> RestResult<NewToken> {
 }
 
 fn scope(name: &str) -> RestResult<TokenScope> {
-    let scope = SCOPES.into_iter().find(|scope| scope.as_str() == name);
-    scope.ok_or_else(|| {
-        let name = ostler_model::visible(name);
-        let allowed = SCOPES.map(TokenScope::as_str).join(", ");
-        HttpProblem::value(format!(
-            "field 'scopes': '{name}' is none; allowed: {allowed}"
-        ))
-    })
+    let scope = name.parse::<TokenScope>();
+    scope.map_err(|error| HttpProblem::value(format!("field 'scopes': {error}")))
 }
 
 fn token_body(token: &AccessToken, store: &TokenStore) -> TokenBody {

@@ -1,9 +1,12 @@
 //! Tokens that links make for browsers: each is known to one browser alone, and by its name.
 
+use std::collections::HashSet;
+
 use jiff::SignedDuration;
 use ostler_model::owner::Principal;
 use ostler_model::{Timestamp, lower_hex};
 
+use super::token_file::StoredToken;
 use super::{AccessToken, TOKENS, TokenError, TokenScope, TokenSecret, TokenStore, sha256};
 
 /// What the names of these tokens begin with; digits follow.
@@ -26,23 +29,39 @@ impl TokenStore {
         now: Timestamp,
     ) -> Result<(TokenSecret, AccessToken), TokenError> {
         let _lock = self.lock()?;
-        let mut tokens = self.list()?;
-        tokens.retain(|token| !(token.is_for_browser() && token.is_expired(now)));
-        if tokens.len() >= TOKENS {
+        let file = &self.0.plain;
+        let (mut tokens, of_projects) = (file.read()?, self.0.of_projects.read()?);
+        tokens.retain(|token| !token.has_expired_for_browser(now));
+        if tokens.len() + of_projects.len() >= TOKENS {
             return Err(TokenError::Full);
         }
-        let secret = TokenSecret::random().map_err(|error| self.io("made", error))?;
+        let secret = TokenSecret::random().map_err(|error| file.io("made", error))?;
+        let names: HashSet<&str> = tokens
+            .iter()
+            .chain(&of_projects)
+            .map(StoredToken::name)
+            .collect();
         let token = AccessToken {
-            name: unused_name(&tokens),
+            name: unused_name(&names),
             sha256: lower_hex(&sha256(secret.reveal())),
             principal,
             scopes: vec![TokenScope::SessionsAll],
             created: now,
             expires: Some(now + SignedDuration::from_hours(24 * BROWSER_DAYS)),
         };
-        tokens.push(token.clone());
-        self.write(&tokens)?;
+        tokens.push(StoredToken::Known(token.clone()));
+        file.write(&tokens)?;
         Ok((secret, token))
+    }
+}
+
+impl StoredToken {
+    /// Whether a link made it for a browser, and it has expired.
+    fn has_expired_for_browser(&self, now: Timestamp) -> bool {
+        match self {
+            Self::Known(token) => token.is_for_browser() && token.is_expired(now),
+            Self::Unknown(_) => false,
+        }
     }
 }
 
@@ -57,12 +76,12 @@ impl AccessToken {
     }
 }
 
-/// A name that none of these has; there are many more numbers than tokens.
-fn unused_name(tokens: &[AccessToken]) -> String {
+/// A name that is none of these; there are many more numbers than tokens.
+fn unused_name(names: &HashSet<&str>) -> String {
     loop {
         let number = fastrand::u32(..NAME_NUMBERS);
         let name = format!("{NAME_PREFIX}{number:0NAME_DIGITS$}");
-        if tokens.iter().all(|token| token.name != name) {
+        if !names.contains(name.as_str()) {
             return name;
         }
     }

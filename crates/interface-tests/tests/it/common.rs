@@ -123,7 +123,7 @@ impl ServerFixture {
             shared_state,
             Remote {
                 caller,
-                access: ProjectAccess::Write,
+                access: ProjectAccess::default(),
                 context: front,
             },
             reader,

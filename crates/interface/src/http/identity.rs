@@ -1,10 +1,12 @@
 //! The authenticated identity of a request, and the callers it may be.
 
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use ostler_model::owner::{Owner, Principal};
-use ostler_model::{Caller, ErrorCode, Scope, SessionName};
+use ostler_model::{Caller, ErrorCode, ProjectView, Scope, SessionName};
 
 use super::HttpProblem;
+use super::project_name::requested_project;
 use crate::project_access::ProjectAccess;
 
 /// The session of requests that name none and have none of their own.
@@ -26,14 +28,31 @@ pub struct HttpIdentity {
 }
 
 impl HttpIdentity {
-    /// This identity as the caller of a session of its own, which sees no other.
+    /// This identity in a request: what it starts belongs to the project that the headers name, or
+    /// else to `of_daemon` or the only project of its token.
+    ///
+    /// # Errors
+    /// When the headers name a project that it does not see.
+    pub fn in_request(
+        self,
+        headers: &HeaderMap,
+        of_daemon: Option<&str>,
+    ) -> Result<Self, HttpProblem> {
+        let project = match requested_project(headers)? {
+            Some(named) => {
+                self.access.check_named(named)?;
+                Some(named.to_owned())
+            }
+            None => self.access.default_project(of_daemon),
+        };
+        Ok(Self { project, ..self })
+    }
+
+    /// This identity as the caller of a session of its own, which sees no other. This one and the
+    /// others change nothing; [`ProjectAccess::writer`] is for requests that do.
     #[must_use]
     pub fn caller(&self, session: SessionName) -> Caller {
-        Caller {
-            owner: self.owner(Some(session)),
-            scope: Scope::Session,
-            projects: ostler_model::ProjectView::default(),
-        }
+        self.reader(Some(session), Scope::Session)
     }
 
     /// This identity as the caller of the shared session. With `sessions:all` it sees the others
@@ -51,23 +70,24 @@ impl HttpIdentity {
     #[must_use]
     pub fn rest_caller(&self) -> Caller {
         if self.sees_all {
-            return Caller {
-                owner: self.owner(None),
-                scope: Scope::Principal,
-                projects: ostler_model::ProjectView::default(),
-            };
+            return self.reader(None, Scope::Principal);
         }
         self.caller(SessionName(SHARED_SESSION.to_owned()))
     }
 
-    fn owner(&self, session: Option<SessionName>) -> Owner {
-        Owner {
+    fn reader(&self, session: Option<SessionName>, scope: Scope) -> Caller {
+        let owner = Owner {
             principal: self.principal.clone(),
             project: self.project.clone(),
             session,
             task: None,
             channel: ostler_model::RequestChannel::Network,
-        }
+        };
+        self.access.reader(Caller {
+            owner,
+            scope,
+            projects: ProjectView::default(),
+        })
     }
 }
 
@@ -84,17 +104,25 @@ pub fn identity(parts: &Parts) -> Result<HttpIdentity, HttpProblem> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use axum::http::HeaderValue;
+    use ostler_model::ProjectSet;
 
-    #[test]
-    fn a_scope_widens_what_is_seen() {
-        let mut identity = HttpIdentity {
+    use super::*;
+    use crate::http::PROJECT_HEADER;
+
+    fn identity(access: ProjectAccess) -> HttpIdentity {
+        HttpIdentity {
             principal: Principal::unix(1),
             sees_all: false,
             may_stop: false,
             project: None,
-            access: ProjectAccess::Write,
-        };
+            access,
+        }
+    }
+
+    #[test]
+    fn a_scope_widens_what_is_seen() {
+        let mut identity = identity(ProjectAccess::default());
         let narrow = identity.rest_caller();
         assert_eq!(narrow.scope, Scope::Session);
         assert_eq!(narrow.owner.channel, ostler_model::RequestChannel::Network);
@@ -104,5 +132,25 @@ mod tests {
         let named = identity.caller(SessionName("a".to_owned()));
         assert_eq!(named.scope, Scope::Session);
         assert_eq!(identity.shared_caller().scope, Scope::Principal);
+        assert!(identity.rest_caller().sees_all());
+    }
+
+    #[test]
+    fn a_request_names_one_of_the_projects_of_its_token() {
+        let projects = ProjectSet::named(["a", "b"]);
+        let access = ProjectAccess::new(&projects, projects.clone());
+        let in_request = |names: &[&'static str]| {
+            let headers = names.iter().map(|name| HeaderValue::from_static(name));
+            let name = axum::http::HeaderName::from_static(PROJECT_HEADER);
+            let headers = headers.map(|value| (name.clone(), value)).collect();
+            let identity = identity(access.clone()).in_request(&headers, Some("daemon"))?;
+            Ok::<_, HttpProblem>(identity.caller(SessionName("s".to_owned())))
+        };
+        assert_eq!(in_request(&[]).unwrap().owner.project, None);
+        let caller = in_request(&["b"]).unwrap();
+        assert_eq!(caller.owner.project.as_deref(), Some("b"));
+        assert_eq!(caller.projects.reachable, projects);
+        assert_eq!(in_request(&["c"]).unwrap_err().0.status, 403);
+        assert_eq!(in_request(&["a", "b"]).unwrap_err().0.status, 422);
     }
 }

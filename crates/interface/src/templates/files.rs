@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use ostler_model::ErrorCode;
+use ostler_model::{ErrorCode, ProjectSet};
 use ostler_template::{FILE_BYTES, TemplateCatalog, TemplateProblem, TemplateSource, TemplateTier};
 use rustix::fs::{Mode, OFlags};
 
@@ -38,15 +38,16 @@ struct DirectoryFiles {
 
 impl TemplateFiles {
     /// The shipped templates, the user's, and those of the project that `cwd` is in: what the files
-    /// contain now. Reads files.
+    /// contain now. Of a project that is in none of `projects`, none are read. Reads files.
     #[must_use]
-    pub fn read(&self, cwd: Option<&Path>) -> TemplateCatalog {
+    pub fn read(&self, cwd: Option<&Path>, projects: &ProjectSet) -> TemplateCatalog {
         let mut files = DirectoryFiles::default();
         if let Some(dir) = &self.user_dir {
             files.add_dir(dir, TemplateTier::User, dir);
         }
         if let Some(cwd) = cwd
             && let Some(dir) = project_dir(cwd)
+            && projects.contains_directory(&dir)
         {
             files.add_dir(&dir, TemplateTier::Project, cwd);
         }
@@ -57,9 +58,13 @@ impl TemplateFiles {
     ///
     /// # Errors
     /// When the runtime is shutting down.
-    pub async fn load(&self, cwd: Option<PathBuf>) -> Result<TemplateCatalog, ApiError> {
-        let files = self.clone();
-        let task = tokio::task::spawn_blocking(move || files.read(cwd.as_deref()));
+    pub async fn load(
+        &self,
+        cwd: Option<PathBuf>,
+        projects: &ProjectSet,
+    ) -> Result<TemplateCatalog, ApiError> {
+        let (files, projects) = (self.clone(), projects.clone());
+        let task = tokio::task::spawn_blocking(move || files.read(cwd.as_deref(), &projects));
         task.await.map_err(|_| {
             let message = "reading the templates was aborted";
             ApiError::new(ErrorCode::Internal, message)
@@ -179,11 +184,19 @@ mod tests {
         let files = TemplateFiles {
             user_dir: Some(user),
         };
-        let has = |cwd: Option<&Path>, id: &str| files.read(cwd).find(id).is_some();
+        let has = |cwd: Option<&Path>, id: &str| {
+            let catalog = files.read(cwd, &ProjectSet::All);
+            catalog.find(id).is_some()
+        };
         assert!(has(None, "of_user") && !has(None, "of_project") && has(None, "init_project"));
         assert!(has(Some(&deep), "of_user") && has(Some(&deep), "of_project"));
         assert!(has(Some(&inner), "of_inner") && !has(Some(&inner), "of_project"));
         assert!(!has(Some(&deep), "no_definition"));
+        let real = fs::canonicalize(&inner).unwrap().display().to_string();
+        let in_inner = |cwd: &Path| files.read(Some(cwd), &ProjectSet::named([real.as_str()]));
+        assert!(in_inner(&inner).find("of_inner").is_some());
+        let outside = in_inner(&deep);
+        assert!(outside.find("of_user").is_some() && outside.find("of_project").is_none());
     }
 
     #[test]
@@ -199,7 +212,7 @@ mod tests {
         let fifo = rustix::fs::CWD;
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(fifo, dir.join("g.toml"), kind, Mode::RUSR, 0).unwrap();
-        let catalog = TemplateFiles::default().read(Some(root.path()));
+        let catalog = TemplateFiles::default().read(Some(root.path()), &ProjectSet::All);
         assert!(catalog.find("good").is_some());
         let problems = problems(&catalog);
         for name in ["b", "c", "d", "e", "f", "g"] {
@@ -218,7 +231,7 @@ mod tests {
         for number in 0..=FILES {
             define(&dir, &format!("{number:03}.toml"), &format!("t{number}"));
         }
-        let catalog = TemplateFiles::default().read(Some(root.path()));
+        let catalog = TemplateFiles::default().read(Some(root.path()), &ProjectSet::All);
         assert!(catalog.find("t127").is_some() && catalog.find("t128").is_none());
         assert!(problems(&catalog).contains("has 129 files"));
     }

@@ -40,14 +40,15 @@ pub fn find_template<'a>(
     })
 }
 
-/// The command of a template with these values, for a caller with the permissions it requires.
+/// The command of a template with these values, for a caller with the permissions it requires in the
+/// project of its starts.
 ///
 /// # Errors
 /// When there is no such template, a permission is missing, or parameters are wrong: all of them.
 pub fn template_command(
     catalog: &TemplateCatalog,
     caller: &Caller,
-    access: ProjectAccess,
+    access: &ProjectAccess,
     id: &str,
     values: &BTreeMap<String, ByteString>,
 ) -> Result<TemplateCommand, ApiError> {
@@ -80,11 +81,11 @@ fn required_permissions(entry: &CatalogEntry) -> Vec<TemplatePermission> {
     required
 }
 
-/// Whether the caller has a permission. Every caller may read.
-fn is_permitted(caller: &Caller, access: ProjectAccess, permission: TemplatePermission) -> bool {
+/// Whether the caller has a permission. Every caller may read in the projects that it sees.
+fn is_permitted(caller: &Caller, access: &ProjectAccess, permission: TemplatePermission) -> bool {
     match permission {
         TemplatePermission::ProjectRead => true,
-        TemplatePermission::ProjectWrite => access == ProjectAccess::Write,
+        TemplatePermission::ProjectWrite => access.may_write(caller.owner.project.as_deref()),
         TemplatePermission::SessionsAll => caller.scope == Scope::Principal,
     }
 }
@@ -138,22 +139,23 @@ mod tests {
         TemplateCatalog::from_sources(&[user, own], Vec::new())
     }
 
-    fn start(id: &str, scope: Scope, access: ProjectAccess) -> Result<(), ApiError> {
+    fn start(id: &str, scope: Scope, access: &ProjectAccess) -> Result<(), ApiError> {
         let started = template_command(&catalog(), &caller(scope), access, id, &BTreeMap::new());
         started.map(drop)
     }
 
     #[test]
     fn a_session_lacks_what_only_the_whole_principal_may() {
-        let error = start("all", Scope::Session, ProjectAccess::Write).unwrap_err();
+        let write = &ProjectAccess::default();
+        let error = start("all", Scope::Session, write).unwrap_err();
         assert_eq!(error.code, ErrorCode::Permission);
         assert_eq!(error.message, "template 'all' requires sessions:all");
-        assert!(start("all", Scope::Principal, ProjectAccess::Write).is_ok());
+        assert!(start("all", Scope::Principal, write).is_ok());
     }
 
     #[test]
     fn who_may_only_read_starts_what_only_reads() {
-        let read = ProjectAccess::Read;
+        let (read, write) = (&ProjectAccess::read_only(), &ProjectAccess::default());
         assert!(start("reads", Scope::Session, read).is_ok());
         for id in ["silent", "both", "own"] {
             let error = start(id, Scope::Session, read).unwrap_err();
@@ -161,16 +163,13 @@ mod tests {
                 error.message,
                 format!("template '{id}' requires project:write")
             );
-            assert!(
-                start(id, Scope::Session, ProjectAccess::Write).is_ok(),
-                "{id}"
-            );
+            assert!(start(id, Scope::Session, write).is_ok(), "{id}");
         }
     }
 
     #[test]
     fn an_unknown_template_names_those_there_are() {
-        let error = start("al\u{7}", Scope::Session, ProjectAccess::Write).unwrap_err();
+        let error = start("al\u{7}", Scope::Session, &ProjectAccess::default()).unwrap_err();
         assert_eq!(error.code, ErrorCode::Template);
         assert!(error.message.contains("all, analyze_code") && !error.message.contains('\u{7}'));
     }

@@ -128,9 +128,10 @@ async fn apply_reply(
 ) -> Result<ReplyOutcome, ToolInterrupt> {
     let id = interaction.id.to_string();
     // A form is filled in by a person, not by the agent that owns the session.
+    let writer = call.access.writer(call.caller.clone());
     let person_caller = Caller {
         scope: Scope::Principal,
-        ..call.caller.clone()
+        ..writer.clone()
     };
     let result = match reply {
         FormReply::Invalid => return Ok(ReplyOutcome::Wrong("it was empty".to_owned())),
@@ -141,15 +142,11 @@ async fn apply_reply(
         }
         FormReply::Declined => {
             let reason = Some(DECLINED.to_owned());
-            call.engine
-                .cancel_interaction(call.caller, &id, reason)
-                .await
+            call.engine.cancel_interaction(&writer, &id, reason).await
         }
         FormReply::Dismissed => {
             let reason = Some(DISMISSED.to_owned());
-            call.engine
-                .cancel_interaction(call.caller, &id, reason)
-                .await
+            call.engine.cancel_interaction(&writer, &id, reason).await
         }
     };
     match result {

@@ -8,8 +8,7 @@ use axum::http::{HeaderMap, Method};
 use ostler_interface::http::{
     HttpIdentity, HttpProblem, SESSION_HEADER, SHARED_SESSION, identity, parse_session_name,
 };
-use ostler_interface::project_access::ProjectAccess;
-use ostler_model::{Caller, ErrorCode, SessionName};
+use ostler_model::{ByteString, Caller, ErrorCode, SessionName};
 
 use super::session_table::{McpSession, SessionKey, UsageKey};
 use super::sessions::{AnonymousInitialize, HttpSessions, SessionUse};
@@ -34,6 +33,8 @@ pub(super) enum RequestTarget {
     Mcp(SessionUse),
     /// It ends a session.
     EndSession(SessionKey),
+    /// It ends what this caller sees of a session.
+    EndSessionPart(Box<Caller>),
 }
 
 /// The session context in a request, before its sessions are looked up.
@@ -77,9 +78,9 @@ fn resume_session(
     id: String,
     sessions: &HttpSessions,
 ) -> Result<RequestTarget, HttpProblem> {
-    let session = sessions
-        .mcp_session(&id)
-        .filter(|session| session.key.principal == identity.principal);
+    let session = sessions.mcp_session(&id).filter(|session| {
+        session.key.principal == identity.principal && session.access == identity.access
+    });
     let session = session.ok_or_else(no_session)?;
     let McpSession { key, own, .. } = session;
     if requested
@@ -95,8 +96,8 @@ fn resume_session(
     }
     insert_client(
         parts,
+        identity,
         identity.caller(key.session),
-        identity.access,
         requested.client_context,
     );
     Ok(RequestTarget::Mcp(sessions.begin_use(keys)))
@@ -122,7 +123,12 @@ fn begin_session(
     };
     if is_named && parts.method == Method::DELETE {
         identity.access.check_write("the end of a session")?;
-        return Ok(RequestTarget::EndSession(key));
+        let caller = identity.access.writer(identity.caller(session));
+        return Ok(if caller.projects.reachable.is_all() {
+            RequestTarget::EndSession(key)
+        } else {
+            RequestTarget::EndSessionPart(Box::new(caller))
+        });
     }
     let is_initialize = parts.method == Method::POST && !is_sessionless_revision(&parts.headers);
     sessions.admit(&key, is_initialize)?;
@@ -131,7 +137,7 @@ fn begin_session(
     } else {
         identity.shared_caller()
     };
-    insert_client(parts, caller, identity.access, requested.client_context);
+    insert_client(parts, identity, caller, requested.client_context);
     Ok(RequestTarget::Mcp(
         sessions.begin_use(vec![UsageKey::Session(key)]),
     ))
@@ -139,15 +145,32 @@ fn begin_session(
 
 fn insert_client(
     parts: &mut Parts,
+    identity: &HttpIdentity,
     caller: Caller,
-    access: ProjectAccess,
     client_context: ClientContext,
 ) {
-    parts.extensions.insert(Arc::new(ConnectedClient {
+    parts
+        .extensions
+        .insert(Arc::new(connected_client(identity, caller, client_context)));
+}
+
+/// The client of an identity. The commands of one that is limited to a project which is a directory
+/// start there.
+pub(super) fn connected_client(
+    identity: &HttpIdentity,
+    caller: Caller,
+    mut context: ClientContext,
+) -> ConnectedClient {
+    let limited = !caller.projects.visible.is_all();
+    let project = caller.owner.project.as_deref().filter(|_| limited);
+    if let Some(directory) = project.filter(|project| project.starts_with('/')) {
+        context.cwd = ByteString::from(directory);
+    }
+    ConnectedClient {
         caller,
-        access,
-        context: client_context,
-    }));
+        access: identity.access.clone(),
+        context,
+    }
 }
 
 /// The session a request names: in its path, in a header, or the same one in both.

@@ -118,6 +118,10 @@ async fn serve_mcp(
             state.sessions.end(&key).await?;
             Ok(StatusCode::NO_CONTENT.into_response())
         }
+        RequestTarget::EndSessionPart(caller) => {
+            state.sessions.end_part(&caller).await?;
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
         RequestTarget::Mcp(session_use) => {
             let result = state.mcp.oneshot(Request::from_parts(parts, body)).await;
             let response = result.unwrap_or_else(|never| match never {});

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use ostler_interface::project_access::ProjectAccess;
 use ostler_model::SessionName;
 use ostler_model::owner::Principal;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub(super) struct SessionKey {
 pub(super) struct McpSession {
     /// Its principal, and the session its requests are in.
     pub(super) key: SessionKey,
+    /// What the token that began it permits in projects; another token does not continue it.
+    #[serde(default, skip_serializing_if = "ProjectAccess::is_default")]
+    pub(super) access: ProjectAccess,
     /// Whether that session belongs to it alone, and ends with it.
     pub(super) own: bool,
     /// The parameters of its client's `initialize`.
@@ -263,6 +267,7 @@ mod tests {
             assert_eq!(table.admit(&key, true), Ok(()), "{n}");
             let talk = McpSession {
                 key: key.clone(),
+                access: ProjectAccess::default(),
                 own: true,
                 initialize: Value::Null,
             };
@@ -320,6 +325,7 @@ mod tests {
         table.begin_use(usage_key("a"), now);
         let talk = McpSession {
             key: key("mcp-1"),
+            access: ProjectAccess::read_only(),
             own: true,
             initialize: Value::Null,
         };

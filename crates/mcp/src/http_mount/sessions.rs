@@ -137,6 +137,14 @@ impl HttpSessions {
         self.0.table.lock().mcp_session(id).cloned()
     }
 
+    /// Ends what a client that is limited to projects sees of a session, which others may use.
+    ///
+    /// # Errors
+    /// As [`end`](Self::end).
+    pub(super) async fn end_part(&self, caller: &Caller) -> Result<(), ostler_engine::Error> {
+        self.0.mcp_state.end_session(caller).await
+    }
+
     /// Ends a session: finite executions are stopped and cleaned, the others pass to the principal.
     ///
     /// # Errors
@@ -188,6 +196,7 @@ impl SessionHooks for HttpSessions {
         };
         let mcp_session = McpSession {
             key,
+            access: client.access.clone(),
             own: is_anonymous,
             initialize,
         };

@@ -24,10 +24,10 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::request_target::{self, PathParams, path_context, requested_session};
+use super::request_target::{self, PathParams, connected_client, path_context, requested_session};
 use super::session_table::{SessionKey, UsageKey};
 use super::sessions::{HttpSessions, SessionUse};
-use crate::client::{ClientContext, ConnectedClient};
+use crate::client::ClientContext;
 use crate::sse::{SseError, SseInput, SseOutput, sse};
 use crate::state::McpState;
 
@@ -204,11 +204,7 @@ impl SseState {
                 .begin_use(vec![UsageKey::Session(key.clone())]),
         };
         let caller = identity.caller(session);
-        let client = ConnectedClient {
-            caller,
-            access: identity.access,
-            context: client_context,
-        };
+        let client = connected_client(&identity, caller, client_context);
         let cleanup = end_session(self.clone(), key, own);
         let closed = guard.closed.clone();
         let (input, output) = sse(

@@ -103,7 +103,7 @@ impl EventFeed {
             && info.id_disclosed
             && let Some(item) = AgentNotification::service(&info)
         {
-            self.hub.push(&event.owner, item);
+            self.hub.push(&event.owner, &item);
         }
     }
 
@@ -119,7 +119,7 @@ impl EventFeed {
         {
             let last_line = last_line_of(&self.engine, &info).await;
             let item = AgentNotification::crashed(&info, status, last_line, attempt);
-            self.hub.push(&event.owner, item);
+            self.hub.push(&event.owner, &item);
         }
     }
 
@@ -176,7 +176,7 @@ pub(super) async fn add_end(hub: &NotificationHub, engine: &Engine, info: &Execu
         None
     };
     if let Some(item) = AgentNotification::ended(info, last_line) {
-        hub.push(&info.owner, item);
+        hub.push(&info.owner, &item);
     }
 }
 

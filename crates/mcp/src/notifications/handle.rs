@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::event_feed;
-use super::hub::{ChangeWatcher, NotificationHub, SubscriptionSlots, SuppressGuard};
+use super::hub::{ChangeWatcher, NotificationHub, NotifiedKey, SubscriptionSlots, SuppressGuard};
 use super::notification::{AgentNotification, ServiceHealth};
 use ostler_interface::error::ApiError;
 
@@ -66,7 +66,7 @@ impl Notifications {
         if health.is_none() && !info.state.is_finished() {
             return;
         }
-        if let Some(session) = self.hub.lock().session(&caller.owner) {
+        if let Some(session) = self.hub.lock().session(caller) {
             match health {
                 Some(standing) => session.queue.mark_health_notified(info.id, standing),
                 None => session.queue.mark_end_notified(info.id),
@@ -83,7 +83,7 @@ impl Notifications {
             }
             Ok(info) => {
                 if let Some(item) = AgentNotification::service(&info) {
-                    self.hub.push(&info.owner, item);
+                    self.hub.push(&info.owner, &item);
                 }
             }
             Err(_) => {}
@@ -92,7 +92,7 @@ impl Notifications {
 
     /// Takes everything queued for this caller as one line; it counts as delivered.
     pub(crate) fn take_line(&self, caller: &Caller) -> Option<String> {
-        self.hub.lock().session(&caller.owner)?.queue.take_line()
+        self.hub.lock().session(caller)?.queue.take_line()
     }
 
     /// A call with these arguments is under way. It reports the ends of the executions they name
@@ -114,13 +114,13 @@ impl Notifications {
 
     fn suppress(&self, caller: &Caller, bits: Vec<u64>) -> SuppressGuard {
         if !bits.is_empty()
-            && let Some(session) = self.hub.lock().session(&caller.owner)
+            && let Some(session) = self.hub.lock().session(caller)
         {
             session.queue.suppress(&bits);
         }
         SuppressGuard {
             hub: Arc::clone(&self.hub),
-            owner: (!bits.is_empty()).then(|| caller.owner.clone()),
+            caller: (!bits.is_empty()).then(|| caller.clone()),
             bits,
         }
     }
@@ -128,7 +128,7 @@ impl Notifications {
     /// Everything kept for this caller, newest first; it counts as delivered.
     pub(crate) fn read_all(&self, caller: &Caller) -> Vec<AgentNotification> {
         let mut board = self.hub.lock();
-        let session = board.session(&caller.owner);
+        let session = board.session(caller);
         session.map_or_else(Vec::new, |session| session.queue.read_all())
     }
 
@@ -139,7 +139,7 @@ impl Notifications {
         after: u64,
     ) -> Vec<(u64, AgentNotification)> {
         let mut board = self.hub.lock();
-        let session = board.session(&caller.owner);
+        let session = board.session(caller);
         session.map_or_else(Vec::new, |session| session.queue.pending_pushes(after))
     }
 
@@ -147,11 +147,7 @@ impl Notifications {
     pub(crate) fn push_changes(&self, caller: &Caller) -> ChangeWatcher {
         let mut board = self.hub.lock();
         board.touch(caller);
-        ChangeWatcher::new(
-            board
-                .session(&caller.owner)
-                .map(|it| it.push_changes.subscribe()),
-        )
+        ChangeWatcher::new(board.session(caller).map(|it| it.push_changes.subscribe()))
     }
 
     /// Changes with every start and end of what this caller sees.
@@ -159,12 +155,12 @@ impl Notifications {
         let mut board = self.hub.lock();
         board.touch(caller);
         ChangeWatcher::new(match caller.scope {
-            Scope::Session => board
-                .session(&caller.owner)
-                .map(|it| it.list_changes.subscribe()),
-            Scope::Principal => board
+            Scope::Principal if caller.sees_all() => board
                 .principal(&caller.owner)
                 .map(|it| it.list_changes.subscribe()),
+            Scope::Session | Scope::Principal => {
+                board.session(caller).map(|it| it.list_changes.subscribe())
+            }
         })
     }
 
@@ -179,7 +175,7 @@ impl Notifications {
     ) -> Result<SubscriptionSlots, ApiError> {
         let mut board = self.hub.lock();
         board.touch(caller);
-        if let Some(session) = board.session(&caller.owner) {
+        if let Some(session) = board.session(caller) {
             if session.subscriptions + count > SUBSCRIPTIONS_PER_SESSION {
                 let message = format!(
                     "{} subscriptions of this session are open; allowed: \
@@ -193,7 +189,7 @@ impl Notifications {
         }
         Ok(SubscriptionSlots {
             hub: Arc::clone(&self.hub),
-            owner: caller.owner.clone(),
+            caller: caller.clone(),
             count,
         })
     }
@@ -201,8 +197,14 @@ impl Notifications {
     /// Forgets an ended session: a later one of the same name gets none of its notifications.
     pub(crate) fn forget_session(&self, caller: &Caller) {
         let mut board = self.hub.lock();
-        if let Some(realm) = board.principals.get_mut(&caller.owner.principal) {
-            realm.sessions.remove(&caller.owner.session);
+        let Some(realm) = board.principals.get_mut(&caller.owner.principal) else {
+            return;
+        };
+        if caller.projects.visible.is_all() {
+            let ended = &caller.owner.session;
+            realm.sessions.retain(|key, _| key.session != *ended);
+        } else {
+            realm.sessions.remove(&NotifiedKey::of(caller));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ostler_model::{Caller, ErrorCode, ExecutionId, Owner, Principal, SessionName};
+use ostler_model::{Caller, ErrorCode, ExecutionId, Owner, Principal, ProjectSet, SessionName};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
@@ -30,9 +30,30 @@ pub(super) struct HubInner {
 /// The state of one principal.
 #[derive(Debug, Default)]
 pub(super) struct PrincipalState {
-    pub(super) sessions: HashMap<Option<SessionName>, NotifiedSession>,
+    pub(super) sessions: HashMap<NotifiedKey, NotifiedSession>,
     /// Changes with every start and end of the principal's executions.
     pub(super) list_changes: watch::Sender<u64>,
+}
+
+/// A session as clients see it that are limited to the same projects.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct NotifiedKey {
+    pub(super) session: Option<SessionName>,
+    projects: ProjectSet,
+}
+
+impl NotifiedKey {
+    pub(super) fn of(caller: &Caller) -> Self {
+        Self {
+            session: caller.owner.session.clone(),
+            projects: caller.projects.visible.clone(),
+        }
+    }
+
+    /// Whether what this owner has belongs to the session, as these clients see it.
+    fn includes(&self, owner: &Owner) -> bool {
+        self.session == owner.session && self.projects.contains(owner.project.as_deref())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -57,22 +78,27 @@ impl NotificationHub {
 
     /// Whether a client of this owner's session ever connected.
     pub(super) fn has_session(&self, owner: &Owner) -> bool {
-        self.lock().session(owner).is_some()
+        self.lock().sessions_of(owner).next().is_some()
     }
 
     /// Whether the session would be notified of this execution's end.
     pub(super) fn accepts_end(&self, owner: &Owner, id: ExecutionId) -> bool {
         let mut board = self.lock();
-        let session = board.session(owner);
-        session.is_some_and(|session| session.queue.is_end_unknown(id))
+        let mut sessions = board.sessions_of(owner);
+        sessions.any(|session| session.queue.is_end_unknown(id))
     }
 
-    /// Queues one notification for a known session.
-    pub(super) fn push(&self, owner: &Owner, notification: AgentNotification) {
-        if let Some(session) = self.lock().session(owner)
-            && session.queue.push(notification)
-        {
-            bump(&session.push_changes);
+    /// Queues one notification for those who know the owner's session and see its project.
+    pub(super) fn push(&self, owner: &Owner, notification: &AgentNotification) {
+        for session in self.lock().sessions_of(owner) {
+            session.push(notification.clone());
+        }
+    }
+
+    /// Queues one notification for this caller's session.
+    pub(super) fn push_to(&self, caller: &Caller, notification: AgentNotification) {
+        if let Some(session) = self.lock().session(caller) {
+            session.push(notification);
         }
     }
 
@@ -83,15 +109,17 @@ impl NotificationHub {
             return;
         };
         bump(&realm.list_changes);
-        if owner.session.is_some() {
-            if let Some(session) = realm.sessions.get(&owner.session) {
+        let project = owner.project.as_deref();
+        for (key, session) in &realm.sessions {
+            let passed = owner.session.is_none() && project.is_some();
+            let is_meant = if key.projects.is_all() {
+                key.session == owner.session || (passed && session.project == owner.project)
+            } else {
+                key.projects.contains(project)
+            };
+            if is_meant {
                 bump(&session.list_changes);
             }
-        } else if owner.project.is_some() {
-            let sessions = realm.sessions.values();
-            sessions
-                .filter(|session| session.project == owner.project)
-                .for_each(|session| bump(&session.list_changes));
         }
     }
 
@@ -101,12 +129,12 @@ impl NotificationHub {
         let mut owners = Vec::new();
         for (principal, realm) in &board.principals {
             bump(&realm.list_changes);
-            for (name, session) in &realm.sessions {
+            for (key, session) in &realm.sessions {
                 bump(&session.list_changes);
                 owners.push(Owner {
                     principal: principal.clone(),
                     project: session.project.clone(),
-                    session: name.clone(),
+                    session: key.session.clone(),
                     task: None,
                     channel: ostler_model::RequestChannel::Local,
                 });
@@ -119,7 +147,7 @@ impl NotificationHub {
     pub(super) fn reserve_watch(&self, caller: &Caller) -> Result<(), ApiError> {
         let mut board = self.lock();
         board.touch(caller);
-        let Some(session) = board.session(&caller.owner) else {
+        let Some(session) = board.session(caller) else {
             return Ok(());
         };
         if session.watches >= WATCHES_PER_SESSION {
@@ -134,8 +162,8 @@ impl NotificationHub {
         Ok(())
     }
 
-    pub(super) fn release_watch(&self, owner: &Owner) {
-        if let Some(session) = self.lock().session(owner) {
+    pub(super) fn release_watch(&self, caller: &Caller) {
+        if let Some(session) = self.lock().session(caller) {
             session.watches = session.watches.saturating_sub(1);
         }
     }
@@ -162,14 +190,25 @@ impl HubInner {
         self.principals.get_mut(&owner.principal)
     }
 
-    pub(super) fn session(&mut self, owner: &Owner) -> Option<&mut NotifiedSession> {
-        self.principal(owner)?.sessions.get_mut(&owner.session)
+    /// The session of a caller.
+    pub(super) fn session(&mut self, caller: &Caller) -> Option<&mut NotifiedSession> {
+        let sessions = &mut self.principal(&caller.owner)?.sessions;
+        sessions.get_mut(&NotifiedKey::of(caller))
+    }
+
+    /// The session of an owner, as each of its clients sees it.
+    fn sessions_of(&mut self, owner: &Owner) -> impl Iterator<Item = &mut NotifiedSession> {
+        let realm = self.principals.get_mut(&owner.principal).into_iter();
+        let sessions = realm.flat_map(|realm| &mut realm.sessions);
+        sessions
+            .filter(|(key, _)| key.includes(owner))
+            .map(|(_, session)| session)
     }
 
     /// Registers a client of the session; true the first time.
     pub(super) fn enter_session(&mut self, caller: &Caller) -> bool {
         self.touch(caller);
-        let session = self.session(&caller.owner);
+        let session = self.session(caller);
         session.is_some_and(|session| !std::mem::replace(&mut session.was_entered, true))
     }
 
@@ -177,7 +216,7 @@ impl HubInner {
     pub(super) fn touch(&mut self, caller: &Caller) {
         self.clock += 1;
         let now = self.clock;
-        if let Some(session) = self.session(&caller.owner) {
+        if let Some(session) = self.session(caller) {
             session.last_used = now;
             return;
         }
@@ -189,7 +228,7 @@ impl HubInner {
             ..NotifiedSession::default()
         };
         let sessions = &mut realm.or_default().sessions;
-        sessions.insert(caller.owner.session.clone(), session);
+        sessions.insert(NotifiedKey::of(caller), session);
     }
 
     /// Drops the least recently used session when there are too many.
@@ -200,20 +239,26 @@ impl HubInner {
         }
         let all = self.principals.iter().flat_map(|(principal, realm)| {
             let sessions = realm.sessions.iter();
-            sessions.map(move |(name, session)| (principal, name, session))
+            sessions.map(move |(key, session)| (principal, key, session))
         });
         let idle = all.filter(|(_, _, session)| session.is_idle());
         let oldest = idle.min_by_key(|(_, _, session)| session.last_used);
-        let oldest = oldest.map(|(principal, name, _)| (principal.clone(), name.clone()));
-        if let Some((principal, name)) = oldest
+        let oldest = oldest.map(|(principal, key, _)| (principal.clone(), key.clone()));
+        if let Some((principal, key)) = oldest
             && let Some(realm) = self.principals.get_mut(&principal)
         {
-            realm.sessions.remove(&name);
+            realm.sessions.remove(&key);
         }
     }
 }
 
 impl NotifiedSession {
+    fn push(&mut self, notification: AgentNotification) {
+        if self.queue.push(notification) {
+            bump(&self.push_changes);
+        }
+    }
+
     fn is_idle(&self) -> bool {
         let receivers = self.list_changes.receiver_count() + self.push_changes.receiver_count();
         receivers == 0 && self.watches == 0 && self.subscriptions == 0
@@ -229,14 +274,14 @@ fn bump(sender: &watch::Sender<u64>) {
 pub(crate) struct SuppressGuard {
     pub(super) hub: Arc<NotificationHub>,
     /// None when the call names no execution.
-    pub(super) owner: Option<Owner>,
+    pub(super) caller: Option<Caller>,
     pub(super) bits: Vec<u64>,
 }
 
 impl Drop for SuppressGuard {
     fn drop(&mut self) {
-        if let Some(owner) = &self.owner
-            && let Some(session) = self.hub.lock().session(owner)
+        if let Some(caller) = &self.caller
+            && let Some(session) = self.hub.lock().session(caller)
             && session.queue.unsuppress(&self.bits)
         {
             bump(&session.push_changes);
@@ -248,13 +293,13 @@ impl Drop for SuppressGuard {
 #[derive(Debug)]
 pub(crate) struct SubscriptionSlots {
     pub(super) hub: Arc<NotificationHub>,
-    pub(super) owner: Owner,
+    pub(super) caller: Caller,
     pub(super) count: usize,
 }
 
 impl Drop for SubscriptionSlots {
     fn drop(&mut self) {
-        if let Some(session) = self.hub.lock().session(&self.owner) {
+        if let Some(session) = self.hub.lock().session(&self.caller) {
             session.subscriptions = session.subscriptions.saturating_sub(self.count);
         }
     }

@@ -33,7 +33,7 @@ impl Notifications {
             let Some(outcome) = closing.run_until_cancelled(waiting).await else {
                 return;
             };
-            hub.release_watch(&caller.owner);
+            hub.release_watch(&caller);
             let item = match outcome.map(|waited| waited.end) {
                 Ok(WaitEnd::Pattern(found)) => AgentNotification::pattern_matched(&info, &found),
                 Err(error) => AgentNotification::watch_failed(&info, &error.to_string()),
@@ -48,7 +48,7 @@ impl Notifications {
                     | WaitEnd::Nothing,
                 ) => return,
             };
-            hub.push(&caller.owner, item);
+            hub.push_to(&caller, item);
         });
         Ok(())
     }

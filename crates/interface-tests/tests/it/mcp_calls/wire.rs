@@ -87,7 +87,7 @@ impl<'a> Setup<'a> {
             self.mcp_state,
             Remote {
                 caller,
-                access: ProjectAccess::Write,
+                access: ProjectAccess::default(),
                 context: front,
             },
             reader,

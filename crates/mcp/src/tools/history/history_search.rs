@@ -6,6 +6,7 @@ use ostler_interface::error::ApiError;
 use ostler_interface::history::{History, HistoryFreshness, arguments, no_history};
 use ostler_interface::pagination::json_chars;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
+use ostler_interface::project_history;
 use ostler_render::{REPLY_CHARS, clean, truncated};
 use ostler_store::HistoryQuery;
 use serde_json::{Value, json};
@@ -73,7 +74,7 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
 }
 
 async fn detail(history: &History, call: ToolCall<'_>, id: &str) -> Result<Value, ApiError> {
-    let answer = history.find(call.caller, id).await?;
+    let answer = project_history::find(history, call.caller, id).await?;
     let (row, usual) = answer.value;
     let mut entry = history_entry_body(row);
     entry.command = clean(&entry.command).into_owned();
@@ -85,7 +86,7 @@ async fn detail(history: &History, call: ToolCall<'_>, id: &str) -> Result<Value
 }
 
 async fn list(history: &History, query: HistoryQuery) -> Result<Value, ApiError> {
-    let answer = history.list(query).await?;
+    let answer = project_history::list(history, query).await?;
     let mut body = json!({});
     put_lateness(&answer.freshness, &mut body);
     let page = answer.value;

@@ -51,7 +51,8 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
 async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let cwd = call.resolve_directory(&arguments.text("cwd").unwrap_or_default());
     let files = &call.state.options().templates;
-    let catalog = files.load(Some(cwd.as_path().to_owned())).await?;
+    let projects = &call.caller.projects.visible;
+    let catalog = files.load(Some(cwd.as_path().to_owned()), projects).await?;
     if let Some(id) = arguments.text("id") {
         let entry = find_template(&catalog, &id)?;
         return Ok(ToolReply::status(&detail(&command_template_body(entry))?));

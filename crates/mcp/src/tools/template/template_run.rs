@@ -72,8 +72,12 @@ async fn start_request(
 ) -> Result<StartRequest, ApiError> {
     let directory = arguments.text("cwd").unwrap_or_default();
     let cwd = call.resolve_directory(&directory);
+    if !call.access.may_write(call.caller.owner.project.as_deref()) {
+        call.engine.check_directory(call.caller, cwd.as_path())?;
+    }
     let files = &call.state.options().templates;
-    let catalog = files.load(Some(cwd.as_path().to_owned())).await?;
+    let projects = &call.caller.projects.visible;
+    let catalog = files.load(Some(cwd.as_path().to_owned()), projects).await?;
     let id = arguments.required_text("id");
     let values = arguments.map("parameters").into_iter();
     let values = values
