@@ -121,6 +121,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ostler-fuzz", &[]),
+    ("ostler-web", &[]),
     ("ostler-testkit", &["ostler-model", "ostler-backend"]),
     (
         "ostler-backend-container",
@@ -151,6 +152,7 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-interface",
             "ostler-http",
             "ostler-mcp",
+            "ostler-web",
             "ostler-backend-container",
             "ostler-backend-slurm",
         ],
