@@ -23,6 +23,7 @@ use crate::options::{HttpAccess, HttpOptions};
 use crate::origin_check::OriginCheck;
 use crate::rate_limit::RateLimiter;
 use crate::rest::{docs_page, route_access};
+use crate::site::StaticSite;
 use crate::valid_response::while_valid;
 use crate::web::{SessionChange, is_session_change, remove_credentials, session_change};
 
@@ -42,6 +43,7 @@ pub struct AppParts {
 struct AuthLayer {
     origin_check: OriginCheck,
     access: HttpAccess,
+    site: StaticSite,
     in_flight: Arc<InFlight>,
     rate_limiter: Option<RateLimiter>,
     /// The prefix of every path.
@@ -60,6 +62,7 @@ pub fn app(parts: AppParts) -> Router {
             origins: options.origins,
         },
         access: options.access,
+        site: StaticSite::new(&options.url_prefix, options.web_files),
         in_flight: Arc::default(),
         rate_limiter: options.rate_limit.map(RateLimiter::new),
         url_prefix: options.url_prefix.clone(),
@@ -94,6 +97,9 @@ async fn authenticate(
     }
     if docs_page::is_requested(&auth.url_prefix, &parts) {
         return docs_page::page().await;
+    }
+    if let Some(response) = auth.site.respond(&parts).await {
+        return response;
     }
     if is_session_change(&auth.url_prefix, &parts) {
         return match auth.change_session(parts, body).await {

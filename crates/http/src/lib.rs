@@ -9,7 +9,7 @@
 //! * [`listen`]: serves a router on a Unix socket, with the peer's credential as identity, or on
 //!   TCP.
 //! * [`tokens`]: stores access tokens.
-//! * `web`: who is signed in at the page, and its files.
+//! * `web`: who is signed in at the web interface; `site`: its files.
 //! * [`webhook`]: posts alerts to an address of the operator's.
 //!
 //! The bodies of REST are [`ostler_api`]'s; [`ostler_interface`] makes them of the engine's types.
@@ -18,6 +18,7 @@
 mod app;
 mod auth;
 mod content_policy;
+mod gzip;
 mod in_flight;
 mod limits;
 pub mod listen;
@@ -26,6 +27,7 @@ mod origin_check;
 mod random_text;
 mod rate_limit;
 pub mod rest;
+mod site;
 pub mod tokens;
 mod valid_response;
 mod web;
@@ -35,4 +37,5 @@ pub use app::{AppParts, app};
 pub use in_flight::REQUESTS_PER_PRINCIPAL;
 pub use options::{HttpAccess, HttpOptions};
 pub use rate_limit::RateLimit;
+pub use site::{WebFile, WebFiles};
 pub use web::{LINK_MINUTES, WebAccess, WebLink, WebLinkError};

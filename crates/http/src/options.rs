@@ -3,6 +3,7 @@
 use ostler_model::owner::Principal;
 
 use crate::rate_limit::RateLimit;
+use crate::site::WebFiles;
 use crate::tokens::TokenStore;
 
 /// Options of the HTTP server.
@@ -18,6 +19,8 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// The project of HTTP clients: later sessions of it see what they keep.
     pub project: Option<String>,
+    /// The files of the web interface.
+    pub web_files: WebFiles,
     /// How many requests of one principal are answered a second; none for no limit.
     pub rate_limit: Option<RateLimit>,
 }
@@ -41,6 +44,7 @@ impl HttpOptions {
             hosts: Vec::new(),
             origins: Vec::new(),
             project,
+            web_files: WebFiles::Absent("this server has none"),
             rate_limit: None,
         }
     }

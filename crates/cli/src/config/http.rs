@@ -4,9 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 
 use ostler_http::tokens::TokenStore;
-use ostler_http::{HttpAccess, HttpOptions, RateLimit};
+use ostler_http::{HttpAccess, HttpOptions, RateLimit, WebFile, WebFiles};
 use ostler_mcp::{ClientContext, McpHttpOptions, ToolSet};
 use ostler_model::{ByteString, ErrorCode, Principal};
+use ostler_web::EmbeddedFile;
 
 use super::load::Config;
 use super::value::SettingValue;
@@ -67,9 +68,26 @@ impl Config {
             url_prefix: self.url_prefix(),
             hosts: self.list("http.hosts").unwrap_or_default(),
             origins: self.list("http.origins").unwrap_or_default(),
+            web_files: self.web_files(),
             rate_limit: self.rate_limit(),
             ..HttpOptions::new(access, Some(project))
         }
+    }
+
+    /// The files of the web interface.
+    fn web_files(&self) -> WebFiles {
+        if let Some(directory) = self.text("http.web_directory") {
+            return WebFiles::Directory(directory.into());
+        }
+        if let Some(reason) = ostler_web::ABSENT {
+            return WebFiles::Absent(reason);
+        }
+        let file = |file: &EmbeddedFile| WebFile {
+            path: file.path,
+            gzip: file.gzip,
+            sha256: file.sha256,
+        };
+        WebFiles::Embedded(ostler_web::FILES.iter().map(file).collect())
     }
 
     /// The options of MCP over HTTP. Commands start in `directory` unless the configuration names

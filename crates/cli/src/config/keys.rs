@@ -33,7 +33,7 @@ const fn key(
     }
 }
 
-pub(crate) const KEYS: [SettingKey; 72] = [
+pub(crate) const KEYS: [SettingKey; 73] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
@@ -533,6 +533,13 @@ pub(crate) const KEYS: [SettingKey; 72] = [
         ValueKind::Directory,
         None,
         "where relative directories of HTTP clients start; unset: where the daemon does",
+    ),
+    key(
+        "http.web_directory",
+        &["OSTLER_HTTP_WEB_DIRECTORY"],
+        ValueKind::Directory,
+        None,
+        "where the web interface's files are, for its development; unset: in the program",
     ),
     key(
         "log",

@@ -1,4 +1,4 @@
-//! The web interface: who is signed in, and the files of its page.
+//! Who is signed in at the web interface.
 //!
 //! * [`credentials`]: a token in two halves, the cookie and the page key.
 //! * [`cookie`]: the cookie's name, and what sets and deletes it.
