@@ -1,4 +1,4 @@
-//! Embeds the page of `web/dist`, which it builds first in release builds where that is missing or
+//! Embeds the page of `web/dist` in release builds, which build it first where that is missing or
 //! old. A page that cannot be built is left out: the program says so where the page would be.
 
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::SystemTime;
-use std::{env, io};
+use std::{env, fmt, io};
 
 use miniz_oxide::deflate::compress_to_vec;
 use sha2::{Digest as _, Sha256};
@@ -31,6 +31,14 @@ const NO_SOURCE: [&str; 5] = [
 ];
 /// What npm installed, and from when.
 const INSTALLED: &str = "node_modules/.package-lock.json";
+/// By the lock file; no package needs its scripts to be run.
+const INSTALL: [&str; 5] = [
+    "ci",
+    "--ignore-scripts",
+    "--include=dev",
+    "--no-audit",
+    "--no-fund",
+];
 /// The best compression that deflate has.
 const LEVEL: u8 = 10;
 /// The fixed header of gzip: deflate, no flags, no time, best compression, no system.
@@ -42,24 +50,24 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-env-changed=OSTLER_SKIP_WEB");
     let source = PathBuf::from(SOURCE);
     let built = source.join(BUILT);
-    let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let inputs = inputs(&source)?;
     let facts = PageFacts {
-        is_release,
+        is_release: env::var("PROFILE").is_ok_and(|profile| profile == "release"),
         is_skipped: env::var("OSTLER_SKIP_WEB").is_ok_and(|skip| skip == "1"),
         has_source: source.join("package.json").is_file(),
         built: changed(&built.join("index.html")),
         changed: inputs.iter().filter_map(|path| newest(path)).max(),
     };
-    let page = page_source(&facts);
-    watch(&source, page, inputs.iter().filter(|_| is_release));
-    let absent = match page {
-        PageSource::Built => None,
-        PageSource::Build => build(&source).err().filter(|reason| {
-            println!("cargo::warning=the web interface is not built: {reason}");
-            facts.built.is_none()
-        }),
+    let absent = match page_source(&facts) {
         PageSource::Absent(reason) => Some(reason.to_owned()),
+        PageSource::Built => {
+            watch(&inputs);
+            None
+        }
+        PageSource::Build => {
+            watch(&inputs);
+            build_or_reason(&source, facts.built.is_some())
+        }
     };
     let out = env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?;
     write_table(&built, absent.as_deref(), Path::new(&out))
@@ -81,16 +89,23 @@ fn inputs(source: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(inputs)
 }
 
-/// Runs this again when these change, and when somebody else builds the page. A path that is missing
-/// would run it with every build, so that the directory of the built page is made.
-fn watch<'a>(source: &Path, page: PageSource, inputs: impl Iterator<Item = &'a PathBuf>) {
-    let built = source.join(BUILT);
-    let is_own = page == PageSource::Build;
-    if source.is_dir() && !is_own && (built.is_dir() || fs::create_dir(&built).is_ok()) {
-        println!("cargo::rerun-if-changed={}", built.display());
+/// Runs this again when one of these changes.
+fn watch(paths: &[PathBuf]) {
+    for path in paths {
+        println!("cargo::rerun-if-changed={}", path.display());
     }
-    for input in inputs {
-        println!("cargo::rerun-if-changed={}", input.display());
+}
+
+/// Runs this again when the page could be built: when Node.js may have been installed, else with
+/// every build.
+fn watch_for_remedy(error: &BuildError) {
+    match error {
+        BuildError::NoNode => {
+            let path = env::var_os("PATH").unwrap_or_default();
+            let dirs = env::split_paths(&path).filter(|dir| dir.is_dir());
+            watch(&dirs.collect::<Vec<_>>());
+        }
+        BuildError::Failed(_) => println!("cargo::rerun-if-changed=never"),
     }
 }
 
@@ -108,54 +123,63 @@ fn newest(path: &Path) -> Option<SystemTime> {
     }
 }
 
+/// Why the page cannot be built.
+enum BuildError {
+    NoNode,
+    Failed(String),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNode => f.write_str("Node.js with npm was not there when it was built"),
+            Self::Failed(message) => f.write_str(message),
+        }
+    }
+}
+
+/// Builds the page. Where that fails, an older one is better than none.
+fn build_or_reason(source: &Path, has_older: bool) -> Option<String> {
+    let error = build(source).err()?;
+    println!("cargo::warning=the web interface is not built: {error}");
+    watch_for_remedy(&error);
+    (!has_older).then(|| error.to_string())
+}
+
 /// Builds the page by its lock file.
-fn build(source: &Path) -> Result<(), String> {
+fn build(source: &Path) -> Result<(), BuildError> {
     let installed = changed(&source.join(INSTALLED));
     if installed.is_none() || installed < changed(&source.join("package-lock.json")) {
-        let install = [
-            "ci",
-            "--ignore-scripts",
-            "--include=dev",
-            "--no-audit",
-            "--no-fund",
-        ];
-        npm(source, &install)?;
+        npm(source, &INSTALL)?;
     }
     npm(source, &["run", "build"])?;
     // What was built is newer than its source, also where nothing in it changed.
     let index = source.join(BUILT).join("index.html");
-    let touch = || {
-        File::options()
-            .append(true)
-            .open(&index)?
-            .set_modified(SystemTime::now())
-    };
-    touch().map_err(|error| format!("npm run build made no {BUILT}/index.html: {error}"))
+    let touched = File::options().append(true).open(index);
+    let touched = touched.and_then(|index| index.set_modified(SystemTime::now()));
+    touched.map_err(|error| {
+        BuildError::Failed(format!("npm run build made no {BUILT}/index.html: {error}"))
+    })
 }
 
 /// Runs npm.
 ///
 /// # Errors
-/// Its last words.
-fn npm(source: &Path, arguments: &[&str]) -> Result<(), String> {
-    let run = Command::new("npm")
-        .args(arguments)
-        .current_dir(source)
-        .output();
+/// With its last words.
+fn npm(source: &Path, arguments: &[&str]) -> Result<(), BuildError> {
     let words = arguments.join(" ");
-    match run {
+    let mut npm = Command::new("npm");
+    match npm.args(arguments).current_dir(source).output() {
         Ok(Output { status, .. }) if status.success() => Ok(()),
         Ok(Output { stdout, stderr, .. }) => {
             let text = [stdout, stderr].concat();
             let text = String::from_utf8_lossy(&text).into_owned();
             let last = text.lines().rev().find(|line| !line.trim().is_empty());
             let last = last.unwrap_or("it said nothing");
-            Err(format!("npm {words} failed: {last}"))
+            Err(BuildError::Failed(format!("`npm {words}` failed: {last}")))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err("Node.js with npm is not installed".to_owned())
-        }
-        Err(error) => Err(format!("npm {words}: {error}")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(BuildError::NoNode),
+        Err(error) => Err(BuildError::Failed(format!("`npm {words}`: {error}"))),
     }
 }
 
