@@ -68,6 +68,11 @@ impl Workspace {
         self.root().join("tests/clients")
     }
 
+    /// The source of the web interface.
+    pub(crate) fn web(&self) -> PathBuf {
+        self.root().join("web")
+    }
+
     /// Whether `OSTLER_BIN` names the binary.
     pub(crate) fn is_binary_named(&self) -> bool {
         std::env::var_os(BINARY).is_some()

@@ -57,6 +57,8 @@ const PACKAGES: &[AptPackage] = &[
     package("openssh-client", "ssh-keygen", Tier::Quick),
     // reference for screens
     package("tmux", "tmux", Tier::Quick),
+    // the browser that the web interface is tested with
+    package("chromium", "chromium", Tier::Quick),
     // reference for grep in benchmarks
     package("ripgrep", "rg", Tier::Full),
     // reference for the sandbox in benchmarks

@@ -1,5 +1,5 @@
-//! npm packages: the MCP clients and conformance suites, a Node to run them with, and the peers of
-//! the benchmarks.
+//! npm packages: the MCP clients and conformance suites, a Node to run them with, what the web
+//! interface is built with, and the peers of the benchmarks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,15 @@ const STAMP: &str = "node_modules/.installed-from";
 /// The peers of the benchmarks, below the repository's root.
 pub(crate) const PEERS: &str = "tests/peers";
 
-/// Installs the clients, and for the full tier the peers too.
+/// Installs the clients and what the web interface is built with, and for the full tier the peers
+/// too.
 pub(super) fn ensure(workspace: &Workspace, tier: Tier) -> Result<()> {
     // No installed package needs an install script.
     renew(&workspace.clients(), &["--ignore-scripts"])?;
     node(workspace)?;
+    if workspace.web().join("package.json").exists() {
+        renew(&workspace.web(), &["--ignore-scripts"])?;
+    }
     if tier == Tier::Full {
         // Compiled by node-gyp. Benchmarks skip a peer that cannot be built: no test needs one.
         if let Err(error) = renew(&workspace.root().join(PEERS), &[]) {

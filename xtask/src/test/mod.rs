@@ -9,5 +9,6 @@ mod server;
 mod steps;
 mod tmpfs;
 mod vm;
+mod web;
 
 pub(crate) use run::{TestRunArgs, run};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{clients, conformance, steps, vm};
+use super::{clients, conformance, steps, vm, web};
 use crate::setup::Tier;
 use crate::test_counts::TestCounts;
 use crate::workspace::{Profile, Workspace};
@@ -72,10 +72,12 @@ const fn step(
 /// run beside them.
 pub(super) const STEPS: &[TestStep] = &[
     step("setup", Tier::Quick, Lane::Programs, &[], steps::setup),
+    // Before the build: one of the release has the page.
+    step("web", Tier::Quick, Lane::Programs, &["setup"], web::run),
     step("fmt", Tier::Quick, Lane::Cargo, &[], steps::fmt),
     step("tidy", Tier::Quick, Lane::Cargo, &[], steps::tidy),
     step("clippy", Tier::Quick, Lane::Cargo, &[], steps::clippy),
-    step("build", Tier::Quick, Lane::Cargo, &[], steps::build),
+    step("build", Tier::Quick, Lane::Cargo, &["web"], steps::build),
     step("unit", Tier::Quick, Lane::Cargo, &["setup"], steps::unit),
     step("doctest", Tier::Quick, Lane::Cargo, &[], steps::doctest),
     step("doc", Tier::Quick, Lane::Cargo, &[], steps::doc),
@@ -99,6 +101,13 @@ pub(super) const STEPS: &[TestStep] = &[
         Lane::Programs,
         &["setup", "build"],
         clients::run,
+    ),
+    step(
+        "browser",
+        Tier::Quick,
+        Lane::Programs,
+        &["setup", "web", "build"],
+        web::browser,
     ),
     step(
         "chaos",
