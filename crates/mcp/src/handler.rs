@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 use http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
-    CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult,
-    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
-    InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
+    ClientCapabilities, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
+    DiscoverResult, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
     ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams,
@@ -30,7 +30,7 @@ use super::json_rpc::params_problem;
 use super::pending_deliveries::{PendingDeliveries, StreamState};
 use super::state::McpState;
 use super::subscriptions::SubscribedConnection;
-use super::{instructions, prompts, resources, subscriptions, tasks, to_rmcp, tools};
+use super::{instructions, mcp_app, prompts, resources, subscriptions, tasks, to_rmcp, tools};
 
 /// The handler of one client stream, or of one HTTP endpoint.
 #[derive(Debug, Clone)]
@@ -84,6 +84,25 @@ impl McpHandler {
             calls,
             connection: OnceLock::new(),
             input_closed: CancellationToken::new(),
+        }
+    }
+
+    /// Whether the client is offered the MCP App.
+    fn offers_app(&self, context: &RequestContext<RoleServer>) -> bool {
+        let declared = context.client_capabilities();
+        mcp_app::is_offered(&self.state, declared.as_ref())
+    }
+
+    /// Declares the extension of MCP Apps to a client that declares it, too.
+    fn declare_app(
+        &self,
+        capabilities: &mut ServerCapabilities,
+        client: Option<&ClientCapabilities>,
+    ) {
+        if mcp_app::is_offered(&self.state, client) {
+            let (extension, settings) = mcp_app::settings();
+            let extensions = capabilities.extensions.get_or_insert_default();
+            extensions.insert(extension, settings);
         }
     }
 
@@ -167,6 +186,7 @@ impl ServerHandler for McpHandler {
         if let Some(extensions) = &mut result.capabilities.extensions {
             extensions.remove(TASKS_EXTENSION_ID);
         }
+        self.declare_app(&mut result.capabilities, Some(&request.capabilities));
         let extensions = result.capabilities.extensions.take();
         result.capabilities.extensions = extensions.filter(|it| !it.is_empty());
         result.capabilities.prompts = offered_prompts(&client);
@@ -187,6 +207,8 @@ impl ServerHandler for McpHandler {
         let mut info = self.get_info();
         // Log messages exist only with a handshake.
         info.capabilities.logging = None;
+        let declared = context.client_capabilities();
+        self.declare_app(&mut info.capabilities, declared.as_ref());
         info.capabilities.prompts = offered_prompts(&client);
         info.instructions = Some(instructions::render_instructions(&self.state, &client));
         Ok(DiscoverResult::from_server_info(versions, info))
@@ -198,9 +220,12 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let client = self.client_and_connection(&context)?;
-        let tools = tools::tools_in(client.context.tools)
-            .map(to_rmcp::to_wire_tool)
-            .collect();
+        let tools = tools::tools_in(client.context.tools).map(to_rmcp::to_wire_tool);
+        let tools = if self.offers_app(&context) {
+            tools.map(mcp_app::bound).collect()
+        } else {
+            tools.collect()
+        };
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -251,7 +276,8 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let client = self.client_and_connection(&context)?;
-        resources::list(&self.state, &client, request)
+        let offers_app = self.offers_app(&context);
+        resources::list(&self.state, &client, request, offers_app)
     }
 
     async fn list_resource_templates(

@@ -20,6 +20,7 @@ mod instructions;
 mod interrupted;
 mod json_rpc;
 mod last_line;
+mod mcp_app;
 mod notifications;
 mod options;
 mod output;
@@ -50,7 +51,7 @@ pub use client::{ClientContext, ConnectedClient};
 #[cfg(feature = "conformance-fixtures")]
 pub use fixtures::conformance_routes;
 pub use http_mount::{McpHttpOptions, McpHttpParts, RESUME_MS, SESSION_IDLE_MS, http_routes};
-pub use options::{McpOptions, Structured, TASK_AFTER_MS};
+pub use options::{AppPage, McpOptions, Structured, TASK_AFTER_MS};
 pub use profile::{GROUPS, PROFILE_WORDS, ToolGroup, ToolSet, UnknownProfile};
 pub use state::McpState;
 pub use stdio::{McpConnection, ServeError, serve};

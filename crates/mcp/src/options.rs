@@ -1,5 +1,7 @@
 //! Options of the MCP interface.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_interface::templates::TemplateFiles;
@@ -8,7 +10,7 @@ use ostler_interface::templates::TemplateFiles;
 pub const TASK_AFTER_MS: u64 = 5_000;
 
 /// Options of the MCP interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct McpOptions {
     /// Which tools return structured content.
     pub structured: Structured,
@@ -16,6 +18,17 @@ pub struct McpOptions {
     pub task_after: Option<Duration>,
     /// Where definition files of command templates are looked for.
     pub templates: TemplateFiles,
+    /// The MCP App, where there may be one.
+    pub app: Option<Arc<dyn AppPage>>,
+}
+
+/// The page of the MCP App.
+pub trait AppPage: fmt::Debug + Send + Sync {
+    /// Whether there is one.
+    fn is_there(&self) -> bool;
+
+    /// The page, one file of HTML; none where it cannot be read.
+    fn html(&self) -> Option<String>;
 }
 
 /// Which tools return structured content. Clients that receive it often show the model nothing
@@ -37,6 +50,7 @@ impl Default for McpOptions {
             structured: Structured::default(),
             task_after: Some(Duration::from_millis(TASK_AFTER_MS)),
             templates: TemplateFiles::default(),
+            app: None,
         }
     }
 }

@@ -75,7 +75,7 @@ impl Config {
     }
 
     /// The files of the web interface.
-    fn web_files(&self) -> WebFiles {
+    pub(super) fn web_files(&self) -> WebFiles {
         if let Some(directory) = self.text("http.web_directory") {
             return WebFiles::Directory(directory.into());
         }

@@ -6,13 +6,14 @@
 //! * [`load`]: the layers in increasing precedence: default, file, environment, flag.
 //! * [`secrets`]: the file of secrets, read when one is requested; [`bindings`]: who may use which.
 //! * [`webhook`]: the webhook of alerts and its key.
-//! * [`settings`]: the settings of the engine and the daemon; [`http`]: those of HTTP.
+//! * [`settings`]: the settings of the engine and the daemon; [`http`]: those of HTTP; [`mcp_app`]: the page of MCP.
 
 mod bindings;
 mod file;
 mod http;
 mod keys;
 mod load;
+mod mcp_app;
 pub(crate) mod policy;
 mod secrets;
 pub(crate) mod services;

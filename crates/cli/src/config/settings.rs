@@ -13,6 +13,7 @@ use ostler_model::{AlertThresholds, ByteString, IsolationLevel, Limits, NetworkA
 use serde::{Deserialize, Serialize};
 
 use super::load::{Config, Setting, SettingSource};
+use super::mcp_app::WebAppPage;
 use super::secrets::{SECRETS_FILE, SecretsFile};
 use super::value::SettingValue;
 
@@ -254,6 +255,7 @@ impl Config {
             structured,
             task_after: defaults.task_after.filter(|_| !no_tasks),
             templates: self.template_files(),
+            app: Some(Arc::new(WebAppPage(self.web_files()))),
         }
     }
 

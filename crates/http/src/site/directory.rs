@@ -12,11 +12,12 @@ const FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// The content of a file below `dir`; none where there is no such file.
 pub(super) async fn read(dir: &Path, path: &str) -> Option<Vec<u8>> {
     let (dir, path) = (dir.to_owned(), path.to_owned());
-    let reading = tokio::task::spawn_blocking(move || read_or_log(&dir, &path));
+    let reading = tokio::task::spawn_blocking(move || read_blocking(&dir, &path));
     reading.await.ok().flatten()
 }
 
-fn read_or_log(dir: &Path, path: &str) -> Option<Vec<u8>> {
+/// The same, while the thread waits.
+pub(super) fn read_blocking(dir: &Path, path: &str) -> Option<Vec<u8>> {
     match read_beneath(dir, path) {
         Ok(content) => Some(content),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,

@@ -23,6 +23,31 @@ pub enum WebFiles {
     Absent(&'static str),
 }
 
+impl WebFiles {
+    /// Whether there is a file with this path.
+    #[must_use]
+    pub fn contains(&self, path: &str) -> bool {
+        match self {
+            Self::Embedded(files) => files.iter().any(|file| file.path == path),
+            Self::Directory(dir) => dir.join(path).is_file(),
+            Self::Absent(_) => false,
+        }
+    }
+
+    /// The content of a file, where there is one; blocks while it is read.
+    #[must_use]
+    pub fn read(&self, path: &str) -> Option<Vec<u8>> {
+        match self {
+            Self::Embedded(files) => {
+                let file = files.iter().find(|file| file.path == path)?;
+                gzip::decompress(file.gzip).ok()
+            }
+            Self::Directory(dir) => directory::read_blocking(dir, path),
+            Self::Absent(_) => None,
+        }
+    }
+}
+
 /// A file in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebFile {

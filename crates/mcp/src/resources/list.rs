@@ -15,6 +15,7 @@ use super::uri::{
     detail_uri, log_uri, screen_uri,
 };
 use crate::client::ConnectedClient;
+use crate::mcp_app;
 use crate::state::McpState;
 
 /// Executions on one page of `resources/list`; each is two resources, or three.
@@ -22,11 +23,13 @@ const PAGE_EXECUTIONS: usize = 25;
 /// The most characters of a command or description in a list.
 pub(super) const SUMMARY_CHARS: usize = 120;
 
-/// `resources/list`, newest first. The cursor is the last execution of the page before.
+/// `resources/list`, newest first; before them what is always there, with the MCP App for a client
+/// that is offered it. The cursor is the last execution of the page before.
 pub(crate) fn list(
     mcp_state: &McpState,
     client: &ConnectedClient,
     page: Option<PaginatedRequestParams>,
+    offers_app: bool,
 ) -> Result<ListResourcesResult, ErrorData> {
     let before = match page.and_then(|page| page.cursor) {
         Some(cursor) => Some(parse_position(&cursor)?),
@@ -39,6 +42,7 @@ pub(crate) fn list(
     let mut resources = Vec::with_capacity(2 * executions.len() + 2);
     if before.is_none() {
         resources.extend(fixed_resources());
+        resources.extend(offers_app.then(mcp_app::resource));
     }
     resources.extend(executions.iter().flat_map(execution_resources));
     let mut result = ListResourcesResult::with_all_items(resources)

@@ -17,6 +17,7 @@ use super::log;
 use super::uri::{JSON, TEXT};
 use super::uri::{ResourceTarget, UriError, detail_uri};
 use crate::client::ConnectedClient;
+use crate::mcp_app::{self, APP_URI};
 use crate::reply::RESULT_KEY;
 use crate::screen::{self, render_screen};
 use crate::state::McpState;
@@ -54,9 +55,15 @@ pub(crate) async fn read(
     request: ReadResourceRequestParams,
 ) -> Result<ReadResourceResponse, ErrorData> {
     let uri = request.uri;
-    let target = ResourceTarget::parse(&uri)?;
-    let content = read_content(state, client, target).await;
-    let content = content.map_err(|failure| UriError::from_failure(&uri, failure))?;
+    let content = if uri == APP_URI {
+        app_content(state)
+            .await
+            .ok_or_else(|| UriError::unknown(&uri))?
+    } else {
+        let target = ResourceTarget::parse(&uri)?;
+        let content = read_content(state, client, target).await;
+        content.map_err(|failure| UriError::from_failure(&uri, failure))?
+    };
     let mut contents = ResourceContents::text(content.text, uri).with_mime_type(content.mime);
     if let Some(fields) = content.fields {
         let meta = ostler_interface::error::object(json!({RESULT_KEY: fields}));
@@ -67,6 +74,17 @@ pub(crate) async fn read(
         .with_ttl_ms(ttl_ms)
         .with_cache_scope(CacheScope::Private);
     Ok(result.into())
+}
+
+/// The page of the MCP App.
+async fn app_content(state: &McpState) -> Option<ResourceContent> {
+    let text = mcp_app::html(state).await?;
+    Some(ResourceContent {
+        mime: mcp_app::MIME_TYPE,
+        text,
+        fields: None,
+        is_final: false,
+    })
 }
 
 async fn read_content(
