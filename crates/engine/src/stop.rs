@@ -9,7 +9,7 @@ use ostler_model::{Principal, Signal, StopReason};
 
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
-use crate::execution::{DriverCommand, ExecutionHandle, forward_command};
+use crate::execution::{DriverCommand, ExecutionHandle, LiveState, forward_command};
 
 /// How long an end may take beyond the grace, in milliseconds: the kill, the sweep of survivors and
 /// the exit record.
@@ -97,8 +97,11 @@ pub(crate) async fn restart_and_wait(
         let state = &live.state;
         state.attempt > before || state.is_finished() || live.driver_done
     });
+    let is_over = |live: &LiveState| live.state.attempt > before || live.state.is_finished();
     match tokio::time::timeout(timeout, restarted).await {
-        Ok(_) => Ok(()),
+        Ok(Ok(live)) if is_over(&live) => Ok(()),
+        // Its driver has ended with the engine.
+        Ok(_) => Err(Error::Closing),
         Err(_) => Err(Error::StillRunning {
             id: entry.id,
             waited_ms: as_millis(timeout),

@@ -7,12 +7,13 @@ use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use ostler_engine::{ExecutionInfo, lost_bytes};
 use ostler_export::{ExportSubject, Format, UnknownFormat, export as export_journal};
 use ostler_journal::Journal;
-use ostler_model::EventRecord;
+use ostler_model::{ErrorCode, EventRecord};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::caller::RequestCaller;
 use super::extract::ExecutionPathId;
@@ -61,19 +62,18 @@ pub(super) async fn export(
     let journal = state.engine.journal(&caller, &id)?;
     let events = state.engine.events(&caller, &id)?;
     let lost = lost_bytes(&info, &journal, 0..u64::MAX)?;
-    let (sender, receiver) = mpsc::channel(PIECES);
+    let (sender, mut receiver) = mpsc::channel(PIECES);
     let work =
         tokio::task::spawn_blocking(move || write_export(&journal, &info, &events, format, sender));
-    let pieces = stream::unfold((receiver, Some(work)), |(mut receiver, work)| async move {
+    let (first, work) = first_piece(&mut receiver, work).await?;
+    let pieces = stream::unfold((receiver, work), |(mut receiver, work)| async move {
         if let Some(piece) = receiver.recv().await {
             return Some((Ok(piece), (receiver, work)));
         }
-        match work?.await {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some((Err(error), (receiver, None))),
-            Err(error) => Some((Err(io::Error::other(error)), (receiver, None))),
-        }
+        let error = work?.await.map_err(io::Error::other).flatten().err()?;
+        Some((Err(error), (receiver, None)))
     });
+    let pieces = stream::iter(first.map(Ok)).chain(pieces);
     let headers = [
         (
             header::CONTENT_TYPE,
@@ -82,6 +82,21 @@ pub(super) async fn export(
         (LOST_BYTES_HEADER, HeaderValue::from(lost)),
     ];
     Ok((headers, HttpBody::from_stream(pieces)).into_response())
+}
+
+/// The first piece, which is awaited so that a journal that cannot be read is answered with an error;
+/// later, the body breaks off. The work is returned where it is not done.
+async fn first_piece(
+    receiver: &mut mpsc::Receiver<Bytes>,
+    work: JoinHandle<io::Result<()>>,
+) -> RestResult<(Option<Bytes>, Option<JoinHandle<io::Result<()>>>)> {
+    if let Some(first) = receiver.recv().await {
+        return Ok((Some(first), Some(work)));
+    }
+    let written = work.await.map_err(io::Error::other).flatten();
+    written
+        .map_err(|error| HttpProblem::new(ErrorCode::OutputRetrieval, error.to_string(), None))?;
+    Ok((None, None))
 }
 
 fn write_export(
@@ -97,7 +112,11 @@ fn write_export(
         events,
     };
     let mut out = BufWriter::with_capacity(PIECE_BYTES, ChannelWriter(sender));
-    export_journal(journal, &subject, format, &mut out).map_err(io::Error::other)?;
+    if let Err(error) = export_journal(journal, &subject, format, &mut out) {
+        // What is buffered is not sent: a failure before the first piece is an error of the request.
+        let _unsent = out.into_parts();
+        return Err(io::Error::other(error));
+    }
     out.flush()
 }
 

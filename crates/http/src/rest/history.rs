@@ -102,7 +102,8 @@ pub(super) async fn show(
     query_string: QueryString,
 ) -> RestResult<Json<HistoryDetailBody>> {
     // A foreign id is unknown, whatever else is wrong with the request.
-    let answer = project_history::find(history(&state)?, &caller, &id).await?;
+    let finding = project_history::find(history(&state)?, &caller, &id);
+    let answer = state.unless_shutting_down(finding).await??;
     query_string.check(&[])?;
     let (row, usual) = answer.value;
     Ok(Json(HistoryDetailBody {
@@ -124,7 +125,8 @@ pub(super) async fn rebuild(
                        a token needs the scope sessions:all, and none that names a project";
         return Err(HttpProblem::new(ErrorCode::Permission, message, None));
     }
-    let freshness = history(&state)?.rebuild().await?;
+    let rebuilding = history(&state)?.rebuild();
+    let freshness = state.unless_shutting_down(rebuilding).await??;
     Ok(Json(history_freshness_body(freshness)))
 }
 
@@ -144,7 +146,8 @@ fn page_query(mut arguments: Arguments, caller: &Caller) -> RestResult<HistoryQu
 }
 
 async fn page(state: &RestState, query: HistoryQuery) -> RestResult<Json<HistoryPageBody>> {
-    let answer = project_history::list(history(state)?, query).await?;
+    let listing = project_history::list(history(state)?, query);
+    let answer = state.unless_shutting_down(listing).await??;
     let page = answer.value;
     Ok(Json(HistoryPageBody {
         executions: page.rows.into_iter().map(history_entry_body).collect(),

@@ -26,7 +26,7 @@ pub(super) async fn read_small_body(request: Request, next: Next) -> Response {
         }
         Err(error) => {
             let message = format!("the body of the request cannot be read: {error}");
-            HttpProblem::value(message).into_response()
+            HttpProblem::value(message).with_status(400).into_response()
         }
     }
 }

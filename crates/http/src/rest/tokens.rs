@@ -132,6 +132,7 @@ async fn blocking<T: Send + 'static>(
     action: impl FnOnce() -> Result<T, TokenError> + Send + 'static,
 ) -> RestResult<T> {
     let result = tokio::task::spawn_blocking(action).await;
-    let result = result.map_err(|_| ostler_engine::Error::Closing)?;
+    let aborted = |_| HttpProblem::new(ErrorCode::Internal, "the work on tokens was aborted", None);
+    let result = result.map_err(aborted)?;
     result.map_err(|error| HttpProblem::new(error.code(), error.to_string(), None))
 }
