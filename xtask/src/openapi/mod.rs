@@ -2,6 +2,7 @@
 //! of routes, the signatures and parameter tables of the handlers, and the types of the bodies with
 //! their serde attributes and documentation.
 
+mod calls;
 mod command;
 mod doc_text;
 mod document;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use syn::visit::{self, Visit};
 use syn::{Expr, ExprMethodCall, FnArg, ItemFn, Lit, Type};
 
+use super::calls::HandlerCalls;
 use super::doc_text::doc_text;
 use super::parameters::query_parameters;
 use super::problems::{ProblemCodes, RouteTraits, problem_response};
@@ -71,11 +72,11 @@ impl OperationSource<'_> {
         let body = request_body(handler);
         let key = (route.module.as_str(), route.handler.as_str());
         let has = RouteTraits {
-            has_body: !matches!(body, RequestBody::None),
             needs_websocket: WEBSOCKETS.contains(&key),
             needs_token: !WITHOUT_TOKEN.contains(&key),
         };
-        for (status, codes) in self.codes.of_route(route, has)? {
+        let calls = HandlerCalls::of(self.items, place, handler);
+        for (status, codes) in self.codes.of_route(route, has, &calls)? {
             let (name, response) = problem_response(status, &codes);
             let reference = json!({"$ref": format!("#/components/responses/{name}")});
             self.problems.insert(name, response);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use syn::{Expr, Item, ItemConst, ItemEnum, ItemFn, ItemStruct, Visibility};
+use syn::{Block, Expr, ImplItem, Item, ItemConst, ItemEnum, ItemFn, ItemStruct, Type, Visibility};
 
 use crate::repository_files::files_below;
 
@@ -115,10 +115,25 @@ impl RustItems {
         Ok(function)
     }
 
-    fn functions(&self) -> impl Iterator<Item = (&str, &ItemFn)> {
+    /// The functions of all files.
+    pub(super) fn functions(&self) -> impl Iterator<Item = (&str, &ItemFn)> {
         self.items().filter_map(|(place, item)| match item {
             Item::Fn(it) => Some((place, it)),
             Item::Verbatim(_) | _ => None,
+        })
+    }
+
+    /// The bodies of the functions of this name that a type has.
+    pub(super) fn methods(&self, of: &str, name: &str) -> impl Iterator<Item = (&str, &Block)> {
+        let blocks = self.items().filter_map(move |(place, item)| match item {
+            Item::Impl(it) if it.trait_.is_none() && is_named(&it.self_ty, of) => Some((place, it)),
+            Item::Verbatim(_) | _ => None,
+        });
+        blocks.flat_map(move |(place, it)| {
+            it.items.iter().filter_map(move |item| match item {
+                ImplItem::Fn(it) if it.sig.ident == name => Some((place, &it.block)),
+                ImplItem::Verbatim(_) | _ => None,
+            })
         })
     }
 
@@ -126,6 +141,13 @@ impl RustItems {
     fn items(&self) -> impl Iterator<Item = (&str, &Item)> {
         let files = self.files.iter();
         files.flat_map(|(place, file)| file.items.iter().map(|item| (place.as_str(), item)))
+    }
+}
+
+fn is_named(ty: &Type, name: &str) -> bool {
+    match ty {
+        Type::Path(path) => path.path.segments.last().is_some_and(|it| it.ident == name),
+        Type::Verbatim(_) | _ => false,
     }
 }
 

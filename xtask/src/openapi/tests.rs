@@ -8,7 +8,8 @@ use super::parameters::query_parameters;
 use super::rust_items::{REST, RustItems};
 use super::schemas::{Direction, Schemas};
 
-const CODES: &str = r#"pub const ERROR_CODES: [ErrorCodeInfo; 5] = [
+const CODES: &str = r#"pub const ERROR_CODES: [ErrorCodeInfo; 6] = [
+    row(ErrorCode::Initialization, "initialization_error", "X", INTERNAL, 503, 69, true),
     row(ErrorCode::Value, "value_error", "ValueError", INVALID, 422, 64, false),
     row(ErrorCode::Permission, "permission_error", "PermissionError", INTERNAL, 403, 77, false),
     row(ErrorCode::ProcessNotFound, "process_not_found", "X", INTERNAL, 404, 66, false),
@@ -122,7 +123,9 @@ fn a_route_has_its_path_methods_and_statuses() {
         fn more() -> Router { Router::new() }";
     let handlers = "
         /// `GET /api/v1/a/{id}`: shows one. With all its data.
-        async fn show(query_string: QueryString) -> RestResult<Json<Problem>> { todo!() }
+        async fn show(query_string: QueryString) -> RestResult<Json<Problem>> {
+            state.engine.stop(&caller, &id).await
+        }
         /// `PUT /api/v1/a/{id}`: sets one.
         async fn set(JsonBody(body): JsonBody<Problem>) -> RestResult<StatusCode> {
             Ok(StatusCode::NO_CONTENT)
@@ -133,7 +136,8 @@ fn a_route_has_its_path_methods_and_statuses() {
     assert_eq!(methods["get"]["description"], "With all its data.");
     assert_eq!(methods["get"]["parameters"][0]["name"], "id");
     assert!(methods["get"]["responses"]["200"]["content"].is_object());
-    assert_eq!(methods["get"]["responses"].get("413"), None);
+    assert!(methods["get"]["responses"]["503"].is_object());
+    assert_eq!(methods["put"]["responses"].get("503"), None);
     assert!(methods["put"]["responses"]["204"].is_object());
     assert!(methods["put"]["responses"]["413"].is_object());
     assert_eq!(methods["put"]["requestBody"]["required"], true);
