@@ -8,6 +8,7 @@
 //! * [`task_event`], [`history`], [`audit`]: what happens, executions as they are remembered, the audit log.
 //! * [`template`]: command templates.
 //! * [`context`]: directories with options that executions of a project share.
+//! * [`doctor`]: what the machine can enforce.
 //! * [`policy`]: rules about commands, and their verdicts.
 //! * [`report`]: test results and diagnostics in output.
 //! * [`token`], [`web`]: tokens for access over HTTP, signing in at the page.
@@ -20,6 +21,7 @@
 
 pub mod audit;
 pub mod context;
+pub mod doctor;
 pub mod environment;
 mod event;
 pub mod history;
@@ -52,6 +54,7 @@ pub mod workspace;
 
 pub use audit::{AuditEntryBody, AuditPageBody};
 pub use context::{ContextBody, ContextChoice, ContextRequestBody, ContextsBody};
+pub use doctor::{DoctorBody, DoctorCheckBody, DoctorGroup};
 pub use environment::{EnvironmentBody, VariableBody};
 pub use event::{EventBody, EventsBody};
 pub use history::{

@@ -55,6 +55,19 @@ impl CliContext {
         Self::new(flags, env, config, problems)
     }
 
+    /// That of the daemon itself.
+    pub(crate) fn of_daemon(config: Config, env: ProcessEnv) -> Self {
+        let dirs = config.dirs();
+        let launch = DaemonLauncher::new(dirs.clone(), None, SecretVariables::default());
+        Self {
+            config,
+            env,
+            dirs,
+            launch,
+            problems: Vec::new(),
+        }
+    }
+
     fn new(
         flags: &ConfigFlags,
         env: ProcessEnv,

@@ -16,6 +16,7 @@
 
 mod banner;
 mod daemon_location;
+mod doctor;
 mod file_lock;
 mod history;
 mod http_listener;

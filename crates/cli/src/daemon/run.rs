@@ -20,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::doctor::DaemonExaminer;
 use super::file_lock::{self, TryLock};
 use super::history;
 use super::http_listener::HttpListener;
@@ -236,7 +237,8 @@ impl Daemon {
             .with_webhook(webhook)
             .with_templates(config.template_files())
             .with_tokens(config.tokens())
-            .with_web(web_access);
+            .with_web(web_access)
+            .with_examiner(Arc::new(DaemonExaminer::new(config, env, tracker.clone())));
         let mcp_options = config.mcp_options();
         let stdio_server = StdioServer {
             engine: engine.clone(),

@@ -1,9 +1,12 @@
 //! The report of all results, for people and programs.
 
+use std::collections::HashSet;
+
+use ostler_api::{DoctorBody, DoctorCheckBody, DoctorGroup};
 use serde::Serialize;
 
 use super::checks::DoctorCheck;
-use super::level_reports::LevelReport;
+use super::level_reports::{CapabilityGap, LevelReport};
 use super::sandbox_probe::ProbeResult;
 use crate::error::CommandError;
 use crate::output::{StdoutWriter, Style, TextTable, cells};
@@ -69,6 +72,32 @@ impl DoctorReport {
         value["note"] = SESSION_NOTE.into();
         value["levels"][HIGH_INDEX]["open"] = self.known_gaps().into();
         value
+    }
+
+    /// The report as one list of checks, for clients of the daemon.
+    pub(crate) fn body(&self) -> DoctorBody {
+        let levels = self.levels.iter().map(level_check);
+        let missing = self.levels.iter().flat_map(|level| &level.missing);
+        let mut listed = HashSet::new();
+        let missing = missing.filter(|gap| listed.insert(gap.ability));
+        let problem = self.problem.iter().map(|problem| DoctorCheckBody {
+            group: DoctorGroup::Denied,
+            name: "the attempts of a sandboxed command".to_owned(),
+            holds: false,
+            detail: problem.clone(),
+            remedy: None,
+        });
+        let probes = self.probes.iter().map(probe_check).chain(problem);
+        let checks = levels
+            .chain(missing.map(missing_check))
+            .chain(probes)
+            .chain(self.checks.iter().map(installation_check));
+        DoctorBody {
+            uid: self.uid,
+            high_is_whole: self.is_whole(),
+            checks: checks.collect(),
+            known_gaps: self.known_gaps().into_iter().map(str::to_owned).collect(),
+        }
     }
 
     /// Prints the tables.
@@ -161,5 +190,52 @@ impl DoctorReport {
             table.push_row(cells![&probe.what, stands, &probe.detail]);
         }
         table.print(out)
+    }
+}
+
+fn level_check(level: &LevelReport) -> DoctorCheckBody {
+    let names: Vec<&str> = level.in_force.iter().map(|it| it.as_str()).collect();
+    DoctorCheckBody {
+        group: DoctorGroup::Levels,
+        name: level.level.to_string(),
+        holds: level.built && level.whole,
+        detail: match level.built {
+            true => names.join(" "),
+            false => "not built yet".to_owned(),
+        },
+        remedy: None,
+    }
+}
+
+fn missing_check(gap: &CapabilityGap) -> DoctorCheckBody {
+    DoctorCheckBody {
+        group: DoctorGroup::Missing,
+        name: gap.ability.as_str().to_owned(),
+        holds: false,
+        detail: gap.reason.clone(),
+        remedy: gap.remedy.map(str::to_owned),
+    }
+}
+
+fn probe_check(probe: &ProbeResult) -> DoctorCheckBody {
+    DoctorCheckBody {
+        group: match probe.to_deny {
+            true => DoctorGroup::Denied,
+            false => DoctorGroup::Allowed,
+        },
+        name: probe.what.clone(),
+        holds: probe.passed,
+        detail: probe.detail.clone(),
+        remedy: None,
+    }
+}
+
+fn installation_check(check: &DoctorCheck) -> DoctorCheckBody {
+    DoctorCheckBody {
+        group: DoctorGroup::Installation,
+        name: check.what.to_owned(),
+        holds: check.ok,
+        detail: check.detail.clone(),
+        remedy: None,
     }
 }

@@ -4,6 +4,7 @@ mod audit;
 mod caller;
 mod contexts;
 pub(crate) mod docs_page;
+mod doctor;
 mod environment;
 mod event_stream;
 mod events;
@@ -44,6 +45,7 @@ mod web;
 mod workspace;
 mod ws;
 
+pub use doctor::{HostExamination, HostExaminer};
 pub(crate) use event_stream::EVENT_STREAM;
 pub use export::LOST_BYTES_HEADER;
 pub(crate) use extract::BodyLimit;

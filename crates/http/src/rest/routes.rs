@@ -8,7 +8,7 @@ use axum::routing::{delete, get, post};
 use super::extract::REQUEST_BODY_BYTES;
 use super::state::RestState;
 use super::{
-    audit, contexts, docs_page, environment, events, executions, export, health, history,
+    audit, contexts, docs_page, doctor, environment, events, executions, export, health, history,
     interactions, metrics, openapi, output, output_lines, policy, processes, project_execute, raw,
     report, response, services, shell, small_body, task_stream, tasks, templates, terminal, tokens,
     usage, web, workspace, ws,
@@ -70,6 +70,7 @@ fn v1_routes() -> Router<RestState> {
         .route("/health", get(health::health))
         .route("/version", get(health::version))
         .route("/shutdown", post(health::shutdown))
+        .route("/doctor", get(doctor::doctor))
         .route("/audit", get(audit::entries))
         .route("/audit/verify", get(audit::verify))
         .route(

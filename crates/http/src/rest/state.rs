@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::doctor::HostExaminer;
 use super::metrics::HttpMetrics;
 use super::response::RestResult;
 use crate::tokens::TokenStore;
@@ -28,6 +29,7 @@ pub struct RestState {
     pub(super) web: Option<WebAccess>,
     pub(super) metrics: Arc<HttpMetrics>,
     pub(super) webhook: Option<Arc<WebhookCounts>>,
+    pub(super) examiner: Option<Arc<dyn HostExaminer>>,
     /// Held by a verification of the audit log.
     pub(super) verification: Arc<Mutex<()>>,
 }
@@ -48,6 +50,7 @@ impl RestState {
             web: None,
             metrics: Arc::default(),
             webhook: None,
+            examiner: None,
             verification: Arc::default(),
         }
     }
@@ -68,6 +71,13 @@ impl RestState {
     #[must_use]
     pub fn with_webhook(self, webhook: Option<Arc<WebhookCounts>>) -> Self {
         Self { webhook, ..self }
+    }
+
+    /// The same with somebody who examines the machine.
+    #[must_use]
+    pub fn with_examiner(self, examiner: Arc<dyn HostExaminer>) -> Self {
+        let examiner = Some(examiner);
+        Self { examiner, ..self }
     }
 
     /// The same with these tokens, for the routes that manage them.
