@@ -68,6 +68,7 @@ export class Daemon {
       configFile: false,
       root: join(import.meta.dirname, '..'),
       logLevel: 'error',
+      build: { outDir: process.env.OSTLER_WEB_DIR ?? 'dist' },
       preview: { port: 0, host: '127.0.0.1', proxy: { '/api': { target: this.url, ws: true, headers } } },
       plugins: [
         {
