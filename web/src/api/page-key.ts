@@ -2,7 +2,10 @@
  * The page's half of the credentials. The other half is a cookie that no script can read; cookies go to every
  * port of a host, this does not.
  */
-const KEY = 'ostler.page-key';
+import { BASE_PATH } from '../app/base-path';
+
+/** Of each prefix: the storage is one for all daemons behind an address. */
+const KEY = `ostler.page-key ${BASE_PATH}`;
 /** The header that carries it. */
 export const PAGE_KEY_HEADER = 'Ostler-Page-Key';
 

@@ -4,8 +4,10 @@ import { apiError, fetchWithKey } from './client';
 import { storePageKey } from './page-key';
 
 export interface WebSession {
-  /** Whose executions are seen; absent where no token is needed. */
+  /** Whose executions are seen. */
   principal?: string;
+  /** The scopes of the token. */
+  scopes?: string[];
   /** When the token ends; absent for one that does not. */
   expires?: string;
   /** Whether the daemon asks for a token at all. */
