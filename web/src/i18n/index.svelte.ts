@@ -12,6 +12,7 @@ import type processes from './messages/en/processes.json';
 import type resources from './messages/en/resources.json';
 import type services from './messages/en/services.json';
 import type settings from './messages/en/settings.json';
+import type states from './messages/en/states.json';
 import type templates from './messages/en/templates.json';
 import type terminals from './messages/en/terminals.json';
 import { type Messages, type Parameters, type Translator, translate } from './translate';
@@ -25,6 +26,7 @@ interface Areas {
   resources: typeof resources;
   services: typeof services;
   settings: typeof settings;
+  states: typeof states;
   templates: typeof templates;
   terminals: typeof terminals;
 }
