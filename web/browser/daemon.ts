@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { McpClient } from './mcp-client';
 
 /** How long a daemon may take to serve, in milliseconds. */
 const START_MS = 30_000;
@@ -116,6 +117,13 @@ export class Daemon {
   /** The output of a command of the command line. */
   ostler(...args: string[]): string {
     return execFileSync(binary(), args, { cwd: this.dir, env: this.#environment, encoding: 'utf8' });
+  }
+
+  /** A client of MCP with a session of its own. */
+  async mcpClient(): Promise<McpClient> {
+    const client = new McpClient(binary(), this.#environment, this.dir);
+    await client.initialize();
+    return client;
   }
 
   /** Starts a command in the background, by the command line. */

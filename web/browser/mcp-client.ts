@@ -1,0 +1,55 @@
+/** A client of MCP over the standard streams of `ostler mcp`, as far as the tests of the dashboard need one. */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+export class McpClient {
+  readonly #process: ChildProcessWithoutNullStreams;
+  readonly #waiting = new Map<number, (answer: { result?: unknown; error?: unknown }) => void>();
+  #id = 0;
+
+  constructor(binary: string, environment: NodeJS.ProcessEnv, cwd: string) {
+    this.#process = spawn(binary, ['mcp'], { env: environment, cwd });
+    createInterface({ input: this.#process.stdout }).on('line', (line) => {
+      const message = JSON.parse(line);
+      this.#waiting.get(message.id)?.(message);
+      this.#waiting.delete(message.id);
+    });
+  }
+
+  async initialize(): Promise<void> {
+    await this.request('initialize', {
+      protocolVersion: '2025-11-25',
+      capabilities: {
+        extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } },
+      },
+      clientInfo: { name: 'browser-tests', version: '1' },
+    });
+    this.#send({ jsonrpc: '2.0', method: 'notifications/initialized' });
+  }
+
+  async request(method: string, params: unknown): Promise<unknown> {
+    this.#id += 1;
+    const id = this.#id;
+    const answer = new Promise<{ result?: unknown; error?: unknown }>((resolve) =>
+      this.#waiting.set(id, resolve),
+    );
+    this.#send({ jsonrpc: '2.0', id, method, params });
+    const { result, error } = await answer;
+    if (error) throw new Error(JSON.stringify(error));
+    return result;
+  }
+
+  callTool(name: string, parameters: Record<string, unknown>): Promise<unknown> {
+    return this.request('tools/call', { name, arguments: parameters });
+  }
+
+  async close(): Promise<void> {
+    const ended = new Promise((resolve) => this.#process.once('exit', resolve));
+    this.#process.stdin.end();
+    await ended;
+  }
+
+  #send(message: unknown): void {
+    this.#process.stdin.write(`${JSON.stringify(message)}\n`);
+  }
+}
