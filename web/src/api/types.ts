@@ -5,6 +5,8 @@ type Schemas = components['schemas'];
 
 export type Execution = Schemas['ExecutionBody'];
 export type Service = Schemas['ServiceBody'];
+export type ServiceStop = Schemas['ServiceStopResponse'];
+export type ServiceDiagnosis = Schemas['ServiceDiagnosisBody'];
 export type Interaction = Schemas['InteractionBody'];
 export type HistoryEntry = Schemas['HistoryEntryBody'];
 export type HistoryDetail = Schemas['HistoryDetailBody'];

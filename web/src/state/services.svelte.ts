@@ -1,6 +1,7 @@
 /** The services of all workspaces, kept up to date by events. */
 import { api, body } from '../api/client';
 import type { LedgerEvent, Service } from '../api/types';
+import { serviceKey } from '../model/service';
 import { onEvent, onOpen } from './connection.svelte';
 import { coalesced } from './refresh';
 
@@ -39,6 +40,12 @@ export const services = {
   },
   refresh: () => void request(),
 };
+
+/** Takes what an answer says of one service, before the list is read again. */
+export function acceptService(service: Service): void {
+  const key = serviceKey(service);
+  list = list.map((other) => (serviceKey(other) === key ? service : other));
+}
 
 const request = coalesced(load, REFRESH_MS);
 
