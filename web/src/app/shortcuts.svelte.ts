@@ -2,6 +2,7 @@
  * Keys. A page registers its own while it is shown; the newest registration that has a key gets it. Single letters
  * are not heard in text fields, and not at all where the person has switched them off.
  */
+import { untrack } from 'svelte';
 import type { MessageKey } from '../i18n/index.svelte';
 import { preferences } from './preferences.svelte';
 
@@ -34,7 +35,8 @@ export const shortcuts = {
 
 /** Registers keys until the returned function is called. */
 export function registerShortcuts(group: ShortcutGroup): () => void {
-  groups = [...groups, group];
+  // An effect that registers does not depend on what others registered.
+  groups = [...untrack(() => groups), group];
   return () => {
     groups = groups.filter((other) => other !== group);
   };
