@@ -41,17 +41,19 @@ export function navigate(address: string, options: { replace?: boolean } = {}): 
 }
 
 /**
- * Changes parameters of the query; `null`, `undefined` and the empty string remove one. While a person types, the entry in the
- * history is replaced; a click or Enter adds one (`push`).
+ * Changes parameters of the query; `null`, `undefined` and the empty string remove one, a list gives it several
+ * times. While a person types, the entry in the history is replaced; a click or Enter adds one (`push`).
  */
 export function setQuery(
-  changes: Record<string, string | null | undefined>,
+  changes: Record<string, string | readonly string[] | null | undefined>,
   options: { push?: boolean } = {},
 ): void {
   const query = new URLSearchParams(location.query);
   for (const [name, value] of Object.entries(changes)) {
-    if (value) query.set(name, value);
-    else query.delete(name);
+    const values = (typeof value === 'string' ? [value] : (value ?? [])).filter(Boolean);
+    if (values.join('\n') === query.getAll(name).join('\n')) continue;
+    query.delete(name);
+    for (const one of values) query.append(name, one);
   }
   const text = query.toString();
   if (text === location.query.toString()) return;
