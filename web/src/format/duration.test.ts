@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatAge, formatBytes, formatDuration, formatPercent } from './duration';
+import { formatAge, formatBytes, formatDuration, formatPercent, parseDuration } from './duration';
 
 test.each([
   [84, '84 ms'],
@@ -35,4 +35,20 @@ test.each([
 
 test('percent', () => {
   expect([0, 0.04, 3.2, 9.96, 742.4].map(formatPercent)).toEqual(['0 %', '0.0 %', '3.2 %', '10 %', '742 %']);
+});
+
+test.each([
+  ['90', 90_000],
+  ['1.5', 1_500],
+  ['90s', 90_000],
+  [' 15 m ', 900_000],
+  ['1h 30m', 5_400_000],
+  ['1h30m', 5_400_000],
+  ['250ms', 250],
+  ['', null],
+  ['soon', null],
+  ['1 week', null],
+  ['-5s', null],
+])('a person means %j', (text, ms) => {
+  expect(parseDuration(text)).toBe(ms);
 });

@@ -18,6 +18,20 @@ export function formatAge(ms: number): string {
   return ms < 59_950 ? `${Math.max(0, Math.floor(ms / 1000))} s` : formatDuration(ms);
 }
 
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** The milliseconds of `90`, `90s`, `15m` or `1h 30m`; `null` where a text is no duration. */
+export function parseDuration(text: string): number | null {
+  const trimmed = text.trim().toLowerCase();
+  if (/^\d+(\.\d+)?$/.test(trimmed)) return Math.round(Number(trimmed) * 1_000);
+  if (!/^(\d+(\.\d+)?\s*(ms|s|m|h|d)\s*)+$/.test(trimmed)) return null;
+  let total = 0;
+  for (const [, amount, unit] of trimmed.matchAll(/(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)/g)) {
+    total += Number(amount) * (UNIT_MS[unit ?? ''] ?? 0);
+  }
+  return Math.round(total);
+}
+
 function pad(value: number): string {
   return String(value).padStart(2, '0');
 }
