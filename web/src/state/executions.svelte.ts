@@ -33,6 +33,8 @@ let total = $state<number | null>(null);
 
 const known = new Map<string, Execution>();
 const dirty = new Set<string>();
+/** What changed here while the list is read, which takes several requests; `null` while it is not. */
+let touched: Set<string> | null = null;
 
 export const executions = {
   /** Newest first. */
@@ -63,14 +65,14 @@ function publish(): void {
 
 /** Takes what an answer says of one execution. */
 export function acceptExecution(execution: Execution): void {
-  known.set(execution.uuid, execution);
+  set(execution);
   publish();
 }
 
 export function forgetExecutions(ids: Iterable<string>): void {
   for (const id of ids) {
     const found = executions.find(id);
-    if (found) known.delete(found.uuid);
+    if (found) remove(found.uuid);
   }
   publish();
 }
@@ -97,7 +99,18 @@ export function followExecutions(): () => void {
 const requestReload = coalesced(reload, 0);
 const requestRefresh = coalesced(refresh, REFRESH_MS);
 
+function set(execution: Execution): void {
+  known.set(execution.uuid, execution);
+  touched?.add(execution.uuid);
+}
+
+function remove(uuid: string): void {
+  known.delete(uuid);
+  touched?.add(uuid);
+}
+
 async function reload(): Promise<void> {
+  touched = new Set();
   try {
     const found = new Map<string, Execution>();
     let cursor: string | undefined;
@@ -113,6 +126,8 @@ async function reload(): Promise<void> {
     error = null;
   } catch (caught) {
     error = caught;
+  } finally {
+    touched = null;
   }
 }
 
@@ -122,6 +137,11 @@ function readPage(cursor: string | undefined) {
 }
 
 function replace(found: Map<string, Execution>): void {
+  for (const uuid of touched ?? []) {
+    const newer = known.get(uuid);
+    if (newer) found.set(uuid, newer);
+    else found.delete(uuid);
+  }
   known.clear();
   for (const [id, execution] of found) known.set(id, execution);
   loaded = true;
@@ -141,7 +161,7 @@ async function refreshNewest(ids: string[]): Promise<string[]> {
   try {
     const page = await readPage(undefined);
     const found = new Set(page.executions.map((execution) => execution.uuid));
-    for (const execution of page.executions) known.set(execution.uuid, execution);
+    for (const execution of page.executions) set(execution);
     total = page.total ?? total;
     return ids.filter((id) => !found.has(id));
   } catch (caught) {
@@ -153,9 +173,9 @@ async function refreshNewest(ids: string[]): Promise<string[]> {
 async function refreshOne(id: string): Promise<void> {
   try {
     const answer = api.GET('/api/v1/executions/{id}', { params: { path: { id } } });
-    known.set(id, await body(answer));
+    set(await body(answer));
   } catch (caught) {
-    if (caught instanceof ApiError && caught.problem.status === 404) known.delete(id);
+    if (caught instanceof ApiError && caught.problem.status === 404) remove(id);
     else error = caught;
   }
 }
