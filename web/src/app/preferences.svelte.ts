@@ -19,6 +19,8 @@ export interface Preferences {
   /** Pixels. */
   logSize: number;
   terminalSize: number;
+  /** Whether terminals keep a copy of their lines for screen readers. */
+  terminalScreenReader: boolean;
 }
 
 const KEY = 'ostler.preferences';
@@ -34,6 +36,7 @@ const DEFAULTS: Preferences = {
   logTime: 'clock',
   logSize: 12.5,
   terminalSize: 13,
+  terminalScreenReader: false,
 };
 const SIZES = { min: 11, max: 18 };
 
@@ -70,6 +73,7 @@ export function parsePreferences(stored: unknown): Preferences {
     logTime: oneOf('logTime', ['off', 'clock', 'elapsed']),
     logSize: size('logSize'),
     terminalSize: size('terminalSize'),
+    terminalScreenReader: flag('terminalScreenReader'),
   };
 }
 
