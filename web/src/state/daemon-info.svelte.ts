@@ -11,6 +11,10 @@ export const daemonInfo = {
   get host(): string {
     return window.location.host;
   },
+  /** Whether it is reached over the loopback. */
+  get isLocal(): boolean {
+    return ['localhost', '127.0.0.1', '[::1]'].includes(window.location.hostname);
+  },
 };
 
 /** Reads it now and whenever a daemon answers again. */
