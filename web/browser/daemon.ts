@@ -1,6 +1,6 @@
 /** A daemon of its own for each test file: its directories, its process, and requests to it. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -65,11 +65,13 @@ export class Daemon {
     if (this.#preview) return;
     const { preview } = await import('vite');
     const headers = { Authorization: `Bearer ${this.#token}` };
+    const root = join(import.meta.dirname, '..');
+    const outDir = process.env.OSTLER_WEB_DIR ?? join(root, 'dist');
     this.#preview = await preview({
       configFile: false,
-      root: join(import.meta.dirname, '..'),
+      root,
       logLevel: 'error',
-      build: { outDir: process.env.OSTLER_WEB_DIR ?? 'dist' },
+      build: { outDir },
       preview: { port: 0, host: '127.0.0.1', proxy: { '/api': { target: this.url, ws: true, headers } } },
       plugins: [
         {
@@ -78,6 +80,15 @@ export class Daemon {
             server.middlewares.use('/api/v1/web/session', (_, response) => {
               response.setHeader('Content-Type', 'application/json');
               response.end('{"token_needed":false}');
+            });
+            // The page names its files relative to the root, which is not where a deep address is.
+            server.middlewares.use((request, response, next) => {
+              const isPage = request.headers['sec-fetch-dest'] === 'document';
+              if (!isPage || request.url === '/') return next();
+              response.setHeader('Content-Type', 'text/html');
+              response.end(
+                readFileSync(join(outDir, 'index.html'), 'utf8').replaceAll('./assets/', '/assets/'),
+              );
             });
           },
         },
