@@ -45,7 +45,7 @@ export interface Chart {
 /** The room for the values beside the plot, and at its other end, in pixels. */
 export const AXIS_WIDTH = 56;
 export const END_ROOM = 8;
-/** The room for the notches above it, and for the times below it. */
+/** The room for the notches above it (and for half a value below it), and for the times below it. */
 export const NOTCH_ROOM = 10;
 const TIME_HEIGHT = 24;
 const HOUR_MS = 3_600_000;
@@ -108,7 +108,7 @@ function chartOptions(
     width: Math.max(1, host.clientWidth),
     height: options.height,
     ms: 1,
-    padding: [NOTCH_ROOM, END_ROOM, options.timeAxis ? 0 : 2, 0],
+    padding: [NOTCH_ROOM, END_ROOM, options.timeAxis ? 0 : NOTCH_ROOM, 0],
     legend: { show: false },
     cursor: {
       y: false,
