@@ -72,7 +72,11 @@ export class Daemon {
       root,
       logLevel: 'error',
       build: { outDir },
-      preview: { port: 0, host: '127.0.0.1', proxy: { '/api': { target: this.url, ws: true, headers } } },
+      preview: {
+        port: 0,
+        host: '127.0.0.1',
+        proxy: { '/api': { target: this.url, ws: true, headers, configure: selectProtocol } },
+      },
       plugins: [
         {
           name: 'session',
@@ -156,6 +160,15 @@ export class Daemon {
       // It ended with another status than 0.
     }
   }
+}
+
+/** INTERIM: selects the subprotocol that the page asks for, as the daemon will. */
+function selectProtocol(proxy: import('vite').HttpProxy.ProxyServer): void {
+  proxy.on('proxyReqWs', (request) => {
+    request.on('upgrade', (response) => {
+      response.headers['sec-websocket-protocol'] ??= 'ostler';
+    });
+  });
 }
 
 function binary(): string {
