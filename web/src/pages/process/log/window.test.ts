@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { anchorAt, type Extent, isJump, SPACER_LIMIT, scrollTopOf, spacerHeight } from './window';
+import { anchorAt, type Extent, isJump, placeRows, SPACER_LIMIT, scrollTopOf, spacerHeight } from './window';
 
 const extent = (last: number, first = 1): Extent => ({ first, last, rowHeight: 20, viewHeight: 600 });
 
@@ -44,5 +44,24 @@ describe('the scrollbar', () => {
   it('tells a drag of the thumb from a movement', () => {
     expect(isJump(extent(1e6), 1_201)).toBe(true);
     expect(isJump(extent(1e6), -120)).toBe(false);
+  });
+});
+
+describe('placeRows', () => {
+  const rows = (height: number, hasStart: boolean, hasEnd: boolean) => ({ height, hasStart, hasEnd });
+
+  it('leaves rows where they should be, and tells what is missing', () => {
+    expect(placeRows(-50, rows(800, false, false), 600)).toEqual({
+      top: -50,
+      roomAbove: -50,
+      roomBelow: -150,
+    });
+    expect(placeRows(30, rows(500, false, false), 600)).toEqual({ top: 30, roomAbove: 30, roomBelow: 70 });
+  });
+
+  it('has the last row at the lower edge and few rows at the upper one', () => {
+    expect(placeRows(-300, rows(800, false, true), 600).top).toBe(-200);
+    expect(placeRows(100, rows(200, true, true), 600).top).toBe(0);
+    expect(placeRows(-100, rows(200, true, true), 600).top).toBe(0);
   });
 });

@@ -58,3 +58,30 @@ export function isJump(extent: Extent, distance: number): boolean {
   // Where both mean the same, a jump is exact.
   return Math.abs(distance) > extent.viewHeight * JUMP_VIEWS;
 }
+
+/** Rows that were laid out. */
+export interface LaidOut {
+  height: number;
+  /** Whether there is nothing before and after them. */
+  hasStart: boolean;
+  hasEnd: boolean;
+}
+
+export interface Placed {
+  top: number;
+  /** What is still empty above and below them; 0 or less where nothing is. */
+  roomAbove: number;
+  roomBelow: number;
+}
+
+/** Where the rows stand that should begin at `wanted`: without room at the ends, where there are rows to fill it. */
+export function placeRows(wanted: number, rows: LaidOut, viewHeight: number): Placed {
+  let top = wanted;
+  if (rows.hasEnd && top + rows.height < viewHeight) top = viewHeight - rows.height;
+  if (rows.hasStart && top > 0) top = 0;
+  return {
+    top,
+    roomAbove: rows.hasStart ? 0 : top,
+    roomBelow: rows.hasEnd ? 0 : viewHeight - top - rows.height,
+  };
+}
