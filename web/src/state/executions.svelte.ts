@@ -28,6 +28,7 @@ const SILENT = new Set<LedgerEvent['event']>([
 
 let list = $state.raw<Execution[]>([]);
 let loaded = $state(false);
+let complete = $state(false);
 let error = $state.raw<unknown>(null);
 let total = $state<number | null>(null);
 
@@ -44,6 +45,10 @@ export const executions = {
   /** Whether the list was read once. */
   get loaded(): boolean {
     return loaded;
+  },
+  /** Whether it was read to its end once. */
+  get complete(): boolean {
+    return complete;
   },
   /** Why the list could not be read the last time; `null` where it could. */
   get error(): unknown {
@@ -123,6 +128,7 @@ async function reload(): Promise<void> {
       if (!loaded) replace(found);
     } while (cursor !== undefined && found.size < KEPT);
     replace(found);
+    complete = true;
     error = null;
   } catch (caught) {
     error = caught;
