@@ -1,0 +1,76 @@
+/** Services for browser tests: real servers, and some that misbehave. */
+import { createServer } from 'node:net';
+import { expect, type Page } from '@playwright/test';
+import type { Daemon } from './daemon';
+
+/** A port that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+/** Python's server of files. */
+export function fileServer(port: number): string[] {
+  return ['python3', '-m', 'http.server', String(port), '--bind', '127.0.0.1'];
+}
+
+/** A server of Node.js that listens after a while, in milliseconds. */
+export function slowServer(port: number, delayMs: number): string[] {
+  return ['node', '-e', `setTimeout(() => ${serve(port)}, ${delayMs})`];
+}
+
+/** A server that does not hear SIGTERM. */
+export function deafServer(port: number): string[] {
+  return ['node', '-e', `process.on('SIGTERM', () => {}); ${serve(port)}`];
+}
+
+/** A server that is ready, and fails a while later. */
+export function failingServer(port: number, delayMs: number): string[] {
+  const fails = `setTimeout(() => { console.error('ConnectionRefusedError: localhost:6379'); process.exit(1) }, ${delayMs})`;
+  return ['node', '-e', `${serve(port)}; ${fails}`];
+}
+
+function serve(port: number): string {
+  return `require('http').createServer((_, r) => r.end('ok')).listen(${port}, '127.0.0.1')`;
+}
+
+/** Starts a service by the command line, without waiting for it. */
+export function startService(daemon: Daemon, name: string, command: string[], ...flags: string[]): void {
+  daemon.ostler('service', 'start', '--name', name, '--no-wait', ...flags, '--', ...command);
+}
+
+/** Starts a service as the page does, so that what it starts again is of the same project. */
+export async function startByRest(page: Page, daemon: Daemon, name: string, argv: string[]): Promise<void> {
+  const [program, ...args] = argv;
+  const data = { name, command: { argv: { program, args } }, cwd: daemon.dir };
+  const response = await page.request.post(`${daemon.url}/api/v1/services`, { data });
+  expect(response.status()).toBe(201);
+}
+
+interface ListedService {
+  name: string;
+  living: boolean;
+  defined_in: string | null;
+  execution: { id: string } | null;
+}
+
+export function listServices(daemon: Daemon): ListedService[] {
+  return JSON.parse(daemon.ostler('service', 'ps', '--all-workspaces', '--json'));
+}
+
+/** Ends, dismisses and forgets all services, so that the next test begins with none. */
+export function removeServices(daemon: Daemon): void {
+  const all = listServices(daemon);
+  const living = all.filter((service) => service.living).flatMap(({ execution }) => execution?.id ?? []);
+  if (living.length > 0) daemon.ostler('service', 'stop', '--force', ...living);
+  for (const { execution } of all) {
+    if (execution) daemon.ostler('service', 'dismiss', execution.id);
+  }
+  for (const { name, defined_in: definedIn } of all) {
+    if (definedIn === 'api') daemon.ostler('service', 'forget', name);
+  }
+}
