@@ -150,7 +150,11 @@ export class CommandMarks {
     const buffer = this.#terminal.buffer.normal;
     return Array.from(
       { length: this.#terminal.rows },
-      (_, row) => buffer.getLine(buffer.baseY + row)?.translateToString(true) ?? '',
+      (_, row) =>
+        buffer
+          .getLine(buffer.baseY + row)
+          ?.translateToString(true)
+          .trimEnd() ?? '',
     );
   }
 
@@ -172,7 +176,8 @@ function joinLines(lines: readonly IBufferLine[], last?: string, lastIsWrapped =
   for (const [index, line] of lines.entries()) {
     const next = lines[index + 1];
     const goesOn = next ? next.isWrapped : last !== undefined && lastIsWrapped;
-    text += line.translateToString(!goesOn) + (goesOn ? '' : '\n');
+    // A screen that was painted has blanks up to its edge.
+    text += goesOn ? line.translateToString(false) : `${line.translateToString(true).trimEnd()}\n`;
   }
   return text.replace(/\n+$/, '\n') + (last ?? '');
 }

@@ -24,3 +24,9 @@ export function sessionsOf(executions: readonly Execution[]): SessionList {
 export function usedDirectories(directories: readonly string[]): string[] {
   return [...new Set(directories.filter((directory) => directory.startsWith('/')))].slice(0, 20);
 }
+
+/** The command of a session. The options that make a shell tell of its commands are left out: nobody typed them. */
+export function sessionTitle(command: string): string {
+  const shell = /^(?:\S*\/)?(bash|zsh|fish)\s.*\/shell\/\1\//.exec(command);
+  return shell?.[1] ?? command;
+}

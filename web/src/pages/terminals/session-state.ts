@@ -10,7 +10,6 @@ export type Typing = 'watching' | 'waiting' | 'typing';
 /** What the person is told once, in the frame. */
 export type Notice =
   | { kind: 'taken_over'; holder: string }
-  | { kind: 'taken_back'; holder: string }
   | { kind: 'lease_over' }
   | { kind: 'refused'; message: string }
   | { kind: 'gap'; bytes: number; lost: number };

@@ -1,7 +1,8 @@
 /** The emulator of one terminal: what it shows, and what its keys do. */
 import { CommandMarks } from './command-marks';
+import { TERMINAL_FONT } from './terminal-size';
 import { onThemeChange, searchColours, terminalTheme } from './terminal-theme';
-import { watchedKey, webAddress } from './typed-keys';
+import { isReply, watchedKey, webAddress } from './typed-keys';
 
 export type Emulator = typeof import('./xterm');
 type Terminal = InstanceType<Emulator['Terminal']>;
@@ -15,8 +16,10 @@ const CONTEXT = 2;
 export type TerminalAction = 'take_or_hand_back' | 'search' | 'leave' | 'copy' | 'previous' | 'next';
 
 export interface ScreenHandlers {
-  /** What the person, or the emulator in reply to the program, types. */
+  /** What the person types. */
   onType(bytes: Uint8Array<ArrayBuffer>): void;
+  /** What the emulator replies to a query of the program. */
+  onReply(bytes: Uint8Array<ArrayBuffer>): void;
   onAction(action: TerminalAction): void;
   /** A key of a writer was pressed while this page watches. */
   onWatchedKey(): void;
@@ -52,7 +55,7 @@ export class TerminalScreen {
       allowProposedApi: true,
       cursorInactiveStyle: options.preview ? 'none' : 'outline',
       disableStdin: true,
-      fontFamily: '"JetBrains Mono Variable", ui-monospace, monospace',
+      fontFamily: TERMINAL_FONT,
       fontSize: options.fontSize,
       logLevel: 'off',
       minimumContrastRatio: 4.5,
@@ -87,7 +90,11 @@ export class TerminalScreen {
       }),
     );
     terminal.attachCustomKeyEventHandler((event) => this.#onKey(event));
-    terminal.onData((text) => handlers.onType(this.#encoder.encode(text)));
+    terminal.onData((text) => {
+      const bytes = this.#encoder.encode(text);
+      if (isReply(text)) handlers.onReply(bytes);
+      else handlers.onType(bytes);
+    });
     terminal.onBinary((text) => handlers.onType(Uint8Array.from(text, (sign) => sign.charCodeAt(0))));
     terminal.onTitleChange((title) => handlers.onTitle(title));
     terminal.onWriteParsed(() => handlers.onChange());
@@ -146,7 +153,11 @@ export class TerminalScreen {
     const buffer = this.terminal.buffer.active;
     return Array.from(
       { length: this.terminal.rows },
-      (_, row) => buffer.getLine(buffer.baseY + row)?.translateToString(true) ?? '',
+      (_, row) =>
+        buffer
+          .getLine(buffer.baseY + row)
+          ?.translateToString(true)
+          .trimEnd() ?? '',
     );
   }
 
@@ -174,7 +185,11 @@ export class TerminalScreen {
   show(line: number): void {
     const { viewportY } = this.terminal.buffer.active;
     const isVisible = line >= viewportY && line < viewportY + this.terminal.rows;
-    if (!isVisible) this.terminal.scrollToLine(Math.max(0, line - CONTEXT));
+    if (isVisible) return;
+    const top = Math.max(0, line - CONTEXT);
+    this.terminal.scrollToLine(top);
+    // The emulator scrolls by pixels; right after a change of its letters it still counts with the former ones.
+    requestAnimationFrame(() => this.terminal.scrollToLine(top));
   }
 
   async copySelection(): Promise<void> {

@@ -12,6 +12,8 @@ import { withCtrl } from './typed-keys';
 /** Attempts to compare the screen with the daemon's, while output goes on. */
 const COMPARISONS = 3;
 const COMPARE_MS = 200;
+/** The time that a program has to draw its screen at another size, in milliseconds. */
+const SETTLE_MS = 400;
 
 export interface SessionOptions extends ScreenOptions {
   id: string;
@@ -47,6 +49,7 @@ export class TerminalSession {
   #closed = false;
   #drops = false;
   #frame = 0;
+  #settling: ReturnType<typeof setTimeout> | undefined;
   #ends: (() => void)[] = [];
   readonly #options: SessionOptions;
 
@@ -65,6 +68,10 @@ export class TerminalSession {
     if (this.#closed) return;
     this.#screen = new TerminalScreen(emulator, host, this.#options, {
       onType: (bytes) => this.#onType(bytes),
+      // Who does not type does not reply: others do.
+      onReply: (bytes) => {
+        if (this.state.typing === 'typing') this.#connection?.type(bytes);
+      },
       onAction: this.#options.onAction,
       onWatchedKey: this.#options.onWatchedKey,
       onTitle: (title) => this.#connection?.title(title),
@@ -129,6 +136,7 @@ export class TerminalSession {
   close(): void {
     this.#closed = true;
     cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#settling);
     for (const end of this.#ends) end();
     this.#connection?.close();
     this.#screen?.dispose();
@@ -178,10 +186,21 @@ export class TerminalSession {
   #onState(state: SessionState): void {
     const before = this.state;
     this.state = state;
-    if (state.size !== before.size) this.#screen?.resize(state.size.cols, state.size.rows);
-    if (state.typing === before.typing) return;
-    if (state.typing === 'typing') this.#touch();
-    void this.#screen?.setTyping(state.typing === 'typing');
+    if (state.size !== before.size) this.#onResized(state);
+    if (state.typing === 'typing' && before.typing !== 'typing') this.#touch();
+    if (passesKeys(state) !== passesKeys(before)) void this.#screen?.setTyping(passesKeys(state));
+  }
+
+  /** A program draws its lines anew after that; what becomes of the old ones, the daemon's screen says. */
+  #onResized({ size, link }: SessionState): void {
+    this.#screen?.resize(size.cols, size.rows);
+    if (!this.ready || link !== 'open' || this.#options.preview) return;
+    clearTimeout(this.#settling);
+    this.#settling = setTimeout(() => void this.#repaintUnlessExact(), SETTLE_MS);
+  }
+
+  async #repaintUnlessExact(): Promise<void> {
+    if (!(await this.#matches()) && !this.#closed) this.#connection?.repaint();
   }
 
   async #onCaughtUp(replayed: boolean): Promise<void> {
@@ -190,9 +209,8 @@ export class TerminalSession {
     await Promise.resolve();
     await this.#screen?.drawn();
     if (this.#closed || !this.#screen) return;
-    if (replayed && !(await this.#matches())) {
-      this.#connection?.repaint();
-    }
+    if (replayed) await this.#repaintUnlessExact();
+    if (this.#closed) return;
     this.#screen.marks.live = true;
     this.ready = true;
     this.#update();
@@ -247,4 +265,9 @@ export class TerminalSession {
     this.fullScreen = buffer.type === 'alternate';
     this.commands = this.#screen.marks.list();
   }
+}
+
+/** Whether keys are passed on, now or when the connection is back. */
+function passesKeys({ typing, resumes }: SessionState): boolean {
+  return typing === 'typing' || resumes;
 }

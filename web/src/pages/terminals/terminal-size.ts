@@ -3,6 +3,8 @@ import type { TermSize } from '../../api/types';
 
 const COLS = { min: 2, max: 1_000 };
 const ROWS = { min: 1, max: 1_000 };
+/** The letters of terminals. */
+export const TERMINAL_FONT = '"JetBrains Mono Variable", ui-monospace, monospace';
 /** Letters are never made smaller than that to show the whole of a terminal, in pixels. */
 export const LEAST_FONT = 6;
 
@@ -32,6 +34,15 @@ export function fontThatFits(size: TermSize, box: Box, cellAtWished: Box, wished
   if (!Number.isFinite(scale)) return wished;
   const halves = Math.floor(wished * Math.min(1, scale) * 2) / 2;
   return Math.max(LEAST_FONT, halves);
+}
+
+/** The size of a cell with letters of this size, before a terminal is there to tell. */
+export function cellOf(fontSize: number): Box {
+  const context = document.createElement('canvas').getContext('2d');
+  if (!context) return { width: fontSize * 0.6, height: fontSize * 1.3 };
+  context.font = `${fontSize}px ${TERMINAL_FONT}`;
+  const { width, fontBoundingBoxAscent, fontBoundingBoxDescent } = context.measureText('W');
+  return { width, height: Math.ceil(fontBoundingBoxAscent + fontBoundingBoxDescent) };
 }
 
 /** `80 × 24`, as it is written everywhere. */

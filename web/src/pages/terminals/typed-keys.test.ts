@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { extraKey, messages, watchedKey, webAddress, withCtrl } from './typed-keys';
+import { extraKey, isReply, messages, watchedKey, webAddress, withCtrl } from './typed-keys';
 
 test('arrows of a terminal and of an application', () => {
   expect(extraKey('up', false)).toBe('\x1b[A');
@@ -57,4 +57,21 @@ test.each([
   ['no address', null],
 ])('%s', (text, address) => {
   expect(webAddress(text)).toBe(address);
+});
+
+test.each([
+  ['\x1b[24;80R', true],
+  ['\x1b[?1;2c', true],
+  ['\x1b[>0;276;0c', true],
+  ['\x1b[0n', true],
+  ['\x1b[?2026;2$y', true],
+  ['\x1b]11;rgb:ffff/ffff/ffff\x07', true],
+  ['\x1bP1$r0m\x1b\\', true],
+  ['\x1b[A', false],
+  ['\x1b[15~', false],
+  ['\x1b', false],
+  ['n', false],
+  ['\x1b[200~text\x1b[201~', false],
+])('%j is a reply: %s', (text, reply) => {
+  expect(isReply(text)).toBe(reply);
 });

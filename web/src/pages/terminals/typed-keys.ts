@@ -36,6 +36,15 @@ export function* messages(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<
   for (let at = 0; at < bytes.length; at += MESSAGE_BYTES) yield bytes.subarray(at, at + MESSAGE_BYTES);
 }
 
+/**
+ * Whether a text is a reply of the emulator to a query of the program, and nothing that a person typed: where the
+ * cursor is, what kind of terminal this is, its colours.
+ */
+export function isReply(text: string): boolean {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control sequences begin with a control character
+  return /^\x1b(?:\[[?>]?\d*(?:;\d+)*(?:[cnR]|\$y)|[\]P].*)$/s.test(text);
+}
+
 /** What a key does in a terminal that is watched. */
 export type WatchedKey = 'pass' | 'explain' | 'page_up' | 'page_down' | 'top' | 'bottom';
 
