@@ -34,6 +34,7 @@ export type Screen = Schemas['ScreenBody'];
 export type Problem = Schemas['Problem'];
 export type ByteString = Schemas['ByteString'];
 export type Token = Schemas['TokenBody'];
+export type Workspace = Schemas['WorkspaceBody'];
 
 /** The text of a byte string; bytes that are no UTF-8 become U+FFFD. */
 export function byteText(bytes: ByteString | null | undefined): string {

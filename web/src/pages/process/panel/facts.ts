@@ -1,0 +1,75 @@
+/** Everything that is known of an execution as a process, as names and values. */
+import { byteText, type Execution } from '../../../api/types';
+import { formatBytes, formatDuration } from '../../../format/duration';
+import { formatFull, type TimeStyle } from '../../../format/time';
+import { t } from '../../../i18n/index.svelte';
+import { exitText } from '../../../model/display-state';
+import { endText } from '../end-text';
+
+export interface Fact {
+  name: string;
+  value: string;
+  /** Said beside it. */
+  note?: string;
+  /** Whether it is an id, a path or the like. */
+  isCode: boolean;
+}
+
+type Value = string | null | undefined | false;
+
+/** `processes`: how many there are in its tree, where that is known. */
+export function processFacts(execution: Execution, processes: number | undefined, style: TimeStyle): Fact[] {
+  const facts: Fact[] = [];
+  const add = (name: string, value: Value, options: { isCode?: boolean; note?: string | undefined } = {}) => {
+    if (!value) return;
+    const { isCode = true, note } = options;
+    facts.push({ name, value, isCode, ...(note ? { note } : {}) });
+  };
+  const time = (at: string | null) => at && formatFull(new Date(at), style);
+  const number = (value: number) => value.toLocaleString(style.language);
+  const others = (processes ?? 1) - 1;
+  add('PID', execution.os_pid?.toString(), {
+    note: execution.phase === 'finished' || others < 1 ? undefined : t('process.and_more', { n: others }),
+  });
+  add(t('process.accepted_at'), execution.start_time === null && time(execution.created_at));
+  add(t('process.started_at'), time(execution.start_time));
+  add(t('process.ended_at'), time(execution.end_time));
+  add(t('process.end'), execution.phase === 'finished' && endText(execution), { isCode: false });
+  add(t('process.exit'), exitText(execution));
+  add(t('process.stop_reason'), execution.stop_reason, { isCode: false });
+  add(t('process.error'), execution.error_message, { isCode: false });
+  add(t('process.directory'), byteText(execution.directory));
+  add(t('process.timeout'), execution.timeout !== null && formatDuration(execution.timeout * 1000), {
+    note: t('process.whole_tree'),
+  });
+  add(t('process.session'), execution.session);
+  add(t('process.project'), execution.project);
+  add(t('process.owner'), execution.principal);
+  add(t('process.description'), execution.description, { isCode: false });
+  add(t('process.labels'), execution.labels.join(', '));
+  add(t('process.attempts'), execution.attempt > 1 && number(execution.attempt));
+  add(t('process.waited'), execution.queued && formatDuration(execution.queued.waited * 1000));
+  add(t('process.terminal'), execution.terminal && `${execution.terminal.cols} × ${execution.terminal.rows}`);
+  add(t('process.output'), formatBytes(execution.output_bytes), {
+    note:
+      execution.trimmed_bytes > 0
+        ? t('process.not_kept', { size: formatBytes(execution.trimmed_bytes) })
+        : undefined,
+  });
+  add(t('process.encoding'), execution.encoding);
+  add(t('process.outlives'), execution.keep && t('process.yes'), { isCode: false });
+  add(t('process.leftovers'), execution.leftovers > 0 && number(execution.leftovers));
+  add(t('process.survivors'), execution.survivors.join(', '));
+  add(t('process.cpu_time'), cpuTime(execution));
+  add(
+    t('process.largest_process'),
+    execution.usage.max_rss_bytes ? formatBytes(execution.usage.max_rss_bytes) : null,
+  );
+  add(t('process.id'), execution.uuid);
+  return facts;
+}
+
+function cpuTime({ usage }: Execution): string | null {
+  const micros = (usage.user_us ?? 0) + (usage.system_us ?? 0);
+  return micros > 0 ? formatDuration(micros / 1000) : null;
+}
