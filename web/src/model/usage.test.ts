@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { UsagePoint } from '../api/types';
-import { mergePoints, pointsSince, seriesOf, totalSeries } from './usage';
+import { mergePoints, pointsSince, sampledSeries, seriesOf, totalSeries } from './usage';
 
 const START = Date.parse('2026-11-24T12:00:00Z');
 
@@ -46,6 +46,13 @@ describe('the series of an execution', () => {
   });
 });
 
+it('an execution has no values where it did not run', () => {
+  const points = [point(30, { cpu_percent: 5 })];
+  const track = { points, resolutionS: 10, living: false };
+  const series = sampledSeries(track, [START, START + 40_000], 20_000);
+  expect(series.values.cpu).toEqual([null, 5, null]);
+});
+
 describe('the total', () => {
   const track = (living: boolean, ...points: UsagePoint[]) => ({ points, resolutionS: 10, living });
   const range = [START, START + 40_000] as const;
@@ -55,14 +62,15 @@ describe('the total', () => {
     const b = track(false, point(20, { cpu_percent: 5, memory_bytes: 50 }));
     const series = totalSeries([a, b], range, 10_000, 0);
     expect(series.times).toHaveLength(5);
-    expect(series.values.cpu).toEqual([50, 55, 75, 70, 0]);
-    expect(series.values.memory).toEqual([100, 150, 150, 100, 0]);
+    expect(series.values.cpu).toEqual([50, 55, 75, 70, 70]);
+    expect(series.values.memory).toEqual([100, 150, 150, 100, 100]);
   });
 
   it('is unknown before the daemon knew anything, and where nothing is measured', () => {
     const series = totalSeries([track(true, point(20))], range, 10_000, START + 15_000);
     expect(series.values.memory.slice(0, 3)).toEqual([null, null, 100]);
     expect(series.values.network[2]).toBeNull();
-    expect(series.values.network[4]).toBe(0);
+    expect(series.values.network[4]).toBeNull();
+    expect(totalSeries([], range, 10_000, 0).values.network[4]).toBe(0);
   });
 });

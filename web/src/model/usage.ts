@@ -21,8 +21,20 @@ export interface UsageTrack {
 
 /** An interval without a sample that is so many times longer than usual is a gap. */
 const GAP = 3;
-/** The shortest time for which a value holds, in milliseconds: what nobody watches is sampled every 10 s. */
-const HOLD_MS = 12_000;
+/** The shortest time for which a value holds, in milliseconds: twice the 10 s after which all are sampled. */
+const HOLD_MS = 21_000;
+
+const times = new WeakMap<UsagePoint, number>();
+
+/** The time of a point, in milliseconds; parsed once. */
+export function timeOf(point: UsagePoint): number {
+  let time = times.get(point);
+  if (time === undefined) {
+    time = Date.parse(point.at);
+    times.set(point, time);
+  }
+  return time;
+}
 
 /**
  * Points with later ones added. A point of an interval that was not over comes again, with a later time: it takes
@@ -34,10 +46,10 @@ export function mergePoints(
   resolutionS: number,
 ): UsagePoint[] {
   const merged = [...points];
-  const interval = (point: UsagePoint) => Math.floor(Date.parse(point.at) / (resolutionS * 1000));
+  const interval = (point: UsagePoint) => Math.floor(timeOf(point) / (resolutionS * 1000));
   for (const point of later) {
     const last = merged.at(-1);
-    if (last && Date.parse(last.at) > Date.parse(point.at)) continue;
+    if (last && timeOf(last) > timeOf(point)) continue;
     if (last && interval(last) === interval(point)) merged.pop();
     merged.push(point);
   }
@@ -46,7 +58,7 @@ export function mergePoints(
 
 /** Without what is older than a time. */
 export function pointsSince(points: readonly UsagePoint[], from: number): UsagePoint[] {
-  return points.filter((point) => Date.parse(point.at) >= from);
+  return points.filter((point) => timeOf(point) >= from);
 }
 
 /** The value of each resource in the interval that ends with a point. */
@@ -71,7 +83,7 @@ function rate(
 ): number | null {
   if (!before) return null;
   const [from, to] = [counter(before), counter(point)];
-  const seconds = (Date.parse(point.at) - Date.parse(before.at)) / 1000;
+  const seconds = (timeOf(point) - timeOf(before)) / 1000;
   if (from === null || to === null || to < from || seconds <= 0) return null;
   return (to - from) / seconds;
 }
@@ -85,8 +97,8 @@ export function seriesOf(track: UsageTrack): UsageSeries {
   };
   for (const [index, point] of track.points.entries()) {
     const before = track.points[index - 1];
-    const at = Date.parse(point.at);
-    if (before && at - Date.parse(before.at) > spacing(track) * GAP) add(Date.parse(before.at) + 1, null);
+    const at = timeOf(point);
+    if (before && at - timeOf(before) > spacing(track) * GAP) add(timeOf(before) + 1, null);
     add(at, valuesAt(before, point));
   }
   return series;
@@ -101,29 +113,49 @@ function sampleAt(track: UsageTrack, times: readonly number[]): (Record<Resource
   const { points } = track;
   let next = 0;
   return times.map((time) => {
-    while (next < points.length && Date.parse(points[next]?.at ?? '') < time) next += 1;
-    const point = points[next];
+    let point = points[next];
+    while (point && timeOf(point) < time) {
+      next += 1;
+      point = points[next];
+    }
     const before = points[next - 1];
-    if (point && Date.parse(point.at) - time <= spacing(track)) return valuesAt(before, point);
-    if (!point && before && track.living && time - Date.parse(before.at) <= spacing(track)) {
+    // The first point tells of no more than its own interval.
+    const reach = before ? spacing(track) : track.resolutionS * 1000;
+    if (point && timeOf(point) - time <= reach) return valuesAt(before, point);
+    if (!point && before && track.living && time - timeOf(before) <= spacing(track)) {
       return valuesAt(points[next - 2], before);
     }
     return null;
   });
 }
 
+/** The values of one execution at times `step` milliseconds apart; nothing where it did not run. */
+export function sampledSeries(
+  track: UsageTrack,
+  range: readonly [number, number],
+  step: number,
+): UsageSeries {
+  const times = timesOf(range, step);
+  const sampled = sampleAt(track, times);
+  const values = Object.fromEntries(
+    RESOURCES.map((resource) => [resource, sampled.map((at) => at?.[resource] ?? null)]),
+  ) as UsageSeries['values'];
+  return { times, values };
+}
+
+function timesOf([from, to]: readonly [number, number], step: number): number[] {
+  const first = Math.ceil(from / step) * step;
+  return Array.from({ length: Math.max(0, Math.floor((to - first) / step) + 1) }, (_, i) => first + i * step);
+}
+
 /** What all executions used together, at times `step` milliseconds apart; nothing is known before `knownFrom`. */
 export function totalSeries(
   tracks: readonly UsageTrack[],
-  [from, to]: readonly [number, number],
+  range: readonly [number, number],
   step: number,
   knownFrom: number,
 ): UsageSeries {
-  const first = Math.ceil(from / step) * step;
-  const times = Array.from(
-    { length: Math.max(0, Math.floor((to - first) / step) + 1) },
-    (_, i) => first + i * step,
-  );
+  const times = timesOf(range, step);
   const sampled = tracks.map((track) => sampleAt(track, times));
   const values = Object.fromEntries(
     RESOURCES.map((resource) => [

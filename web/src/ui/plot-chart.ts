@@ -47,7 +47,9 @@ export const AXIS_WIDTH = 56;
 export const END_ROOM = 8;
 /** The room for the notches above it (and for half a value below it), and for the times below it. */
 export const NOTCH_ROOM = 10;
-const TIME_HEIGHT = 24;
+const TIME_HEIGHT = 28;
+/** A time needs so much room on both sides of its place. */
+const HALF_TIME = 28;
 const HOUR_MS = 3_600_000;
 
 /** The size of the labels, as `--size-micro` is. */
@@ -62,6 +64,9 @@ export function createChart(host: HTMLElement, options: ChartOptions, first: Cha
     dataOf(content),
     host,
   );
+  // The third parameter, which tells the plots that share the cursor, is missing in the types.
+  const setCursor: (place: { left: number; top: number }, fire: boolean, share: boolean) => void =
+    plot.setCursor;
   const resized = new ResizeObserver(() => {
     const width = host.clientWidth;
     if (width > 0) plot.setSize({ width, height: options.height });
@@ -76,9 +81,11 @@ export function createChart(host: HTMLElement, options: ChartOptions, first: Cha
     },
     pointAt(index) {
       const at = index === null ? undefined : content.times[index];
-      // The middle of the plot: a place of its own is needed for the cursor to be heard by others.
-      if (at === undefined) plot.setCursor({ left: -10, top: -10 });
-      else plot.setCursor({ left: plot.valToPos(at, 'x'), top: plot.over.clientHeight / 2 });
+      const place =
+        at === undefined
+          ? { left: -10, top: -10 }
+          : { left: plot.valToPos(at, 'x'), top: plot.over.clientHeight / 2 };
+      setCursor(place, true, true);
     },
     redraw: () => plot.redraw(false, true),
     destroy() {
@@ -165,12 +172,14 @@ function timeAxis(shown: boolean, content: () => ChartContent, colour: Colour): 
     stroke: () => colour('ink3'),
     font: FONT,
     size: shown ? TIME_HEIGHT : 0,
-    gap: 4,
+    gap: 8,
     space: 72,
-    values: (_, splits) =>
-      shown
-        ? splits.map((at) => formatClock(new Date(at), content().time).slice(0, seconds() ? undefined : 5))
-        : splits.map(() => ''),
+    values: (plot, splits) =>
+      splits.map((at) => {
+        const room = plot.over.clientWidth + END_ROOM - plot.valToPos(at, 'x');
+        if (!shown || room < HALF_TIME) return '';
+        return formatClock(new Date(at), content().time).slice(0, seconds() ? undefined : 5);
+      }),
     grid: { stroke: () => colour('line'), width: 1 },
     ticks: { show: false },
   };
