@@ -32,6 +32,7 @@ export const ICONS = {
   keyboard: 'M1.5 4h13v8h-13zM4 6.5h.01M6.7 6.5h.01M9.3 6.5h.01M12 6.5h.01M5 9.5h6',
   key: 'M10 2.5a3.5 3.5 0 1 0 0 7 3.5 3.5 0 0 0 0-7M7.3 8.2 2.5 13v1h2.2v-1.8h1.8v-1.8',
   plus: 'M8 3v10M3 8h10',
+  minus: 'M3 8h10',
   lock: 'M4 7h8v6.5H4zM5.5 7V5a2.5 2.5 0 0 1 5 0v2',
   filter: 'M2 3.5h12L9.5 8.5v4l-3 1.5v-5.5z',
   grid: 'M2.5 2.5h4.5v4.5H2.5zM9 2.5h4.5v4.5H9zM2.5 9H7v4.5H2.5zM9 9h4.5v4.5H9z',
