@@ -61,6 +61,17 @@ export function formatFull(at: Date, style: TimeStyle): string {
   }).format(at);
 }
 
+const relativeFormats = new Map<string, Intl.RelativeTimeFormat>();
+
+function relativeFormat(language: string): Intl.RelativeTimeFormat {
+  let found = relativeFormats.get(language);
+  if (!found) {
+    found = new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
+    relativeFormats.set(language, found);
+  }
+  return found;
+}
+
 /** `3 minutes ago`, in words of the language. */
 export function formatAgo(at: Date, now: Date, language: string): string {
   const seconds = Math.round((at.getTime() - now.getTime()) / 1000);
@@ -69,7 +80,7 @@ export function formatAgo(at: Date, now: Date, language: string): string {
     ['hour', 3_600],
     ['minute', 60],
   ];
-  const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
+  const relative = relativeFormat(language);
   for (const [unit, size] of units) {
     if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
   }
