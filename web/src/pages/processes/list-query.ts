@@ -5,6 +5,7 @@ export type StatusTab = 'all' | 'active' | 'completed' | 'failed' | 'terminated'
 export type Column =
   | 'state'
   | 'command'
+  | 'description'
   | 'labels'
   | 'owner'
   | 'directory'
@@ -38,7 +39,7 @@ export const TABS: readonly StatusTab[] = ['all', 'active', 'completed', 'failed
 export const ATTENTION: Sort = { column: 'state', descending: false };
 
 /** Columns by which one sorts, and whether the first press of the head shows the largest first. */
-const LARGEST_FIRST: Record<Exclude<Column, 'labels' | 'directory'>, boolean> = {
+const LARGEST_FIRST: Record<Exclude<Column, 'description' | 'labels' | 'directory'>, boolean> = {
   state: false,
   command: false,
   owner: false,

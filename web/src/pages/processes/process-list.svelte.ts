@@ -19,7 +19,7 @@ import {
   statusParameter,
 } from './list-query';
 import { holdRows, insertRows, isStale, NO_ROWS, type RowOrder, sortRows } from './row-order';
-import { type Compare, comparison, countTabs, facets, matcher, rowOf } from './rows';
+import { type Compare, comparison, countTabs, facets, matcher, type Row, rowOf } from './rows';
 import { Selection } from './selection.svelte';
 
 /** What a row says of an action on it, in place of its description. */
@@ -46,6 +46,9 @@ export class ProcessList {
   #order = $state.raw<RowOrder>(NO_ROWS);
   #sortRequests = $state(0);
   #sortedFor = '';
+  /** The rows of the arrangement, and of the one before. */
+  #arranged: ReadonlyMap<string, Row> = new Map();
+  #before: ReadonlyMap<string, Row> = new Map();
 
   readonly query = $derived(parseListQuery(router.query));
   readonly density = $derived(router.query.get('density') === 'compact' ? 'compact' : this.#chosenDensity());
@@ -59,6 +62,8 @@ export class ProcessList {
   readonly byId = $derived(new Map(this.all.map((row) => [row.uuid, row])));
   readonly matching = $derived(new Map(this.all.filter(matcher(this.query)).map((row) => [row.uuid, row])));
   readonly counts = $derived(countTabs(this.all, this.query));
+  /** How many have ended, whatever the filter shows. */
+  readonly ended = $derived(this.all.reduce((count, { tab }) => count + Number(tab !== 'active'), 0));
   readonly facets = $derived(facets(this.all));
   readonly hasLabels = $derived(this.facets.labels.length > 0);
   readonly hasOwners = $derived(this.facets.owners.length > 1);
@@ -85,6 +90,11 @@ export class ProcessList {
     return comparison(sort, (uuid) => samples.get(uuid)?.at(-1)?.cpu_percent ?? 0, Date.now());
   }
 
+  /** A row that stands; also one that is gone, until the order leaves it out, so that its focus can be passed on. */
+  rowOf(id: string): Row | undefined {
+    return this.byId.get(id) ?? this.#before.get(id);
+  }
+
   /** Brings the order up to date. Called before the page is drawn, whenever something of it changed. */
   arrange(): void {
     const { matching, byId, query } = this;
@@ -92,6 +102,8 @@ export class ProcessList {
     const key = JSON.stringify([query, this.#sortRequests]);
     const compare = this.#compare(query.sort);
     const isPresent = executions.complete && (pointer || focus || scrolled);
+    this.#before = this.#arranged;
+    this.#arranged = byId;
     untrack(() => {
       if (key !== this.#sortedFor) this.#order = sortRows([...matching.values()], compare);
       else if (isPresent) this.#order = holdRows(this.#order, matching, byId);
