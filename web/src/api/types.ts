@@ -36,6 +36,12 @@ export type Screen = Schemas['ScreenBody'];
 export type Problem = Schemas['Problem'];
 export type ByteString = Schemas['ByteString'];
 export type Token = Schemas['TokenBody'];
+export type NewToken = Schemas['NewTokenBody'];
+export type CreatedToken = Schemas['TokenCreatedBody'];
+export type Health = Schemas['HealthBody'];
+export type Policy = Schemas['PolicyBody'];
+export type PolicyRule = Schemas['PolicyRuleBody'];
+export type PolicyVerdict = Schemas['PolicyVerdictBody'];
 export type Workspace = Schemas['WorkspaceBody'];
 
 /** The text of a byte string; bytes that are no UTF-8 become U+FFFD. */
