@@ -116,7 +116,7 @@ test('columns sort, and say how', async ({ page, daemon }) => {
 test('nothing moves under the pointer; what is new waits for a press', async ({ page, daemon }) => {
   const label = 'still';
   const old = await start(daemon, 'sleep 300', { labels: [label] });
-  const ending = await start(daemon, 'sleep 2', { labels: [label] });
+  const ending = await start(daemon, 'sleep 300', { labels: [label] });
   await open(page, daemon, `/processes?label=${label}&status=running`);
   await expect(rows(page)).toHaveCount(2);
   await rowOf(page, old).hover();
@@ -125,8 +125,9 @@ test('nothing moves under the pointer; what is new waits for a press', async ({ 
   await start(daemon, 'sleep 300', { labels: [label] });
   const held = page.getByRole('columnheader', { name: /Command/ }).getByRole('button', { name: '2 new' });
   await expect(held).toBeVisible();
+  daemon.ostler('stop', ending.id);
   // The one that ended no longer matches, and stays where it is.
-  await expect(rowOf(page, ending)).toContainText('Completed');
+  await expect(rowOf(page, ending)).toContainText('Terminated');
   expect(await rowOf(page, old).boundingBox()).toEqual(before);
   await expect(rows(page)).toHaveCount(2);
   await held.click();
