@@ -54,15 +54,15 @@ export class Daemon {
     });
     this.#process = child;
     const banner = await readBanner(child);
-    this.url = banner.url;
     this.#token ||= banner.token;
     this.#port = Number(new URL(banner.url).port);
+    if (this.#preview) return;
+    this.url = banner.url;
     await this.#startPreview();
   }
 
   /** INTERIM: until the daemon serves the page, Vite's preview does, and passes requests on. */
   async #startPreview(): Promise<void> {
-    if (this.#preview) return;
     const { preview } = await import('vite');
     const headers = { Authorization: `Bearer ${this.#token}` };
     const root = join(import.meta.dirname, '..');
@@ -135,9 +135,9 @@ export class Daemon {
   }
 
   /** A client of MCP with a session of its own. */
-  async mcpClient(): Promise<McpClient> {
+  async mcpClient(capabilities: Record<string, unknown> = {}): Promise<McpClient> {
     const client = new McpClient(binary(), this.#environment, this.dir);
-    await client.initialize();
+    await client.initialize(capabilities);
     return client;
   }
 
@@ -162,8 +162,11 @@ export class Daemon {
   }
 }
 
-/** INTERIM: selects the subprotocol that the page asks for, as the daemon will. */
+/** INTERIM: selects the subprotocol that the page asks for, and ends what the daemon ends, as the daemon will. */
 function selectProtocol(proxy: import('vite').HttpProxy.ProxyServer): void {
+  proxy.on('proxyRes', (answer, _, response) => {
+    answer.on('close', () => response.destroy());
+  });
   proxy.on('proxyReqWs', (request) => {
     request.on('upgrade', (response) => {
       response.headers['sec-websocket-protocol'] ??= 'ostler';

@@ -11,15 +11,19 @@ export class McpClient {
     this.#process = spawn(binary, ['mcp'], { env: environment, cwd });
     createInterface({ input: this.#process.stdout }).on('line', (line) => {
       const message = JSON.parse(line);
+      // Requests of the server, such as a form for a person, stay unanswered.
+      if (message.method !== undefined) return;
       this.#waiting.get(message.id)?.(message);
       this.#waiting.delete(message.id);
     });
   }
 
-  async initialize(): Promise<void> {
+  /** `capabilities`: those of the client besides the one that shows apps. */
+  async initialize(capabilities: Record<string, unknown> = {}): Promise<void> {
     await this.request('initialize', {
       protocolVersion: '2025-11-25',
       capabilities: {
+        ...capabilities,
         extensions: { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } },
       },
       clientInfo: { name: 'browser-tests', version: '1' },
