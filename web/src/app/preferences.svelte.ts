@@ -21,6 +21,8 @@ export interface Preferences {
   terminalSize: number;
   /** Whether terminals keep a copy of their lines for screen readers. */
   terminalScreenReader: boolean;
+  /** Whether the browser tells of questions while the page is not looked at. */
+  notifyQuestions: boolean;
 }
 
 const KEY = 'ostler.preferences';
@@ -37,6 +39,7 @@ const DEFAULTS: Preferences = {
   logSize: 12.5,
   terminalSize: 13,
   terminalScreenReader: false,
+  notifyQuestions: false,
 };
 const SIZES = { min: 11, max: 18 };
 
@@ -74,6 +77,7 @@ export function parsePreferences(stored: unknown): Preferences {
     logSize: size('logSize'),
     terminalSize: size('terminalSize'),
     terminalScreenReader: flag('terminalScreenReader'),
+    notifyQuestions: flag('notifyQuestions'),
   };
 }
 

@@ -10,6 +10,8 @@ const REFRESH_MS = 50;
 let list = $state.raw<Interaction[]>([]);
 let loaded = $state(false);
 let error = $state.raw<unknown>(null);
+/** Those that this page answered or cancelled. */
+const endedHere = new Set<string>();
 
 export const interactions = {
   /** All that are known, newest first. */
@@ -29,6 +31,13 @@ export const interactions = {
   /** Whether a question of this execution (by its short id) is open. */
   isWaiting(executionId: string): boolean {
     return pending.some((interaction) => interaction.execution === executionId);
+  },
+  find(id: string): Interaction | undefined {
+    return list.find((interaction) => interaction.id === id);
+  },
+  /** Whether it was this page that ended a question. */
+  endedHere(id: string): boolean {
+    return endedHere.has(id);
   },
   refresh: () => void request(),
 };
@@ -54,12 +63,18 @@ async function load(): Promise<void> {
 }
 
 export async function answerInteraction(id: string, value: string): Promise<void> {
-  await body(api.POST('/api/v1/interactions/{id}/answer', { params: { path: { id } }, body: { value } }));
-  request();
+  const ended = api.POST('/api/v1/interactions/{id}/answer', { params: { path: { id } }, body: { value } });
+  accept(await body(ended));
 }
 
 export async function cancelInteraction(id: string): Promise<void> {
-  await body(api.POST('/api/v1/interactions/{id}/cancel', { params: { path: { id } }, body: {} }));
+  accept(await body(api.POST('/api/v1/interactions/{id}/cancel', { params: { path: { id } }, body: {} })));
+}
+
+/** Takes what an answer says of a question that this page ended. */
+function accept(ended: Interaction): void {
+  endedHere.add(ended.id);
+  list = list.map((interaction) => (interaction.id === ended.id ? ended : interaction));
   request();
 }
 
