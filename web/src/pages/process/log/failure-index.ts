@@ -14,6 +14,8 @@ const STEPS = 64;
 const STEP_MS = 120;
 /** The time between two steps at the end of output that grows. */
 const GROWTH_MS = 500;
+/** The time until the next attempt where lines cannot be read. */
+const AGAIN_MS = 3_000;
 /** Failures in one answer. */
 const LIMIT = 1_000;
 
@@ -74,7 +76,7 @@ export class FailureIndex {
       this.onchange();
     } catch {
       // The lines themselves tell that the output cannot be read.
-      await new Promise((resolve) => setTimeout(resolve, GROWTH_MS));
+      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
     this.#timer = null;
     this.update(firstLine, ended);
@@ -117,9 +119,13 @@ export class FailureIndex {
     isWanted: (failure: Failure) => boolean,
     signal: AbortSignal,
   ): Promise<Failure | null> {
-    let at = from;
+    const known = this.#findKnown(from, direction, isWanted);
+    if (known) return known;
+    let at = direction === 'next' ? Math.max(from, this.scannedTo + 1) : from;
     for (;;) {
-      if (at < 1) return null;
+      // All lines before are known.
+      if (at < 1 || (direction === 'previous' && at <= this.scannedTo))
+        return this.#findKnown(at, direction, isWanted);
       const found = await fetchFailures(this.id, at, direction, 100, signal);
       this.#accept(found);
       const candidates = found.failures
@@ -131,11 +137,17 @@ export class FailureIndex {
       at = found.next_line;
     }
   }
-}
 
-/** How many of the failures are in a range of lines of some streams. */
-export function countFailures(failures: Iterable<Failure>, isWanted: (failure: Failure) => boolean): number {
-  let count = 0;
-  for (const failure of failures) if (isWanted(failure)) count += 1;
-  return count;
+  /** The nearest failure among the lines that were looked at from the beginning. */
+  #findKnown(from: number, direction: Direction, isWanted: (failure: Failure) => boolean): Failure | null {
+    if (from > this.scannedTo) return null;
+    let nearest: Failure | null = null;
+    for (const failure of this.failures.values()) {
+      const isThere = direction === 'next' ? failure.line >= from : failure.line <= from;
+      if (!isThere || failure.line > this.scannedTo || !isWanted(failure)) continue;
+      const isNearer = nearest === null || (direction === 'next') === failure.line < nearest.line;
+      if (isNearer) nearest = failure;
+    }
+    return nearest;
+  }
 }

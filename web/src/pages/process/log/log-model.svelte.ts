@@ -34,7 +34,7 @@ export interface Marker {
 }
 
 /** How long the first failure is awaited before the end is shown, in milliseconds. */
-const OPENING_MS = 800;
+const OPENING_MS = 1_500;
 /** The time between the last key and the search, in milliseconds. */
 const TYPING_MS = 120;
 

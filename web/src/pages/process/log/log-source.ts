@@ -20,6 +20,8 @@ export interface Need {
   direction: 'forward' | 'backward';
 }
 
+/** How soon it is tried again to read lines, in milliseconds. */
+const AGAIN_MS = 1_000;
 /** Requests at a time. */
 const CONCURRENT = 3;
 
@@ -48,6 +50,7 @@ export class LogSource {
   #bounds: Partial<LineRange> = {};
   #loading = new Map<string, AbortController>();
   #timer: ReturnType<typeof setTimeout> | null = null;
+  #again: ReturnType<typeof setTimeout> | undefined;
   #poll = FIRST_POLL;
   #isPolling = false;
   #isClosed = false;
@@ -70,6 +73,7 @@ export class LogSource {
     this.#isClosed = true;
     document.removeEventListener('visibilitychange', this.#onvisibility);
     if (this.#timer !== null) clearTimeout(this.#timer);
+    clearTimeout(this.#again);
     this.#abort();
   }
 
@@ -180,9 +184,18 @@ export class LogSource {
       if (reader === this.#reader) this.#accept(page);
     } catch (error) {
       if (!controller.signal.aborted) this.#fail(error);
+      if (isPassing(error)) this.#tryAgain();
     } finally {
       if (this.#loading.get(key) === controller) this.#loading.delete(key);
     }
+  }
+
+  /** Lets the view ask again for what it misses. */
+  #tryAgain(): void {
+    clearTimeout(this.#again);
+    this.#again = setTimeout(() => {
+      if (!this.#isClosed) this.handlers.onchange();
+    }, AGAIN_MS);
   }
 
   #accept(page: LinePage): void {
@@ -200,7 +213,7 @@ export class LogSource {
   }
 
   #fail(error: unknown): void {
-    if (error instanceof ConnectionError) return;
+    if (isPassing(error)) return;
     if (error instanceof ApiError && error.problem.code === 'process_not_found') this.handlers.ongone();
     this.error = error;
     this.handlers.onchange();
@@ -262,6 +275,11 @@ export class LogSource {
     for (const controller of this.#loading.values()) controller.abort();
     this.#loading.clear();
   }
+}
+
+/** Whether it is the connection that failed, or a daemon that is about to end: another attempt may do. */
+function isPassing(error: unknown): boolean {
+  return error instanceof ConnectionError || (error instanceof ApiError && error.problem.retryable);
 }
 
 function openState(open: readonly LogLine[]): string {

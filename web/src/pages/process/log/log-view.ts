@@ -67,6 +67,8 @@ export class LogView {
   #height: number;
   #widest = 0;
   #expectedTop = 0;
+  /** The last line that the scrollbar stands for. */
+  #spacerLast = 0;
   #direction: 1 | -1 = 1;
   #isJumping = false;
   #isScrolling = false;
@@ -104,7 +106,8 @@ export class LogView {
 
   get #extent(): Extent {
     const { first, last } = this.source;
-    return { first, last, rowHeight: this.options.rowHeight, viewHeight: this.#height };
+    const { rowHeight, hasCursor } = this.options;
+    return { first, last, rowHeight, viewHeight: this.#height, tailHeight: hasCursor ? rowHeight : 0 };
   }
 
   setOptions(options: ViewOptions): void {
@@ -178,28 +181,40 @@ export class LogView {
     const top = this.elements.scroller.scrollTop;
     const distance = top - this.#expectedTop;
     if (Math.abs(distance) < 1) return;
+    const lastShown = this.#spacerLast;
     this.#expectedTop = top;
     this.#isScrolling = true;
     if (distance < 0) this.handlers.onleave();
     if (isJump(this.#extent, distance)) {
       this.#direction = distance < 0 ? -1 : 1;
       this.#isJumping = true;
-      this.#anchor = anchorAt(this.#extent, top);
+      // There may be more now than the scrollbar stands for: its end is the end.
+      const isEnd = distance > 0 && top >= this.#most - 1;
+      this.#anchor = isEnd
+        ? { line: this.source.last, px: Number.POSITIVE_INFINITY }
+        : anchorAt(this.#extent, top);
       this.render();
     } else {
       this.#moveBy(distance);
     }
-    if (distance > 0 && this.position.isAtEnd) this.handlers.onreachend();
+    // What has come during the scroll does not count: the end was reached as it stood.
+    if (distance > 0 && (this.position.isAtEnd || this.position.bottomPosition >= lastShown)) {
+      this.handlers.onreachend();
+    }
     this.#keepFromEdges(top);
     clearTimeout(this.#settle);
     this.#settle = setTimeout(() => this.#onsettled(), SETTLED_MS);
   };
 
+  /** The last scroll position. */
+  get #most(): number {
+    return this.elements.scroller.scrollHeight - this.#height;
+  }
+
   /** The scrollbar must not end before the lines do. */
   #keepFromEdges(top: number): void {
-    const most = this.elements.scroller.scrollHeight - this.#height;
     const { topPosition, isAtEnd } = this.position;
-    const isStuck = (top <= 0 && topPosition > this.source.first) || (top >= most - 1 && !isAtEnd);
+    const isStuck = (top <= 0 && topPosition > this.source.first) || (top >= this.#most - 1 && !isAtEnd);
     if (isStuck && !this.#isJumping) this.#syncScrollbar();
   }
 
@@ -216,11 +231,17 @@ export class LogView {
     this.schedule();
   }
 
+  /** Makes the scrollbar stand for all lines that there are now. */
+  #setSpacer(): void {
+    this.#spacerLast = this.source.last;
+    this.elements.spacer.style.height = `${spacerHeight(this.#extent)}px`;
+  }
+
   /** Puts the scrollbar where the anchor is. */
   #syncScrollbar(): void {
-    const { scroller, spacer } = this.elements;
+    const { scroller } = this.elements;
     const extent = this.#extent;
-    spacer.style.height = `${spacerHeight(extent)}px`;
+    this.#setSpacer();
     const { topPosition, isAtEnd } = this.position;
     const isAtStart = topPosition <= extent.first && this.#top >= 0;
     const most = spacerHeight(extent) - this.#height;

@@ -19,10 +19,12 @@ export interface Extent {
   last: number;
   rowHeight: number;
   viewHeight: number;
+  /** What stands after the last line, in pixels. */
+  tailHeight?: number;
 }
 
 function contentHeight(extent: Extent): number {
-  return Math.max(0, extent.last - extent.first + 1) * extent.rowHeight;
+  return Math.max(0, extent.last - extent.first + 1) * extent.rowHeight + (extent.tailHeight ?? 0);
 }
 
 /** The height of the element that makes the scrollbar. */

@@ -1,16 +1,17 @@
 /** Everything that is known of an execution as a process, as names and values. */
 import { byteText, type Execution } from '../../../api/types';
 import { formatBytes, formatDuration } from '../../../format/duration';
-import { formatFull, type TimeStyle } from '../../../format/time';
+import { dayOf, formatClock, formatFull, formatListTime, type TimeStyle } from '../../../format/time';
 import { t } from '../../../i18n/index.svelte';
 import { exitText } from '../../../model/display-state';
-import { endText } from '../end-text';
 
 export interface Fact {
   name: string;
   value: string;
   /** Said beside it. */
   note?: string;
+  /** Said on hover. */
+  title?: string;
   /** Whether it is an id, a path or the like. */
   isCode: boolean;
 }
@@ -25,16 +26,20 @@ export function processFacts(execution: Execution, processes: number | undefined
     const { isCode = true, note } = options;
     facts.push({ name, value, isCode, ...(note ? { note } : {}) });
   };
-  const time = (at: string | null) => at && formatFull(new Date(at), style);
+  const addTime = (name: string, at: string | null) => {
+    if (at === null) return;
+    const date = new Date(at);
+    facts.push({ name, value: preciseTime(date, style), isCode: true, title: formatFull(date, style) });
+  };
   const number = (value: number) => value.toLocaleString(style.language);
   const others = (processes ?? 1) - 1;
   add('PID', execution.os_pid?.toString(), {
     note: execution.phase === 'finished' || others < 1 ? undefined : t('process.and_more', { n: others }),
   });
-  add(t('process.accepted_at'), execution.start_time === null && time(execution.created_at));
-  add(t('process.started_at'), time(execution.start_time));
-  add(t('process.ended_at'), time(execution.end_time));
-  add(t('process.end'), execution.phase === 'finished' && endText(execution), { isCode: false });
+  if (execution.start_time === null) addTime(t('process.accepted_at'), execution.created_at);
+  addTime(t('process.started_at'), execution.start_time);
+  addTime(t('process.ended_at'), execution.end_time);
+  add(t('process.duration'), execution.end_time !== null && formatDuration(execution.duration * 1000));
   add(t('process.exit'), exitText(execution));
   add(t('process.stop_reason'), execution.stop_reason, { isCode: false });
   add(t('process.error'), execution.error_message, { isCode: false });
@@ -67,6 +72,14 @@ export function processFacts(execution: Execution, processes: number | undefined
   );
   add(t('process.id'), execution.uuid);
   return facts;
+}
+
+/** The clock with milliseconds; before it the day, where it is not today. */
+function preciseTime(at: Date, style: TimeStyle): string {
+  const clock = formatClock(at, style, true);
+  const now = new Date();
+  const isToday = formatListTime(at, now, style) === formatClock(at, style);
+  return isToday ? clock : `${dayOf(at, style)}, ${clock}`;
 }
 
 function cpuTime({ usage }: Execution): string | null {
