@@ -107,6 +107,16 @@ test('a service is yellow while it starts, with a pulse on the badge, and green 
   await expect(dot).toHaveCount(0);
 });
 
+test('a service that is ill is orange', async ({ page, daemon }) => {
+  const port = await freePort();
+  const ill = `let n = 0; require('http').createServer((_, r) => { r.statusCode = n++ < 3 ? 200 : 500; r.end() }).listen(${port}, '127.0.0.1')`;
+  startService(daemon, 'ill', ['node', '-e', ill], '--health', 'http:/', '--health-interval', '500ms');
+  await open(page, daemon, '/processes');
+  await badge(page).click();
+  await expect(panel(page).locator('[data-state="degraded"]')).toHaveText('Degraded');
+  await expectColour(panel(page).locator('[data-state="degraded"]'), 'stopping');
+});
+
 test('a service without anything to look at runs, and is blue', async ({ page, daemon }) => {
   startService(daemon, 'watcher', ['sh', '-c', 'while sleep 1; do :; done']);
   await open(page, daemon, '/processes');
@@ -191,6 +201,39 @@ test('a service that fails after it was ready is red, and stays until it is dism
   await badge(page).click();
   await panel(page).getByRole('button', { name: 'Dismiss flaky' }).click();
   await expect(badge(page)).toHaveCount(0);
+});
+
+test('a service that fails again and again is red', async ({ page, daemon }) => {
+  startService(daemon, 'loops', ['sh', '-c', 'sleep 0.2; exit 3'], '--restart', 'on-failure:1');
+  await open(page, daemon, '/processes');
+  await badge(page).click();
+  await expect(panel(page).locator('[data-state="crash_looping"]')).toHaveText('Crash looping');
+  await expectColour(panel(page).locator('[data-state="crash_looping"]'), 'failed');
+  await panel(page).getByRole('link', { name: 'Why?' }).click();
+  await expect(page).toHaveURL(/\/services\/loops$/);
+  await expect(page.getByText(/ended 2 times, and its restart policy allows no more/)).toBeVisible();
+});
+
+test('it follows the services of the next daemon, without a reload', async ({ page, daemon }) => {
+  startService(daemon, 'files', fileServer(await freePort()));
+  await open(page, daemon, '/processes');
+  await expect(badge(page)).toHaveText('1');
+  await daemon.kill();
+  await daemon.start();
+  startService(daemon, 'more', fileServer(await freePort()));
+  await expect(badge(page)).toHaveText('2');
+  await badge(page).click();
+  await expect(panel(page).locator('[data-state="ready"]')).toHaveCount(2);
+});
+
+test('in a narrow window, the panel is within it', async ({ page, daemon }) => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  startService(daemon, 'files', fileServer(await freePort()));
+  await open(page, daemon, '/processes');
+  await badge(page).click();
+  const box = await panel(page).boundingBox();
+  expect(box?.x).toBeGreaterThanOrEqual(0);
+  expect((box?.x ?? 0) + (box?.width ?? 999)).toBeLessThanOrEqual(360);
 });
 
 test('the keyboard opens it, moves in it, and gets its focus back', async ({ page, daemon }) => {

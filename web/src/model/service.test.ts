@@ -5,6 +5,7 @@ import {
   livingDependents,
   serviceDisplayState,
   serviceParameters,
+  serviceUrl,
   shortUrl,
   withKeys,
   workspaceDirectory,
@@ -88,6 +89,13 @@ it('those that depend on a service are stopped with it, also by way of others', 
   const idle = service('idle', { depends_on: [{ name: 'db' }], living: false });
   const elsewhere = service('web2', { depends_on: [{ name: 'db' }], workspace: '/x/ostler.toml' });
   expect(livingDependents(db, [db, api, web, idle, elsewhere])).toEqual([api, web]);
+});
+
+it('an address that is no web page is not offered', () => {
+  const at = (url: string) => service('a', { execution: { service: { url } } as Service['execution'] });
+  expect(serviceUrl(at('http://localhost:1/'))).toBe('http://localhost:1/');
+  expect(serviceUrl(at('javascript:alert(1)'))).toBeNull();
+  expect(serviceUrl(service('a'))).toBeNull();
 });
 
 it('an address is short', () => {

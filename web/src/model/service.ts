@@ -77,6 +77,12 @@ export function dependenciesOf(service: Service): Service['depends_on'] {
   return service.depends_on.length > 0 ? service.depends_on : (service.execution?.service?.depends_on ?? []);
 }
 
+/** The address of its main port, to be clicked; nothing but http and https, whatever a program printed. */
+export function serviceUrl(service: Service): string | null {
+  const url = service.execution?.service?.url;
+  return url && /^https?:\/\//i.test(url) ? url : null;
+}
+
 /** An address without what all of them begin with: `localhost:5173/app`. */
 export function shortUrl(url: string): string {
   return url.replace(/^https?:\/\//, '').replace(/\/$/, '');
