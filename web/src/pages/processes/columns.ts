@@ -46,7 +46,7 @@ export function columnWidths(shown: ShownColumns, width: number): string {
     [shown.started, wide ? '110px' : '90px'],
     [true, '82px'],
     [true, shown.plot ? '132px' : '82px'],
-    [true, '80px 104px'],
+    [true, '76px 124px'],
   ];
   return tracks.flatMap(([isShown, track]) => (isShown ? track : [])).join(' ');
 }
