@@ -1,8 +1,8 @@
 /** A daemon of its own for each test file: its directories, its process, and requests to it. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { McpClient } from './mcp-client';
 
@@ -22,7 +22,6 @@ export class Daemon {
   #process: ChildProcess | null = null;
   #port = 0;
   #token = '';
-  #preview: import('vite').PreviewServer | null = null;
   /** The address of the page and of REST. */
   url = '';
 
@@ -42,7 +41,9 @@ export class Daemon {
   }
 
   get #settings(): string[] {
-    return Object.entries(this.settings).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
+    const page = process.env.OSTLER_WEB_DIR ?? join(import.meta.dirname, '../dist');
+    const settings = { 'http.web_directory': resolve(page), ...this.settings };
+    return Object.entries(settings).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
   }
 
   /** Serves, on the port of before where there was one. */
@@ -56,54 +57,19 @@ export class Daemon {
     const banner = await readBanner(child);
     this.#token ||= banner.token;
     this.#port = Number(new URL(banner.url).port);
-    if (this.#preview) return;
     this.url = banner.url;
-    await this.#startPreview();
   }
 
-  /** INTERIM: until the daemon serves the page, Vite's preview does, and passes requests on. */
-  async #startPreview(): Promise<void> {
-    const { preview } = await import('vite');
-    const headers = { Authorization: `Bearer ${this.#token}` };
-    const root = join(import.meta.dirname, '..');
-    const outDir = process.env.OSTLER_WEB_DIR ?? join(root, 'dist');
-    this.#preview = await preview({
-      configFile: false,
-      root,
-      logLevel: 'error',
-      build: { outDir },
-      preview: {
-        port: 0,
-        host: '127.0.0.1',
-        proxy: { '/api': { target: this.url, ws: true, headers, configure: selectProtocol } },
-      },
-      plugins: [
-        {
-          name: 'session',
-          configurePreviewServer: (server) => {
-            server.middlewares.use('/api/v1/web/session', (_, response) => {
-              response.setHeader('Content-Type', 'application/json');
-              response.end('{"token_needed":false}');
-            });
-            // The page names its files relative to the root, which is not where a deep address is.
-            server.middlewares.use((request, response, next) => {
-              const isPage = request.headers['sec-fetch-dest'] === 'document';
-              if (!isPage || request.url === '/') return next();
-              response.setHeader('Content-Type', 'text/html');
-              response.end(
-                readFileSync(join(outDir, 'index.html'), 'utf8').replaceAll('./assets/', '/assets/'),
-              );
-            });
-          },
-        },
-      ],
-    });
-    this.url = this.#preview.resolvedUrls?.local[0]?.replace(/\/$/, '') ?? '';
-  }
-
-  /** A link that signs in. */
+  /** A link that signs in, once. */
   signInLink(): string {
-    return `${this.url}/`;
+    return JSON.parse(this.ostler('token', 'link', '--json')).url;
+  }
+
+  /** A request by a program, with a token of its own. */
+  fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(init.headers);
+    headers.set('Authorization', `Bearer ${this.#token}`);
+    return fetch(this.url + path, { ...init, headers });
   }
 
   /** Ends the daemon as a crash would. Running commands go on. */
@@ -116,7 +82,6 @@ export class Daemon {
     const running = this.ostler('ps', '--quiet').split('\n').filter(Boolean);
     if (running.length > 0) this.ostler('stop', '--force', ...running);
     await this.#end('SIGTERM');
-    await this.#preview?.close();
     rmSync(this.dir, { recursive: true, force: true });
   }
 
@@ -160,18 +125,6 @@ export class Daemon {
       // It ended with another status than 0.
     }
   }
-}
-
-/** INTERIM: selects the subprotocol that the page asks for, and ends what the daemon ends, as the daemon will. */
-function selectProtocol(proxy: import('vite').HttpProxy.ProxyServer): void {
-  proxy.on('proxyRes', (answer, _, response) => {
-    answer.on('close', () => response.destroy());
-  });
-  proxy.on('proxyReqWs', (request) => {
-    request.on('upgrade', (response) => {
-      response.headers['sec-websocket-protocol'] ??= 'ostler';
-    });
-  });
 }
 
 function binary(): string {

@@ -44,7 +44,7 @@ export async function startMany(daemon: Daemon, count: number, labels: string[])
 }
 
 export async function post<T>(daemon: Daemon, path: string, body: unknown, session?: string): Promise<T> {
-  const response = await fetch(daemon.url + path, {
+  const response = await daemon.fetch(path, {
     method: 'POST',
     headers: {
       'Content-Type': 'application/json',
@@ -58,7 +58,7 @@ export async function post<T>(daemon: Daemon, path: string, body: unknown, sessi
 
 /** The status of an execution, as REST tells it. */
 export async function statusOf(daemon: Daemon, id: string): Promise<string> {
-  const response = await fetch(`${daemon.url}/api/v1/executions/${id}`);
+  const response = await daemon.fetch(`/api/v1/executions/${id}`);
   if (!response.ok) return String(response.status);
   const execution = (await response.json()) as { status: string; paused: boolean };
   return execution.paused ? 'paused' : execution.status;

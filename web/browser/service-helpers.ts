@@ -1,6 +1,6 @@
 /** Services for browser tests: real servers, and some that misbehave. */
 import { createServer } from 'node:net';
-import { expect, type Page } from '@playwright/test';
+import { expect } from '@playwright/test';
 import type { Daemon } from './daemon';
 
 /** A port that nobody listens on. */
@@ -44,11 +44,15 @@ export function startService(daemon: Daemon, name: string, command: string[], ..
 }
 
 /** Starts a service as the page does, so that what it starts again is of the same project. */
-export async function startByRest(page: Page, daemon: Daemon, name: string, argv: string[]): Promise<void> {
+export async function startByRest(daemon: Daemon, name: string, argv: string[]): Promise<void> {
   const [program, ...args] = argv;
   const data = { name, command: { argv: { program, args } }, cwd: daemon.dir };
-  const response = await page.request.post(`${daemon.url}/api/v1/services`, { data });
-  expect(response.status()).toBe(201);
+  const response = await daemon.fetch('/api/v1/services', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(data),
+  });
+  expect(response.status).toBe(201);
 }
 
 interface ListedService {

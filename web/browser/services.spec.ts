@@ -63,7 +63,7 @@ test('a card has state, command, address, evidence, port, process id and use', a
 
 test('it says why, shows the log, restarts and stops', async ({ page, daemon }) => {
   const port = await freePort();
-  await startByRest(page, daemon, 'files', fileServer(port));
+  await startByRest(daemon, 'files', fileServer(port));
   await open(page, daemon, '/services');
   const files = card(page, 'files');
   await expect(files.locator('[data-state="ready"]')).toBeVisible();
@@ -103,7 +103,7 @@ test('one that does not hear a request to stop can be forced', async ({ page, da
 });
 
 test('a failed one shows its last lines, and is dismissed or started again', async ({ page, daemon }) => {
-  await startByRest(page, daemon, 'flaky', failingServer(await freePort(), 1_500));
+  await startByRest(daemon, 'flaky', failingServer(await freePort(), 1_500));
   await open(page, daemon, '/services');
   const flaky = card(page, 'flaky');
   await expect(flaky.locator('[data-state="failed"]')).toBeVisible();
