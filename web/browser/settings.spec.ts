@@ -156,7 +156,7 @@ test('with a policy, its rules are listed and a command is checked', async ({ pa
 
 test('the table of the doctor, or where to see it', async ({ page, daemon }) => {
   await open(page, daemon, '/settings/doctor');
-  const isServed = (await page.request.get(`${daemon.url}/api/v1/doctor`)).ok();
+  const isServed = (await daemon.fetch('/api/v1/doctor')).ok;
   if (!isServed) await expect(page.getByText('ostler doctor', { exact: true })).toBeVisible();
   await page.route('**/api/v1/doctor', (route) =>
     route.fulfill({
@@ -177,16 +177,12 @@ test('the table of the doctor, or where to see it', async ({ page, daemon }) => 
 });
 
 test('the page says which daemon this is, and signs out', async ({ page, daemon }) => {
-  // INTERIM: until the daemon serves the page, nobody is signed in.
-  await page.route('**/api/v1/web/session', (route) =>
-    route.fulfill({ json: { token_needed: true, principal: 'uid:0', expires: '2099-01-31T12:00:00Z' } }),
-  );
   await open(page, daemon, '/settings/about');
   await expect(page.getByText(/^Ostler \d+\.\d+\.\d+/)).toBeVisible();
   await expect(page.getByRole('main').getByText('Live')).toBeVisible();
   await expect(page.getByText(/^PID \d+$/)).toBeVisible();
   await expect(page.getByText(join(daemon.dir, 'state', 'ostler'))).toBeVisible();
-  await expect(page.getByText(/until .*2099/)).toBeVisible();
+  await expect(page.getByText(/^until \d/)).toBeVisible();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await expect(page).toHaveTitle('Sign in – Ostler');
 });
