@@ -8,6 +8,9 @@ import { questionText } from '../model/question';
 import { executions } from './executions.svelte';
 import { interactions } from './interactions.svelte';
 
+/** The time in which the command that asks becomes known, too, in milliseconds. */
+const NAMED_MS = 500;
+
 export type NotificationChoice = 'unsupported' | 'off' | 'blocked' | 'on';
 
 let permission = $state<NotificationPermission | null>(
@@ -51,7 +54,9 @@ export function notifyOfQuestions(): () => void {
       known = new Set(pending.map(({ id }) => id));
       closeOthers(shown, known);
       if (notifications.choice !== 'on' || document.hasFocus()) return;
-      for (const question of pending) if (!before?.has(question.id)) notify(question, shown);
+      for (const question of pending) {
+        if (!before?.has(question.id)) setTimeout(() => notify(question.id, shown), NAMED_MS);
+      }
     });
   });
   return () => {
@@ -69,7 +74,9 @@ function closeOthers(shown: Map<string, Notification>, waiting: ReadonlySet<stri
   }
 }
 
-function notify(question: Interaction, shown: Map<string, Notification>): void {
+function notify(id: string, shown: Map<string, Notification>): void {
+  const question = interactions.pending.find((waiting) => waiting.id === id);
+  if (!question) return;
   const command =
     question.approval?.command ??
     (question.execution ? executions.find(question.execution)?.command : undefined) ??
