@@ -18,9 +18,10 @@ export function fileServer(port: number): string[] {
   return ['python3', '-m', 'http.server', String(port), '--bind', '127.0.0.1'];
 }
 
-/** A server of Node.js that listens after a while, in milliseconds. */
-export function slowServer(port: number, delayMs: number): string[] {
-  return ['node', '-e', `setTimeout(() => ${serve(port)}, ${delayMs})`];
+/** A server of Node.js that listens when a file is there. */
+export function gatedServer(port: number, gate: string): string[] {
+  const look = `if (require('fs').existsSync('${gate}')) { clearInterval(timer); ${serve(port)} }`;
+  return ['node', '-e', `const timer = setInterval(() => { ${look} }, 50)`];
 }
 
 /** A server that does not hear SIGTERM. */

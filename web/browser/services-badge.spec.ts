@@ -1,4 +1,6 @@
 /** The badge of background services: each sentence of what it must do, with real servers. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Locator, Page } from '@playwright/test';
 import { expectAccessible } from './axe';
 import { expect, open, test } from './fixture';
@@ -7,8 +9,8 @@ import {
   failingServer,
   fileServer,
   freePort,
+  gatedServer,
   removeServices,
-  slowServer,
   startService,
 } from './service-helpers';
 
@@ -95,13 +97,15 @@ test('a service is yellow while it starts, with a pulse on the badge, and green 
   daemon,
 }) => {
   await open(page, daemon, '/processes');
-  startService(daemon, 'slow', slowServer(await freePort(), 3_000));
+  const gate = join(daemon.dir, 'gate');
+  startService(daemon, 'slow', gatedServer(await freePort(), gate));
   const dot = badge(page).locator('[data-mood="starting"]');
   await expect(dot).toBeVisible();
   expect(await dot.evaluate((node) => getComputedStyle(node).animationName)).toContain('pulse');
   await expect(badge(page)).toHaveAccessibleName('1 background service, which starts');
   await badge(page).click();
   await expectColour(panel(page).locator('[data-state="starting"]'), 'starting');
+  writeFileSync(gate, '');
   await expect(panel(page).locator('[data-state="ready"]')).toHaveText('Ready');
   await expectColour(panel(page).locator('[data-state="ready"]'), 'ready');
   await expect(dot).toHaveCount(0);

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator, Page } from '@playwright/test';
 import { expectAccessible, expectNoOverflow, lengthenTexts } from './axe';
-import type { Daemon } from './daemon';
+import { Daemon } from './daemon';
 import { expect, open, test } from './fixture';
 import {
   deafServer,
@@ -33,11 +33,17 @@ async function workspace(daemon: Daemon, name: string): Promise<string> {
   return directory;
 }
 
-test('without services, the page says how to start one', async ({ page, daemon }) => {
-  await open(page, daemon, '/services');
-  await expect(page.getByText('No background service.')).toBeVisible();
-  await expect(page.getByText('ostler service start -- npm run dev')).toBeVisible();
-  await expectAccessible(page);
+test('without services, the page says how to start one', async ({ page }) => {
+  const daemon = new Daemon();
+  await daemon.start();
+  try {
+    await open(page, daemon, '/services');
+    await expect(page.getByText('No background service.')).toBeVisible();
+    await expect(page.getByText('ostler service start -- npm run dev')).toBeVisible();
+    await expectAccessible(page);
+  } finally {
+    await daemon.close();
+  }
 });
 
 test('a card has state, command, address, evidence, port, process id and use', async ({ page, daemon }) => {
