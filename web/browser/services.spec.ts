@@ -12,7 +12,6 @@ import {
   freePort,
   listServices,
   removeServices,
-  startByRest,
   startService,
 } from './service-helpers';
 
@@ -69,7 +68,7 @@ test('a card has state, command, address, evidence, port, process id and use', a
 
 test('it says why, shows the log, restarts and stops', async ({ page, daemon }) => {
   const port = await freePort();
-  await startByRest(daemon, 'files', fileServer(port));
+  startService(daemon, 'files', fileServer(port));
   await open(page, daemon, '/services');
   const files = card(page, 'files');
   await expect(files.locator('[data-state="ready"]')).toBeVisible();
@@ -109,7 +108,7 @@ test('one that does not hear a request to stop can be forced', async ({ page, da
 });
 
 test('a failed one shows its last lines, and is dismissed or started again', async ({ page, daemon }) => {
-  await startByRest(daemon, 'flaky', failingServer(await freePort(), 1_500));
+  startService(daemon, 'flaky', failingServer(await freePort(), 1_500));
   await open(page, daemon, '/services');
   const flaky = card(page, 'flaky');
   await expect(flaky.locator('[data-state="failed"]')).toBeVisible();
