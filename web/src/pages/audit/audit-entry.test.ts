@@ -8,13 +8,19 @@ function entry(part: Record<string, unknown>): AuditEntry {
 }
 
 test('what the policy said, and by which rule', () => {
-  const said = (policy: string) => policyOf(entry({ event: 'refused', detail: { policy } }));
+  const said = (policy: string) => policyOf(entry({ event: 'created', detail: { policy } }));
   expect(said("deny by rule 'no-root': rm -rf / is never right")).toEqual({
     decision: 'deny',
     rule: 'no-root',
     reason: 'rm -rf / is never right',
   });
   expect(said("allow by rule 'cargo': ")).toMatchObject({ decision: 'allow', rule: 'cargo', reason: '' });
+  const message = "denied by rule 'no-shred': it cannot be undone";
+  expect(policyOf(entry({ event: 'refused', code: 'policy', message }))).toEqual({
+    decision: 'deny',
+    rule: 'no-shred',
+    reason: 'it cannot be undone',
+  });
   expect(said('something newer')).toEqual({ decision: 'other', rule: '', reason: 'something newer' });
   expect(policyOf(entry({ event: 'created', detail: {} }))).toBeNull();
   expect(policyOf(entry({ event: 'interaction', detail: { rule: 'ask-deploy' } }))?.rule).toBe('ask-deploy');

@@ -55,13 +55,19 @@ export interface PolicyWords {
 /** What the command policy said; `null` where no rule matched. */
 export function policyOf(entry: AuditEntry): PolicyWords | null {
   const detail = detailOf(entry);
-  const said = text(detail['policy']);
+  const said = text(detail['policy']) || refusalOf(entry);
   const rule = text(detail['rule']);
   if (said === '') return rule === '' ? null : { decision: 'ask', rule, reason: '' };
   const match = /^(allow|ask|deny) by rule '([^']*)': ?([\s\S]*)$/.exec(said);
   if (!match) return { decision: 'other', rule: '', reason: said };
   const [, decision, name = '', reason = ''] = match;
   return { decision: decision as PolicyWords['decision'], rule: name, reason };
+}
+
+/** A refusal by the policy says so itself. */
+function refusalOf(entry: AuditEntry): string {
+  if (entry.event !== 'refused') return '';
+  return entry.message.startsWith('denied by rule ') ? entry.message.replace('denied', 'deny') : '';
 }
 
 export interface IsolationWords {
