@@ -1,5 +1,6 @@
 /** Services for browser tests: real servers, and some that misbehave. */
 import { createServer } from 'node:net';
+import { expect } from '@playwright/test';
 import type { Daemon } from './daemon';
 
 /** A port that nobody listens on. */
@@ -41,6 +42,17 @@ function serve(port: number): string {
 /** Starts a service by the command line, without waiting for it. */
 export function startService(daemon: Daemon, name: string, command: string[], ...flags: string[]): void {
   daemon.ostler('service', 'start', '--name', name, '--no-wait', ...flags, '--', ...command);
+}
+
+/** Starts a service as the page does, so that what it starts again is of the same project. */
+export async function startByRest(daemon: Daemon, name: string, argv: string[]): Promise<void> {
+  const [program, ...args] = argv;
+  const response = await daemon.fetch('/api/v1/services', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ name, command: { argv: { program, args } }, cwd: daemon.dir }),
+  });
+  expect(response.status).toBe(201);
 }
 
 interface ListedService {

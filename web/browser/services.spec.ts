@@ -12,6 +12,7 @@ import {
   freePort,
   listServices,
   removeServices,
+  startByRest,
   startService,
 } from './service-helpers';
 
@@ -108,7 +109,7 @@ test('one that does not hear a request to stop can be forced', async ({ page, da
 });
 
 test('a failed one shows its last lines, and is dismissed or started again', async ({ page, daemon }) => {
-  startService(daemon, 'flaky', failingServer(await freePort(), 1_500));
+  await startByRest(daemon, 'flaky', failingServer(await freePort(), 1_500));
   await open(page, daemon, '/services');
   const flaky = card(page, 'flaky');
   await expect(flaky.locator('[data-state="failed"]')).toBeVisible();
