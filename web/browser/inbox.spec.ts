@@ -8,7 +8,7 @@ import { ask, askingAgent, clearQuestions, look } from './inbox-helpers';
 const strip = (page: Page) => page.getByRole('region', { name: 'A question that waits for an answer' });
 const detail = (page: Page) => page.getByRole('article', { name: 'Question' });
 const waiting = (page: Page) => page.getByRole('list', { name: 'Waiting' });
-const answered = (page: Page) => page.getByRole('list', { name: 'Answered' });
+const answered = (page: Page) => page.getByRole('list', { name: 'Ended lately' });
 
 test.beforeEach(async ({ daemon }) => clearQuestions(daemon));
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { splitCommand, truncate } from './command';
+import { shortCommand, splitCommand, truncate } from './command';
 
 test.each([
   ['cargo nextest run', 'cargo', ' nextest run'],
@@ -17,4 +17,13 @@ test('a cut text has the limit, in characters', () => {
   expect(truncate('abc', 3)).toBe('abc');
   expect(truncate('abcd', 3)).toBe('ab…');
   expect(truncate('🦀🦀🦀', 2)).toBe('🦀…');
+});
+
+test.each([
+  ['/usr/bin/terraform apply -target=x', 20, 'terraform', ' apply -ta…'],
+  ['make', 20, 'make', ''],
+  ['a-program-with-a-long-name x', 10, 'a-program…', ''],
+  ["'/a b/c' d", 20, "'/a b/c'", ' d'],
+])('%s in %d characters', (command, limit, program, rest) => {
+  expect(shortCommand(command, limit)).toEqual({ program, rest });
 });

@@ -18,3 +18,11 @@ export function truncate(text: string, limit: number): string {
   const characters = Array.from(text);
   return characters.length <= limit ? text : `${characters.slice(0, limit - 1).join('')}…`;
 }
+
+/** A command where there is little room: its program without directories, and as much of the rest as fits. */
+export function shortCommand(command: string, limit: number): CommandParts {
+  const { program, rest } = splitCommand(command);
+  const name = /^['"]/.test(program) ? program : (program.split('/').at(-1) ?? program);
+  const room = limit - Array.from(name).length;
+  return { program: truncate(name, limit), rest: room > 1 ? truncate(rest, room) : '' };
+}

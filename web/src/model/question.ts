@@ -56,6 +56,12 @@ export function questionEnd(question: Interaction, here: boolean): QuestionEnd |
   return { kind, here, by: end.by ?? null, reason };
 }
 
+/** The shape of an end. */
+export function endIcon(end: QuestionEnd): 'check' | 'close' | 'clock' {
+  if (end.kind === 'answered') return 'check';
+  return end.kind === 'cancelled' ? 'close' : 'clock';
+}
+
 /**
  * The question to show next, by its id: the one that is shown as long as it waits, so that no answer goes to
  * another one; then the one that ends first.
