@@ -202,8 +202,8 @@ test('cleared output is told, and the rest has its numbers', async ({ page, daem
   const id = counter(daemon, 50, 40);
   await open(page, daemon, `/p/${id}`);
   await expect.poll(() => lastSeen(page)).toBeGreaterThan(50);
-  const answer = await page.request.delete(`${daemon.url}/api/v1/executions/${id}/output`);
-  expect(answer.ok()).toBe(true);
+  const answer = await daemon.fetch(`/api/v1/executions/${id}/output`, { method: 'DELETE' });
+  expect(answer.ok).toBe(true);
   await expect.poll(() => lastSeen(page)).toBeGreaterThan(150);
   await page.keyboard.press('Home');
   await expect(log(page).locator('.log-gap')).toHaveText(/ B not kept \(lines 1–[\d,]+\)$/);

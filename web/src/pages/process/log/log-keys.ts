@@ -2,7 +2,7 @@
 import type { LogModel } from './log-model.svelte';
 
 export function scrollKey(event: KeyboardEvent, model: LogModel): boolean {
-  if (event.defaultPrevented || event.altKey || !isForLog(event.target)) return false;
+  if (event.defaultPrevented || event.altKey || !isForLog(event.target, event.key)) return false;
   if (document.querySelector('dialog[open]')) return false;
   if (event.ctrlKey || event.metaKey) {
     if (event.key !== 'a') return false;
@@ -24,7 +24,12 @@ export function scrollKey(event: KeyboardEvent, model: LogModel): boolean {
   return true;
 }
 
-function isForLog(target: EventTarget | null): boolean {
-  if (!(target instanceof Element)) return false;
-  return target === document.body || target.id === 'main' || target.id === 'log';
+/** Keys that buttons and links have no use for. */
+const FREE_KEYS = new Set(['Home', 'End', 'PageUp', 'PageDown']);
+
+function isForLog(target: EventTarget | null, key: string): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target === document.body || target.id === 'main' || target.id === 'log') return true;
+  const isBeside = target.closest('aside, [role="menu"], [role="dialog"], [role="radiogroup"]') !== null;
+  return FREE_KEYS.has(key) && !isBeside && (target.tagName === 'BUTTON' || target.tagName === 'A');
 }

@@ -207,7 +207,8 @@ export class LogModel {
     const start = () => {
       const scope = { streams: streamsOf(query.stream), bounds: this.bounds, finished: this.isFinished };
       this.#search.start(query.match, scope);
-      if (query.match !== null && query.chosen === null) void this.#firstMatch();
+      // A link shows what it says; a person who types goes to what is found.
+      if (query.match !== null && !isAtOnce) void this.#firstMatch();
     };
     if (isAtOnce || query.match === null) start();
     else this.#typing = setTimeout(start, TYPING_MS);
@@ -303,12 +304,9 @@ export class LogModel {
     this.position = position;
     const { topPosition, bottomPosition } = position;
     this.#failureIndex.look(topPosition, bottomPosition);
-    const isAllRead = position.top !== null || this.isEmpty;
-    this.isFilteredOut =
-      this.isLoaded &&
-      this.ended > 0 &&
-      isAllRead &&
-      (this.#view?.list.specs.every((spec) => spec.kind === 'mark' || spec.kind === 'cursor') ?? false);
+    const specs = this.#view?.list.specs ?? [];
+    const isEmpty = specs.every((spec) => spec.kind === 'mark' || spec.kind === 'cursor');
+    this.isFilteredOut = this.isLoaded && this.ended > 0 && isEmpty;
   }
 
   /** The first view: the end of what runs or went well, the first error of what did not. */
@@ -430,12 +428,11 @@ export class LogModel {
     this.isSeeking = true;
     try {
       const from = this.#from(this.#failureAt, direction);
-      const found = await this.#failureIndex.find(
-        from,
-        direction,
-        (failure) => this.#isShown(failure),
-        signal,
-      );
+      const other = direction === 'next' ? this.source.first : this.source.last;
+      const isWanted = (failure: Failure) => this.#isShown(failure);
+      const found =
+        (await this.#failureIndex.find(from, direction, isWanted, signal)) ??
+        (await this.#failureIndex.find(other, direction, isWanted, signal));
       if (found) {
         this.#failureAt = found.line;
         this.#goTo(found.line, false);

@@ -20,6 +20,8 @@ export interface Need {
   direction: 'forward' | 'backward';
 }
 
+/** While only lines that match are shown. */
+const SEARCH_MS = 1_000;
 /** How soon it is tried again to read lines, in milliseconds. */
 const AGAIN_MS = 1_000;
 /** Requests at a time. */
@@ -250,7 +252,9 @@ export class LogSource {
     }
     if (this.finished && result !== 'failed') return;
     this.#poll = nextPoll(this.#poll, result, document.visibilityState === 'hidden');
-    this.#timer = setTimeout(() => void this.#pollOnce(), this.#poll.delay);
+    // What matches is searched for, which costs more than the last lines.
+    const delay = this.filter.match ? Math.max(SEARCH_MS, this.#poll.delay) : this.#poll.delay;
+    this.#timer = setTimeout(() => void this.#pollOnce(), delay);
   }
 
   async #readEnd(reader: LineReader): Promise<PollResult> {

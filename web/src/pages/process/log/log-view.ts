@@ -345,12 +345,10 @@ export class LogView {
   /** What is missing: in view first, then ahead, then behind. */
   #needs(): Need[] {
     const needs: Need[] = [];
-    for (const spec of this.list.specs) {
+    for (const [index, spec] of this.list.specs.entries()) {
       if (spec.kind !== 'unknown') continue;
-      needs.push({
-        position: spec.position,
-        direction: spec.position < this.#anchor.line ? 'backward' : 'forward',
-      });
+      const isAbove = this.source.isDense ? spec.position < this.#anchor.line : index === 0;
+      needs.push({ position: spec.position, direction: isAbove ? 'backward' : 'forward' });
     }
     const { topPosition, bottomPosition } = this.position;
     const isDown = this.#direction > 0;

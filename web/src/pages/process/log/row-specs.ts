@@ -41,7 +41,7 @@ export interface RowsAround {
   specs: Spec[];
   /** The key of the row at the line, or of the first one after it; `null` where there is none. */
   anchorKey: string | null;
-  /** Whether there is nothing before and after these rows. */
+  /** Whether there is nothing before and after these rows, or nobody knows yet what. */
   hasStart: boolean;
   hasEnd: boolean;
 }
@@ -61,29 +61,32 @@ export function rowsAround(
   return {
     specs: withMarks(source, texts, rows, before.isComplete, after.isComplete),
     anchorKey: first ? keyOf(first) : null,
-    hasStart: before.isComplete,
-    hasEnd: after.isComplete,
+    hasStart: before.isComplete || before.isBlocked,
+    hasEnd: after.isComplete || after.isBlocked,
   };
 }
 
-/** Rows in a direction, and whether there are no more. */
-export function walk(
-  source: RowSource,
-  from: number,
-  direction: 1 | -1,
-  count: number,
-): { rows: Row[]; isComplete: boolean } {
+interface Walked {
+  rows: Row[];
+  /** Whether there are no more. */
+  isComplete: boolean;
+  /** Whether it ended at a part of which nothing is known. */
+  isBlocked: boolean;
+}
+
+/** Rows in a direction. */
+export function walk(source: RowSource, from: number, direction: 1 | -1, count: number): Walked {
   const rows: Row[] = [];
   let at = from;
   while (rows.length < count) {
     const row = direction > 0 ? source.atOrAfter(at) : source.atOrBefore(at);
-    if (!row) return { rows, isComplete: true };
+    if (!row) return { rows, isComplete: true, isBlocked: false };
     rows.push(row);
     // In a part of which nothing is known, only a view of all lines knows how many there are.
-    if (row.kind === 'unknown' && !source.isDense) return { rows, isComplete: false };
+    if (row.kind === 'unknown' && !source.isDense) return { rows, isComplete: false, isBlocked: true };
     at = row.position + direction;
   }
-  return { rows, isComplete: direction > 0 ? at > source.last : at < source.first };
+  return { rows, isComplete: direction > 0 ? at > source.last : at < source.first, isBlocked: false };
 }
 
 function withMarks(

@@ -5,7 +5,7 @@ import { lineShare, stripBars, stripView, timeAt } from './strip';
 const START = Date.parse('2026-11-24T12:00:00Z');
 const shape: OutputShape = {
   first_line: 11,
-  ended_lines: 210,
+  ended_lines: 199,
   bytes: 1_000,
   from: '2026-11-24T12:00:00Z',
   to: '2026-11-24T12:00:04Z',
@@ -14,14 +14,14 @@ const shape: OutputShape = {
     { lines: 100, stderr_lines: 0, failure_lines: 0 },
     { lines: 0, stderr_lines: 0, failure_lines: 0 },
     { lines: 25, stderr_lines: 25, failure_lines: 0 },
-    { lines: 75, stderr_lines: 5, failure_lines: 0 },
+    { lines: 64, stderr_lines: 5, failure_lines: 0 },
   ],
 };
 
 describe('the strip', () => {
   it('has a bar for each slice, and errors where they are', () => {
     const bars = stripBars(shape, [{ line: 5, at: START + 2_500, stream: 'stderr' }]);
-    expect(bars.map((bar) => bar.height)).toEqual([1, 0, 0.5, Math.sqrt(0.75)]);
+    expect(bars.map((bar) => bar.height)).toEqual([1, 0, 0.5, 0.8]);
     expect(bars.map((bar) => bar.errors)).toEqual([0, 0, 1, 0]);
     expect(bars[2]?.from).toBe(START + 2_000);
   });

@@ -16,17 +16,28 @@ export interface SelectableRows {
 
 export class TextSelector {
   selection: TextSelection | null = null;
+  /** Where a selection that is being extended began. */
+  #pinned: Place | null = null;
+  /** Whether the browser's selection was taken away since nothing of ours is drawn. */
+  #isAway = false;
 
   constructor(
     private readonly rows: SelectableRows,
     private readonly onselect: () => void,
   ) {
     document.addEventListener('selectionchange', this.#onchange);
+    rows.container.addEventListener('pointerdown', this.#onpointerdown);
   }
 
   close(): void {
     document.removeEventListener('selectionchange', this.#onchange);
+    this.rows.container.removeEventListener('pointerdown', this.#onpointerdown);
   }
+
+  /** With Shift, a selection goes on from where it began, also where that is out of view. */
+  readonly #onpointerdown = (event: PointerEvent): void => {
+    this.#pinned = event.shiftKey ? (this.selection?.anchor ?? null) : null;
+  };
 
   get hasText(): boolean {
     return this.selection !== null && !isEmpty(this.selection);
@@ -53,20 +64,28 @@ export class TextSelector {
 
   readonly #onchange = (): void => {
     const native = window.getSelection();
+    if (this.#isAway && native?.rangeCount === 0) return;
+    this.#isAway = false;
     if (!native || !this.#isOurs(native)) {
       // A drag that began here and left it goes on; anything else is a selection elsewhere.
       if (!native?.anchorNode || !this.rows.container.contains(native.anchorNode)) this.selection = null;
       return;
     }
-    const anchor = this.#placeOf(native.anchorNode, native.anchorOffset);
+    // Rows that were taken away leave the selection between others; nobody selected that.
+    if (native.anchorNode === this.rows.container) return;
+    const anchor = this.#pinned ?? this.#placeOf(native.anchorNode, native.anchorOffset);
     const focus = this.#placeOf(native.focusNode, native.focusOffset);
     if (!anchor || !focus) return;
     const known = this.#clipped();
     // An end that is only the edge of what is drawn stands for the one that was selected.
     this.selection = {
-      anchor: known && this.#isSame(known.anchor, anchor) && this.selection ? this.selection.anchor : anchor,
+      anchor:
+        known && !this.#pinned && this.#isSame(known.anchor, anchor) && this.selection
+          ? this.selection.anchor
+          : anchor,
       focus: known && this.#isSame(known.focus, focus) && this.selection ? this.selection.focus : focus,
     };
+    if (this.#pinned) this.restore();
     if (this.hasText) this.onselect();
   };
 
@@ -111,7 +130,10 @@ export class TextSelector {
     if (!native || !this.selection || isEmpty(this.selection)) return;
     const shown = this.#clipped();
     if (!shown) {
-      if (this.#isOurs(native)) native.removeAllRanges();
+      if (this.#isOurs(native)) {
+        this.#isAway = true;
+        native.removeAllRanges();
+      }
       return;
     }
     const anchor = this.#nodeOf(shown.anchor);
