@@ -72,5 +72,11 @@ test('an end is told by its signal, or its code', () => {
 
 test('rows of the history have the same states', () => {
   expect(historyState({ status: 'running' })).toBe('running');
-  expect(historyState({ status: 'error', cause: 'lost' })).toBe('lost');
+  expect(historyState({ status: 'succeeded', cause: 'exited' })).toBe('completed');
+  expect(historyState({ status: 'failed', cause: 'exited' })).toBe('failed');
+  expect(historyState({ status: 'failed', cause: 'out_of_memory' })).toBe('out_of_memory');
+  expect(historyState({ status: 'failed', cause: 'spawn_failed' })).toBe('spawn_failed');
+  expect(historyState({ status: 'timed_out', cause: 'timed_out' })).toBe('timed_out');
+  expect(historyState({ status: 'stopped', cause: 'stopped' })).toBe('terminated');
+  expect(historyState({ status: 'lost', cause: 'lost' })).toBe('lost');
 });

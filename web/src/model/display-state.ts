@@ -77,9 +77,18 @@ export function serviceState(status: string): DisplayState {
   return SERVICE_STATES[status] ?? 'terminated';
 }
 
+/** What the history calls the ends that have a name of their own here. */
+const HISTORY_STATES: Record<string, DisplayState> = {
+  running: 'running',
+  succeeded: 'completed',
+  timed_out: 'timed_out',
+  stopped: 'terminated',
+  lost: 'lost',
+};
+
 /** The state of a row of the history. */
 export function historyState(entry: Pick<HistoryEntry, 'status' | 'cause'>): DisplayState {
-  return entry.status === 'running' ? 'running' : endState(entry.status, entry.cause);
+  return HISTORY_STATES[entry.status] ?? endState(entry.status, entry.cause);
 }
 
 function endState(status: string, cause: string | undefined): DisplayState {
