@@ -287,9 +287,23 @@ test('a full-screen program, and the lines under it afterwards', async ({ page, 
   ).toHaveCount(1);
 });
 
-test('much output: the page follows, and its end is there', async ({ page, daemon }) => {
-  const { id } = daemon.run('seq 1 2000000; echo THE-END; sleep 60', '--tty');
+test('much output: what a page that stands still misses is told, and the end is there', async ({
+  page,
+  daemon,
+}) => {
+  const { id } = daemon.run('read go; seq 1 2000000; echo THE-END; sleep 60', '--tty');
   await openTerminal(page, daemon, id);
+  await frame(page).getByRole('button', { name: 'Type here' }).click();
+  await isIn(page, 'typing');
+  await page.keyboard.press('Enter');
+  await page.evaluate(() => {
+    const until = performance.now() + 8_000;
+    while (performance.now() < until);
+  });
   await expect(lines(page)).toContainText('THE-END', { timeout: 40_000 });
   await sees(page, '2000000');
+  await frame(page).getByRole('button', { name: 'Search in the terminal' }).click();
+  await page.getByRole('textbox', { name: 'Search in the terminal' }).fill('of output are left out');
+  await expect(frame(page)).toContainText(/\d+ of \d+/);
+  await sees(page, /[\d,]+ bytes of output are left out/);
 });

@@ -1,4 +1,5 @@
 /** The emulator of one terminal: what it shows, and what its keys do. */
+import { t } from '../../i18n/index.svelte';
 import { CommandMarks } from './command-marks';
 import { TERMINAL_FONT } from './terminal-size';
 import { onThemeChange, searchColours, terminalTheme } from './terminal-theme';
@@ -51,6 +52,8 @@ export class TerminalScreen {
 
   constructor(emulator: Emulator, host: HTMLElement, options: ScreenOptions, handlers: ScreenHandlers) {
     this.#handlers = handlers;
+    emulator.Terminal.strings.promptLabel = t('terminals.input');
+    emulator.Terminal.strings.tooMuchOutput = t('terminals.too_much_output');
     this.terminal = new emulator.Terminal({
       allowProposedApi: true,
       cursorInactiveStyle: options.preview ? 'none' : 'outline',
@@ -112,6 +115,16 @@ export class TerminalScreen {
     this.#then(async () => {
       await this.#flush();
       await this.marks.keepAcross(() => new Promise((resolve) => this.terminal.write(bytes, resolve)));
+    });
+  }
+
+  /** Moves what is visible above the screen, and a line with this text after it. */
+  separate(text: string): void {
+    if (this.terminal.options.scrollback === 0) return;
+    this.#then(async () => {
+      await this.#flush();
+      if (this.terminal.buffer.active.type === 'normal')
+        this.terminal.write(separator(text, this.terminal.rows));
     });
   }
 
@@ -237,6 +250,11 @@ export class TerminalScreen {
     else terminal.scrollToBottom();
     return true;
   }
+}
+
+/** Ends what was cut off, resets margins and colours, and writes the text below the last row. */
+function separator(text: string, rows: number): string {
+  return `\x18\x1b[?6l\x1b[r\x1b[m\x1b[${rows};1H\r\n\x1b[7m ${text} \x1b[m${'\r\n'.repeat(rows)}\x1b[H`;
 }
 
 function actionOf(event: KeyboardEvent): TerminalAction | null {

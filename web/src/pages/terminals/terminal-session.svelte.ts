@@ -1,4 +1,5 @@
 /** One terminal session that is open on the page: its connection, its emulator, and who types. */
+import { t } from '../../i18n/index.svelte';
 import { onOpen } from '../../state/connection.svelte';
 import type { CommandMark } from './command-marks';
 import { type LeaseAge, leaseAge } from './lease';
@@ -187,6 +188,7 @@ export class TerminalSession {
     const before = this.state;
     this.state = state;
     if (state.size !== before.size) this.#onResized(state);
+    if (state.notice !== before.notice && state.notice?.kind === 'gap') this.#onGap(state.notice.bytes);
     if (state.typing === 'typing' && before.typing !== 'typing') this.#touch();
     if (passesKeys(state) !== passesKeys(before)) void this.#screen?.setTyping(passesKeys(state));
   }
@@ -194,9 +196,19 @@ export class TerminalSession {
   /** A program draws its lines anew after that; what becomes of the old ones, the daemon's screen says. */
   #onResized({ size, link }: SessionState): void {
     this.#screen?.resize(size.cols, size.rows);
-    if (!this.ready || link !== 'open' || this.#options.preview) return;
+    if (this.ready && link === 'open') this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#options.preview) return;
     clearTimeout(this.#settling);
     this.#settling = setTimeout(() => void this.#repaintUnlessExact(), SETTLE_MS);
+  }
+
+  /** Missing output has a line of its own among the others; what the screen shows, the daemon says. */
+  #onGap(bytes: number): void {
+    this.#screen?.separate(t('terminals.gap', { n: bytes }));
+    this.#settle();
   }
 
   async #repaintUnlessExact(): Promise<void> {
