@@ -30,6 +30,7 @@ GET /api/v1/events
 GET|POST /api/v1/executions
 DELETE|GET /api/v1/executions/{id}
 POST /api/v1/executions/{id}/again
+GET /api/v1/executions/{id}/environment
 GET /api/v1/executions/{id}/export
 POST /api/v1/executions/{id}/input
 POST /api/v1/executions/{id}/keys
@@ -100,6 +101,7 @@ SCOPED = {
     ("POST", "/api/v1/web/codes"): "over its socket",
     ("GET", "/metrics"): "sessions:all",
     ("GET", "/api/v1/audit/verify"): "sessions:all",
+    ("GET", "/api/v1/doctor"): "sessions:all",
     ("POST", "/api/v1/history/rebuild"): "sessions:all",
     ("POST", "/api/v1/shutdown"): "daemon:stop",
 }

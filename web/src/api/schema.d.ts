@@ -294,6 +294,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/doctor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Examines the machine: what `ostler doctor` shows */
+        get: operations["doctor.doctor"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -1482,6 +1499,51 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/web/codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes a link that opens the page and signs in, once
+         * @description Over the daemon's socket only, as all routes of tokens.
+         */
+        post: operations["web.open_link"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/web/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who is signed in, and whether one needs to be */
+        get: operations["web.session"];
+        put?: never;
+        /**
+         * Signs a page in with a token, or with the code of a link
+         * @description The answer sets a cookie and has the page key; every request of the page needs both.
+         */
+        post: operations["web.sign_in"];
+        /**
+         * Signs a page out
+         * @description The cookie is deleted, and the token is revoked where a link made it.
+         */
+        delete: operations["web.sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -2308,6 +2370,45 @@ export interface components {
             /** @description Warnings. */
             warnings: number;
         };
+        /** @description The result of an examination: what was tried, and what became of it. */
+        DoctorBody: {
+            /** @description Everything that was tried, in order. */
+            checks: components["schemas"]["DoctorCheckBody"][];
+            /** @description Whether isolation level `high` is complete: nothing is missing, and every attempt of a sandboxed command was denied or worked as it must. */
+            high_is_whole: boolean;
+            /** @description What no isolation level keeps apart on this kernel, a sentence each. */
+            known_gaps: string[];
+            /** @description The user id of the daemon, which everything was tried as. */
+            uid: number;
+        };
+        /** @description One thing that was tried. */
+        DoctorCheckBody: {
+            /** @description How that was seen: the system's error, the capabilities in force, a path. */
+            detail: string;
+            /** @description What it belongs to: `levels` of isolation, `missing` capabilities, attempts that must be `denied` or `allowed` in a sandbox, or `installation`. */
+            group: components["schemas"]["DoctorGroup"];
+            /** @description Whether it is as it must be. */
+            holds: boolean;
+            /** @description What was tried. */
+            name: string;
+            /** @description What to do about it, where something helps. */
+            remedy?: string;
+        };
+        /**
+         * @description What a check belongs to.
+         *
+         *     `levels`: An isolation level, with what is in force.
+         *
+         *     `missing`: A capability that an isolation level lacks here.
+         *
+         *     `denied`: An attempt of a sandboxed command that must be denied.
+         *
+         *     `allowed`: An attempt of a sandboxed command that must work.
+         *
+         *     `installation`: Directories, control groups, secrets, the configuration.
+         * @enum {string}
+         */
+        DoctorGroup: "levels" | "missing" | "denied" | "allowed" | "installation";
         /** @description One decision: about a name lookup or a connection. */
         EgressDecisionBody: {
             /** @description The address connected to. */
@@ -3297,7 +3398,7 @@ export interface components {
             name: string;
             /** @description Whom it authenticates, apart from all others; absent means the daemon's user. */
             principal?: string | null;
-            /** @description What it permits: `sessions:all`, `daemon:stop`, `project:read`, `project:write`. One with none of the scopes of projects may write. */
+            /** @description What it permits: `sessions:all`, `daemon:stop`, `project:read`, `project:write`, and for one project `project:read=PROJECT`, `project:write=PROJECT`. One with none of the scopes of projects may write. */
             scopes?: string[];
         };
         /** @description A line with its number among those of all output streams. */
@@ -4985,7 +5086,7 @@ export interface components {
             name: string;
             /** @description Whom it authenticates. */
             principal: components["schemas"]["Principal"];
-            /** @description What it permits: `sessions:all`, `daemon:stop`, `project:read`, `project:write`. One with none of the scopes of projects may write. */
+            /** @description What it permits: `sessions:all`, `daemon:stop`, `project:read`, `project:write`, and for one project `project:read=PROJECT`, `project:write=PROJECT`. One with none of the scopes of projects may write. */
             scopes: string[];
             /** @description When it was last used, to a minute; absent for one that was not. */
             used?: components["schemas"]["Timestamp"];
@@ -5178,6 +5279,33 @@ export interface components {
          * @enum {string}
          */
         WaitUntil: "exit" | "pattern" | "idle" | "prompt" | "ready";
+        /** @description `POST /api/v1/web/codes`: a link that opens the page. `Debug` does not show it. */
+        WebLinkBody: {
+            /** @description Until when it signs in, once; absent where no token is needed. */
+            expires?: components["schemas"]["Timestamp"];
+            /** @description Its address. */
+            url: string;
+        };
+        /** @description Who is signed in. `Debug` does not show the page key. */
+        WebSessionBody: {
+            /** @description From when on the token is refused; absent for one that does not expire. The cookie of one without, or of a later one, ends after 30 days. */
+            expires?: components["schemas"]["Timestamp"];
+            /** @description What each request of the page sends as `Ostler-Page-Key`; only where one has just signed in. */
+            page_key?: string;
+            /** @description Whom requests are made for. */
+            principal: components["schemas"]["Principal"];
+            /** @description What the token permits; empty where none is needed. One with none of the scopes of projects may write. */
+            scopes: string[];
+            /** @description Whether requests need a token at all. */
+            token_needed: boolean;
+        };
+        /** @description `POST /api/v1/web/session`: signs in with one of the two. `Debug` does not show them. */
+        WebSignInBody: {
+            /** @description The code of a link, which is valid once. */
+            code?: string | null;
+            /** @description A token. */
+            token?: string | null;
+        };
         /** @description The response of every `/executions/{id}/workspace` route. */
         WorkspaceBody: {
             /** @description The changed files that tools run or follow automatically. */
@@ -5290,8 +5418,8 @@ export interface components {
                 } & components["schemas"]["Problem"];
             };
         };
-        /** @description Unknown, or not the caller's: template_error, value_error. */
-        "404-template_error-value_error": {
+        /** @description Unknown, or not the caller's: template_error. */
+        "404-template_error": {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
                 [name: string]: unknown;
@@ -5299,9 +5427,24 @@ export interface components {
             content: {
                 "application/problem+json": {
                     /** @enum {unknown} */
-                    code?: "template_error" | "value_error";
+                    code?: "template_error";
                     /** @constant */
                     status?: 404;
+                } & components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body takes too long: value_error. */
+        "408-value_error": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": {
+                    /** @enum {unknown} */
+                    code?: "value_error";
+                    /** @constant */
+                    status?: 408;
                 } & components["schemas"]["Problem"];
             };
         };
@@ -5425,21 +5568,6 @@ export interface components {
                 } & components["schemas"]["Problem"];
             };
         };
-        /** @description A value is not allowed, or the program cannot be executed: template_error, value_error. */
-        "422-template_error-value_error": {
-            headers: {
-                "X-Request-Id": components["headers"]["RequestId"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": {
-                    /** @enum {unknown} */
-                    code?: "template_error" | "value_error";
-                    /** @constant */
-                    status?: 422;
-                } & components["schemas"]["Problem"];
-            };
-        };
         /** @description A value is not allowed, or the program cannot be executed: value_error. */
         "422-value_error": {
             headers: {
@@ -5486,8 +5614,8 @@ export interface components {
                 } & components["schemas"]["Problem"];
             };
         };
-        /** @description Failed: internal_error. */
-        "500-internal_error": {
+        /** @description Failed: environment_error. */
+        "500-environment_error": {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
                 [name: string]: unknown;
@@ -5495,7 +5623,7 @@ export interface components {
             content: {
                 "application/problem+json": {
                     /** @enum {unknown} */
-                    code?: "internal_error";
+                    code?: "environment_error";
                     /** @constant */
                     status?: 500;
                 } & components["schemas"]["Problem"];
@@ -5580,6 +5708,8 @@ export interface components {
     parameters: {
         /** @description The id of the last event that the client has: the stream goes on after it. */
         LastEventId: string;
+        /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+        Project: string;
         /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
         RequestId: string;
         /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
@@ -5595,6 +5725,8 @@ export interface components {
         RequestId: string;
         /** @description Seconds after which the request may succeed. */
         "Retry-After": number;
+        /** @description The cookie of the page, or its deletion; none where no token is needed. */
+        "Set-Cookie": string;
         /** @description The challenge (RFC 6750). */
         "WWW-Authenticate": string;
         /** @description How many match, on this page or not. */
@@ -5635,6 +5767,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -5653,11 +5787,12 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -5667,6 +5802,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -5685,12 +5822,12 @@ export interface operations {
                     "application/json": components["schemas"]["CleanAllResponse"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            409: components["responses"]["409-process_clean_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -5700,6 +5837,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -5725,11 +5864,9 @@ export interface operations {
             400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            409: components["responses"]["409-process_clean_error"];
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -5739,6 +5876,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -5759,13 +5898,13 @@ export interface operations {
                     "application/json": components["schemas"]["ProcessBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -5775,6 +5914,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -5795,13 +5936,14 @@ export interface operations {
                     "application/json": components["schemas"]["CleanResponse"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_clean_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -5824,6 +5966,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -5844,13 +5988,14 @@ export interface operations {
                     "application/json": components["schemas"]["ProcessOutputBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -5860,6 +6005,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -5880,13 +6027,14 @@ export interface operations {
                     "application/json": components["schemas"]["ClearOutputResponse"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_clear_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -5896,6 +6044,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -5947,6 +6097,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -5967,12 +6119,12 @@ export interface operations {
                     "application/json": components["schemas"]["ProcessBody"][];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -5987,6 +6139,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6005,8 +6159,10 @@ export interface operations {
                     "application/json": components["schemas"]["AuditPageBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
@@ -6020,6 +6176,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6038,8 +6196,10 @@ export interface operations {
                     "application/json": components["schemas"]["AuditReport"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
@@ -6058,6 +6218,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6076,12 +6238,12 @@ export interface operations {
                     "application/json": components["schemas"]["CommandTemplatesBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            422: components["responses"]["422-template_error-value_error"];
+            413: components["responses"]["413-value_error"];
+            422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-internal_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6094,6 +6256,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6114,13 +6278,13 @@ export interface operations {
                     "application/json": components["schemas"]["CommandTemplateBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            404: components["responses"]["404-template_error-value_error"];
-            422: components["responses"]["422-template_error-value_error"];
+            404: components["responses"]["404-template_error"];
+            413: components["responses"]["413-value_error"];
+            422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-internal_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6130,6 +6294,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6148,12 +6314,12 @@ export interface operations {
                     "application/json": components["schemas"]["ContextsBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            409: components["responses"]["409-process_clean_error-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6163,6 +6329,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6198,7 +6366,6 @@ export interface operations {
             400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            409: components["responses"]["409-process_clean_error-process_control_error"];
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
@@ -6212,6 +6379,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6232,13 +6401,13 @@ export interface operations {
                     "application/json": components["schemas"]["ContextBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
-            409: components["responses"]["409-process_clean_error-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6251,6 +6420,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6269,10 +6440,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_clean_error-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             503: components["responses"]["503-initialization_error"];
@@ -6285,6 +6458,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6313,6 +6488,42 @@ export interface operations {
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
+            507: components["responses"]["507-storage_error"];
+        };
+    };
+    "doctor.doctor": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
+                "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
+                /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DoctorBody"];
+                };
+            };
+            400: components["responses"]["400-value_error"];
+            401: components["responses"]["401-permission_error"];
+            403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
+            422: components["responses"]["422-value_error"];
+            429: components["responses"]["429-quota_exceeded"];
+            500: components["responses"]["500-environment_error"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
@@ -6332,6 +6543,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /** @description The id of the last event that the client has: the stream goes on after it. */
@@ -6353,9 +6566,11 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
@@ -6384,6 +6599,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6402,11 +6619,12 @@ export interface operations {
                     "application/json": components["schemas"]["ExecutionsBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6416,6 +6634,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6456,6 +6676,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6476,12 +6698,13 @@ export interface operations {
                     "application/json": components["schemas"]["ExecutionBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6491,6 +6714,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6509,13 +6734,14 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_clean_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6525,6 +6751,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6567,6 +6795,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6587,12 +6817,13 @@ export interface operations {
                     "application/json": components["schemas"]["EnvironmentBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6605,6 +6836,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6632,13 +6865,14 @@ export interface operations {
                     "application/yaml": unknown;
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6651,6 +6885,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6683,7 +6919,6 @@ export interface operations {
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6693,6 +6928,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6725,7 +6962,6 @@ export interface operations {
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6740,6 +6976,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6760,13 +6998,14 @@ export interface operations {
                     "application/json": components["schemas"]["EgressPageBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6795,6 +7034,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6815,13 +7056,14 @@ export interface operations {
                     "application/json": components["schemas"]["OutputPageBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6831,6 +7073,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6851,13 +7095,14 @@ export interface operations {
                     "application/json": components["schemas"]["ClearOutputResponse"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_clear_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6874,6 +7119,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6894,13 +7141,14 @@ export interface operations {
                     "application/json": components["schemas"]["FailureLinesBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6927,6 +7175,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6947,13 +7197,14 @@ export interface operations {
                     "application/json": components["schemas"]["LineSearchBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -6974,6 +7225,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -6994,13 +7247,14 @@ export interface operations {
                     "application/json": components["schemas"]["NumberedPageBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7013,6 +7267,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7033,13 +7289,14 @@ export interface operations {
                     "application/json": components["schemas"]["OutputShapeBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7049,6 +7306,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7069,13 +7328,14 @@ export interface operations {
                     "application/json": components["schemas"]["ExecutionBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7094,6 +7354,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7114,13 +7376,14 @@ export interface operations {
                     "application/x-ndjson": string;
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7133,6 +7396,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7153,13 +7418,14 @@ export interface operations {
                     "application/json": components["schemas"]["ReportBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7169,6 +7435,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7199,7 +7467,6 @@ export interface operations {
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7209,6 +7476,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7229,13 +7498,13 @@ export interface operations {
                     "application/json": components["schemas"]["ResourcesBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7256,6 +7525,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7276,12 +7547,13 @@ export interface operations {
                     "application/json": components["schemas"]["UsageHistoryBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
@@ -7292,6 +7564,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7312,13 +7586,14 @@ export interface operations {
                     "application/json": components["schemas"]["ExecutionBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7328,6 +7603,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7348,13 +7625,14 @@ export interface operations {
                     "application/json": components["schemas"]["ScreenBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-session_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7364,6 +7642,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7407,6 +7687,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7437,7 +7719,6 @@ export interface operations {
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7447,6 +7728,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7494,6 +7777,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7512,10 +7797,11 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-session_not_found"];
-            409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             426: components["responses"]["426-value_error"];
             429: components["responses"]["429-quota_exceeded"];
@@ -7535,6 +7821,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7555,13 +7843,14 @@ export interface operations {
                     "application/json": components["schemas"]["TerminalOutputBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-session_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7571,6 +7860,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7599,10 +7890,10 @@ export interface operations {
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
-            409: components["responses"]["409-process_control_error"];
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
+            500: components["responses"]["500-output_retrieval_error"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
@@ -7616,6 +7907,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7636,14 +7929,13 @@ export interface operations {
                     "application/json": components["schemas"]["WorkspaceBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
-            409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7658,6 +7950,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7678,14 +7972,14 @@ export interface operations {
                     "application/json": components["schemas"]["WorkspaceBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7700,6 +7994,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7720,14 +8016,13 @@ export interface operations {
                     "application/json": components["schemas"]["WorkspaceBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
-            409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7737,6 +8032,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7757,14 +8054,14 @@ export interface operations {
                     "application/json": components["schemas"]["WorkspaceBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7774,6 +8071,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7792,11 +8091,12 @@ export interface operations {
                     "application/json": components["schemas"]["HealthBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7827,6 +8127,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7845,11 +8147,12 @@ export interface operations {
                     "application/json": components["schemas"]["HistoryPageBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-internal_error"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
@@ -7860,6 +8163,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7878,11 +8183,12 @@ export interface operations {
                     "application/json": components["schemas"]["HistoryFreshnessBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-internal_error"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
@@ -7893,6 +8199,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7913,12 +8221,13 @@ export interface operations {
                     "application/json": components["schemas"]["HistoryDetailBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-internal_error"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
@@ -7936,6 +8245,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7954,11 +8265,12 @@ export interface operations {
                     "application/json": components["schemas"]["InteractionsBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -7968,6 +8280,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -7994,7 +8308,7 @@ export interface operations {
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
-            409: components["responses"]["409-interaction_error-process_control_error"];
+            409: components["responses"]["409-interaction_error"];
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
@@ -8008,6 +8322,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8024,12 +8340,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             426: components["responses"]["426-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8042,6 +8359,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8062,9 +8381,11 @@ export interface operations {
                     "application/json": components["schemas"]["InteractionBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             409: components["responses"]["409-interaction_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             503: components["responses"]["503-initialization_error"];
@@ -8077,6 +8398,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8108,7 +8431,6 @@ export interface operations {
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8118,6 +8440,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8145,11 +8469,10 @@ export interface operations {
             400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            409: components["responses"]["409-interaction_error-process_control_error"];
+            409: components["responses"]["409-interaction_error"];
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8162,6 +8485,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8180,11 +8505,12 @@ export interface operations {
                     "application/json": components["schemas"]["PolicyBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8194,6 +8520,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8222,7 +8550,6 @@ export interface operations {
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8232,6 +8559,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8264,7 +8593,6 @@ export interface operations {
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-command_execution_error-template_error-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-internal_error"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
@@ -8292,6 +8620,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8312,12 +8642,12 @@ export interface operations {
                     "application/json": components["schemas"]["HistoryPageBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-internal_error"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
@@ -8333,6 +8663,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8351,12 +8683,12 @@ export interface operations {
                     "application/json": components["schemas"]["ResourceListBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8375,6 +8707,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8393,11 +8727,12 @@ export interface operations {
                     "application/json": components["schemas"]["ServicesBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8407,6 +8742,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8432,7 +8769,6 @@ export interface operations {
             400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-command_execution_error-value_error"];
@@ -8447,6 +8783,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8487,6 +8825,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8530,6 +8870,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8550,12 +8892,13 @@ export interface operations {
                     "application/json": components["schemas"]["ServiceBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8565,6 +8908,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8590,12 +8935,9 @@ export interface operations {
             400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            404: components["responses"]["404-process_not_found"];
-            409: components["responses"]["409-process_control_error"];
             413: components["responses"]["413-value_error"];
-            422: components["responses"]["422-command_execution_error-value_error"];
+            422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8605,6 +8947,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8623,13 +8967,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
-            409: components["responses"]["409-process_control_error"];
-            422: components["responses"]["422-command_execution_error-value_error"];
+            413: components["responses"]["413-value_error"];
+            422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8642,6 +8986,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8662,13 +9008,14 @@ export interface operations {
                     "application/json": components["schemas"]["ServiceBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
-            422: components["responses"]["422-command_execution_error-value_error"];
+            413: components["responses"]["413-value_error"];
+            422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8681,6 +9028,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8701,10 +9050,12 @@ export interface operations {
                     "application/json": components["schemas"]["ServiceBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-command_execution_error-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             503: components["responses"]["503-initialization_error"];
@@ -8720,6 +9071,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8750,7 +9103,7 @@ export interface operations {
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
             413: components["responses"]["413-value_error"];
-            422: components["responses"]["422-command_execution_error-value_error"];
+            422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
@@ -8765,6 +9118,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8785,12 +9140,13 @@ export interface operations {
                     "application/json": components["schemas"]["ServiceDiagnosisBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8800,6 +9156,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8825,8 +9183,6 @@ export interface operations {
             400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            404: components["responses"]["404-process_not_found"];
-            409: components["responses"]["409-process_control_error"];
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-command_execution_error-value_error"];
             429: components["responses"]["429-quota_exceeded"];
@@ -8840,6 +9196,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8856,11 +9214,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8870,6 +9229,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8890,12 +9251,13 @@ export interface operations {
                     "application/json": components["schemas"]["QueuedStartBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8905,6 +9267,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8925,12 +9289,13 @@ export interface operations {
                     "application/json": components["schemas"]["ExecutionBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -8940,6 +9305,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -8960,10 +9327,12 @@ export interface operations {
                     "application/json": components["schemas"]["TaskCancelBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             503: components["responses"]["503-initialization_error"];
@@ -8979,6 +9348,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
                 /** @description The id of the last event that the client has: the stream goes on after it. */
@@ -9017,13 +9388,14 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
             500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -9033,6 +9405,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -9065,7 +9439,6 @@ export interface operations {
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -9075,6 +9448,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -9095,13 +9470,14 @@ export interface operations {
                     "application/json": components["schemas"]["ExecutionBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -9111,6 +9487,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -9131,13 +9509,13 @@ export interface operations {
                     "application/json": components["schemas"]["ResourcesBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -9158,6 +9536,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -9178,12 +9558,13 @@ export interface operations {
                     "application/json": components["schemas"]["UsageHistoryBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            500: components["responses"]["500-output_retrieval_error"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
@@ -9194,6 +9575,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -9214,13 +9597,14 @@ export interface operations {
                     "application/json": components["schemas"]["ExecutionBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
             404: components["responses"]["404-process_not_found"];
             409: components["responses"]["409-process_control_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -9230,6 +9614,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -9248,11 +9634,12 @@ export interface operations {
                     "application/json": components["schemas"]["TokensBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -9262,6 +9649,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -9290,7 +9679,6 @@ export interface operations {
             413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -9300,6 +9688,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -9318,12 +9708,12 @@ export interface operations {
                 };
                 content?: never;
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
-            404: components["responses"]["404-process_not_found"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };
@@ -9333,6 +9723,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -9351,10 +9743,148 @@ export interface operations {
                     "application/json": components["schemas"]["VersionBody"];
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
+            507: components["responses"]["507-storage_error"];
+        };
+    };
+    "web.open_link": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
+                "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
+                /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebLinkBody"];
+                };
+            };
+            400: components["responses"]["400-value_error"];
+            401: components["responses"]["401-permission_error"];
+            403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
+            422: components["responses"]["422-value_error"];
+            429: components["responses"]["429-quota_exceeded"];
+            503: components["responses"]["503-initialization_error"];
+            507: components["responses"]["507-storage_error"];
+        };
+    };
+    "web.session": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
+                "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
+                /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebSessionBody"];
+                };
+            };
+            400: components["responses"]["400-value_error"];
+            401: components["responses"]["401-permission_error"];
+            403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
+            422: components["responses"]["422-value_error"];
+            429: components["responses"]["429-quota_exceeded"];
+            507: components["responses"]["507-storage_error"];
+        };
+    };
+    "web.sign_in": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["WebSignInBody"];
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebSessionBody"];
+                };
+            };
+            401: components["responses"]["401-permission_error"];
+            403: components["responses"]["403-security_error"];
+            408: components["responses"]["408-value_error"];
+            413: components["responses"]["413-value_error"];
+            422: components["responses"]["422-value_error"];
+            429: components["responses"]["429-quota_exceeded"];
+            503: components["responses"]["503-initialization_error"];
+            507: components["responses"]["507-storage_error"];
+        };
+    };
+    "web.sign_out": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
+                "X-Request-Id"?: components["parameters"]["RequestId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; there is no body */
+            204: {
+                headers: {
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: components["responses"]["403-security_error"];
+            408: components["responses"]["408-value_error"];
+            413: components["responses"]["413-value_error"];
+            422: components["responses"]["422-value_error"];
             503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
@@ -9365,6 +9895,8 @@ export interface operations {
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */
                 "Ostler-Session"?: components["parameters"]["Session"];
+                /** @description The project of what the request starts, one of those that the scopes of the token name; with any other token it is refused. */
+                "Ostler-Project"?: components["parameters"]["Project"];
                 /** @description An id for the request, at most 128 visible ASCII characters; another one is replaced. */
                 "X-Request-Id"?: components["parameters"]["RequestId"];
             };
@@ -9383,11 +9915,12 @@ export interface operations {
                     "text/plain": string;
                 };
             };
+            400: components["responses"]["400-value_error"];
             401: components["responses"]["401-permission_error"];
             403: components["responses"]["403-permission_error-security_error"];
+            413: components["responses"]["413-value_error"];
             422: components["responses"]["422-value_error"];
             429: components["responses"]["429-quota_exceeded"];
-            503: components["responses"]["503-initialization_error"];
             507: components["responses"]["507-storage_error"];
         };
     };

@@ -62,7 +62,8 @@ export class UsageHistory {
     let ended = false;
     const next = async () => {
       if (document.visibilityState === 'visible') await this.#read(isLiving());
-      if (!ended && (isLiving() || !this.#loaded || this.#error !== null)) timer = setTimeout(() => void next(), POLL_MS);
+      if (!ended && (isLiving() || !this.#loaded || this.#error !== null))
+        timer = setTimeout(() => void next(), POLL_MS);
     };
     void next();
     return () => {
