@@ -1,10 +1,13 @@
 //! Dispatch of the parsed verb to the file that carries it out.
 
+use std::sync::Arc;
+
 use super::args::{Cli, Verb};
 use crate::commands;
 use crate::config::ConfigFlags;
 use crate::context::CliContext;
 use crate::daemon::{self, StartMode};
+use crate::doctor::DoctorExaminer;
 use crate::error::{CommandError, CommandResult};
 
 /// Runs the verb.
@@ -85,8 +88,8 @@ fn run_verb(context: &CliContext, mut verb: Verb) -> CommandResult {
         Verb::Discard(args) => commands::workspace::discard(context, &args),
         Verb::Export(args) => commands::export::run(context, &args),
         Verb::Report(args) => commands::report::run(context, &args),
-        Verb::Serve(_) => daemon::run(&context.config, &context.env, StartMode::Foreground),
-        Verb::Daemon => daemon::run(&context.config, &context.env, StartMode::OnDemand),
+        Verb::Serve(_) => run_daemon(context, StartMode::Foreground),
+        Verb::Daemon => run_daemon(context, StartMode::OnDemand),
         Verb::Token(verb) => commands::token::run(context, &verb),
         Verb::Shutdown(_) => commands::shutdown::run(context),
         Verb::Mcp(args) => commands::mcp::run(context, args),
@@ -125,4 +128,10 @@ fn id_argument(verb: &mut Verb) -> Option<&mut String> {
         Verb::Events(args) => args.id.as_mut(),
         _ => None,
     }
+}
+
+fn run_daemon(context: &CliContext, mode: StartMode) -> CommandResult {
+    let (config, env) = (&context.config, &context.env);
+    let examiner = Arc::new(DoctorExaminer::new(config, env));
+    daemon::run(config, env, mode, examiner)
 }

@@ -16,7 +16,7 @@
 
 mod banner;
 mod daemon_location;
-mod doctor;
+mod examination;
 mod file_lock;
 mod history;
 mod http_listener;

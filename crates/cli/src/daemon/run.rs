@@ -9,7 +9,7 @@ use ostler_api::Problem;
 use ostler_backend_local::{LocalBackend, ZygoteConfig};
 use ostler_engine::Engine;
 use ostler_http::WebAccess;
-use ostler_http::rest::RestState;
+use ostler_http::rest::{HostExaminer, RestState};
 use ostler_http::webhook::WebhookSender;
 use ostler_mcp::McpState;
 use ostler_model::ErrorCode;
@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::doctor::DaemonExaminer;
+use super::examination::TrackedExaminer;
 use super::file_lock::{self, TryLock};
 use super::history;
 use super::http_listener::HttpListener;
@@ -57,15 +57,20 @@ pub(crate) enum StartMode {
 ///
 /// # Errors
 /// When it cannot start: another one runs, or its directories cannot be used.
-pub(crate) fn run(config: &Config, env: &ProcessEnv, mode: StartMode) -> CommandResult {
+pub(crate) fn run(
+    config: &Config,
+    env: &ProcessEnv,
+    mode: StartMode,
+    examiner: Arc<dyn HostExaminer>,
+) -> CommandResult {
     name_process();
     super::log::start(&config.log_filter());
     raise_open_files();
     match mode {
-        StartMode::Foreground => serve(config, env, mode).map(|()| 0),
+        StartMode::Foreground => serve(config, env, mode, examiner).map(|()| 0),
         StartMode::OnDemand => {
             detach();
-            serve(config, env, mode)
+            serve(config, env, mode, examiner)
                 .map(|()| 0)
                 .inspect_err(|error| report_readiness(&readiness_error(error)))
         }
@@ -103,7 +108,12 @@ fn name_process() {
     }
 }
 
-fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), CommandError> {
+fn serve(
+    config: &Config,
+    env: &ProcessEnv,
+    mode: StartMode,
+    examiner: Arc<dyn HostExaminer>,
+) -> Result<(), CommandError> {
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
@@ -127,7 +137,7 @@ fn serve(config: &Config, env: &ProcessEnv, mode: StartMode) -> Result<(), Comma
         let http_listener = HttpListener::open(config, env, mode)?;
         let web_access = http_listener.as_ref().map(HttpListener::web_access);
         let lock = Arc::clone(&lock);
-        let daemon = Daemon::open(config, env, &dirs, lock, web_access.clone()).await?;
+        let daemon = Daemon::open(config, env, lock, web_access.clone(), examiner).await?;
         let http_listener = http_listener
             .map(|web| web.ensure_token(config, mode))
             .transpose()?;
@@ -218,10 +228,11 @@ impl Daemon {
     async fn open(
         config: &Config,
         env: &ProcessEnv,
-        dirs: &Dirs,
         lock: Arc<Mutex<FileLock>>,
         web_access: Option<WebAccess>,
+        examiner: Arc<dyn HostExaminer>,
     ) -> Result<Self, CommandError> {
+        let dirs = config.dirs();
         let webhook = config.webhook()?.map(WebhookSender::new).transpose();
         let webhook = webhook.map_err(|error| webhook_error(&error))?;
         let engine = open_engine(config, env, ZygoteConfig::Executable(executable())).await?;
@@ -238,7 +249,7 @@ impl Daemon {
             .with_templates(config.template_files())
             .with_tokens(config.tokens())
             .with_web(web_access)
-            .with_examiner(Arc::new(DaemonExaminer::new(config, env, tracker.clone())));
+            .with_examiner(Arc::new(TrackedExaminer::new(examiner, tracker.clone())));
         let mcp_options = config.mcp_options();
         let stdio_server = StdioServer {
             engine: engine.clone(),
@@ -252,9 +263,9 @@ impl Daemon {
         Ok(Self {
             engine,
             stdio_server,
-            sockets: DaemonListeners::bind(dirs)?,
+            sockets: DaemonListeners::bind(&dirs)?,
             lock,
-            dirs: dirs.clone(),
+            dirs,
         })
     }
 

@@ -4,14 +4,17 @@
 //! * [`sandbox_probe`]: that command: attempts what must be denied, and what must work.
 //! * [`level_reports`]: what each level provides; [`remedy`]: advice on missing capabilities.
 //! * [`checks`]: directories, zygote, cgroups, secrets, the daemon.
+//! * [`examiner`]: the same for clients of the daemon.
 //! * [`report`]: all results, for people and programs.
 
 mod checks;
 mod examine;
+mod examiner;
 mod level_reports;
 mod remedy;
 mod report;
 mod sandbox_probe;
 
 pub(crate) use examine::examine;
+pub(crate) use examiner::DoctorExaminer;
 pub(crate) use sandbox_probe::{PROBE_ARGUMENT, main as sandbox_probe_main};
