@@ -4,6 +4,9 @@ import { defineConfig } from 'vite';
 /** The daemon that `npm run dev` talks to: `OSTLER_URL=http://127.0.0.1:7717 npm run dev`. */
 const daemon = process.env.OSTLER_URL ?? 'http://127.0.0.1:7717';
 
+/** The messages of a language other than English, which is part of the page. */
+const LANGUAGE = /\/i18n\/messages\/(?!en\/)([\w-]+)\//;
+
 export default defineConfig({
   // Below any prefix: files name each other relative to themselves.
   base: './',
@@ -15,6 +18,12 @@ export default defineConfig({
     // A font or picture as a data: URL would need a wider Content-Security-Policy.
     assetsInlineLimit: 0,
     reportCompressedSize: true,
+    rolldownOptions: {
+      output: {
+        // The messages of a language are one file.
+        codeSplitting: { groups: [{ test: LANGUAGE, name: (id) => `language-${LANGUAGE.exec(id)?.[1]}` }] },
+      },
+    },
   },
   server: {
     proxy: { '/api': { target: daemon, ws: true } },
