@@ -62,7 +62,7 @@ export class LogCommands {
       this.setStream(STREAMS[(STREAMS.indexOf(this.#query.stream) + step) % STREAMS.length] ?? 'both');
     },
     askLine: () => (this.asked = 'line'),
-    copy: () => void this.copy(),
+    copy: (withTimes) => void this.copy(withTimes),
     copyLink: () => void this.copyLink(),
     download: () => (this.asked = 'download'),
   };

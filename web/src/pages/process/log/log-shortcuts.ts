@@ -14,7 +14,7 @@ export interface LogActions {
   showMinutes(minutes: number): void;
   nextStream(backward: boolean): void;
   askLine(): void;
-  copy(): void;
+  copy(withTimes: boolean): void;
   copyLink(): void;
   download(): void;
 }
@@ -45,7 +45,8 @@ export function logShortcuts(actions: LogActions): ShortcutGroup {
       { keys: ']', label: 'process.key_stream', action: () => actions.nextStream(false) },
       { keys: '[', action: () => actions.nextStream(true) },
       { keys: 'l', label: 'process.key_line', action: actions.askLine },
-      { keys: 'y', label: 'process.key_copy', action: actions.copy },
+      { keys: 'y', label: 'process.key_copy', action: () => actions.copy(false) },
+      { keys: 'Alt+y', label: 'process.copy_with_times', action: () => actions.copy(true) },
       { keys: 'Shift+y', label: 'process.key_copy_link', action: actions.copyLink },
       { keys: 'd', label: 'process.key_download', action: actions.download },
     ],
