@@ -2,6 +2,7 @@
 import type { Daemon } from './daemon';
 import { expect, open, test } from './fixture';
 import { expectRead, expectSeen, expectSequence, log, rowCount, seenLines } from './log-helpers';
+import { note } from './measurement';
 
 const LINES = 1_000_000;
 
@@ -18,7 +19,10 @@ function millionLines(daemon: Daemon): string {
 
 test.describe.configure({ mode: 'serial' });
 
-test('it opens at its end, Home shows the first line, End the last one', async ({ page, daemon }) => {
+test('it opens at its end, Home shows the first line, End the last one', { tag: '@figures' }, async ({
+  page,
+  daemon,
+}) => {
   await open(page, daemon, `/p/${millionLines(daemon)}`);
   await expectSeen(page, String(LINES));
   expectSequence(await seenLines(page));
@@ -30,7 +34,7 @@ test('it opens at its end, Home shows the first line, End the last one', async (
   const pressed = Date.now();
   await page.keyboard.press('End');
   await expectSeen(page, String(LINES));
-  test.info().annotations.push({ type: 'End to the last line', description: `${Date.now() - pressed} ms` });
+  note('End to the last line', `${Date.now() - pressed} ms`);
   const rest = await log(page).evaluate((it) => it.scrollHeight - it.clientHeight - it.scrollTop);
   expect(rest).toBeLessThanOrEqual(1);
   expect(await rowCount(page)).toBeLessThan(100);
@@ -55,16 +59,15 @@ test('a thumb in the middle shows the line in the middle, and its number before 
   expect(Math.abs((lines[0]?.line ?? 0) - LINES / 2)).toBeLessThan(LINES / 100);
 });
 
-test('a link to a line shows it in the middle, marked, and the end is not followed', async ({
-  page,
-  daemon,
-}) => {
+test('a link to a line shows it in the middle, marked, and the end is not followed', {
+  tag: '@figures',
+}, async ({ page, daemon }) => {
   const id = millionLines(daemon);
   await open(page, daemon, '/processes');
   const begun = Date.now();
   await page.goto(`${daemon.url}/p/${id}?line=500000`);
   const found = await expectSeen(page, '500000');
-  test.info().annotations.push({ type: 'link to a line', description: `${Date.now() - begun} ms` });
+  note('link to a line', `${Date.now() - begun} ms`);
   const height = await log(page).evaluate((it) => it.clientHeight);
   expect(Math.abs(found.top - height / 2)).toBeLessThan(40);
   await expect(page.locator('.log-row.chosen')).toHaveCount(1);

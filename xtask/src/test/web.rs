@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::plan::StepContext;
 use crate::console::print_line;
+use crate::setup::Tier;
 use crate::test_counts::TestCounts;
 use crate::{setup, shell};
 
@@ -31,7 +32,8 @@ pub(super) fn run(context: StepContext<'_>) -> Result<TestCounts> {
     Ok(tally)
 }
 
-/// Tests its pages in a browser, against the binary under test.
+/// Tests its pages in a browser, against the binary under test. Tests with the tag `@full` take long and
+/// are those of the full tier.
 pub(super) fn browser(context: StepContext<'_>) -> Result<TestCounts> {
     if !has_source(context) {
         return Ok(TestCounts::default());
@@ -40,7 +42,11 @@ pub(super) fn browser(context: StepContext<'_>) -> Result<TestCounts> {
     if !built.join("index.html").exists() {
         bail!("{} is not built: the step web does that", built.display());
     }
-    let mut npm = npm(context, "browser")?;
+    let script = match context.tier {
+        Tier::Quick => "browser:quick",
+        Tier::Full => "browser",
+    };
+    let mut npm = npm(context, script)?;
     npm.env("OSTLER_BIN", context.ostler())
         .env("OSTLER_WEB_DIR", built)
         .env("CHROMIUM", chromium()?);
