@@ -47,13 +47,10 @@ test('each call gives the parameters of its message', () => {
 
 test('each message is used', () => {
   const all = Object.values(sources).join('\n');
-  const isUsed = (key: string) => {
-    const [area = '', name = ''] = key.split('.');
-    if (area === 'mcp_app' || all.includes(`'${key}'`) || all.includes(`\`${area}.\${`)) return true;
-    // A key that is put together: its beginning is written.
-    return Array.from(name, (_, length) => name.slice(0, length)).some(
-      (start) => start !== '' && all.includes(`\`${area}.${start}\${`),
-    );
-  };
+  const whole = new Set([...all.matchAll(/'([a-z_]+\.\w+)'/g)].map(([, key]) => key));
+  // Keys that are put together: their beginning is written.
+  const beginnings = [...new Set([...all.matchAll(/`([a-z_]+\.\w*)\$\{/g)].map(([, start]) => start ?? ''))];
+  const isUsed = (key: string) =>
+    key.startsWith('mcp_app.') || whole.has(key) || beginnings.some((start) => key.startsWith(start));
   expect(Object.keys(messages).filter((key) => !isUsed(key))).toEqual([]);
 });
