@@ -17,7 +17,8 @@ import pytest
 
 from harness import HttpDaemon, Installation, until
 from harness.api_surface import DOCUMENT, documented
-from harness.installation import is_root
+from harness.installation import ProblemError, is_root
+from harness.page import SESSION, Page, link
 from harness.ws_recorder import WsRecorder
 
 V1 = "/api/v1"
@@ -25,7 +26,10 @@ EXECUTION = f"{V1}/executions/{{id}}"
 #: What every route declares, unless it answers everybody.
 EVERYWHERE = {(400, "value_error"), (401, "permission_error"), (403, "permission_error"), (403, "security_error"), (413, "value_error"),
               (422, "value_error"), (429, "quota_exceeded"), (507, "storage_error")}
-PUBLIC = ("GET", "/api/docs")
+#: Routes that answer everybody.
+DOCS = ("GET", "/api/docs")
+SIGN_IN, SIGN_OUT = ("POST", SESSION), ("DELETE", SESSION)
+PUBLIC = {DOCS, SIGN_IN, SIGN_OUT}
 UNKNOWN = {"contexts": "ctx-000000000000", "interactions": "i999"}
 UUID = "01920000-0000-7000-8000-00000000ffff"
 UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
@@ -56,7 +60,7 @@ def declared():
 DECLARED = declared()
 #: The names of the tests that have run.
 RAN = set()
-ROUTES = [route for route in DECLARED if route != PUBLIC]
+ROUTES = [route for route in DECLARED if route not in PUBLIC]
 
 
 #: Pairs that a request reaches at a moment that no client can choose, and why: they need not be provoked.
@@ -218,9 +222,9 @@ def test_every_route_refuses_what_no_route_takes(client, seen):
     """Credentials, scopes, origins, values, and bodies that are cut or too large."""
     bearer = f"Authorization: Bearer {client.secret}"
     limited = f"Authorization: Bearer {client.limited}"
-    for route in [*ROUTES, PUBLIC]:
+    for route in [*ROUTES, *PUBLIC]:
         raw(client, route, [bearer, "Origin: http://other.example.org"])
-        if route == PUBLIC:
+        if route in PUBLIC:
             continue
         raw(client, route, [])
         raw(client, route, [limited, "Ostler-Project: foreign"])
@@ -229,7 +233,7 @@ def test_every_route_refuses_what_no_route_takes(client, seen):
         raw(client, route, [bearer, "Content-Length: 10"], b"{", cut=True)
         cut = EVERYWHERE - {(429, "quota_exceeded"), (507, "storage_error")} - seen[route]
         assert not cut, (route, cut)
-    assert seen[PUBLIC] == {(403, "security_error")} == DECLARED[PUBLIC]
+    assert seen[DOCS] == {(403, "security_error")} == DECLARED[DOCS]
 
 
 def test_every_route_is_refused_while_tokens_cannot_be_read(client, seen):
@@ -244,6 +248,49 @@ def test_every_route_counts_as_a_request(binary, seen):
     with serving(binary, seen, env={"OSTLER_HTTP_RATE_LIMIT": "1"}) as client:
         for route in ROUTES:
             until(lambda route=route: raw(client, route, [f"Authorization: Bearer {client.limited}"])[0] == 429, 10, f"a refusal of {route}")
+
+
+def test_signing_in_and_out(binary, seen):
+    """Everybody may ask for it: values, credentials, bodies that are too large or do not come, attempts, tokens that cannot be read."""
+    origin = "Sec-Fetch-Site: same-origin"
+    with serving(binary, seen) as client:
+        waiting = [threading.Thread(target=raw, args=(client, route, [origin, "Content-Length: 10"], b"{")) for route in (SIGN_IN, SIGN_OUT)]
+        for thread in waiting:
+            thread.start()
+        for route in (SIGN_IN, SIGN_OUT):
+            raw(client, route, [origin, f"Content-Length: {1 << 40}"])
+            client.ask(route[0], f"{route[1]}?x=1")
+        page = Page(client.daemon)
+        page.sign_in(code=link(client.daemon.installation)[1])
+        tokens = client.daemon.installation.state / "tokens.json"
+        known = tokens.read_text()
+        tokens.write_text("no tokens")
+        client.ask(*SIGN_IN, {"token": client.secret})
+        client.note(SIGN_OUT, *page_answer(page, *SIGN_OUT))
+        tokens.write_text(known)
+        for _ in range(11):
+            client.ask(*SIGN_IN, {"token": "unknown"})
+        for thread in waiting:
+            thread.join()
+
+
+def page_answer(page, method, path):
+    status, _, body = page.ask(method, path)
+    return status, json.dumps(body)
+
+
+def test_a_daemon_without_http_has_no_page(make_installation, seen):
+    installation = make_installation()
+    installation.cli("ps")
+    for route, body in ((SIGN_IN, {"token": "x"}), (SIGN_OUT, None), (("POST", f"{V1}/web/codes"), None)):
+        with pytest.raises(ProblemError) as refused:
+            installation.rest(*route, body)
+        Client(None, None, seen).note(route, refused.value.status, json.dumps(refused.value.problem))
+
+
+def test_a_machine_that_cannot_be_examined(binary, seen):
+    with serving(binary, seen, env={"TMPDIR": "/dev/null"}) as client:
+        client.ask("GET", f"{V1}/doctor")
 
 
 def test_what_is_unknown_is_told(client, seen):

@@ -26,7 +26,7 @@ ELSEWHERE = {
     ("GET", "/api/docs"), ("GET", "/api/openapi.json"), ("GET", "/api/v1/version"), ("GET", "/api/v1/health"),
 }
 #: Routes that answer who sees all sessions of all projects.
-ALL_PROJECTS = {("GET", "/metrics"), ("GET", "/api/v1/audit/verify"), ("POST", "/api/v1/history/rebuild")}
+ALL_PROJECTS = {("GET", "/metrics"), ("GET", "/api/v1/audit/verify"), ("GET", "/api/v1/doctor"), ("POST", "/api/v1/history/rebuild")}
 #: Bodies of requests that would do something.
 BODIES = {
     "wait": {"at_most_ms": 1}, "stop": {}, "again": {}, "signal": {"signal": "SIGKILL"}, "keys": {"text": "x"},

@@ -72,7 +72,7 @@ OTHER = {
     ("GET", "/api/v1/interactions/events"),
     ("POST", "/api/v1/contexts"),
     # Refused to a session: no list.
-    ("GET", "/metrics"), ("POST", "/api/v1/history/rebuild"), ("GET", "/api/v1/audit/verify"),
+    ("GET", "/metrics"), ("POST", "/api/v1/history/rebuild"), ("GET", "/api/v1/audit/verify"), ("GET", "/api/v1/doctor"),
     ("POST", "/api/v1/services"), ("POST", "/api/v1/services/ensure"), ("POST", "/api/v1/services/up"),
 }
 #: A definition of one's own: its name is not an id.

@@ -30,7 +30,7 @@ use crate::web::{SessionChange, is_session_change, remove_credentials, session_c
 /// What the router is composed of.
 #[derive(Debug)]
 pub struct AppParts {
-    /// The routes of MCP; they expect the [`HttpIdentity`] of each request as an extension.
+    /// The routes of MCP; they expect the `HttpIdentity` of each request as an extension.
     pub mcp: Router,
     /// The routes of [`rest`](crate::rest).
     pub rest: Router,

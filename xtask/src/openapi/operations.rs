@@ -20,6 +20,7 @@ use super::schemas::{Direction, Schemas};
 const SCOPES: &[(&str, &str, &str)] = &[
     ("get", "/metrics", "sessions:all"),
     ("get", "/api/v1/audit/verify", "sessions:all"),
+    ("get", "/api/v1/doctor", "sessions:all"),
     ("post", "/api/v1/history/rebuild", "sessions:all"),
     ("post", "/api/v1/shutdown", "daemon:stop"),
 ];

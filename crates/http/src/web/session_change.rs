@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody as _, to_bytes};
 use axum::extract::Request;
 use axum::http::Method;
 use axum::http::request::Parts;
@@ -40,12 +40,17 @@ pub(crate) async fn session_change(mut parts: Parts, body: Body) -> Result<Reque
 }
 
 async fn read_body(body: Body, at_most: Duration) -> Result<Bytes, HttpProblem> {
+    let too_large = || {
+        let message = format!("the body cannot be read; allowed: {BODY_BYTES} bytes");
+        HttpProblem::value(message).with_status(413)
+    };
+    // Its header says so: none of it needs to arrive.
+    if body.size_hint().lower() > BODY_BYTES as u64 {
+        return Err(too_large());
+    }
     match timeout(at_most, to_bytes(body, BODY_BYTES)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => {
-            let message = format!("the body cannot be read; allowed: {BODY_BYTES} bytes");
-            Err(HttpProblem::value(message).with_status(413))
-        }
+        Ok(Err(_)) => Err(too_large()),
         Err(_) => {
             let message = format!("the body did not arrive within {} s", at_most.as_secs());
             Err(HttpProblem::value(message).with_status(408))
