@@ -86,7 +86,7 @@ match = ["true"]
 not_match = ["echo true"]
 `;
 
-test('entries are read backwards, and new ones on request', async ({ page }) => {
+test('entries are read backwards, and new ones on request', { tag: '@full' }, async ({ page }) => {
   const daemon = new Daemon();
   await daemon.start();
   try {

@@ -31,7 +31,6 @@ test('a first visit loads no more than 400 kB, and nothing moves when the rows a
   for (let round = 0; round < 7; round += 1) {
     await page.goto(`${daemon.url}/processes`);
     await expect(page.locator('[data-row]').first()).toBeVisible();
-    await page.waitForLoadState('networkidle');
     usable.push(await page.evaluate(() => (window as unknown as { rowsAt: { time: number } }).rowsAt.time));
   }
   const { files, painted, shifts } = await page.evaluate(() => ({

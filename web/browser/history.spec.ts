@@ -62,7 +62,7 @@ test('filters narrow it, and are in the address', async ({ page, daemon }) => {
   await expect(page).toHaveURL(/\/history$/);
 });
 
-test('pages lead back in time and forth', async ({ page, daemon }) => {
+test('pages lead back in time and forth', { tag: '@full' }, async ({ page, daemon }) => {
   const label = 'paged';
   for (let round = 0; round < 13; round += 1) {
     await Promise.all(

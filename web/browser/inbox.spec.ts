@@ -127,7 +127,10 @@ test('another answers first: the card says so and closes', async ({ page, daemon
   await expect(answered(page)).toContainText('Who is first?');
 });
 
-test('another answers first: the strip says so, and the next question comes', async ({ page, daemon }) => {
+test('another answers first: the strip says so, and the next question comes', { tag: '@full' }, async ({
+  page,
+  daemon,
+}) => {
   const first = await ask(daemon, { kind: 'confirmation', message: 'The first?', timeout_ms: 60_000 });
   const second = await ask(daemon, { kind: 'confirmation', message: 'The second?', timeout_ms: 600_000 });
   await open(page, daemon, '/history');
@@ -157,7 +160,7 @@ test('a late answer is refused and told', async ({ page, daemon }) => {
   expect((await look(daemon, id)).end?.answer).toBe('no');
 });
 
-test('nobody answers: the default is taken, or nothing', async ({ page, daemon }) => {
+test('nobody answers: the default is taken, or nothing', { tag: '@full' }, async ({ page, daemon }) => {
   const { id } = await ask(daemon, {
     kind: 'confirmation',
     message: 'By default?',

@@ -27,7 +27,7 @@ async function placeOf(page: Page, text: string, column: number): Promise<{ x: n
   );
 }
 
-test('five thousand lines are selected by their numbers and copied byte for byte', async ({
+test('five thousand lines are selected by their numbers and copied byte for byte', { tag: '@full' }, async ({
   page,
   daemon,
 }) => {
@@ -60,7 +60,10 @@ test('a click on a number marks the line, with Shift the range', async ({ page, 
   expect(await clipboard(page)).toBe(`${daemon.url}/p/${id}?line=495-499`);
 });
 
-test('a selection that leaves the view is kept, and copied whole', async ({ page, daemon }) => {
+test('a selection that leaves the view is kept, and copied whole', { tag: '@full' }, async ({
+  page,
+  daemon,
+}) => {
   const { id } = daemon.run(['seq', '1', '100000']);
   daemon.wait(id);
   await open(page, daemon, `/p/${id}?line=50000`);
@@ -83,7 +86,7 @@ test('a selection that leaves the view is kept, and copied whole', async ({ page
   await page.goBack().catch(() => null);
 });
 
-test('with Shift, a selection reaches over many pages', async ({ page, daemon }) => {
+test('with Shift, a selection reaches over many pages', { tag: '@full' }, async ({ page, daemon }) => {
   const { id } = daemon.run(['seq', '1', '10000']);
   daemon.wait(id);
   await open(page, daemon, `/p/${id}?line=3000`);
@@ -104,7 +107,7 @@ test('with Shift, a selection reaches over many pages', async ({ page, daemon })
   await expect.poll(() => clipboard(page)).toBe(range(3_000, last.line));
 });
 
-test('everything is selected by Ctrl A', async ({ page, daemon }) => {
+test('everything is selected by Ctrl A', { tag: '@full' }, async ({ page, daemon }) => {
   const { id } = daemon.run(['seq', '1', '9000']);
   daemon.wait(id);
   await open(page, daemon, `/p/${id}`);

@@ -65,10 +65,9 @@ test('the end is followed; one notch up holds the view still and counts what is 
   daemon.ostler('stop', '--force', id);
 });
 
-test('End and a scroll to the last line follow again; a selection and a marked line do not', async ({
-  page,
-  daemon,
-}) => {
+test('End and a scroll to the last line follow again; a selection and a marked line do not', {
+  tag: '@full',
+}, async ({ page, daemon }) => {
   const id = counter(daemon, 50, 60);
   await open(page, daemon, `/p/${id}`);
   await expect.poll(() => lastSeen(page)).toBeGreaterThan(100);
@@ -93,7 +92,7 @@ test('End and a scroll to the last line follow again; a selection and a marked l
 });
 
 test('fifty thousand lines a second: the page stays at hand, and nothing is lost on the way back', {
-  tag: '@figures',
+  tag: ['@figures', '@full'],
 }, async ({ page, daemon }) => {
   test.setTimeout(180_000);
   const seconds = Number(process.env.FLOOD_SECONDS ?? 8);
@@ -157,6 +156,7 @@ test('a killed daemon comes back: no reload, no line twice or missing, the view 
   await log(page).hover();
   await page.mouse.wheel(0, -300);
   await expect(follow(page)).toHaveText(/new$/);
+  await expectRead(page);
   const held = await seenLines(page);
   await daemon.kill();
   await expect(page.getByText('Lost the connection at', { exact: false })).toBeVisible({ timeout: 20_000 });

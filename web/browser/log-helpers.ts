@@ -44,8 +44,12 @@ export async function expectSeen(page: Page, text: string, timeout = 15_000): Pr
   return found;
 }
 
-/** Waits until every row in view has its text. */
+/** Waits until every row in view is drawn and has its text. */
 export async function expectRead(page: Page): Promise<void> {
+  // What a scroll event asks for is drawn with the next frame.
+  await page.evaluate(
+    () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))),
+  );
   await expect(log(page).locator('.log-line').first()).toBeAttached();
   await expect(log(page).locator('.log-unknown')).toHaveCount(0);
 }

@@ -1,7 +1,7 @@
 /** Finding things in the output: matches, errors, times, only some lines. */
 import type { Page } from '@playwright/test';
 import { expect, open, test } from './fixture';
-import { expectSeen, log, seenLines } from './log-helpers';
+import { expectRead, expectSeen, log, seenLines } from './log-helpers';
 
 const field = (page: Page) => page.getByRole('textbox', { name: 'Search the output' });
 const count = (page: Page) => page.locator('.search .count');
@@ -117,9 +117,9 @@ test('only matching lines keep their numbers; a link to them shows the same', as
   // All of them, back from the end, none twice.
   const seen = new Set<string>();
   for (let round = 0; round < 30 && !seen.has('999'); round += 1) {
+    await expectRead(page);
     for (const { text } of await seenLines(page)) seen.add(text);
     await page.keyboard.press('PageUp');
-    await page.waitForTimeout(150);
   }
   expect(seen.size).toBe(280);
 });

@@ -74,7 +74,10 @@ test('a link to a line shows it in the middle, marked, and the end is not follow
   await expect(page.locator('.log-row.chosen .log-runs')).toHaveText('500000');
 });
 
-test('scrolled back page by page, nothing is lost and nothing is there twice', async ({ page, daemon }) => {
+test('scrolled back page by page, nothing is lost and nothing is there twice', { tag: '@full' }, async ({
+  page,
+  daemon,
+}) => {
   await open(page, daemon, `/p/${millionLines(daemon)}?line=700000`);
   await expectSeen(page, '700000');
   const seen = new Set<number>();
@@ -94,7 +97,10 @@ test('scrolled back page by page, nothing is lost and nothing is there twice', a
   expect(await rowCount(page)).toBeLessThan(100);
 });
 
-test('the wheel moves by its pixels, in the middle of a million lines, too', async ({ page, daemon }) => {
+test('the wheel moves by its pixels, in the middle of a million lines, too', { tag: '@full' }, async ({
+  page,
+  daemon,
+}) => {
   await open(page, daemon, `/p/${millionLines(daemon)}?line=500000`);
   const before = await expectSeen(page, '500000');
   await log(page).hover();
@@ -116,7 +122,7 @@ test('l goes to a line by its number', async ({ page, daemon }) => {
   await expect(page).toHaveURL(/line=123456/);
 });
 
-test('wrapped, Home, End and the middle are the same', async ({ page, daemon }) => {
+test('wrapped, Home, End and the middle are the same', { tag: '@full' }, async ({ page, daemon }) => {
   await open(page, daemon, `/p/${millionLines(daemon)}?wrap=1`);
   await expectSeen(page, String(LINES));
   await page.keyboard.press('Home');

@@ -54,6 +54,7 @@ export class McpClient {
   }
 
   #send(message: unknown): void {
+    if (this.#process.stdin.writableEnded) throw new Error('the client is closed');
     this.#process.stdin.write(`${JSON.stringify(message)}\n`);
   }
 }

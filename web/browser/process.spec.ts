@@ -55,7 +55,7 @@ test('variables are listed and found; a secret has no value', async ({ page, dae
 });
 
 test('events are listed as they happen, and lead to the output of their moment', async ({ page, daemon }) => {
-  const { id } = await start(daemon, 'echo first; read x; echo last');
+  const { id } = await start(daemon, 'echo first; exec sleep 300');
   await open(page, daemon, `/p/${id}/events`);
   const events = section(page, 'Events').getByRole('listitem');
   await expect(events.filter({ hasText: /^.*Accepted/ })).toHaveCount(1);

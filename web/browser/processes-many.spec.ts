@@ -24,7 +24,9 @@ test('nothing has run yet: what to do is said', async ({ page }) => {
   }
 });
 
-test('hundreds of rows scroll smoothly, and are cleaned at once', { tag: '@figures' }, async ({ page }) => {
+test('hundreds of rows scroll smoothly, and are cleaned at once', { tag: ['@figures', '@full'] }, async ({
+  page,
+}) => {
   test.setTimeout(600_000);
   const daemon = new Daemon();
   await daemon.start();

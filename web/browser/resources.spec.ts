@@ -1,7 +1,8 @@
 /** What executions use, measured of real ones. */
 import type { Page } from '@playwright/test';
 import { expectAccessible, expectNoOverflow, lengthenTexts } from './axe';
-import { expect, open, test } from './fixture';
+import { Daemon } from './daemon';
+import { expect, open, testApart as test } from './fixture';
 
 /** A program that holds so many megabytes, and works a third of the time. */
 function busy(megabytes: number): string[] {
@@ -22,10 +23,16 @@ test.afterEach(({ daemon }) => {
 const strip = (page: Page, name: string) => page.locator('figure').filter({ hasText: name });
 const slider = (page: Page, name: string) => page.getByRole('slider', { name });
 
-test('without executions, the page says so', async ({ page, daemon }) => {
-  await open(page, daemon, '/resources');
-  await expect(page.locator('.uplot')).toHaveCount(4);
-  await expect(page.getByText('Nothing ran in this time.')).toBeVisible();
+test('without executions, the page says so', async ({ page }) => {
+  const daemon = new Daemon();
+  await daemon.start();
+  try {
+    await open(page, daemon, '/resources');
+    await expect(page.locator('.uplot')).toHaveCount(4);
+    await expect(page.getByText('Nothing ran in this time.')).toBeVisible();
+  } finally {
+    await daemon.close();
+  }
 });
 
 test('four plots show the totals, and share one cursor', async ({ page, daemon }) => {

@@ -161,7 +161,10 @@ test('the cross stops: at once orange, in the list until it has ended, then gone
   await expect(panel(page)).toHaveCount(0);
 });
 
-test('a service that stops stays orange until its ports are free', async ({ page, daemon }) => {
+test('a service that stops stays orange until its ports are free', { tag: '@full' }, async ({
+  page,
+  daemon,
+}) => {
   const port = await freePort();
   const shared = (name: string) => [
     'python3',
@@ -207,7 +210,7 @@ test('a service that fails after it was ready is red, and stays until it is dism
   await expect(badge(page)).toHaveCount(0);
 });
 
-test('a service that fails again and again is red', async ({ page, daemon }) => {
+test('a service that fails again and again is red', { tag: '@full' }, async ({ page, daemon }) => {
   startService(daemon, 'loops', ['sh', '-c', 'sleep 0.2; exit 3'], '--restart', 'on-failure:1');
   await open(page, daemon, '/processes');
   await badge(page).click();

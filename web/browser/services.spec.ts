@@ -93,7 +93,7 @@ test('it says why, shows the log, restarts and stops', async ({ page, daemon }) 
   await expect(page).toHaveURL(/\/p\/\w+$/);
 });
 
-test('one that does not hear a request to stop can be forced', async ({ page, daemon }) => {
+test('one that does not hear a request to stop can be forced', { tag: '@full' }, async ({ page, daemon }) => {
   startService(daemon, 'deaf', deafServer(await freePort()));
   await open(page, daemon, '/services');
   const deaf = card(page, 'deaf');
@@ -206,10 +206,9 @@ test('a definition is kept, started by its name, and deleted', async ({ page, da
   await expect.poll(() => listServices(daemon).filter((it) => it.defined_in === 'api').length).toBe(0);
 });
 
-test('services of a workspace start in their order, and those that depend on others stop first', async ({
-  page,
-  daemon,
-}) => {
+test('services of a workspace start in their order, and those that depend on others stop first', {
+  tag: '@full',
+}, async ({ page, daemon }) => {
   const directory = await workspace(daemon, 'shop');
   startService(daemon, 'other', fileServer(await freePort()));
   await open(page, daemon, '/services');

@@ -14,8 +14,8 @@ export function lines(page: Page): Locator {
 }
 
 /** Waits until a text is visible in the terminal. */
-export async function sees(page: Page, text: string | RegExp): Promise<void> {
-  await expect(lines(page)).toContainText(text);
+export async function sees(page: Page, text: string | RegExp, timeout = 15_000): Promise<void> {
+  await expect(lines(page)).toContainText(text, { timeout });
 }
 
 /** Waits until the frame says that the page types, watches, or that the session ended. */

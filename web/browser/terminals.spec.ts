@@ -30,7 +30,10 @@ test('a shell is started by the dialog, and its commands are marked', async ({ p
   await expect.poll(() => page.evaluate(() => navigator.clipboard.readText())).toBe('unfinished');
 });
 
-test('commands are found again by a page that comes later, and jumped to', async ({ page, daemon }) => {
+test('commands are found again by a page that comes later, and jumped to', { tag: '@full' }, async ({
+  page,
+  daemon,
+}) => {
   const id = await newShell(page, daemon);
   await enter(page, '(exit 3)');
   await enter(page, 'seq 1 300');
@@ -106,7 +109,7 @@ test('two pages: one types, the other sees it and takes over', async ({ page, da
   await expect(frame(page)).toContainText('Nobody types, you watch');
 });
 
-test('the size is that of who types, and comes back', async ({ page, daemon }) => {
+test('the size is that of who types, and comes back', { tag: '@full' }, async ({ page, daemon }) => {
   const { id } = daemon.run(['bash', '--norc', '-i'], '--tty');
   await openTerminal(page, daemon, id);
   expect(await shownSize(page)).toBe('80 × 24');
@@ -186,10 +189,9 @@ test('what is no terminal says so', async ({ page, daemon }) => {
   await expect(frame(page).getByRole('alert')).toContainText('not found');
 });
 
-test('a daemon that is killed and started again: nothing is missing, nothing twice', async ({
-  page,
-  daemon,
-}) => {
+test('a daemon that is killed and started again: nothing is missing, nothing twice', {
+  tag: '@full',
+}, async ({ page, daemon }) => {
   const { id } = daemon.run(
     'i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo "row $i"; sleep 0.02; done; cat',
     '--tty',
@@ -204,7 +206,8 @@ test('a daemon that is killed and started again: nothing is missing, nothing twi
   await page.keyboard.type('typed meanwhile');
   await daemon.start();
   await isIn(page, 'typing');
-  await sees(page, 'row 600');
+  // Printing them takes twelve seconds of a quiet machine.
+  await sees(page, 'row 600', 60_000);
   await page.keyboard.press('Enter');
   await sees(page, 'typed meanwhile');
   await frame(page).getByRole('button', { name: 'Search in the terminal' }).click();
@@ -287,10 +290,9 @@ test('a full-screen program, and the lines under it afterwards', async ({ page, 
   ).toHaveCount(1);
 });
 
-test('much output: what a page that stands still misses is told, and the end is there', async ({
-  page,
-  daemon,
-}) => {
+test('much output: what a page that stands still misses is told, and the end is there', {
+  tag: '@full',
+}, async ({ page, daemon }) => {
   const { id } = daemon.run('read go; seq 1 2000000; echo THE-END; sleep 60', '--tty');
   await openTerminal(page, daemon, id);
   await frame(page).getByRole('button', { name: 'Type here' }).click();
