@@ -88,7 +88,7 @@ async function startWork(daemon: Daemon): Promise<Record<string, string>> {
     'ledger',
   );
   run('train --epochs 40', 'Nightly ranking model', '-l', 'ml');
-  const apply = run('terraform apply -target=module.cdn', 'Roll out the CDN rules', '-l', 'prod');
+  const apply = run('terraform apply -target=module.cdn', 'Roll out the CDN rules', '-l', 'prod', '--tty');
   daemon.ostler('service', 'start', '--name', 'web', '-e', path, '--', 'npm', 'run', 'dev');
   daemon.ostler('service', 'start', '--name', 'files', '--', 'python3', '-m', 'http.server', '0');
   await post(daemon, '/api/v1/interactions', {
@@ -98,11 +98,11 @@ async function startWork(daemon: Daemon): Promise<Record<string, string>> {
     default: 'no',
     timeout_ms: 300_000,
   });
-  const shell = await post<{ id: string }>(daemon, '/api/v1/shells', { cwd: daemon.dir, shell: 'bash' });
+  const shell = await post<{ id: string }>(daemon, '/api/v1/shells', { cwd: daemon.dir, kind: 'bash' });
   await post(daemon, `/api/v1/executions/${shell.id}/shell/run`, {
-    command: 'ls --color=always /usr; false',
+    script: 'ls --color=always /usr; false',
   });
-  await post(daemon, `/api/v1/executions/${shell.id}/shell/run`, { command: 'seq -s " " 1 20' });
+  await post(daemon, `/api/v1/executions/${shell.id}/shell/run`, { script: 'seq -s " " 1 20' });
   return { tests, shell: shell.id };
 }
 
@@ -127,7 +127,7 @@ test('pictures of each page', async ({ page, daemon }) => {
     [`/t/${shell}`, 'terminal', /types|watch/i],
     ['/services', 'services', 'npm'],
     ['/inbox', 'inbox', 'terraform'],
-    ['/templates', 'templates', 'generate_tests'],
+    ['/templates', 'templates', 'Generate documentation'],
     ['/history', 'history', 'pytest'],
     ['/audit', 'audit', 'cargo'],
     ['/resources', 'resources', 'train'],
@@ -136,7 +136,7 @@ test('pictures of each page', async ({ page, daemon }) => {
   for (const [path, name, ready] of pages) {
     await page.goto(daemon.url + path);
     await expect(page.getByRole('main')).toContainText(ready);
-    await page.waitForLoadState('networkidle').catch(() => {});
+    await page.evaluate(() => document.fonts.ready);
     await picture(page, name);
   }
   await page.setViewportSize(PHONE);
