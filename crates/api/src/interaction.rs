@@ -1,6 +1,6 @@
 //! Questions to people, and answers.
 
-use ostler_model::{ByteString, QuestionKind, QuestionSource, Timestamp};
+use ostler_model::{ByteString, PromptEvidence, QuestionKind, QuestionSource, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::problem::CodeName;
@@ -34,6 +34,17 @@ pub struct InteractionBody {
     /// The execution whose input takes the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<String>,
+    /// The directory that it is about: that of the command, or of the start to approve; else where
+    /// a file is selected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<ByteString>,
+    /// What shows that the command waits for an answer; absent for every other question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<PromptEvidence>,
+    /// Who alone may type into the execution now, for example `ostler attach on pts/3`: answers of
+    /// others are refused meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
     /// The principal it was opened for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub principal: String,

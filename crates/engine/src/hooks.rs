@@ -9,6 +9,7 @@ use ostler_backend::TerminalQuery;
 use ostler_model::{Caller, ExecutionId, Owner};
 
 use crate::execution::ExecutionHandle;
+use crate::info::Prompt;
 use crate::prompt::ScreenPrompt;
 
 /// Keeps state by execution or by owner, and learns of their changes. Called from drivers: an
@@ -22,6 +23,10 @@ pub(crate) trait ExecutionObserver: fmt::Debug + Send + Sync {
 
     /// The execution received a line of input that answers no question of ours.
     fn input_arrived(&self, _id: ExecutionId) {}
+
+    /// A prompt of the execution was found, and is in its events; any check finds it again while it
+    /// waits.
+    fn prompt_found(&self, _entry: &ExecutionHandle, _prompt: &Prompt) {}
 
     /// The execution is about to pass to this owner.
     fn owner_changed(&self, _id: ExecutionId, _owner: &Owner) {}

@@ -8,8 +8,8 @@ use ostler_model::spec::Io;
 use ostler_model::status::{StatusNames, status_names};
 use ostler_model::termination::TerminationCause;
 use ostler_model::{
-    ByteString, Cursor, EventRecord, ExecutionId, Owner, Spec, State, StreamName, TermSize,
-    Timestamp,
+    ByteString, Cursor, EventRecord, ExecutionId, Owner, PromptEvidence, Spec, State, StreamName,
+    TermSize, Timestamp,
 };
 
 use crate::error::{Error, QuotaHolder};
@@ -199,6 +199,11 @@ pub struct Prompt {
     pub default: Option<String>,
     /// The OS pid of the process that reads the input.
     pub pid: u32,
+    /// What shows that it waits.
+    pub evidence: Vec<PromptEvidence>,
+    /// Whether the command asks for one answer. A shell, an interpreter and an editor wait for
+    /// their next command, and a process that reads a pipe without any text waits for its data.
+    pub is_question: bool,
 }
 
 /// The result of cleaning one execution.

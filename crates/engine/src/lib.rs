@@ -33,6 +33,7 @@ mod overlay;
 pub mod probes;
 mod project;
 pub mod prompt;
+mod prompt_watch;
 #[cfg(test)]
 mod race_tests;
 mod random_hex;

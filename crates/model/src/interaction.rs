@@ -85,6 +85,10 @@ pub enum CancelReason {
     SessionEnded,
     /// The engine shuts down.
     Shutdown,
+    /// The command waits for this answer no more: it went on by itself, or asks something else.
+    PromptGone,
+    /// The engine that kept it was killed; the next one reports its end.
+    EngineKilled,
 }
 
 impl fmt::Display for CancelReason {
@@ -99,6 +103,10 @@ impl fmt::Display for CancelReason {
             Self::ExecutionEnded => f.write_str("the process has ended"),
             Self::SessionEnded => f.write_str("its session ended"),
             Self::Shutdown => f.write_str("the engine is shutting down"),
+            Self::PromptGone => f.write_str("the process does not wait for it any more"),
+            Self::EngineKilled => {
+                f.write_str("gone with the engine that kept it, which was killed")
+            }
         }
     }
 }

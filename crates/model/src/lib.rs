@@ -82,7 +82,7 @@ pub use overlay::{
 pub use owner::{Caller, Owner, Principal, RequestChannel, Scope, SessionName};
 pub use process_event::{ProcessEvent, TerminalQuery};
 pub use project_set::{ProjectSet, ProjectView};
-pub use question::{QuestionKind, QuestionSource};
+pub use question::{PromptEvidence, QuestionKind, QuestionSource};
 pub use ranges::Ranges;
 pub use request_record::{PortRequest, RequestRecord, ServiceRecord};
 pub use sandbox_options::SandboxOptions;

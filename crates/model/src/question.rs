@@ -40,3 +40,19 @@ pub enum QuestionSource {
     /// The command policy, about a start.
     Policy,
 }
+
+/// What shows that a command waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptEvidence {
+    /// A process in the foreground of its terminal is blocked in a read of it.
+    ReadsTerminal,
+    /// A process is blocked in a read of the pipe that is the command's input.
+    ReadsPipe,
+    /// A process waits for several descriptors, of which the command's input is one.
+    PollsInput,
+    /// The terminal does not echo what is typed.
+    EchoOff,
+    /// The last line has the words or the form of a prompt.
+    PromptWords,
+}

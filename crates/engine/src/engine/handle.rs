@@ -16,6 +16,7 @@ use crate::hooks::{ExecutionObserver, TerminalScreens};
 use crate::interaction::InteractionService;
 use crate::lease::WriterLeases;
 use crate::monitor::{UsageListener, UsageMonitor};
+use crate::prompt_watch::PromptWatcher;
 use crate::service::{ServiceManager, ServiceRegistry, reload};
 use crate::settings::Settings;
 use crate::shell::ShellRunSlots;
@@ -35,6 +36,7 @@ pub struct Engine {
     pub(super) interactions: Arc<InteractionService>,
     pub(super) services: ServiceManager,
     pub(super) alerts: Arc<AlertManager>,
+    pub(super) prompts: Arc<PromptWatcher>,
     /// Cancels the engine's tasks when its last clone is dropped without [`Engine::shutdown`].
     _alive: Arc<DropGuard>,
 }
@@ -64,7 +66,10 @@ impl Engine {
         let screens = ScreenCache::new(settings.output, screen_leases, closing.clone());
         let screens = Arc::new(screens);
         let alerts = Arc::new(AlertManager::new(settings.alerts));
-        let listeners: Vec<Arc<dyn UsageListener>> = vec![Arc::clone(&alerts) as _];
+        let (prompts, prompt_queue) =
+            PromptWatcher::new(Arc::clone(&interactions), Arc::clone(&leases));
+        let listeners: Vec<Arc<dyn UsageListener>> =
+            vec![Arc::clone(&alerts) as _, Arc::clone(&prompts) as _];
         let usage_monitor = UsageMonitor::new(Arc::clone(&backend), listeners);
         let observers: Vec<Arc<dyn ExecutionObserver>> = vec![
             Arc::clone(&interactions) as _,
@@ -74,6 +79,7 @@ impl Engine {
             Arc::clone(&contexts) as _,
             Arc::clone(&usage_monitor) as _,
             Arc::clone(&alerts) as _,
+            Arc::clone(&prompts) as _,
         ];
         let hooks = EngineHooks {
             usage_monitor: Arc::clone(&usage_monitor),
@@ -84,6 +90,7 @@ impl Engine {
         let inner = EngineInner::new(settings, backend, exclusive, hooks);
         interactions.record_in(&inner);
         alerts.record_in(&inner);
+        prompts.look_at(&inner);
         let alive = closing.drop_guard();
         recover::recover(&inner).await?;
         let launcher = Launcher::new(Arc::clone(&inner), Arc::clone(&interactions));
@@ -97,6 +104,8 @@ impl Engine {
             .spawn(usage_monitor.run(inner.closing.clone()));
         let timer = Arc::clone(&interactions).run_timer(Arc::clone(&inner));
         inner.tracker.spawn(timer);
+        let checks = Arc::clone(&prompts).run(Arc::clone(&inner), prompt_queue);
+        inner.tracker.spawn(checks);
         Ok(Self {
             inner,
             contexts,
@@ -106,6 +115,7 @@ impl Engine {
             interactions,
             services,
             alerts,
+            prompts,
             _alive: Arc::new(alive),
         })
     }

@@ -11,6 +11,7 @@ use crate::error::{Error, InteractionError};
 use crate::interaction::{
     CancelReason, Interaction, InteractionOutcome, InteractionWatch, Question,
 };
+use crate::lease::LeaseHolder;
 
 impl Engine {
     /// Checks what [`Engine::open_interaction`] does not, because it reads files: whether the
@@ -43,6 +44,22 @@ impl Engine {
     #[must_use]
     pub fn interactions(&self, caller: &Caller, open_only: bool) -> Vec<Interaction> {
         self.interactions.list(caller, open_only)
+    }
+
+    /// As [`Engine::interactions`] for somebody who looks at them: commands that may ask soon are
+    /// checked more often for some seconds.
+    #[must_use]
+    pub fn look_at_interactions(&self, caller: &Caller, open_only: bool) -> Vec<Interaction> {
+        self.prompts.look_often(&self.inner, caller);
+        self.interactions(caller, open_only)
+    }
+
+    /// Who alone may type into the execution of an interaction now, and so answer it; none where
+    /// everybody may who sees it.
+    #[must_use]
+    pub fn interaction_holder(&self, interaction: &Interaction) -> Option<LeaseHolder> {
+        let execution = interaction.question.execution?;
+        self.leases.holder(execution)
     }
 
     /// One interaction by id.
@@ -122,7 +139,12 @@ impl Engine {
     /// Follows the interactions that the caller sees.
     #[must_use]
     pub fn watch_interactions(&self, caller: &Caller) -> InteractionWatch {
-        InteractionWatch::new(Arc::clone(&self.interactions), caller.clone())
+        let (watcher, inner) = (Arc::clone(&self.prompts), Arc::clone(&self.inner));
+        let look = {
+            let caller = caller.clone();
+            Box::new(move || watcher.look_often(&inner, &caller))
+        };
+        InteractionWatch::new(Arc::clone(&self.interactions), caller.clone(), look)
     }
 
     /// Counts the changes of interactions: a new value means that [`Engine::interactions`] may

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ostler_model::{ExecutionId, QuestionSource};
+use ostler_model::{ExecutionId, PromptEvidence, QuestionSource};
 use serde::Serialize;
 
 use crate::admission::approval::Approval;
 use crate::error::InteractionError;
 use crate::info::Prompt;
-use crate::prompt::{OPTIONS, QuestionKind};
+use crate::prompt::{OPTIONS, QuestionKind, visible_line};
 
 /// The default timeout of an interaction, in milliseconds.
 pub const INTERACTION_TIMEOUT_MS: u64 = 300_000;
@@ -23,6 +23,11 @@ pub(crate) const APPROVAL_BYTES: usize = 64 * 1024;
 pub const OPTION_BYTES: usize = 1_024;
 /// The longest answer, in bytes: with its newline, one line of a terminal in canonical mode.
 pub const ANSWER_BYTES: usize = 4_095;
+
+/// The longest message for a prompt, in bytes.
+const PROMPT_MESSAGE_BYTES: usize = 1_000;
+/// The message for a prompt without text.
+const NO_PROMPT_TEXT: &str = "It waits for input.";
 
 /// A question to a person or an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -47,6 +52,13 @@ pub struct Question {
     /// where the answer is for a command, which may be about to create the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<PathBuf>,
+    /// The directory that it is about: that of the command or of the start to approve, else where
+    /// a file is selected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// What shows that a command waits for the answer; empty for every other question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<PromptEvidence>,
     /// Whether the answer must not be displayed, stored or requested in a form.
     pub secret: bool,
     /// The start to approve; then only a person may answer.
@@ -67,22 +79,26 @@ impl Question {
             execution: None,
             source: QuestionSource::Api,
             workspace: None,
+            directory: None,
+            evidence: Vec::new(),
             secret: false,
             approval: None,
         }
     }
 
     /// The question for a command's prompt ([`WaitFor::Prompt`](crate::WaitFor::Prompt)), for
-    /// [`INTERACTION_TIMEOUT_MS`].
+    /// [`INTERACTION_TIMEOUT_MS`]. Its message is the visible text of the prompt.
     #[must_use]
-    pub fn from_prompt(prompt: Prompt, execution: ExecutionId) -> Self {
+    pub fn from_prompt(prompt: &Prompt, execution: ExecutionId) -> Self {
+        let options = prompt.options.iter().take(OPTIONS);
         Self {
-            options: prompt.options,
-            default: prompt.default,
+            options: options.map(|it| cut(it, OPTION_BYTES)).collect(),
+            default: prompt.default.clone().filter(|_| !prompt.secret),
             execution: Some(execution),
             source: QuestionSource::Command,
             secret: prompt.secret,
-            ..Self::new(prompt.kind, prompt.text)
+            evidence: prompt.evidence.clone(),
+            ..Self::new(prompt.kind, prompt_message(&prompt.text))
         }
     }
 
@@ -91,6 +107,7 @@ impl Question {
         Self {
             options: vec!["yes".to_owned(), "no".to_owned()],
             source: QuestionSource::Policy,
+            directory: Some(approval.subject.cwd.as_path().to_owned()),
             approval: Some(approval),
             ..Self::new(QuestionKind::Confirmation, message)
         }
@@ -132,4 +149,22 @@ impl Question {
         }
         Ok(())
     }
+}
+
+/// The text of a prompt as a message.
+fn prompt_message(text: &str) -> String {
+    match visible_line(text).trim() {
+        "" => NO_PROMPT_TEXT.to_owned(),
+        text => cut(text, PROMPT_MESSAGE_BYTES),
+    }
+}
+
+/// The beginning of a text, at most this many bytes, with an ellipsis where something is left out.
+fn cut(text: &str, most: usize) -> String {
+    const ELLIPSIS: &str = "…";
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(most - ELLIPSIS.len());
+    format!("{}{ELLIPSIS}", &text[..end])
 }

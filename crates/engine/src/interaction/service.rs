@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::{Arc, OnceLock, Weak};
 
-use ostler_model::{Caller, ExecutionId, Io, Owner, Principal, Timestamp};
+use ostler_model::{Caller, ExecutionId, Io, Owner, Principal, QuestionSource, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
@@ -18,8 +18,9 @@ use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::error::InteractionError;
-use crate::execution::{DriverCommand, InputWrite, WriteKind};
+use crate::execution::{DriverCommand, ExecutionHandle, InputWrite, WriteKind};
 use crate::hooks::ExecutionObserver;
+use crate::info::Prompt;
 use crate::interaction_id::InteractionId;
 use crate::lease::WriterLeases;
 use crate::project;
@@ -131,6 +132,19 @@ impl InteractionService {
         }
     }
 
+    /// Whether a command's own question is open.
+    pub(crate) fn has_open_prompt(&self, execution: ExecutionId) -> bool {
+        let table = self.table.lock();
+        let is_open = table.iter().any(|it| is_prompt_of(it, execution));
+        is_open
+    }
+
+    /// The command does not wait for an answer any more.
+    pub(crate) fn prompt_gone(&self, execution: ExecutionId) {
+        let of_it = |it: &Interaction| is_prompt_of(it, execution);
+        self.cancel_where(of_it, &CancelReason::PromptGone);
+    }
+
     /// Waits until no answer to it is being delivered.
     async fn delivery_finished(&self, id: InteractionId) {
         let mut changes = self.changes();
@@ -175,6 +189,13 @@ impl InteractionService {
     }
 }
 
+/// Whether it is the open question of this command itself.
+fn is_prompt_of(interaction: &Interaction, execution: ExecutionId) -> bool {
+    interaction.is_open()
+        && interaction.question.source == QuestionSource::Command
+        && interaction.question.execution == Some(execution)
+}
+
 impl InteractionService {
     fn record_transitions(&self, table: &mut InteractionTable) {
         let transitions = table.take_transitions();
@@ -191,6 +212,36 @@ impl ExecutionObserver for InteractionService {
     fn ended(&self, id: ExecutionId) {
         let of_it = |it: &Interaction| it.question.execution == Some(id);
         self.cancel_where(of_it, &CancelReason::ExecutionEnded);
+        self.table.lock().forget_prompts(id);
+    }
+
+    fn removed(&self, id: ExecutionId) {
+        self.table.lock().forget_prompts(id);
+    }
+
+    fn prompt_found(&self, entry: &ExecutionHandle, prompt: &Prompt) {
+        let is_held = self.leases.holder(entry.id).is_some();
+        let number = entry.live.borrow().state.prompts;
+        // Who types in the terminal sees the prompt there.
+        if !prompt.is_question || is_held || self.table.lock().knows_prompt(entry.id, number) {
+            return;
+        }
+        let question = Question {
+            directory: Some(entry.spec.cwd.as_path().to_owned()),
+            ..Question::from_prompt(prompt, entry.id)
+        };
+        let owner = Owner::clone(&entry.owner());
+        self.update(|book| book.open_for_prompt(now(), owner, question, number));
+        let (is_finished, is_answered) = {
+            let live = entry.live.borrow();
+            (live.state.is_finished(), live.state.prompt.is_none())
+        };
+        // What happened meanwhile may have been handled before the question existed.
+        if is_finished {
+            self.ended(entry.id);
+        } else if is_answered {
+            self.input_arrived(entry.id);
+        }
     }
 
     fn input_arrived(&self, id: ExecutionId) {
@@ -272,11 +323,20 @@ impl InteractionService {
         }
         let Some(id) = question.execution else {
             project::check_created(caller)?;
+            let directory = question.directory.or_else(|| question.workspace.clone());
+            let question = Question {
+                directory,
+                ..question
+            };
             let owner = caller.owner.clone();
             return Ok(self.update(|book| book.open(now(), owner, question))?);
         };
         let entry = core.registry.find(caller, &id.to_string())?;
         let owner = Owner::clone(&entry.owner());
+        let question = Question {
+            directory: Some(entry.spec.cwd.as_path().to_owned()),
+            ..question
+        };
         let interaction = self.update(|book| book.open(now(), owner, question))?;
         if entry.is_finished() {
             // The execution's end may have been handled before this existed to be cancelled.

@@ -5,7 +5,7 @@
 //! accepts no second answer, and anything else that would end it waits for the result of the
 //! delivery.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ostler_model::{ExecutionId, Owner, Principal, QuestionSource, Timestamp};
 use tokio::time::Instant;
@@ -23,6 +23,10 @@ use crate::interaction_id::InteractionId;
 pub const MAX_OPEN: usize = 32;
 /// The most open questions of one principal's clients: room is left for commands and approvals.
 pub const MAX_OPEN_OF_CLIENTS: usize = 128;
+/// The most open questions of commands of one session; they leave the others their room.
+pub const MAX_OPEN_OF_COMMANDS: usize = 32;
+/// The most open questions of commands in total.
+pub const MAX_OPEN_OF_COMMANDS_TOTAL: usize = 512;
 /// The most open interactions in total.
 pub const MAX_OPEN_TOTAL: usize = 1_024;
 /// Ended interactions kept for one session; the oldest is dropped first.
@@ -39,6 +43,8 @@ pub struct InteractionTable {
     /// Counts the changes of records.
     last_change: u64,
     records: BTreeMap<InteractionId, InteractionRecord>,
+    /// The number of the last prompt of a living execution that a question was opened for.
+    prompts: HashMap<ExecutionId, u32>,
     /// In the order in which they happened, until they are taken.
     transitions: Vec<InteractionTransition>,
 }
@@ -55,8 +61,19 @@ impl InteractionTable {
         question: Question,
     ) -> Result<Interaction, InteractionError> {
         question.check()?;
+        let is_command = question.source == QuestionSource::Command;
+        let alike = |it: &&InteractionRecord| {
+            (it.interaction.question.source == QuestionSource::Command) == is_command
+        };
         let theirs = |it: &&InteractionRecord| same_session(&it.interaction.owner, &owner);
-        check_limit(self.open_records().filter(theirs).count(), MAX_OPEN)?;
+        let open = self.open_records().filter(alike).filter(theirs).count();
+        if is_command {
+            check_limit(open, MAX_OPEN_OF_COMMANDS)?;
+            let all = self.open_records().filter(alike).count();
+            check_limit(all, MAX_OPEN_OF_COMMANDS_TOTAL)?;
+        } else {
+            check_limit(open, MAX_OPEN)?;
+        }
         check_limit(self.open_records().count(), MAX_OPEN_TOTAL)?;
         if question.source == QuestionSource::Api {
             let of_clients = |it: &&InteractionRecord| {
@@ -91,6 +108,54 @@ impl InteractionTable {
             outcome: None,
         });
         Ok(interaction)
+    }
+
+    /// Opens the question for a command's prompt, which is the execution's `number`th: once for
+    /// each, however often it is found, and not while the question for it is open already. One for
+    /// an earlier prompt is cancelled. None where nothing was opened.
+    pub fn open_for_prompt(
+        &mut self,
+        now: ClockSnapshot,
+        owner: Owner,
+        question: Question,
+        number: u32,
+    ) -> Option<Interaction> {
+        let execution = question.execution?;
+        if self.knows_prompt(execution, number) {
+            return None;
+        }
+        let current = self.open_records().find(|it| {
+            let asked = &it.interaction.question;
+            asked.source == QuestionSource::Command && asked.execution == Some(execution)
+        });
+        if let Some(current) = current {
+            if current.claim.is_some() {
+                return None;
+            }
+            let asked = &current.interaction.question;
+            let is_same = (asked.kind, asked.secret) == (question.kind, question.secret)
+                && (&asked.message, &asked.options) == (&question.message, &question.options);
+            if is_same {
+                self.prompts.insert(execution, number);
+                return None;
+            }
+            let id = current.interaction.id;
+            self.end_cancelled(id, CancelReason::PromptGone);
+        }
+        let opened = self.open(now, owner, question).ok()?;
+        self.prompts.insert(execution, number);
+        Some(opened)
+    }
+
+    /// Whether a question was opened for this prompt of an execution.
+    #[must_use]
+    pub fn knows_prompt(&self, execution: ExecutionId, number: u32) -> bool {
+        self.prompts.get(&execution) == Some(&number)
+    }
+
+    /// Forgets the prompts of an execution that has ended.
+    pub fn forget_prompts(&mut self, execution: ExecutionId) {
+        self.prompts.remove(&execution);
     }
 
     /// Whether a person approved this start within [`CONSENT_S`]; an approval is valid once.

@@ -1,15 +1,22 @@
 //! [`InteractionWatch`]: follows the interactions that one caller sees.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ostler_model::Caller;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::changes::InteractionChanges;
 use super::service::InteractionService;
 use super::state::Interaction;
 use crate::interaction_id::InteractionId;
+
+/// How often a watcher has the commands that may ask sampled: within a lease of the resource
+/// monitor, which is five seconds.
+const RENEWAL: Duration = Duration::from_secs(4);
 
 /// What a watcher of interactions learns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,21 +32,35 @@ pub enum InteractionNews {
 
 /// Follows the interactions that a caller sees. A watcher that looks rarely learns of each
 /// interaction all the same, as long as the ended ones are kept.
-#[derive(Debug)]
 pub struct InteractionWatch {
     service: Arc<InteractionService>,
     caller: Caller,
     changes: watch::Receiver<u64>,
     known: KnownInteractions,
+    /// Has the commands that may ask checked more often, for [`RENEWAL`] at least.
+    look: Box<dyn Fn() + Send + Sync>,
+    renew_at: Instant,
+}
+
+impl fmt::Debug for InteractionWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InteractionWatch").finish_non_exhaustive()
+    }
 }
 
 impl InteractionWatch {
-    pub(crate) fn new(service: Arc<InteractionService>, caller: Caller) -> Self {
+    pub(crate) fn new(
+        service: Arc<InteractionService>,
+        caller: Caller,
+        look: Box<dyn Fn() + Send + Sync>,
+    ) -> Self {
         Self {
             changes: service.changes(),
             service,
             caller,
             known: KnownInteractions::default(),
+            look,
+            renew_at: Instant::now(),
         }
     }
 
@@ -55,8 +76,17 @@ impl InteractionWatch {
 
     /// Waits until there may be something new. Cancel safe.
     pub async fn changed(&mut self) {
-        // The sender is owned by the service, so this cannot fail.
-        let _changed = self.changes.changed().await.is_ok();
+        loop {
+            tokio::select! {
+                biased;
+                // The sender is owned by the service, so this cannot fail.
+                _changed = self.changes.changed() => return,
+                () = tokio::time::sleep_until(self.renew_at) => {
+                    (self.look)();
+                    self.renew_at = Instant::now() + RENEWAL;
+                }
+            }
+        }
     }
 }
 

@@ -24,9 +24,26 @@ pub struct PromptContext<'a> {
     pub full_screen: bool,
 }
 
+/// What shows that a line is a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptBasis {
+    /// The terminal hides what is typed.
+    EchoOff,
+    /// The words or the form of the line: a question.
+    Words,
+    /// The form of the line: a shell or an interpreter accepts its next command.
+    CommandPrompt,
+    /// A full-screen program waits for keys.
+    FullScreen,
+    /// Only that a process is blocked reading.
+    Reading,
+}
+
 /// A classified prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectedPrompt {
+    /// What shows it.
+    pub basis: PromptBasis,
     /// The expected kind of answer.
     pub kind: QuestionKind,
     /// The choices, as they are displayed.
@@ -48,7 +65,10 @@ pub fn detect(text: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> 
     let line = visible_line(text);
     let hidden = context.echo == Some(false) && context.lines != Some(false);
     if hidden {
-        return Some(secret());
+        return Some(DetectedPrompt {
+            basis: PromptBasis::EchoOff,
+            ..secret()
+        });
     }
     let explicit = yes_no(&line).or_else(|| is_secret(&line).then(secret));
     if context.finished && !context.reading {
@@ -64,13 +84,27 @@ pub fn detect(text: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> 
         .or_else(|| path(&line))
         .or_else(|| generic_prompt(&line, context))
         .or_else(|| {
-            let silent = context.full_screen || (context.reading && !context.finished);
-            silent.then(|| input(None))
+            let basis = match context {
+                PromptContext {
+                    full_screen: true, ..
+                } => PromptBasis::FullScreen,
+                PromptContext {
+                    reading: true,
+                    finished: false,
+                    ..
+                } => PromptBasis::Reading,
+                PromptContext { .. } => return None,
+            };
+            Some(DetectedPrompt {
+                basis,
+                ..input(None)
+            })
         })
 }
 
 const fn input(default: Option<String>) -> DetectedPrompt {
     DetectedPrompt {
+        basis: PromptBasis::Words,
         kind: QuestionKind::InputRequest,
         options: Vec::new(),
         default,
@@ -88,7 +122,10 @@ fn secret() -> DetectedPrompt {
 /// The prompt of an interpreter, `(gdb)` or `In [1]:`: free text, without choices.
 fn interpreter(line: &str, context: PromptContext<'_>) -> Option<DetectedPrompt> {
     let is_prompt = !context.finished && patterns::INTERPRETER.is_match(line);
-    is_prompt.then(|| input(None))
+    is_prompt.then(|| DetectedPrompt {
+        basis: PromptBasis::CommandPrompt,
+        ..input(None)
+    })
 }
 
 fn is_secret(line: &str) -> bool {
@@ -109,6 +146,7 @@ fn yes_no(line: &str) -> Option<DetectedPrompt> {
         (true, true) | (false, false) => named_default(line).filter(|it| is_yes_or_no(it)),
     };
     Some(DetectedPrompt {
+        basis: PromptBasis::Words,
         kind: QuestionKind::Confirmation,
         options: vec![plain(yes), plain(no)],
         default,
@@ -125,6 +163,7 @@ fn confirmation(line: &str) -> Option<DetectedPrompt> {
     let default = found.get(1).or_else(|| found.get(2));
     let default = default.map(|it| it.as_str().to_owned());
     Some(DetectedPrompt {
+        basis: PromptBasis::Words,
         kind: QuestionKind::Confirmation,
         options: vec!["yes".to_owned(), "no".to_owned()],
         default: default.filter(|it| is_yes_or_no(it)),
@@ -144,6 +183,7 @@ fn choice_from_menu(line: &str, before: &str) -> Option<DetectedPrompt> {
     let marker = |option: &String, value: &str| option.split(')').next() == Some(value);
     let default = named_default(line).filter(|value| options.iter().any(|it| marker(it, value)));
     Some(DetectedPrompt {
+        basis: PromptBasis::Words,
         kind: QuestionKind::ChoiceSelection,
         options,
         default,
@@ -155,6 +195,7 @@ fn inline_choice(line: &str) -> Option<DetectedPrompt> {
     let is_prompt = patterns::CHOICE.is_match(line) || patterns::ENDING.is_match(line);
     let options = menu::inline_choices(line).filter(|_| is_prompt)?;
     Some(DetectedPrompt {
+        basis: PromptBasis::Words,
         kind: QuestionKind::ChoiceSelection,
         default: named_default(line).filter(|it| options.contains(it)),
         options,
@@ -176,10 +217,18 @@ fn generic_prompt(line: &str, context: PromptContext<'_>) -> Option<DetectedProm
     } else {
         patterns::ENDING.is_match(line)
     };
-    let is_prompt = ends || patterns::BEGINNING.is_match(line);
+    let begins = patterns::BEGINNING.is_match(line);
     let default = named_default(line);
     let has_default = default.is_some() && !context.finished;
-    (is_prompt || has_default).then(|| input(default))
+    let basis = if begins || has_default || !patterns::COMMAND_ENDING.is_match(line) {
+        PromptBasis::Words
+    } else {
+        PromptBasis::CommandPrompt
+    };
+    (ends || begins || has_default).then(|| DetectedPrompt {
+        basis,
+        ..input(default)
+    })
 }
 
 /// The default value that a prompt contains: `[bob]:`, `(default: bob)`.

@@ -11,7 +11,7 @@ mod screen;
 mod tests;
 mod visible_line;
 
-pub use detect::{DetectedPrompt, PromptContext, detect};
+pub use detect::{DetectedPrompt, PromptBasis, PromptContext, detect};
 pub use prompt_tail::{PROMPT_TEXT_BYTES, PromptTail, PromptTailEvent};
 pub use question_kind::{OPTIONS, QuestionKind};
 pub use screen::ScreenPrompt;

@@ -60,6 +60,10 @@ pattern! {
     ENDING = r"(?:[:?>$%#»❯›：？]|>>>|\.\.\.)\s*$"
 }
 pattern! {
+    /// Ends of the prompts of shells and interpreters, which wait for a command.
+    COMMAND_ENDING = r"(?:[>$%#»❯›]|\.\.\.)\s*$"
+}
+pattern! {
     /// Prompts of interpreters, debuggers and database shells that have another ending, or text in
     /// brackets that is not a default.
     INTERPRETER = r#"(?x)

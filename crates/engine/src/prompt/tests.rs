@@ -49,6 +49,7 @@ fn seen_as(text: &str, seen: PromptContext<'_>) -> Option<Row> {
         options,
         default,
         secret,
+        basis: _,
     } = detect(text, seen)?;
     Some(Row {
         kind,

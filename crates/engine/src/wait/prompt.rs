@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ostler_journal::query::Chunk;
 use ostler_journal::{ByteQuery, encoding_for_label};
+use ostler_model::snapshot::ForegroundProcess;
 use ostler_model::spec::{Io, StdinSource};
-use ostler_model::{Cursor, SnapshotRequest};
+use ostler_model::{Cursor, PromptEvidence, SnapshotRequest, Timestamp, duration};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -16,7 +17,8 @@ use crate::error::Error;
 use crate::execution::{DriverCommand, ExecutionHandle, OutputWatchGuard, PromptRecord};
 use crate::info::{Prompt, WaitEnd};
 use crate::prompt::{
-    DetectedPrompt, PromptContext, PromptTail, PromptTailEvent, ScreenPrompt, detect, visible_line,
+    DetectedPrompt, PromptBasis, PromptContext, PromptTail, PromptTailEvent, ScreenPrompt, detect,
+    visible_line,
 };
 
 /// Silence before a command is checked for a prompt, in milliseconds.
@@ -78,7 +80,7 @@ pub(super) async fn wait_for_prompt(
 }
 
 /// Whether the execution accepts input at all.
-const fn has_input(io: &Io) -> bool {
+pub(crate) const fn has_input(io: &Io) -> bool {
     match io {
         Io::Pty { .. }
         | Io::Pipes {
@@ -90,11 +92,38 @@ const fn has_input(io: &Io) -> bool {
     }
 }
 
-/// The current prompt, recorded once in the journal's events.
+/// The current prompt, recorded once in the journal's events; for a caller to whom the driver
+/// reports output, of which it knows everything up to `end`.
 pub(crate) async fn find_prompt(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,
     end: u64,
+) -> Result<Option<Prompt>, Error> {
+    let is_quiet = |_: &OutputTail| entry.journal_end.borrow().end <= end;
+    find_where(core, entry, end, is_quiet).await
+}
+
+/// As [`find_prompt`], for a caller to whom nobody reports output: `end` is that of the files, and
+/// the last output must be older than the silence that a wait begins with.
+pub(crate) async fn find_quiet_prompt(
+    core: &EngineInner,
+    entry: &Arc<ExecutionHandle>,
+    end: u64,
+) -> Result<Option<Prompt>, Error> {
+    let quiet = Duration::from_millis(PROMPT_QUIET_MS);
+    let is_quiet = |tail: &OutputTail| {
+        let now = Timestamp::now();
+        let is_old = |at: Timestamp| duration::between(at, now) >= quiet;
+        tail.end <= end && tail.last_at.is_none_or(is_old)
+    };
+    find_where(core, entry, end, is_quiet).await
+}
+
+async fn find_where(
+    core: &EngineInner,
+    entry: &Arc<ExecutionHandle>,
+    end: u64,
+    is_quiet: impl Fn(&OutputTail) -> bool,
 ) -> Result<Option<Prompt>, Error> {
     let request = SnapshotRequest {
         foreground: true,
@@ -104,17 +133,17 @@ pub(crate) async fn find_prompt(
     let Ok(snapshot) = core.backend.snapshot(entry.id, request).await else {
         return Ok(None);
     };
-    let is_waiting =
-        |it: &ostler_model::snapshot::ForegroundProcess| it.reads.is_some() || it.polls;
+    let is_waiting = |it: &ForegroundProcess| it.reads.is_some() || it.polls;
     let Some(foreground) = snapshot.foreground.filter(is_waiting) else {
         return Ok(None);
     };
-    let tail = output_tail(entry)?;
+    let output = output_tail(entry)?;
     let screen = screen_state(core, entry).await;
-    if entry.journal_end.borrow().end > end {
+    if !is_quiet(&output) {
         // It printed during the check.
         return Ok(None);
     }
+    let tail = &output.text;
     let input = PromptContext {
         before: &tail.before,
         finished: false,
@@ -124,8 +153,8 @@ pub(crate) async fn find_prompt(
         full_screen: false,
     };
     let detected = match &screen {
-        Some(shown) => detect_on_screen(shown, &tail, input),
-        None => detect_in_tail(&tail, input),
+        Some(shown) => detect_on_screen(shown, tail, input),
+        None => detect_in_tail(tail, input),
     };
     let Some((text, found)) = detected else {
         return Ok(None);
@@ -144,14 +173,44 @@ pub(crate) async fn find_prompt(
         // Where the driver has ended, the end of the execution is the next event.
         let _over = recorded.await.is_err();
     }
-    Ok(Some(Prompt {
+    let at_shell_prompt = screen.is_some_and(|it| it.at_shell_prompt || it.full_screen);
+    let prompt = Prompt {
+        evidence: evidence(&entry.spec.io, foreground, found.basis),
+        is_question: !at_shell_prompt && is_question(&text, foreground, found.basis),
         text,
         secret: found.secret,
         kind: found.kind,
         options: found.options,
         default: found.default,
         pid: foreground.pid,
-    }))
+    };
+    core.notify(|observer| observer.prompt_found(entry, &prompt));
+    Ok(Some(prompt))
+}
+
+/// What shows the prompt, the kernel's part first.
+fn evidence(io: &Io, foreground: ForegroundProcess, basis: PromptBasis) -> Vec<PromptEvidence> {
+    let waits = match (io, foreground.reads) {
+        (Io::Pty { .. }, Some(_)) => PromptEvidence::ReadsTerminal,
+        (Io::Pipes { .. }, Some(_)) => PromptEvidence::ReadsPipe,
+        (Io::Pty { .. } | Io::Pipes { .. }, None) => PromptEvidence::PollsInput,
+    };
+    let shown = match basis {
+        PromptBasis::EchoOff => Some(PromptEvidence::EchoOff),
+        PromptBasis::Words | PromptBasis::CommandPrompt => Some(PromptEvidence::PromptWords),
+        PromptBasis::FullScreen | PromptBasis::Reading => None,
+    };
+    std::iter::once(waits).chain(shown).collect()
+}
+
+/// Whether one answer is asked for. A process that reads a pipe without a text to answer to may be
+/// a filter or a server; one that reads whole lines of a terminal waits for a person.
+fn is_question(text: &str, foreground: ForegroundProcess, basis: PromptBasis) -> bool {
+    match basis {
+        PromptBasis::EchoOff | PromptBasis::Words => true,
+        PromptBasis::CommandPrompt | PromptBasis::FullScreen => false,
+        PromptBasis::Reading => !text.trim().is_empty() || foreground.lines == Some(true),
+    }
 }
 
 /// Detects a prompt in the unfinished line, else in the last finished line; the text is empty where
@@ -212,24 +271,37 @@ async fn screen_state(core: &EngineInner, entry: &Arc<ExecutionHandle>) -> Optio
     core.screens.prompt_screen(entry).await
 }
 
-/// The end of the output, decoded with the execution's encoding.
-fn output_tail(entry: &ExecutionHandle) -> Result<PromptTail, Error> {
+/// The end of the output.
+struct OutputTail {
+    /// Its text, decoded with the execution's encoding.
+    text: PromptTail,
+    /// The offset of its end.
+    end: u64,
+    /// When the last of it arrived.
+    last_at: Option<Timestamp>,
+}
+
+fn output_tail(entry: &ExecutionHandle) -> Result<OutputTail, Error> {
     let journal = entry.journal()?;
+    let end = journal.end()?;
     let from = Cursor {
-        offset: journal.end()?.saturating_sub(TAIL_BYTES),
+        offset: end.saturating_sub(TAIL_BYTES),
         event: 0,
     };
     let chunks = journal.read(&ByteQuery::starting_at(from))?.chunks;
     let last_input = entry.live.borrow().last_input_offset;
     let label = entry.spec.encoding.as_deref();
     let encoding = label.and_then(|label| encoding_for_label(label).ok());
-    Ok(PromptTail::from_events(
-        tail_pieces(&chunks, last_input),
-        |bytes| match encoding {
-            Some(encoding) => encoding.decode(bytes),
-            None => String::from_utf8_lossy(bytes).into_owned(),
-        },
-    ))
+    let text = PromptTail::from_events(tail_pieces(&chunks, last_input), |bytes| match encoding {
+        Some(encoding) => encoding.decode(bytes),
+        None => String::from_utf8_lossy(bytes).into_owned(),
+    });
+    let last = chunks.last();
+    Ok(OutputTail {
+        text,
+        end: last.map_or(end, |it| end.max(it.offset + it.bytes.len() as u64)),
+        last_at: last.map(|it| it.at),
+    })
 }
 
 /// The chunks as events, with the last input between them.

@@ -165,7 +165,7 @@ async fn a_prompt_survives_a_restart_and_is_reported_once() {
 
     let engine = open(state.path()).await;
     assert_eq!(prompt(&engine, &name).await, first);
-    let question = ostler_engine::Question::from_prompt(first, id);
+    let question = ostler_engine::Question::from_prompt(&first, id);
     let interaction_id = engine
         .open_interaction(&test_caller(), question)
         .expect("asked")

@@ -134,7 +134,7 @@ async fn an_interaction_for_a_prompt_is_answered_into_the_command() {
         (prompt.options.clone(), prompt.default.clone()),
         (vec!["y".to_owned(), "N".to_owned()], Some("N".to_owned()))
     );
-    let question = Question::from_prompt(prompt, id.parse().expect("an id"));
+    let question = Question::from_prompt(&prompt, id.parse().expect("an id"));
     let interaction_id = fixture
         .engine
         .open_interaction(&test_caller(), question)
@@ -251,7 +251,7 @@ async fn a_menu_of_bash() {
             ("#? ", QuestionKind::ChoiceSelection)
         );
         assert_eq!(prompt.options, ["1) red", "2) green", "3) dark blue"]);
-        let question = Question::from_prompt(prompt, id.parse().expect("an id"));
+        let question = Question::from_prompt(&prompt, id.parse().expect("an id"));
         let interaction_id = fixture
             .engine
             .open_interaction(&test_caller(), question)

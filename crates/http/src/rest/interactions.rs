@@ -55,10 +55,14 @@ pub(super) async fn list(
 ) -> RestResult<Json<InteractionsBody>> {
     let mut arguments = query_string.check(LIST)?;
     let open_only = !arguments.flag("all");
-    let open = state.engine.interactions(&caller, open_only);
+    let open = state.engine.look_at_interactions(&caller, open_only);
     let page = list_page(&open, question_position, &mut arguments)?;
     Ok(Json(InteractionsBody {
-        interactions: page.entries.into_iter().map(interaction_body).collect(),
+        interactions: page
+            .entries
+            .into_iter()
+            .map(|it| interaction_body(&state.engine, it))
+            .collect(),
         total: Some(open.len()),
         next: page.next,
     }))
@@ -160,8 +164,8 @@ async fn body_after(
     let outcome = state.unless_shutting_down(outcome).await?;
     let interaction = state.engine.interaction(caller, id)?;
     Ok(match outcome {
-        Ok(outcome) => answered_body(&interaction, outcome?),
-        Err(_) => interaction_body(&interaction),
+        Ok(outcome) => answered_body(&state.engine, &interaction, outcome?),
+        Err(_) => interaction_body(&state.engine, &interaction),
     })
 }
 
@@ -176,7 +180,7 @@ pub(super) async fn answer(
         .engine
         .answer_interaction(&caller, &id, body.value)
         .await?;
-    Ok(Json(interaction_body(&answered)))
+    Ok(Json(interaction_body(&state.engine, &answered)))
 }
 
 /// `POST /api/v1/interactions/{id}/cancel`: withdraws a question.
@@ -190,7 +194,7 @@ pub(super) async fn cancel(
         .engine
         .cancel_interaction(&caller, &id, body.reason)
         .await?;
-    Ok(Json(interaction_body(&cancelled)))
+    Ok(Json(interaction_body(&state.engine, &cancelled)))
 }
 
 /// `GET /api/v1/interactions/events`: a WebSocket with the open questions and what happens to them.

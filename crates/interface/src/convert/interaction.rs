@@ -2,11 +2,11 @@
 
 use ostler_api::{ApprovalBody, InteractionBody, InteractionEndBody};
 use ostler_engine::interaction::{CancelReason, InteractionState};
-use ostler_engine::{Interaction, InteractionOutcome};
-use ostler_model::{Timestamp, duration};
+use ostler_engine::{Engine, Interaction, InteractionOutcome};
+use ostler_model::{ByteString, Timestamp, duration};
 
 /// A question to a person, without its answer.
-pub fn interaction_body(interaction: &Interaction) -> InteractionBody {
+pub fn interaction_body(engine: &Engine, interaction: &Interaction) -> InteractionBody {
     let question = &interaction.question;
     let approval = question.approval.as_ref().map(|approval| ApprovalBody {
         rule: approval.rule.clone(),
@@ -24,6 +24,13 @@ pub fn interaction_body(interaction: &Interaction) -> InteractionBody {
         status: interaction.state.as_str().to_owned(),
         approval,
         execution: question.execution.map(|id| id.short()),
+        directory: question.directory.as_deref().map(ByteString::from),
+        evidence: question.evidence.clone(),
+        holder: interaction
+            .is_open()
+            .then(|| engine.interaction_holder(interaction))
+            .flatten()
+            .map(|it| it.name),
         principal: interaction.owner.principal.to_string(),
         session: interaction.owner.session.as_ref().map(ToString::to_string),
         created_at: interaction.created_at,
@@ -36,8 +43,12 @@ pub fn interaction_body(interaction: &Interaction) -> InteractionBody {
 }
 
 /// A question with its answer, if it has one.
-pub fn answered_body(interaction: &Interaction, outcome: InteractionOutcome) -> InteractionBody {
-    let mut body = interaction_body(interaction);
+pub fn answered_body(
+    engine: &Engine,
+    interaction: &Interaction,
+    outcome: InteractionOutcome,
+) -> InteractionBody {
+    let mut body = interaction_body(engine, interaction);
     let answer = match outcome {
         InteractionOutcome::Answered(answer) | InteractionOutcome::Default(answer) => Some(answer),
         InteractionOutcome::Cancelled(_) | InteractionOutcome::TimedOut => None,

@@ -38,10 +38,13 @@ pub(crate) fn lets_command_continue(outcome: &ElicitOutcome) -> bool {
             true
         }
         ElicitOutcome::Closed(InteractionOutcome::Cancelled(reason)) => match reason {
-            CancelReason::AnsweredElsewhere | CancelReason::ExecutionEnded => true,
+            CancelReason::AnsweredElsewhere
+            | CancelReason::ExecutionEnded
+            | CancelReason::PromptGone => true,
             CancelReason::Requested { .. }
             | CancelReason::SessionEnded
-            | CancelReason::Shutdown => false,
+            | CancelReason::Shutdown
+            | CancelReason::EngineKilled => false,
         },
         ElicitOutcome::Closed(InteractionOutcome::TimedOut) | ElicitOutcome::Open => false,
     }
@@ -56,30 +59,13 @@ pub(crate) fn ensure_question(
     if let Some(open) = open_question(call, id) {
         return Ok(open);
     }
-    call.engine.open_interaction(
-        call.caller,
-        Question {
-            options: prompt.options.clone(),
-            default: prompt.default.clone(),
-            execution: Some(id),
-            source: QuestionSource::Command,
-            secret: prompt.secret,
-            ..Question::new(prompt.kind, question_text(prompt))
-        },
-    )
-}
-
-/// The text of a prompt as a question.
-fn question_text(prompt: &Prompt) -> String {
-    let text = clean(&prompt.text);
-    match text.trim() {
-        "" => "It waits for input.".to_owned(),
-        text => truncated(text, PROMPT_CHARS),
-    }
+    let question = Question::from_prompt(prompt, id);
+    call.engine.open_interaction(call.caller, question)
 }
 
 /// Why the person refused this question the last time, if so.
-fn last_refusal(call: ToolCall<'_>, id: ExecutionId, message: &str) -> Option<&'static str> {
+fn last_refusal(call: ToolCall<'_>, id: ExecutionId, prompt: &Prompt) -> Option<&'static str> {
+    let message = Question::from_prompt(prompt, id).message;
     let all = call.engine.interactions(call.caller, false).into_iter();
     let of_execution = all.filter(|it| it.question.execution == Some(id));
     let last = of_execution.max_by_key(|it| it.created_at)?;
@@ -138,7 +124,7 @@ pub(crate) fn pending_prompt(call: ToolCall<'_>, waited: &WaitOutcome) -> Option
     }
     let open = open_question(call, waited.info.id);
     if open.is_none()
-        && let Some(refusal) = last_refusal(call, waited.info.id, question_text(prompt).as_str())
+        && let Some(refusal) = last_refusal(call, waited.info.id, prompt)
     {
         // Suggest no answer where the person refused to give one.
         text_lines.push_str(&format!("\nasked: {refusal}; it still waits"));

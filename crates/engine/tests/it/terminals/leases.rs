@@ -157,7 +157,7 @@ async fn questions_are_answered_by_who_types() {
     let WaitEnd::Prompt(prompt) = fixture.wait_for(&id, WaitFor::Prompt).await else {
         panic!("no prompt");
     };
-    let question = Question::from_prompt(prompt, fixture.info(&id).id);
+    let question = Question::from_prompt(&prompt, fixture.info(&id).id);
     let interaction_id = fixture
         .engine
         .open_interaction(&test_caller(), question)

@@ -8,6 +8,7 @@ use axum::response::Response;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use ostler_api::{InteractionClientMessage, InteractionServerMessage};
+use ostler_engine::Engine;
 use ostler_engine::interaction::{InteractionNews, InteractionWatch};
 use ostler_interface::convert::interaction_body;
 use ostler_interface::http::HttpProblem;
@@ -47,6 +48,7 @@ async fn serve(client: WsClient, state: RestState, caller: Caller) {
     let shutdown = state.shutdown.clone();
     let sender = InteractionSender {
         watch: state.engine.watch_interactions(&caller),
+        engine: state.engine.clone(),
         refused,
         sink: &mut sink,
     };
@@ -70,6 +72,7 @@ async fn serve(client: WsClient, state: RestState, caller: Caller) {
 /// The half that sends.
 struct InteractionSender<'a> {
     watch: InteractionWatch,
+    engine: Engine,
     refused: mpsc::Receiver<InteractionServerMessage>,
     sink: &'a mut SplitSink<WebSocket, Message>,
 }
@@ -112,10 +115,10 @@ impl InteractionSender<'_> {
         for news in self.watch.refresh() {
             let message = match news {
                 InteractionNews::Opened(interaction) => InteractionServerMessage::Opened {
-                    interaction: Box::new(interaction_body(&interaction)),
+                    interaction: Box::new(interaction_body(&self.engine, &interaction)),
                 },
                 InteractionNews::Ended(interaction) => InteractionServerMessage::Ended {
-                    interaction: Box::new(interaction_body(&interaction)),
+                    interaction: Box::new(interaction_body(&self.engine, &interaction)),
                 },
                 InteractionNews::Gone(id) => InteractionServerMessage::Gone { id: id.to_string() },
             };

@@ -396,6 +396,8 @@ impl<'a> SessionReply<'a> {
             options: detected.map(|it| it.options).unwrap_or_default(),
             default: None,
             pid: 0,
+            evidence: Vec::new(),
+            is_question: false,
         };
         Some((
             prompt_text(&id, self.family, &prompt),
