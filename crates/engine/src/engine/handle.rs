@@ -61,7 +61,10 @@ impl Engine {
         let closing = CancellationToken::new();
         let leases = Arc::new(WriterLeases::default());
         let shell_run_slots = Arc::new(ShellRunSlots::default());
-        let interactions = Arc::new(InteractionService::new(Arc::clone(&leases)));
+        let interactions = Arc::new(InteractionService::new(
+            Arc::clone(&leases),
+            &settings.state_dir,
+        ));
         let screen_leases = Arc::clone(&leases);
         let screens = ScreenCache::new(settings.output, screen_leases, closing.clone());
         let screens = Arc::new(screens);

@@ -4,7 +4,8 @@
 //! A question is posted by a client, or for a command that waits for input; it is answered once,
 //! cancelled or times out. [`table`] decides, purely; the service performs the effects: one timer
 //! for the earliest deadline, one task per answer that is written to a command, one entry in the
-//! ledger for each question that is opened or ends.
+//! ledger for each question that is opened or ends. A file names the open ones, so that those of an
+//! engine that was killed are ended by the next.
 
 #[cfg(test)]
 mod approval_tests;
@@ -15,6 +16,7 @@ mod question;
 mod record;
 mod service;
 mod state;
+mod store;
 pub mod table;
 #[cfg(test)]
 mod tests;

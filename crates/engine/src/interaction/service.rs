@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
 use ostler_model::{Caller, ExecutionId, Io, Owner, Principal, QuestionSource, Timestamp};
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 use super::changes::InteractionChanges;
 use super::question::Question;
 use super::state::{CancelReason, Interaction, InteractionOutcome};
+use super::store::InteractionStore;
 use super::table::{AnswerDelivery, ClockSnapshot, InteractionTable};
 use super::validate;
 use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
@@ -37,23 +39,34 @@ pub(crate) struct InteractionService {
     next_deadline: watch::Sender<Option<Instant>>,
     /// Whose ledger records the changes; set once the engine is open.
     core: OnceLock<Weak<EngineInner>>,
+    /// What the next engine learns of the open ones.
+    store: InteractionStore,
 }
 
 impl InteractionService {
-    pub(crate) fn new(leases: Arc<WriterLeases>) -> Self {
+    pub(crate) fn new(leases: Arc<WriterLeases>, state_dir: &Path) -> Self {
         Self {
             table: Mutex::default(),
             leases,
             changes: watch::Sender::new(0),
             next_deadline: watch::Sender::new(None),
             core: OnceLock::new(),
+            store: InteractionStore::new(state_dir),
         }
     }
 
-    /// Records every change in the ledger of this engine from now on.
+    /// Records every change in the ledger of this engine from now on, and ends what an earlier one
+    /// that was killed left open.
     pub(crate) fn record_in(&self, core: &Arc<EngineInner>) {
         // Called once, by whoever opens the engine.
         drop(self.core.set(Arc::downgrade(core)));
+        let Some(reader) = core.ledger_reader() else {
+            return;
+        };
+        let left = self.store.read(&reader, *core.ledger_end.borrow());
+        if left.last_id > 0 {
+            self.update(|book| book.end_left(now(), left.last_id, left.open));
+        }
     }
 
     /// The status of a person's approval of this start; an approval is consumed by it.
@@ -204,6 +217,11 @@ impl InteractionService {
         };
         for transition in transitions {
             core.write_ledger(&transition.ledger_entry(Timestamp::now()));
+        }
+        if let Some(last_id) = table.take_unsaved() {
+            let ledger_end = *core.ledger_end.borrow();
+            let open = table.iter().filter(|it| it.is_open());
+            self.store.write(last_id, ledger_end, open);
         }
     }
 }

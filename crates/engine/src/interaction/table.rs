@@ -42,6 +42,8 @@ pub struct InteractionTable {
     last_id: u64,
     /// Counts the changes of records.
     last_change: u64,
+    /// The last change that the file of open interactions has.
+    saved_change: u64,
     records: BTreeMap<InteractionId, InteractionRecord>,
     /// The number of the last prompt of a living execution that a question was opened for.
     prompts: HashMap<ExecutionId, u32>,
@@ -400,6 +402,30 @@ impl InteractionTable {
     /// Takes what was opened and has ended since the last call, in that order.
     pub fn take_transitions(&mut self) -> Vec<InteractionTransition> {
         std::mem::take(&mut self.transitions)
+    }
+
+    /// The number of the last interaction, where something has changed since the last call.
+    pub(super) fn take_unsaved(&mut self) -> Option<u64> {
+        let saved = std::mem::replace(&mut self.saved_change, self.last_change);
+        (saved != self.last_change).then_some(self.last_id)
+    }
+
+    /// Takes over what an engine that was killed left open, as ended. Ids continue after its last.
+    pub(super) fn end_left(&mut self, now: ClockSnapshot, last_id: u64, open: Vec<Interaction>) {
+        self.last_id = self.last_id.max(last_id);
+        for interaction in open {
+            let id = interaction.id;
+            let record = InteractionRecord {
+                interaction,
+                deadline: now.instant,
+                claim: None,
+                outcome: None,
+                consumed: false,
+                changed: self.last_change,
+            };
+            self.records.insert(id, record);
+            self.end_cancelled(id, CancelReason::EngineKilled);
+        }
     }
 
     fn open_records(&self) -> impl Iterator<Item = &InteractionRecord> {

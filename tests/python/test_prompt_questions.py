@@ -1,0 +1,208 @@
+"""Prompts of running commands that nobody waits for: each is one question, with what shows it, until it is answered or
+the command goes on."""
+
+import json
+
+import pytest
+
+from harness import TerminalUser, WsRecorder, until
+
+ENV = [["PATH", "/usr/bin:/bin"], ["TERM", "xterm-256color"]]
+#: What prints a question and reads a line: of a pipe, or of a terminal.
+OVERWRITE = 'printf "Overwrite? [y/N] "; read -r answer; echo "got <$answer>"'
+TERMINAL = {"cols": 80, "rows": 24}
+
+
+@pytest.fixture
+def host(installation):
+    installation.cli("ps")
+    return installation
+
+
+def started(host, script, terminal=False, **fields):
+    """The id of a shell script that accepts input."""
+    body = {"command": {"shell": {"shell": "sh", "script": script}}, "cwd": str(host.work), "base_env": ENV, **fields}
+    body |= {"pty": TERMINAL} if terminal else {"stdin": "open"}
+    return host.rest("POST", "/api/v1/executions", body)["id"]
+
+
+def argv(program, *args):
+    return {"argv": {"program": program, "args": args}}
+
+
+def of(host, execution, **query):
+    words = "&".join(f"{key}={value}" for key, value in query.items())
+    found = host.rest("GET", f"/api/v1/interactions?{words}")["interactions"]
+    return [it for it in found if it["execution"] == execution]
+
+
+def asked(host, execution):
+    """The question of a command, which nobody waits for but by looking at the list."""
+    until(lambda: of(host, execution), 15, f"the question of {execution}")
+    question, = of(host, execution)
+    return question
+
+
+def answer(host, question, value):
+    return host.rest("POST", f"/api/v1/interactions/{question['id']}/answer", {"value": value})
+
+
+def ended(host, execution):
+    host.rest("POST", f"/api/v1/executions/{execution}/wait", {"until": "exit", "at_most_ms": 15_000})
+    lines = host.rest("GET", f"/api/v1/executions/{execution}/raw", raw=True).splitlines()
+    return "".join(json.loads(line).get("data", "") for line in lines)
+
+
+def stop(host, execution):
+    host.rest("POST", f"/api/v1/executions/{execution}/stop", {"force": True})
+
+
+def ends_of(host, id_):
+    entries = host.rest("GET", "/api/v1/audit?limit=1000")["entries"]
+    return [it["state"] for it in entries if it["event"] == "interaction" and it["interaction"] == id_]
+
+
+@pytest.mark.parametrize(("terminal", "evidence"), [(False, "reads_pipe"), (True, "reads_terminal")])
+def test_a_prompt_that_nobody_waits_for_is_a_question(host, terminal, evidence):
+    execution = started(host, OVERWRITE, terminal)
+    question = asked(host, execution)
+    assert question["source"] == "command" and question["kind"] == "confirmation" and question["message"] == "Overwrite? [y/N]"
+    assert question["evidence"] == [evidence, "prompt_words"] and question["directory"] == str(host.work)
+    assert question["default"] == "N" and "holder" not in question
+    assert answer(host, question, "yes")["status"] == "answered"
+    assert "got <y>" in ended(host, execution)
+    assert [it["status"] for it in ends_of(host, question["id"])] == ["open", "answered"]
+
+
+def test_echo_off_is_evidence_of_a_secret(host):
+    execution = started(host, 'stty -echo; printf "Kennwort "; read -r word; echo; echo "${#word} characters"', terminal=True)
+    question = asked(host, execution)
+    assert question["secret"] is True and question["evidence"] == ["reads_terminal", "echo_off"]
+    answer(host, question, "hunter2")
+    assert "7 characters" in ended(host, execution)
+    assert "hunter2" not in host.rest("GET", "/api/v1/audit?limit=1000", raw=True).decode()
+
+
+def test_the_socket_tells_of_a_prompt_and_of_its_end(host):
+    with WsRecorder(host, None, query="", path="/api/v1/interactions/events") as socket:
+        socket.wait_message("up_to_date")
+        execution = started(host, 'printf "Name: "; read -r name; echo "hello $name"')
+        told = socket.wait_message("opened")["interaction"]
+        assert told["execution"] == execution and told["message"] == "Name:"
+        assert told["evidence"] == ["reads_pipe", "prompt_words"] and told["directory"] == str(host.work)
+        socket.say(type="answer", id=told["id"], value="Ada")
+        assert socket.wait_message("ended")["interaction"]["status"] == "answered"
+        assert "hello Ada" in ended(host, execution)
+
+
+def test_one_prompt_is_one_question_whoever_finds_it(host):
+    """A wait finds it at once; later checks find the same one, also after somebody declined to answer."""
+    execution = started(host, OVERWRITE)
+    waited = host.rest("POST", f"/api/v1/executions/{execution}/wait", {"until": "prompt", "at_most_ms": 10_000})
+    assert waited["why"] == "prompt", waited
+    question = of(host, execution)[0]
+    host.rest("POST", f"/api/v1/interactions/{question['id']}/cancel", {"reason": "not now"})
+    # A second command that asks is the sign that the checks have come round.
+    other = started(host, OVERWRITE)
+    asked(host, other)
+    host.rest("POST", f"/api/v1/executions/{execution}/wait", {"until": "prompt", "at_most_ms": 10_000})
+    assert of(host, execution) == [], "the same prompt is not asked again"
+    assert [it["id"] for it in of(host, execution, all="true")] == [question["id"]]
+    for id_ in (execution, other):
+        stop(host, id_)
+
+
+def test_the_next_prompt_is_the_next_question(host):
+    execution = started(host, 'printf "One: "; read -r one; printf "Two: "; read -r two; echo "$one-$two"')
+    first = asked(host, execution)
+    assert first["message"] == "One:"
+    answer(host, first, "a")
+    second = asked(host, execution)
+    assert second["message"] == "Two:" and second["id"] != first["id"]
+    host.rest("POST", f"/api/v1/executions/{execution}/input", b"b\n")
+    assert "a-b" in ended(host, execution)
+    assert ends_of(host, second["id"])[-1] == {"status": "cancelled", "reason": {"kind": "answered_elsewhere"}}
+
+
+def test_a_question_is_withdrawn_when_its_command_goes_on(host):
+    go_on = host.work / "go-on"
+    script = f'printf "Continue? [Y/n] "; until read -t 1 -r line || test -e {go_on}; do :; done; echo; echo on; exec sleep 60'
+    execution = started(host, script, command=argv("/bin/bash", "-c", script))
+    question = asked(host, execution)
+    go_on.touch()
+    until(lambda: of(host, execution) == [], 15, "the end of the question")
+    assert ends_of(host, question["id"])[-1] == {"status": "cancelled", "reason": {"kind": "prompt_gone"}}
+    late = pytest.raises(AssertionError, answer, host, question, "y")
+    assert "does not wait for it any more" in str(late.value)
+    stop(host, execution)
+
+
+@pytest.mark.parametrize("command", [
+    ["/bin/cat"], ["/bin/sh", "-c", "echo listening on stdio; exec cat"], ["/usr/bin/python3", "-i", "-q"], ["/bin/sleep", "60"],
+])
+def test_what_waits_for_data_or_for_commands_asks_nothing(host, command):
+    terminal = command[0].endswith("python3")
+    execution = started(host, "", terminal, command=argv(*command))
+    asking = started(host, OVERWRITE)
+    asked(host, asking)
+    # Both are checked at the same samples; the second one's question shows that these were.
+    again = started(host, OVERWRITE)
+    asked(host, again)
+    assert of(host, execution, all="true") == []
+    for id_ in (execution, asking, again):
+        stop(host, id_)
+
+
+def test_a_shell_at_its_prompt_asks_nothing_but_its_command_does(host):
+    body = {"kind": "bash", "cwd": str(host.work), "base_env": ENV}
+    shell = host.rest("POST", "/api/v1/shells", body)["id"]
+    asking = started(host, OVERWRITE)
+    asked(host, asking)
+    assert of(host, shell, all="true") == []
+    host.rest("POST", f"/api/v1/executions/{shell}/input", b"read -r -p 'Which colour? ' c; echo \"it is $c\"\n")
+    question = asked(host, shell)
+    assert "Which colour?" in question["message"] and question["evidence"][0] in ("reads_terminal", "polls_input")
+    answer(host, question, "red")
+    waited = {"until": "pattern", "pattern": "it is red", "at_most_ms": 10_000}
+    host.rest("POST", f"/api/v1/executions/{shell}/wait", waited)
+    for id_ in (shell, asking):
+        stop(host, id_)
+
+
+def test_who_types_in_the_terminal_is_named_and_is_not_asked_twice(host):
+    execution = started(host, OVERWRITE, terminal=True)
+    question = asked(host, execution)
+    user = TerminalUser(host, "attach", execution)
+    user.wait_for(rb"Overwrite")
+    until(lambda: "holder" in of(host, execution)[0], 15, "the holder")
+    held, = of(host, execution)
+    assert held["id"] == question["id"] and held["holder"].startswith("ostler attach"), held
+    refused = pytest.raises(AssertionError, answer, host, question, "y")
+    assert held["holder"] in str(refused.value)
+    user.type("y\n")
+    user.wait_for(rb"got <y>")
+    assert user.wait_exit() == 0
+    assert ends_of(host, question["id"])[-1]["reason"] == {"kind": "answered_elsewhere"}
+
+
+def test_a_question_of_a_file_and_an_approval_name_their_directory(host):
+    (host.work / "notes.txt").write_text("x")
+    host.give(host.work)
+    body = {"kind": "file_selection", "message": "Which?", "directory": str(host.work)}
+    opened = host.rest("POST", "/api/v1/interactions", body)
+    assert opened["directory"] == str(host.work) and "evidence" not in opened
+    execution = started(host, "read -r line")
+    body = {"kind": "input_request", "message": "Which?", "execution": execution}
+    assert host.rest("POST", "/api/v1/interactions", body)["directory"] == str(host.work)
+    stop(host, execution)
+
+
+def test_a_prompt_is_found_again_by_the_next_daemon(host):
+    execution = started(host, OVERWRITE)
+    before = asked(host, execution)
+    host.kill_daemon()
+    until(lambda: of(host, execution), 20, "the question under the next daemon")
+    after, = of(host, execution)
+    assert after["message"] == before["message"] and after["evidence"] == before["evidence"]
+    answer(host, after, "y")
+    assert "got <y>" in ended(host, execution)
