@@ -201,8 +201,10 @@ def test_a_prompt_is_found_again_by_the_next_daemon(host):
     execution = started(host, OVERWRITE)
     before = asked(host, execution)
     host.kill_daemon()
+    host.cli("ps")
     until(lambda: of(host, execution), 20, "the question under the next daemon")
     after, = of(host, execution)
     assert after["message"] == before["message"] and after["evidence"] == before["evidence"]
+    assert after["id"] != before["id"] and ends_of(host, before["id"])[-1]["reason"] == {"kind": "engine_killed"}
     answer(host, after, "y")
     assert "got <y>" in ended(host, execution)
