@@ -163,6 +163,7 @@ fn plan(words: &[&str]) -> LaunchPlan {
         lossless_reader: false,
         record_input: false,
         min_output_offset: 0,
+        disk_scope: None,
     }
 }
 

@@ -41,6 +41,7 @@ fn plan() -> LaunchPlan {
         report_start: true,
         lossless_reader: false,
         min_output_offset: 0,
+        disk_scope: None,
         record_input: false,
     }
 }

@@ -63,6 +63,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
         Box::pin(std::future::ready(vec![None; ids.len()]))
     }
 
+    /// The allocated bytes of everything below a directory, on its file system; none where they
+    /// cannot be counted. Walks the directory.
+    fn directory_bytes<'a>(&'a self, _directory: &'a Path) -> BoxFuture<'a, Option<u64>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// The features this sandbox needs that the file systems it names do not support (idmapped
     /// mounts, overlays, Landlock), each with its reason; empty where nothing is missing. Probed
     /// once per file system.

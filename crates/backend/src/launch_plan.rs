@@ -62,6 +62,21 @@ pub struct LaunchPlan {
     /// [`StreamName::Stdin`](ostler_model::StreamName::Stdin): not while its terminal has echo off,
     /// and with secrets replaced.
     pub record_input: bool,
+    /// The directory whose growth counts instead of that of the workspace alone. Not sent to another
+    /// process.
+    #[serde(skip)]
+    pub disk_scope: Option<DiskScope>,
+}
+
+/// A directory that several executions share, and its limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskScope {
+    /// The directory.
+    pub directory: ByteString,
+    /// The bytes that it had before the first of them.
+    pub base_bytes: u64,
+    /// How many bytes all of them together may add. The plan's own limit is no larger.
+    pub limit_bytes: u64,
 }
 
 impl fmt::Debug for LaunchPlan {

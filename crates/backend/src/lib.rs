@@ -96,6 +96,6 @@ pub use backend::{
     ProcessEvent, ReceivedEvent, RecoveryOutcome, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL,
     SnapshotError, SpawnError, SpawnHandle, TerminalQuery,
 };
-pub use launch_plan::{LaunchIo, LaunchPlan, PLAN_MAX_BYTES, PinnedFile, Timeouts};
+pub use launch_plan::{DiskScope, LaunchIo, LaunchPlan, PLAN_MAX_BYTES, PinnedFile, Timeouts};
 pub use ostler_model::control::{IdempotentInput, InputProgress};
 pub use usage_reading::UsageReading;

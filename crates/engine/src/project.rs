@@ -74,6 +74,17 @@ pub(crate) fn check_directory(caller: &Caller, directory: &Path) -> Result<(), P
     })
 }
 
+/// The caller as it starts again what belongs to this owner: in the same project and for the same
+/// task, where it belongs to a project.
+pub(crate) fn starting_again(caller: &Caller, of: &Owner) -> Caller {
+    let mut caller = caller.clone();
+    if of.project.is_some() {
+        caller.owner.project.clone_from(&of.project);
+        caller.owner.task.clone_from(&of.task);
+    }
+    caller
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ostler_backend::DiskScope;
 use ostler_journal::Pattern;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{
@@ -51,6 +52,9 @@ pub struct StartRequest {
     /// Limits where neither the options nor the settings for all executions set one. What the host
     /// cannot enforce of them is reported and not refused. Set from the settings of contexts.
     pub default_limits: Limits,
+    /// The directory whose growth counts for the disk limit instead of that of the workspace alone.
+    /// Set by the start in a context.
+    pub disk_scope: Option<DiskScope>,
 }
 
 /// Where standard input comes from.
@@ -141,6 +145,7 @@ impl StartRequest {
             template: None,
             context: None,
             default_limits: Limits::default(),
+            disk_scope: None,
         }
     }
 

@@ -51,6 +51,30 @@ pub struct SandboxOptions {
     pub allow_degraded: Vec<Capability>,
 }
 
+impl SandboxOptions {
+    /// These options, and those of `base` where they ask for nothing; paths, forwarded ports and
+    /// what may be missing are those of both.
+    #[must_use]
+    pub fn over(self, base: Self) -> Self {
+        Self {
+            workspace: self.workspace.or(base.workspace),
+            overlay: self.overlay || base.overlay,
+            network: self.network.or(base.network),
+            read: merged(base.read, self.read),
+            write: merged(base.write, self.write),
+            forwards: merged(base.forwards, self.forwards),
+            allow_degraded: merged(base.allow_degraded, self.allow_degraded),
+        }
+    }
+}
+
+/// What both have, each once, that of `base` first.
+fn merged<T: PartialEq>(mut base: Vec<T>, mut own: Vec<T>) -> Vec<T> {
+    own.retain(|it| !base.contains(it));
+    base.append(&mut own);
+    base
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 const fn is_false(value: &bool) -> bool {
     !*value

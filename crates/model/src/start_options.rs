@@ -124,7 +124,8 @@ pub enum RetentionRequest {
 
 impl StartOptions {
     /// These options, and those of `base` where they ask for nothing: variables and secrets are
-    /// those of both, the isolation level is the higher one, limits are taken one by one.
+    /// those of both, the isolation level is the higher one, limits and what is asked of the sandbox
+    /// are taken one by one.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
         let Self {
@@ -139,7 +140,7 @@ impl StartOptions {
             timeout: self.timeout.or(base.timeout),
             idle: self.idle.or(base.idle),
             level: self.level.max(base.level),
-            sandbox: or_default(self.sandbox, base.sandbox),
+            sandbox: self.sandbox.over(base.sandbox),
             secrets: merged_names(secrets, self.secrets),
             approval: self.approval.or(base.approval),
             queue_timeout: self.queue_timeout.or(base.queue_timeout),
@@ -173,7 +174,6 @@ impl StartOptions {
         Self {
             timeout: None,
             idle: None,
-            labels: Vec::new(),
             encoding: None,
             retention: RetentionRequest::Default,
             keep: false,
@@ -305,11 +305,18 @@ mod tests {
     #[test]
     fn options_of_both_are_combined() {
         let read = |value| serde_json::from_value::<StartOptions>(value).unwrap();
-        let own = read(json!({"env": [["A", "2"]], "isolation": "medium", "secrets": ["B"]}));
+        let own = read(json!({
+            "env": [["A", "2"]], "isolation": "medium", "secrets": ["B"],
+            "confine": {"read": ["/srv"], "network": "none"},
+        }));
         let combined = own.over(read(full()));
         assert_eq!(combined.set_env, [("A".into(), "2".into())]);
         assert_eq!(combined.level, Some(IsolationLevel::High));
         assert_eq!(combined.secrets, ["TOKEN", "B"]);
+        let sandbox = json!({
+            "overlay": true, "network": "none", "read": ["/srv"], "forward": ["8080:80"],
+        });
+        assert_eq!(json!(combined.sandbox), sandbox);
     }
 
     #[test]

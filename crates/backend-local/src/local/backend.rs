@@ -130,8 +130,8 @@ impl LocalBackend {
 
     async fn start(&self, plan: LaunchPlan) -> Result<SpawnHandle, SpawnError> {
         let (id, attempt) = (plan.id, plan.attempt);
-        if let Some(workspace) = disk_quota::QuotaTarget::from_plan(&plan) {
-            self.record_disk_baseline(id, workspace).await?;
+        if let Some(quota) = disk_quota::DiskQuota::from_plan(&plan) {
+            self.record_disk_baseline(id, quota).await?;
         }
         let has_input = matches!(plan.io, LaunchIo::Piped | LaunchIo::Pty(_));
         let has_terminal = matches!(plan.io, LaunchIo::Pty(_));
@@ -171,13 +171,13 @@ impl LocalBackend {
     async fn record_disk_baseline(
         &self,
         id: ExecutionId,
-        workspace: disk_quota::QuotaTarget,
+        quota: disk_quota::DiskQuota,
     ) -> Result<(), SpawnError> {
         let execution = self.shims.execution_dir(id);
         let failure = self
             .shims
             .blocking(move || {
-                disk_quota::record_baseline(&execution, &workspace)
+                disk_quota::record_baseline(&execution, &quota)
                     .err()
                     .map(|it| it.to_string())
             })
@@ -319,6 +319,14 @@ impl Backend for LocalBackend {
 
     fn usage<'a>(&'a self, ids: &'a [ExecutionId]) -> BoxFuture<'a, Vec<Option<UsageReading>>> {
         Box::pin(usage::read(Arc::clone(&self.shims), ids.to_vec()))
+    }
+
+    fn directory_bytes<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Option<u64>> {
+        let (shims, directory) = (Arc::clone(&self.shims), directory.to_owned());
+        Box::pin(async move {
+            let count = move || disk_quota::disk_usage(&directory).ok();
+            shims.blocking(count).await
+        })
     }
 
     fn connect(&self, id: ExecutionId, address: SocketAddr) -> BoxFuture<'_, io::Result<OwnedFd>> {

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use ostler_backend::LaunchPlan;
+use ostler_backend::{DiskScope, LaunchPlan};
 use ostler_model::{ByteString, Capability};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -36,24 +36,48 @@ struct DiskBaseline {
     version: u8,
     /// The directory that is measured; relative to the execution's, or absolute.
     path: ByteString,
-    /// Its allocated bytes.
+    /// Another one that counts with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shared: Option<ByteString>,
+    /// Their allocated bytes; of a directory that executions share, as many as leave of the limit
+    /// what the others have left.
     bytes: u64,
+}
+
+/// What is limited, and by how much.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DiskQuota {
+    target: QuotaTarget,
+    limit_bytes: u64,
+    shared: Option<DiskScope>,
 }
 
 /// Records the size of a plan's workspace, where its growth is limited. Blocks for the length of a
 /// walk. A later attempt keeps the baseline of the first one.
-pub(super) fn record_baseline(execution: &Path, workspace: &QuotaTarget) -> io::Result<()> {
+pub(super) fn record_baseline(execution: &Path, quota: &DiskQuota) -> io::Result<()> {
     let file = execution.join(BASE_FILE);
     if file.exists() {
         return Ok(());
     }
-    let (path, bytes) = match workspace {
-        QuotaTarget::Overlay => (PathBuf::from(OVERLAY_UPPER), 0),
-        QuotaTarget::Direct(path) => (path.clone(), disk_usage(path)?),
+    let shared = quota.shared_directory();
+    let path = match (&quota.target, &shared) {
+        (QuotaTarget::Overlay, _) => PathBuf::from(OVERLAY_UPPER),
+        // What it writes is in the shared directory.
+        (QuotaTarget::Direct(_), Some((directory, _))) => directory.clone(),
+        (QuotaTarget::Direct(path), None) => path.clone(),
     };
+    let bytes = match (&quota.target, &shared) {
+        (QuotaTarget::Overlay, None) => 0,
+        (QuotaTarget::Direct(_), None) => disk_usage(&path)?,
+        (_, Some((directory, scope))) => {
+            shared_baseline(scope, disk_usage(directory)?, quota.limit_bytes)
+        }
+    };
+    let shared = shared.filter(|_| quota.target == QuotaTarget::Overlay);
     let baseline = DiskBaseline {
         version: BASE_VERSION,
         path: ByteString::from(path),
+        shared: shared.map(|(directory, _)| ByteString::from(directory)),
         bytes,
     };
     fs::DirBuilder::new()
@@ -61,6 +85,44 @@ pub(super) fn record_baseline(execution: &Path, workspace: &QuotaTarget) -> io::
         .mode(0o700)
         .create(execution)?;
     fs::write(file, serde_json::to_vec(&baseline)?)
+}
+
+/// The bytes from which the growth counts of an execution whose own limit is `limit`, in a shared
+/// directory that has `now` bytes: it may add its own limit, and no more than all of them may. Where
+/// they have more already, nothing may be added, and what removes files runs.
+fn shared_baseline(scope: &DiskScope, now: u64, limit: u64) -> u64 {
+    let of_all = scope.base_bytes.saturating_add(scope.limit_bytes).max(now);
+    let own = now.saturating_add(limit);
+    of_all.min(own).saturating_sub(limit)
+}
+
+impl DiskQuota {
+    /// The quota of a plan; none where nothing is limited or it runs in a private directory.
+    pub(super) fn from_plan(plan: &LaunchPlan) -> Option<Self> {
+        Some(Self {
+            target: QuotaTarget::from_plan(plan)?,
+            limit_bytes: plan.limits.disk_bytes?,
+            shared: plan.disk_scope.clone(),
+        })
+    }
+
+    /// The shared directory, where the target is in it.
+    fn shared_directory(&self) -> Option<(PathBuf, &DiskScope)> {
+        let scope = self.shared.as_ref()?;
+        let directory = scope.directory.as_path();
+        let is_inside = match &self.target {
+            QuotaTarget::Overlay => true,
+            QuotaTarget::Direct(path) => path.starts_with(directory) || is_below(path, directory),
+        };
+        is_inside.then(|| (directory.to_owned(), scope))
+    }
+}
+
+/// Whether a path is in a directory, links resolved.
+fn is_below(path: &Path, directory: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let both = real(path).zip(real(directory));
+    both.is_some_and(|(path, directory)| path.starts_with(directory))
 }
 
 /// The directory whose growth is limited.
@@ -74,7 +136,7 @@ pub(super) enum QuotaTarget {
 
 impl QuotaTarget {
     /// The target of a plan; none where nothing is limited or it runs in a private directory.
-    pub(super) fn from_plan(plan: &LaunchPlan) -> Option<Self> {
+    fn from_plan(plan: &LaunchPlan) -> Option<Self> {
         plan.limits.disk_bytes?;
         let Some(sandbox) = &plan.sandbox else {
             return Some(Self::Direct(plan.cwd.as_path().to_owned()));
@@ -94,7 +156,12 @@ pub(super) fn growth(execution: &Path, members: &[i32]) -> Option<u64> {
         serde_json::from_slice(&fs::read(execution.join(BASE_FILE)).ok()?).ok()?;
     (baseline.version == BASE_VERSION).then_some(())?;
     let path = execution.join(baseline.path.as_path());
-    match disk_usage(&path) {
+    let shared = match &baseline.shared {
+        Some(directory) => disk_usage(directory.as_path()),
+        None => Ok(0),
+    };
+    let total = existing_usage(&path).and_then(|now| Ok(now.saturating_add(shared?)));
+    match total {
         Ok(now) => {
             let scope =
                 FileSystemScope::of(&path, baseline.path.as_path() == Path::new(OVERLAY_UPPER));
@@ -108,9 +175,17 @@ pub(super) fn growth(execution: &Path, members: &[i32]) -> Option<u64> {
     }
 }
 
+/// The usage of a directory; none of one that is gone, or not there yet.
+fn existing_usage(path: &Path) -> io::Result<u64> {
+    match disk_usage(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        usage => usage,
+    }
+}
+
 /// Allocated bytes of everything below a directory on its own file system, hard links counted once;
 /// symbolic links are not followed.
-fn disk_usage(root: &Path) -> io::Result<u64> {
+pub(super) fn disk_usage(root: &Path) -> io::Result<u64> {
     let mut walk = DiskWalk::default();
     let top = open(root)?;
     let device = rustix::fs::fstat(&top)?.st_dev;
@@ -230,13 +305,64 @@ impl DiskWalk {
 mod tests {
     use super::*;
 
+    fn quota(target: QuotaTarget) -> DiskQuota {
+        DiskQuota {
+            target,
+            limit_bytes: 1 << 30,
+            shared: None,
+        }
+    }
+
+    #[test]
+    fn executions_that_share_a_directory_have_what_is_left_of_its_limit() {
+        let scope = |base_bytes, limit_bytes| DiskScope {
+            directory: "/srv".into(),
+            base_bytes,
+            limit_bytes,
+        };
+        let left = |scope: &DiskScope, now, limit| shared_baseline(scope, now, limit) + limit - now;
+        assert_eq!(left(&scope(0, 100), 0, 100), 100);
+        assert_eq!(left(&scope(0, 100), 60, 100), 40);
+        assert_eq!(left(&scope(50, 100), 60, 100), 90);
+        assert_eq!(left(&scope(50, 100), 60, 20), 20, "its own limit");
+        assert_eq!(left(&scope(50, 100), 140, 20), 10);
+        assert_eq!(left(&scope(0, 100), 150, 100), 0, "more than all may have");
+        assert_eq!(left(&scope(50, 100), 20, 100), 100, "files were removed");
+        assert_eq!(left(&scope(0, u64::MAX), 7, u64::MAX - 7), u64::MAX - 7);
+    }
+
+    #[test]
+    fn an_overlay_counts_with_the_directory_that_it_is_over() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let (work, execution) = (scratch.path().join("work"), scratch.path().join("run"));
+        fs::create_dir_all(&work).expect("made");
+        fs::write(work.join("before"), vec![1; 1 << 20]).expect("written");
+        let limit = 4 << 20;
+        let quota = DiskQuota {
+            target: QuotaTarget::Overlay,
+            limit_bytes: limit,
+            shared: Some(DiskScope {
+                directory: ByteString::from(work.clone()),
+                base_bytes: 0,
+                limit_bytes: limit,
+            }),
+        };
+        record_baseline(&execution, &quota).expect("taken down");
+        let grown = growth(&execution, &[]).expect("known");
+        assert!((1 << 20..(1 << 20) + 65_536).contains(&grown), "{grown}");
+        fs::create_dir_all(execution.join(OVERLAY_UPPER)).expect("made");
+        fs::write(execution.join(OVERLAY_UPPER).join("new"), vec![1; 1 << 20]).expect("written");
+        let grown = growth(&execution, &[]).expect("known");
+        assert!((2 << 20..(2 << 20) + 65_536).contains(&grown), "{grown}");
+    }
+
     #[test]
     fn growth_counts_each_file_once_and_follows_nothing() {
         let scratch = tempfile::tempdir().expect("a directory");
         let (work, execution) = (scratch.path().join("work"), scratch.path().join("run"));
         fs::create_dir_all(work.join("sub")).expect("made");
         fs::write(work.join("before"), vec![1; 100_000]).expect("written");
-        record_baseline(&execution, &QuotaTarget::Direct(work.clone())).expect("taken down");
+        record_baseline(&execution, &quota(QuotaTarget::Direct(work.clone()))).expect("taken down");
         assert_eq!(growth(&execution, &[]), Some(0));
         fs::write(work.join("sub/new"), vec![1; 1 << 20]).expect("written");
         fs::hard_link(work.join("sub/new"), work.join("again")).expect("linked");
@@ -250,7 +376,7 @@ mod tests {
     #[test]
     fn an_overlay_is_all_growth() {
         let scratch = tempfile::tempdir().expect("a directory");
-        record_baseline(scratch.path(), &QuotaTarget::Overlay).expect("taken down");
+        record_baseline(scratch.path(), &quota(QuotaTarget::Overlay)).expect("taken down");
         assert_eq!(
             growth(scratch.path(), &[]),
             Some(0),
@@ -267,7 +393,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a directory");
         let (work, execution) = (scratch.path().join("work"), scratch.path().join("run"));
         fs::create_dir_all(&work).expect("made");
-        record_baseline(&execution, &QuotaTarget::Direct(work.clone())).expect("taken down");
+        record_baseline(&execution, &quota(QuotaTarget::Direct(work.clone()))).expect("taken down");
         fs::write(work.join("gone"), vec![1; 1 << 20]).expect("written");
         let held = fs::File::open(work.join("gone")).expect("it is there");
         let again = held.try_clone().expect("a copy");

@@ -167,6 +167,7 @@ pub(crate) fn argv(words: &[&str]) -> LaunchPlan {
         lossless_reader: false,
         record_input: false,
         min_output_offset: 0,
+        disk_scope: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_backend::{LaunchIo, LaunchPlan, PinnedFile, Timeouts};
+use ostler_backend::{DiskScope, LaunchIo, LaunchPlan, PinnedFile, Timeouts};
 use ostler_model::{
     BackendName, ByteString, Caller, CapabilitySet, Environment, Io, IsolationLevel,
     IsolationRequest, IsolationSpec, Lifetime, RequestRecord, RetentionRequest, SandboxSpec, Spec,
@@ -51,6 +51,7 @@ pub(crate) struct LaunchTemplate {
     redact: Vec<ByteString>,
     record_input: bool,
     pinned: Vec<PinnedFile>,
+    disk_scope: Option<DiskScope>,
 }
 
 impl LaunchTemplate {
@@ -92,6 +93,7 @@ impl LaunchTemplate {
             report_start: true,
             lossless_reader: false,
             min_output_offset: 0,
+            disk_scope: self.disk_scope,
         }
     }
 }
@@ -152,6 +154,7 @@ pub(crate) fn admit(
         redact: secret_values(&secrets),
         record_input: request.options.record_input,
         pinned: Vec::new(),
+        disk_scope: request.disk_scope,
     };
     let redact = |text: &ByteString| secrets::redact(text, &secrets);
     let spec = Spec {
@@ -305,6 +308,7 @@ pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<Laun
         redact: secret_values(&secrets),
         record_input: spec.record_input,
         pinned: Vec::new(),
+        disk_scope: None,
     })
 }
 

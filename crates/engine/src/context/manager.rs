@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use ostler_backend::DiskScope;
 use ostler_lifecycle::context::{ContextDecision, ContextInput, ContextState};
-use ostler_model::{ByteString, Caller, ContextId, Lifetime, Principal, StopReason, Timestamp};
+use ostler_model::{
+    ByteString, Caller, ContextId, Lifetime, Principal, StartOptions, StopReason, Timestamp,
+};
 
 use tokio::time::Instant;
 
@@ -88,7 +91,8 @@ impl ContextManager {
             }
             return Ok((self.info(&entry), false));
         }
-        let id = self.create(caller, &key, request)?;
+        let base_bytes = self.base_bytes(&request).await;
+        let id = self.create(caller, &key, request, base_bytes)?;
         let entry = self.table.get(&id).ok_or(ContextError::NotFound)?;
         Ok((self.info(&entry), true))
     }
@@ -100,8 +104,12 @@ impl ContextManager {
         caller: &Caller,
         key: &ContextKey,
         request: ContextRequest,
+        base_bytes: Option<u64>,
     ) -> Result<ContextId, Error> {
-        let record = self.new_record(caller, key, request)?;
+        let record = ContextRecord {
+            base_bytes,
+            ..self.new_record(caller, key, request)?
+        };
         let id = record.id.clone();
         self.table
             .insert(record.clone(), self.settings().max_per_principal)?;
@@ -121,6 +129,21 @@ impl ContextManager {
         })?;
         tracing::info!(context = %id, project = %record.project, "a context is created");
         Ok(id)
+    }
+
+    /// The bytes that the directory of a new context has, where its growth is limited.
+    async fn base_bytes(&self, request: &ContextRequest) -> Option<u64> {
+        self.disk_limit(&request.options)?;
+        match request.existing_directory() {
+            Some(directory) => self.core.backend.directory_bytes(directory.as_path()).await,
+            None => Some(0),
+        }
+    }
+
+    /// How many bytes the executions of a context with these options may add to its directory.
+    fn disk_limit(&self, options: &StartOptions) -> Option<u64> {
+        let own = options.limits.disk_bytes;
+        own.or(self.settings().limits.disk_bytes)
     }
 
     /// Nothing is used that the ledger does not know.
@@ -163,6 +186,7 @@ impl ContextManager {
             project: request.project,
             task: request.task,
             created,
+            base_bytes: None,
             idle_timeout: request.idle_timeout.unwrap_or(self.settings().idle_timeout),
             options: request.options.for_every_start(),
             created_at: now,
@@ -291,6 +315,18 @@ impl ContextManager {
             request.options.timeout.get_or_insert(settings.timeout);
         }
         request.default_limits = settings.limits;
+        // A start may ask for less than its context has, not for more.
+        if let Some(limit_bytes) = self.disk_limit(&record.options)
+            && let Some(base_bytes) = record.base_bytes.or(record.created.map(|_| 0))
+        {
+            let own = &mut request.options.limits.disk_bytes;
+            *own = own.map(|it| it.min(limit_bytes));
+            request.disk_scope = Some(DiskScope {
+                directory: record.directory.clone(),
+                base_bytes,
+                limit_bytes,
+            });
+        }
         let prefix = &settings.environment_prefix;
         let ids = [
             ("PROJECT_ID", Some(&record.project)),

@@ -22,6 +22,10 @@ pub(super) struct ContextRecord {
     /// The identity of a directory that Ostler created; none of one that was there before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) created: Option<CreatedDir>,
+    /// The bytes that the directory had when it was made this context's; none where they could not
+    /// be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) base_bytes: Option<u64>,
     #[serde(rename = "idle_timeout_ms", with = "millis")]
     pub(super) idle_timeout: Duration,
     /// What every start in it asks for.

@@ -7,6 +7,7 @@ use ostler_model::{ByteString, Caller, ExecutionId};
 use super::Engine;
 use crate::detection::DetectedService;
 use crate::error::Error;
+use crate::project;
 use crate::request::{StartRequest, StopRequest};
 use crate::service::{Diagnosis, EnsureResult, ServiceInfo, ServiceRequest, ServiceStopped};
 use crate::start::StartGuard;
@@ -30,6 +31,15 @@ impl Engine {
         client_env: Vec<(ByteString, ByteString)>,
     ) -> Result<StartRequest, Error> {
         self.services.rerun_request(caller, id, client_env)
+    }
+
+    /// The caller as it starts an execution again: in the project of that execution.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn rerun_caller(&self, caller: &Caller, id: &str) -> Result<Caller, Error> {
+        let entry = self.inner.registry.find(caller, id)?;
+        Ok(project::starting_again(caller, &entry.owner()))
     }
 
     /// Admits and starts a service; returns when its program runs and before it is ready:

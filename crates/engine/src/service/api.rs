@@ -42,6 +42,7 @@ impl ServiceManager {
         client_env: Vec<(ByteString, ByteString)>,
     ) -> Result<StartRequest, Error> {
         let entry = self.core.registry.find(caller, id)?;
+        let caller = project::starting_again(caller, &entry.owner());
         restart_request::command_request(&self.core, &entry, &caller.owner, client_env)
     }
 
@@ -202,6 +203,10 @@ impl ServiceManager {
                 Err(error) => return Err(error),
             }
         }
+        let caller = match &found {
+            Some(entry) => &project::starting_again(caller, &entry.owner()),
+            None => caller,
+        };
         let service = match found {
             Some(entry) => restart_request::service_request(self, &entry)?,
             None => self.find_restartable(starter, name)?,

@@ -109,6 +109,7 @@ pub(super) async fn rerun(
 ) -> RestResult<(StatusCode, Json<ExecutionBody>)> {
     let base_env = body.base_env;
     let mut request = state.engine.rerun_request(&caller, &id, base_env)?;
+    let caller = state.engine.rerun_caller(&caller, &id)?;
     request.id = body.id;
     request.options.approval = body.approval;
     request.options.allowed = body.allowed;

@@ -187,4 +187,12 @@ impl Engine {
     ) -> Result<StartRequest, Error> {
         self.0.rerun_request(caller, id, client_env)
     }
+
+    /// The caller as it starts an execution again: in the project of that execution.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn rerun_caller(&self, caller: &Caller, id: &str) -> Result<Caller, Error> {
+        self.0.rerun_caller(caller, id)
+    }
 }
