@@ -225,3 +225,41 @@ def test_thresholds_are_set_at_the_command_line_and_unknown_ones_refused(install
     with pytest.raises(ProblemError) as refused:
         start(installation, "true", alerts={"heat": 9})
     assert refused.value.status == 422 and "heat" in str(refused.value.problem)
+
+
+def test_a_crossing_is_told_once_although_the_daemon_is_killed_right_after_it(installation, receivers):
+    receiver = receivers()
+    configure(installation, f"http://127.0.0.1:{receiver.port}/")
+    id = start(installation, "python3", "-c", HOLD, alerts={"memory_bytes": 40 << 20})
+    watched(installation, id, [("memory", "raised")])
+    receiver.next()
+    for _ in range(2):
+        installation.kill_daemon()
+        installation.cli("ps")
+        before = installation.rest("GET", f"/api/v1/executions/{id}/resources/history?resolution_s=1&wait_ms=20000")["points"]
+
+        def seen_again():
+            points = installation.rest("GET", f"/api/v1/executions/{id}/resources/history?resolution_s=1&wait_ms=1000")["points"]
+            return points[-1]["at"] > before[-1]["at"] and points[-1]["memory_bytes"] >= 40 << 20
+
+        until(seen_again, 20, "samples above the threshold")
+        assert alerts(installation, id) == [("memory", "raised")], "it is known to be raised"
+    say(installation, id)
+    watched(installation, id, [("memory", "raised"), ("memory", "resolved")])
+    assert [json.loads(body)["state"] for *_, body in [receiver.next()]] == ["resolved"], "nobody is told of it twice"
+    say(installation, id)
+
+
+def test_an_alert_is_known_from_the_ledger_alone(installation):
+    """As after a kill between the entry and the file."""
+    id = start(installation, "python3", "-c", HOLD, alerts={"memory_bytes": 40 << 20})
+    watched(installation, id, [("memory", "raised")])
+    told = alerts(installation, id)
+    installation.kill_daemon()
+    (installation.state / "alerts.json").unlink()
+    installation.cli("ps")
+    points = installation.rest("GET", f"/api/v1/executions/{id}/resources/history?resolution_s=1&wait_ms=20000")["points"]
+    until(lambda: installation.rest("GET", f"/api/v1/executions/{id}/resources/history?resolution_s=1&wait_ms=1000")["points"][-1]["at"] > points[-1]["at"],
+          20, "a sample")
+    assert alerts(installation, id) == told
+    installation.cli("stop", id)

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness import until
+from harness import TerminalUser, until
 from harness.installation import ProblemError
 
 RULES = """
@@ -209,6 +209,63 @@ def test_entries_are_read_over_rest_in_pages(installation):
         with pytest.raises(ProblemError) as refused:
             entries(installation, f"?{wrong}")
         assert refused.value.status == 422 and wrong.split("=")[0] in str(refused.value), wrong
+
+
+def test_pages_go_backwards_from_the_newest_entry(installation):
+    for _ in range(4):
+        installation.cli("run", "--", "true")
+    everything = until(lambda: len(found := entries(installation, "?limit=1000")["entries"]) >= 12 and found, 10, "the entries")
+    newest = 2**53 - 1
+    for limit in (1, 5, len(everything), 1000):
+        found, page = [], {"next": newest, "more": True}
+        while page["more"]:
+            page = entries(installation, f"?limit={limit}&before={page['next']}")
+            assert len(page["entries"]) <= limit
+            found += page["entries"]
+        assert found == everything[::-1], limit
+    middle = everything[len(everything) // 2]["seq"]
+    assert entries(installation, f"?before={middle}&limit=1")["entries"] == [everything[middle - 1]]
+    assert entries(installation, "?before=0") == {"entries": [], "next": 0, "more": False}
+    for wrong in ("before=-1", "before=x", "before=3&from=1"):
+        with pytest.raises(ProblemError) as refused:
+            entries(installation, f"?{wrong}")
+        assert refused.value.status == 422 and "before" in str(refused.value), wrong
+
+
+def test_no_field_of_an_event_hides_one_of_its_entry(installation):
+    """A key that is there twice is an error here; most readers take the last one without a word."""
+    installation.cli("ps")
+    body = {"command": {"argv": {"program": "/bin/sleep", "args": ["600"]}}, "cwd": str(installation.work), "name": "worker",
+            "health": {"probe": {"exec": ["false"]}, "interval_ms": 100, "failures": 1}}
+    installation.rest("POST", "/api/v1/services", body)
+    shell = {"command": {"shell": {"shell": "sh", "script": "read x"}}, "cwd": str(installation.work), "pty": {"cols": 80, "rows": 24}}
+    terminal = installation.rest("POST", "/api/v1/executions", shell)["id"]
+    user = TerminalUser(installation, "attach", terminal)
+
+    def read():
+        text = installation.rest("GET", "/api/v1/audit?limit=1000", raw=True)
+        found = json.loads(text, object_pairs_hook=once)["entries"]
+        events = {it["event"] for it in found}
+        return {"health", "lease_taken"} <= events and found
+
+    found = until(read, 20, "a health check and a lease")
+    installation.rest("POST", "/api/v1/services/worker/restart")
+    found = until(lambda: any(it["event"] == "restarting" for it in (now := read())) and now, 20, "the restart")
+    by = f"uid:{os.getuid()}"
+    for entry in found:
+        assert entry["by"]["principal"] == by and isinstance(entry.get("detail", {}), dict), entry
+    health = next(it for it in found if it["event"] == "health")
+    assert health["ok"] is False and "1" in health["event_detail"], health
+    assert next(it for it in found if it["event"] == "lease_taken")["event_by"] == by
+    assert next(it for it in found if it["event"] == "restarting")["event_by"] == by
+    user.type("\n")
+    user.wait_exit()
+
+
+def once(pairs):
+    names = [name for name, _ in pairs]
+    assert len(names) == len(set(names)), names
+    return dict(pairs)
 
 
 def test_a_change_is_found_over_rest_too(recorded):

@@ -31,6 +31,9 @@ pub struct ResourcesBody {
     /// Bytes sent; absent without a network namespace of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_bytes: Option<u64>,
+    /// Why the bytes received and sent are not known, while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_unknown: Option<String>,
     /// Its running processes, the leader first.
     pub processes: Vec<TreeMemberBody>,
     /// Resource usage of its ended processes, and the largest resident set of one.

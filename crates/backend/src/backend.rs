@@ -6,6 +6,7 @@
 use std::fmt;
 use std::future::Future;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 

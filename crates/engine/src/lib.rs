@@ -26,6 +26,7 @@ mod interaction_id;
 mod json_file;
 mod keyed_mutex;
 pub mod lease;
+mod ledger_checkpoint;
 mod lost_output;
 pub mod monitor;
 mod open_readers;

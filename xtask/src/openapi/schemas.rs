@@ -30,6 +30,9 @@ const WITHOUT_OPTIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Fields of events and their names in an entry of the audit log (`api::audit::entry_event`).
+const ENTRY_EVENT_FIELDS: [(&str, &str); 2] = [("by", "event_by"), ("detail", "event_detail")];
+
 /// What a schema is for. In requests, a field of type `Option` may be absent or null; a response
 /// has it unless serde skips it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +58,35 @@ struct ObjectFields {
     choices: Vec<Value>,
     /// Whether other fields are refused.
     closed: bool,
+}
+
+impl ObjectFields {
+    /// Renames fields of flattened enumerations.
+    fn rename(&mut self, names: &[(&str, &str)]) {
+        let variants = self.choices.iter_mut();
+        let variants = variants.filter_map(|it| it.get_mut("oneOf")?.as_array_mut());
+        for variant in variants.flatten() {
+            for (from, to) in names {
+                rename_property(variant, from, to);
+            }
+        }
+    }
+}
+
+/// Renames a property of the schema of an object, where it has it.
+fn rename_property(schema: &mut Value, from: &str, to: &str) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    if let Some(properties) = properties
+        && let Some(property) = properties.remove(from)
+    {
+        properties.insert(to.to_owned(), property);
+    }
+    let required = schema.get_mut("required").and_then(Value::as_array_mut);
+    for name in required.into_iter().flatten() {
+        if name.as_str() == Some(from) {
+            *name = to.into();
+        }
+    }
 }
 
 impl<'a> Schemas<'a> {
@@ -191,7 +223,13 @@ impl<'a> Schemas<'a> {
                 continue;
             }
             if serde.flatten {
-                flattened.push(self.flattened(&field.ty, direction)?);
+                let mut other = self.flattened(&field.ty, direction)?;
+                match serde.with.as_deref() {
+                    None => {}
+                    Some("entry_event") => other.rename(&ENTRY_EVENT_FIELDS),
+                    Some(with) => bail!("how '{with}' flattens the field is not known"),
+                }
+                flattened.push(other);
                 continue;
             }
             let name = serde.rename.clone().unwrap_or_else(|| ident.to_string());

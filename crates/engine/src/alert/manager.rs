@@ -1,6 +1,7 @@
 //! [`AlertManager`]: the crossings of all living executions.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
 use ostler_journal::LedgerEntry;
@@ -10,9 +11,11 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use super::notice::AlertNotice;
+use super::store::{self, RaisedAlerts};
 use crate::engine_inner::{EngineInner, LedgerDetail};
 use crate::execution::ExecutionHandle;
 use crate::hooks::ExecutionObserver;
+use crate::ledger_checkpoint::LedgerCheckpoint;
 use crate::monitor::UsageListener;
 
 /// The most alerts that a subscriber may lag behind; of more, it learns how many it missed.
@@ -25,6 +28,9 @@ pub(crate) struct AlertManager {
     /// Those of executions that have no own ones.
     defaults: AlertThresholds,
     executions: Mutex<HashMap<ExecutionId, WatchedExecution>>,
+    /// What is raised now, as the next engine learns of it.
+    raised: Mutex<RaisedAlerts>,
+    store: LedgerCheckpoint,
     notices: broadcast::Sender<AlertNotice>,
 }
 
@@ -35,19 +41,25 @@ struct WatchedExecution {
 }
 
 impl AlertManager {
-    pub(crate) fn new(defaults: AlertThresholds) -> Self {
+    pub(crate) fn new(defaults: AlertThresholds, state_dir: &Path) -> Self {
         Self {
             core: OnceLock::new(),
             defaults,
             executions: Mutex::default(),
+            raised: Mutex::default(),
+            store: LedgerCheckpoint::new(state_dir, store::FILE),
             notices: broadcast::Sender::new(NOTICES_MAX),
         }
     }
 
-    /// Records alerts in this engine's ledger from now on.
+    /// Records alerts in this engine's ledger from now on; those that an earlier one raised are not
+    /// raised again.
     pub(crate) fn record_in(&self, core: &Arc<EngineInner>) {
         // Called once, by whoever opens the engine.
         drop(self.core.set(Arc::downgrade(core)));
+        if let Some(reader) = core.ledger_reader() {
+            *self.raised.lock() = self.store.read(&reader, *core.ledger_end.borrow());
+        }
     }
 
     /// Alerts from now on.
@@ -70,7 +82,7 @@ impl AlertManager {
             .entry(entry.id)
             .or_insert_with(|| WatchedExecution {
                 thresholds: self.thresholds(entry),
-                crossings: AlertCrossings::default(),
+                crossings: AlertCrossings::raised_before(self.raised.lock().of(entry.id)),
             });
         if watched.thresholds == AlertThresholds::default() {
             return Vec::new();
@@ -107,6 +119,10 @@ impl AlertManager {
             },
             detail: LedgerDetail::new(),
         });
+        let mut raised = self.raised.lock();
+        raised.set(entry.id, kind, state);
+        self.store.write(*core.ledger_end.borrow(), &*raised);
+        drop(raised);
         // Without a subscriber there is nobody to tell.
         drop(self.notices.send(notice));
     }
@@ -153,9 +169,10 @@ impl UsageListener for AlertManager {
 impl ExecutionObserver for AlertManager {
     fn ended(&self, id: ExecutionId) {
         self.executions.lock().remove(&id);
+        self.raised.lock().forget(id);
     }
 
     fn removed(&self, id: ExecutionId) {
-        self.executions.lock().remove(&id);
+        self.ended(id);
     }
 }

@@ -3,6 +3,7 @@
 
 mod manager;
 mod notice;
+mod store;
 
 pub(crate) use manager::AlertManager;
 pub use notice::AlertNotice;

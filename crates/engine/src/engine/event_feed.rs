@@ -28,7 +28,7 @@ pub struct EventFeedQuery {
 /// One page of events, and where to continue.
 #[derive(Debug, Clone)]
 pub struct EventFeedPage {
-    /// The records, oldest first.
+    /// The records: oldest first, or newest first where those before a position were asked for.
     pub records: Vec<LedgerRecord>,
     /// The position after everything that was scanned.
     pub next: LedgerCursor,
@@ -97,6 +97,41 @@ impl Engine {
                 }
             }
         }
+    }
+}
+
+impl Engine {
+    /// The events before a position that the caller sees, newest first, and where to continue. Each
+    /// call scans at most [`SCANNED_EVENTS`] entries.
+    ///
+    /// # Errors
+    /// As [`Engine::poll_events`].
+    pub async fn events_before(
+        &self,
+        caller: &Caller,
+        before: LedgerCursor,
+        limit: usize,
+    ) -> Result<EventFeedPage, Error> {
+        let end = (*self.inner.ledger_end.borrow()).min(before.0);
+        let start = end.saturating_sub(SCANNED_EVENTS as u64);
+        let reader = self.inner.ledger_reader().ok_or(Error::Closing)?;
+        let (mut records, _) = read_ledger(reader, LedgerCursor(start)).await?;
+        records.retain(|record| record.seq < end);
+        // Older ones were removed, or there are none.
+        let is_first = records.first().is_none_or(|first| first.seq > start) || start == 0;
+        records.retain(|record| caller.can_access(&record.entry.by));
+        records.reverse();
+        let has_left_out = records.len() > limit;
+        records.truncate(limit);
+        let next = match records.last() {
+            Some(last) if has_left_out => last.seq,
+            Some(_) | None => start,
+        };
+        Ok(EventFeedPage {
+            records,
+            next: LedgerCursor(next),
+            has_more: has_left_out || !is_first,
+        })
     }
 }
 

@@ -68,7 +68,7 @@ impl Engine {
         let screen_leases = Arc::clone(&leases);
         let screens = ScreenCache::new(settings.output, screen_leases, closing.clone());
         let screens = Arc::new(screens);
-        let alerts = Arc::new(AlertManager::new(settings.alerts));
+        let alerts = Arc::new(AlertManager::new(settings.alerts, &settings.state_dir));
         let (prompts, prompt_queue) =
             PromptWatcher::new(Arc::clone(&interactions), Arc::clone(&leases));
         let listeners: Vec<Arc<dyn UsageListener>> =

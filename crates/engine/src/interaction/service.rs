@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::changes::InteractionChanges;
 use super::question::Question;
 use super::state::{CancelReason, Interaction, InteractionOutcome};
-use super::store::InteractionStore;
+use super::store::{self, StoredInteractions};
 use super::table::{AnswerDelivery, ClockSnapshot, InteractionTable};
 use super::validate;
 use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
@@ -25,6 +25,7 @@ use crate::hooks::ExecutionObserver;
 use crate::info::Prompt;
 use crate::interaction_id::InteractionId;
 use crate::lease::WriterLeases;
+use crate::ledger_checkpoint::LedgerCheckpoint;
 use crate::project;
 
 /// The interactions of one engine.
@@ -40,7 +41,7 @@ pub(crate) struct InteractionService {
     /// Whose ledger records the changes; set once the engine is open.
     core: OnceLock<Weak<EngineInner>>,
     /// What the next engine learns of the open ones.
-    store: InteractionStore,
+    store: LedgerCheckpoint,
 }
 
 impl InteractionService {
@@ -51,7 +52,7 @@ impl InteractionService {
             changes: watch::Sender::new(0),
             next_deadline: watch::Sender::new(None),
             core: OnceLock::new(),
-            store: InteractionStore::new(state_dir),
+            store: LedgerCheckpoint::new(state_dir, store::FILE),
         }
     }
 
@@ -63,9 +64,9 @@ impl InteractionService {
         let Some(reader) = core.ledger_reader() else {
             return;
         };
-        let left = self.store.read(&reader, *core.ledger_end.borrow());
+        let left: StoredInteractions = self.store.read(&reader, *core.ledger_end.borrow());
         if left.last_id > 0 {
-            self.update(|book| book.end_left(now(), left.last_id, left.open));
+            self.update(|book| book.end_left(now(), left.last_id, left.into_open()));
         }
     }
 
@@ -221,7 +222,8 @@ impl InteractionService {
         if let Some(last_id) = table.take_unsaved() {
             let ledger_end = *core.ledger_end.borrow();
             let open = table.iter().filter(|it| it.is_open());
-            self.store.write(last_id, ledger_end, open);
+            let stored = StoredInteractions::new(last_id, open);
+            self.store.write(ledger_end, stored);
         }
     }
 }

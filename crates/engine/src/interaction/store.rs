@@ -1,15 +1,8 @@
 //! The file of open interactions, by which the next engine ends those of one that was killed.
-//!
-//! It names the position of the ledger that it was written at. What the ledger has after that is
-//! applied to it, so that a kill between the two leaves nothing open and ends nothing twice.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
 
-use ostler_journal::atomic_file::{AtomicFile, PRIVATE_MODE};
-use ostler_journal::{LedgerCursor, LedgerReader, LedgerRecord};
+use ostler_journal::LedgerEntry;
 use ostler_model::{
     ByteString, Event, ExecutionId, InteractionState, Owner, QuestionKind, QuestionSource,
     Timestamp,
@@ -19,36 +12,17 @@ use serde::{Deserialize, Serialize};
 use super::question::Question;
 use super::state::Interaction;
 use crate::interaction_id::InteractionId;
+use crate::ledger_checkpoint::LedgerFold;
 
 /// The file within the state directory.
-const FILE: &str = "interactions.json";
-const VERSION: u8 = 1;
-/// The ledger entries that are read at once.
-const LEDGER_PAGE: usize = 1_000;
-/// Without a file, the last entries of the ledger that are read: one of an earlier version had none.
-const LEDGER_TAIL: u64 = 10_000;
+pub(super) const FILE: &str = "interactions.json";
 
-/// Writes the file.
-#[derive(Debug)]
-pub(super) struct InteractionStore {
-    path: PathBuf,
-}
-
-/// What a killed engine left.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct LeftInteractions {
-    /// The number of the last interaction.
+/// The interactions of an engine, as a later one takes them over.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct StoredInteractions {
+    /// The number of the last one.
     pub(super) last_id: u64,
-    /// Those that were open.
-    pub(super) open: Vec<Interaction>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct InteractionsFile {
-    version: u8,
-    last_id: u64,
-    /// How many entries the ledger had.
-    ledger_end: u64,
+    /// The open ones.
     open: Vec<OpenInteraction>,
 }
 
@@ -115,102 +89,24 @@ impl From<OpenInteraction> for Interaction {
     }
 }
 
-impl InteractionStore {
-    pub(super) fn new(state_dir: &Path) -> Self {
+impl StoredInteractions {
+    pub(super) fn new<'a>(last_id: u64, open: impl Iterator<Item = &'a Interaction>) -> Self {
         Self {
-            path: state_dir.join(FILE),
-        }
-    }
-
-    /// Replaces the file. Not synced: a power failure may leave an earlier one, whose ledger
-    /// position then is earlier, too.
-    pub(super) fn write<'a>(
-        &self,
-        last_id: u64,
-        ledger_end: u64,
-        open: impl Iterator<Item = &'a Interaction>,
-    ) {
-        let file = InteractionsFile {
-            version: VERSION,
             last_id,
-            ledger_end,
             open: open.map(OpenInteraction::from).collect(),
-        };
-        if let Err(error) = self.replace(&file) {
-            // The ledger has them, too: the next engine reads it from the last file on.
-            tracing::warn!(path = %self.path.display(), %error, "cannot be written");
         }
     }
 
-    fn replace(&self, file: &InteractionsFile) -> std::io::Result<()> {
-        let bytes = serde_json::to_vec(file)?;
-        let mut new = AtomicFile::create(&self.path, PRIVATE_MODE)?;
-        new.write_all(&bytes)?;
-        new.commit()
-    }
-
-    /// What the last engine left: what its file has, and what the ledger has since.
-    pub(super) fn read(&self, ledger: &LedgerReader, ledger_end: u64) -> LeftInteractions {
-        let file = self.read_file().unwrap_or_else(|| InteractionsFile {
-            version: VERSION,
-            last_id: 0,
-            ledger_end: ledger_end.saturating_sub(LEDGER_TAIL),
-            open: Vec::new(),
-        });
-        let by_id = file.open.into_iter().map(|it| (it.id, it));
-        let mut left = LedgerFold {
-            last_id: file.last_id,
-            open: by_id.collect(),
-        };
-        let mut next = LedgerCursor(file.ledger_end.min(ledger_end));
-        loop {
-            match ledger.read(next, LEDGER_PAGE) {
-                Ok((records, _)) if records.is_empty() => break,
-                Ok((records, after)) => {
-                    records.into_iter().for_each(|it| left.apply(it));
-                    next = after;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "the ledger cannot be read for open interactions");
-                    break;
-                }
-            }
-        }
-        LeftInteractions {
-            last_id: left.last_id,
-            open: left.open.into_values().map(Interaction::from).collect(),
-        }
-    }
-
-    fn read_file(&self) -> Option<InteractionsFile> {
-        let bytes = fs::read(&self.path).ok()?;
-        match serde_json::from_slice::<InteractionsFile>(&bytes) {
-            Ok(file) if file.version <= VERSION => Some(file),
-            Ok(file) => {
-                tracing::warn!(
-                    version = file.version,
-                    "a newer file of interactions: ignored"
-                );
-                None
-            }
-            Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "cannot be read: ignored");
-                None
-            }
-        }
+    /// The open ones, in the order of their ids.
+    pub(super) fn into_open(self) -> impl Iterator<Item = Interaction> {
+        let by_id: BTreeMap<u64, OpenInteraction> =
+            self.open.into_iter().map(|it| (it.id, it)).collect();
+        by_id.into_values().map(Interaction::from)
     }
 }
 
-/// The interactions after some entries of the ledger.
-#[derive(Debug, Default)]
-struct LedgerFold {
-    last_id: u64,
-    open: BTreeMap<u64, OpenInteraction>,
-}
-
-impl LedgerFold {
-    fn apply(&mut self, record: LedgerRecord) {
-        let entry = record.entry;
+impl LedgerFold for StoredInteractions {
+    fn apply(&mut self, entry: LedgerEntry) {
         let Event::Interaction { interaction, state } = entry.event else {
             return;
         };
@@ -219,13 +115,16 @@ impl LedgerFold {
         };
         self.last_id = self.last_id.max(id);
         if state != InteractionState::Open {
-            self.open.remove(&id);
+            self.open.retain(|it| it.id != id);
+            return;
+        }
+        if self.open.iter().any(|it| it.id == id) {
             return;
         }
         let text = |key: &str| entry.detail.get(key).and_then(|it| it.as_str());
         let kind = entry.detail.get("kind").cloned();
         let kind = kind.and_then(|it| serde_json::from_value(it).ok());
-        let found = OpenInteraction {
+        self.open.push(OpenInteraction {
             id,
             kind: kind.unwrap_or(QuestionKind::InputRequest),
             // Not in the ledger: one without an execution is a client's or the policy's.
@@ -246,17 +145,20 @@ impl LedgerFold {
             created_at: entry.at,
             expires_at: entry.at,
             owner: entry.by,
-        };
-        self.open.entry(id).or_insert(found);
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ostler_journal::{Ledger, LedgerEntry};
+    use std::fs;
+    use std::path::Path;
+
+    use ostler_journal::{Ledger, LedgerReader};
     use ostler_model::{CancelReason, Principal, RequestChannel};
 
     use super::*;
+    use crate::ledger_checkpoint::LedgerCheckpoint;
 
     /// A file of version 1, with everything that it can hold.
     const VERSION_1: &str = r#"{"version":1,"last_id":7,"ledger_end":1,"open":[{"id":3,
@@ -287,17 +189,22 @@ mod tests {
         }
     }
 
-    fn ids(left: &LeftInteractions) -> Vec<u64> {
-        left.open.iter().map(|it| it.id.0).collect()
+    /// The number of the last one, and the open ones.
+    fn read(dir: &Path, ledger: &LedgerReader, ledger_end: u64) -> (u64, Vec<Interaction>) {
+        let stored: StoredInteractions = LedgerCheckpoint::new(dir, FILE).read(ledger, ledger_end);
+        (stored.last_id, stored.into_open().collect())
+    }
+
+    fn ids(open: &[Interaction]) -> Vec<u64> {
+        open.iter().map(|it| it.id.0).collect()
     }
 
     #[test]
     fn what_the_ledger_has_since_the_file_is_applied_to_it() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let mut ledger = Ledger::open(&dir.path().join("ledger")).expect("opened");
-        let store = InteractionStore::new(dir.path());
-        let none = store.read(&ledger.reader(), ledger.end());
-        assert_eq!(none, LeftInteractions::default());
+        let scratch = tempfile::tempdir().expect("a directory");
+        let dir = scratch.path();
+        let mut ledger = Ledger::open(&dir.join("ledger")).expect("opened");
+        assert_eq!(read(dir, &ledger.reader(), ledger.end()), (0, Vec::new()));
         let cancelled = || InteractionState::Cancelled {
             reason: CancelReason::EngineKilled,
         };
@@ -307,34 +214,33 @@ mod tests {
         append(3, cancelled());
         append(9, InteractionState::Open);
         append(9, cancelled());
-        fs::write(dir.path().join(FILE), VERSION_1).expect("written");
-        let left = store.read(&ledger.reader(), ledger.end());
-        assert_eq!(
-            (left.last_id, ids(&left)),
-            (9, vec![7, 8]),
-            "5 is before it"
-        );
-        assert_eq!(left.open[1].question.message, "Well?");
-        store.write(left.last_id, ledger.end(), left.open.iter());
-        assert_eq!(store.read(&ledger.reader(), ledger.end()), left);
-        fs::remove_file(dir.path().join(FILE)).expect("removed");
-        let from_ledger = store.read(&ledger.reader(), ledger.end());
-        assert_eq!((from_ledger.last_id, ids(&from_ledger)), (9, vec![5, 8]));
+        fs::write(dir.join(FILE), VERSION_1).expect("written");
+        let (last_id, open) = read(dir, &ledger.reader(), ledger.end());
+        assert_eq!((last_id, ids(&open)), (9, vec![7, 8]), "5 is before it");
+        assert_eq!(open[1].question.message, "Well?");
+        let store = LedgerCheckpoint::new(dir, FILE);
+        store.write(ledger.end(), StoredInteractions::new(last_id, open.iter()));
+        assert_eq!(read(dir, &ledger.reader(), ledger.end()), (last_id, open));
+        fs::remove_file(dir.join(FILE)).expect("removed");
+        let (last_id, open) = read(dir, &ledger.reader(), ledger.end());
+        assert_eq!((last_id, ids(&open)), (9, vec![5, 8]));
     }
 
     #[test]
     fn a_file_of_version_1_is_read_and_written_as_it_was() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join(FILE);
+        let scratch = tempfile::tempdir().expect("a directory");
+        let (dir, path) = (scratch.path(), scratch.path().join(FILE));
+        let reader = LedgerReader::open(&dir.join("ledger"));
         fs::write(&path, VERSION_1).expect("written");
-        let store = InteractionStore::new(dir.path());
-        let left = store.read(&LedgerReader::open(&dir.path().join("ledger")), 1);
-        store.write(left.last_id, 1, left.open.iter());
+        let (last_id, open) = read(dir, &reader, 1);
+        let store = LedgerCheckpoint::new(dir, FILE);
+        store.write(1, StoredInteractions::new(last_id, open.iter()));
         let as_value = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).ok();
         let written = fs::read(&path).expect("there");
         assert_eq!(as_value(&written), as_value(VERSION_1.as_bytes()));
-        fs::write(&path, r#"{"version":2,"open":"elsewhere"}"#).expect("written");
-        let reader = LedgerReader::open(&dir.path().join("ledger"));
-        assert_eq!(store.read(&reader, 0), LeftInteractions::default());
+        for other in [r#"{"version":2,"open":"elsewhere"}"#, "{"] {
+            fs::write(&path, other).expect("written");
+            assert_eq!(read(dir, &reader, 0), (0, Vec::new()));
+        }
     }
 }

@@ -411,7 +411,12 @@ impl InteractionTable {
     }
 
     /// Takes over what an engine that was killed left open, as ended. Ids continue after its last.
-    pub(super) fn end_left(&mut self, now: ClockSnapshot, last_id: u64, open: Vec<Interaction>) {
+    pub(super) fn end_left(
+        &mut self,
+        now: ClockSnapshot,
+        last_id: u64,
+        open: impl Iterator<Item = Interaction>,
+    ) {
         self.last_id = self.last_id.max(last_id);
         for interaction in open {
             let id = interaction.id;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use ostler_api::{AuditEntryBody, AuditPageBody};
-use ostler_engine::{Error, EventFeedQuery, LEDGER_HEADS};
+use ostler_engine::{Error, EventFeedPage, EventFeedQuery, LEDGER_HEADS};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::params::{Parameter, ParameterKind};
 use ostler_journal::{AuditReport, HeadKey, LedgerCursor, LedgerRecord, ReadError};
@@ -28,8 +28,13 @@ const PAGE: &[Parameter] = &[
         "from",
         ParameterKind::Integer(0, i64::MAX),
         "The `next` of the page before; absent: the oldest entry that is kept",
-    )
-    .with_default(0),
+    ),
+    Parameter::optional(
+        "before",
+        ParameterKind::Integer(0, i64::MAX),
+        "Newest first, beginning below this number: the `next` of the page before, or the largest \
+         number for the newest entry; not with `from`",
+    ),
     Parameter::optional(
         "limit",
         ParameterKind::Integer(1, ENTRIES_LIMIT),
@@ -45,25 +50,37 @@ pub(super) async fn entries(
     query_string: QueryString,
 ) -> RestResult<Json<AuditPageBody>> {
     let arguments = query_string.check(PAGE)?;
-    let query = EventFeedQuery {
-        start: arguments.count("from").map(LedgerCursor),
-        ..EventFeedQuery::default()
-    };
+    let (from, before) = (arguments.count("from"), arguments.count("before"));
     let limit = arguments.count("limit").unwrap_or_default();
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if let Some(before) = before {
+        if from.is_some() {
+            let message = "parameters 'from' and 'before' were both given; allowed: one of them";
+            return Err(HttpProblem::value(message));
+        }
+        let reading = state.engine.events_before(&caller, LedgerCursor(before), limit);
+        return Ok(Json(page_body(reading.await?)));
+    }
+    let query = EventFeedQuery {
+        start: Some(LedgerCursor(from.unwrap_or_default())),
+        ..EventFeedQuery::default()
+    };
     let reading = state.engine.poll_events(&caller, query, Duration::ZERO);
     let mut page = reading.await?;
-    let mut next = page.next.0;
     if let Some(left_out) = page.records.get(limit) {
-        next = left_out.seq;
+        page.next = LedgerCursor(left_out.seq);
         page.records.truncate(limit);
         page.has_more = true;
     }
-    Ok(Json(AuditPageBody {
+    Ok(Json(page_body(page)))
+}
+
+fn page_body(page: EventFeedPage) -> AuditPageBody {
+    AuditPageBody {
         entries: page.records.into_iter().map(entry_body).collect(),
-        next,
+        next: page.next.0,
         more: page.has_more,
-    }))
+    }
 }
 
 fn entry_body(record: LedgerRecord) -> AuditEntryBody {

@@ -3,7 +3,7 @@
 use ostler_api::resources::TreeMemberBody;
 use ostler_api::{ExecutionUsageBody, ResourcesBody, UsageHistoryBody, UsagePointBody};
 use ostler_engine::{ExecutionInfo, UsageHistory};
-use ostler_model::{TreeSnapshot, UsageSample};
+use ostler_model::{NetworkAccess, TreeSnapshot, UsageSample};
 
 use super::service::service_state_body;
 
@@ -26,6 +26,7 @@ pub fn resources_body(
         written_bytes: sample.and_then(|sample| sample.written_bytes),
         received_bytes: sample.and_then(|sample| sample.received_bytes),
         sent_bytes: sample.and_then(|sample| sample.sent_bytes),
+        network_unknown: network_unknown(sample, info),
         processes: snapshot
             .members
             .into_iter()
@@ -35,6 +36,21 @@ pub fn resources_body(
         limits: info.spec.policy.limits,
         limits_hit: info.state.limits_hit.clone(),
     }
+}
+
+/// Why no network bytes are known of a running execution.
+fn network_unknown(sample: Option<UsageSample>, info: &ExecutionInfo) -> Option<String> {
+    if info.state.is_finished() || sample?.received_bytes.is_some() {
+        return None;
+    }
+    let confinement = info.spec.policy.confinement.as_ref();
+    let is_shared = confinement.is_none_or(|it| it.network == NetworkAccess::Full);
+    let reason = if is_shared {
+        "it shares the network of the host, whose traffic is everybody's"
+    } else {
+        "its network namespace cannot be read"
+    };
+    Some(reason.to_owned())
 }
 
 /// What an execution used over time.

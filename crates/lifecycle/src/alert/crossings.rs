@@ -67,6 +67,16 @@ struct Crossing {
 }
 
 impl AlertCrossings {
+    /// Those of an execution of which an earlier engine raised these alerts.
+    #[must_use]
+    pub fn raised_before(kinds: &[AlertKind]) -> Self {
+        let mut crossings = Self::default();
+        for (crossing, kind) in crossings.crossings.iter_mut().zip(KINDS) {
+            crossing.is_raised = kinds.contains(&kind);
+        }
+        crossings
+    }
+
     /// What an observation changes. A value that is not known changes nothing.
     pub fn observe(
         &mut self,

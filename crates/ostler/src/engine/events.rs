@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ostler_engine::{AlertNotice, Error, EventFeedPage, EventFeedQuery, LifecycleEvent};
-use ostler_journal::LedgerReader;
+use ostler_journal::{LedgerCursor, LedgerReader};
 use ostler_model::{Caller, EventRecord};
 use tokio::sync::broadcast;
 
@@ -47,6 +47,20 @@ impl Engine {
         timeout: Duration,
     ) -> Result<EventFeedPage, Error> {
         self.0.poll_events(caller, query, timeout).await
+    }
+
+    /// The events before a position that the caller sees, newest first, at most `limit`, and where to
+    /// continue. Each call scans at most 1,000 entries.
+    ///
+    /// # Errors
+    /// As [`Engine::poll_events`].
+    pub async fn events_before(
+        &self,
+        caller: &Caller,
+        before: LedgerCursor,
+        limit: usize,
+    ) -> Result<EventFeedPage, Error> {
+        self.0.events_before(caller, before, limit).await
     }
 
     /// A reader of the ledger; none after shutdown.
