@@ -250,7 +250,7 @@ def test_no_field_of_an_event_hides_one_of_its_entry(installation):
 
     found = until(read, 20, "a health check and a lease")
     installation.rest("POST", "/api/v1/services/worker/restart")
-    found = until(lambda: any(it["event"] == "restarting" for it in (now := read())) and now, 20, "the restart")
+    found = until(lambda: (now := read()) and any(it["event"] == "restarting" for it in now) and now, 20, "the restart")
     by = f"uid:{os.getuid()}"
     for entry in found:
         assert entry["by"]["principal"] == by and isinstance(entry.get("detail", {}), dict), entry

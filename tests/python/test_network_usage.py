@@ -77,8 +77,12 @@ def stop(host, execution):
     host.rest("POST", f"/api/v1/executions/{execution}/input", b"\n")
     ended = host.rest("POST", f"/api/v1/executions/{execution}/wait", {"until": "exit", "at_most_ms": 10_000})
     assert ended["why"] == "exit"
-    events = host.rest("GET", f"/api/v1/events?id={execution}&cursor=0&wait_ms=9000")["events"]
-    return next(it for it in events if it["event"] == "finished")["totals"]
+
+    def finished():
+        events = host.rest("GET", f"/api/v1/events?id={execution}&cursor=0")["events"]
+        return next((it for it in events if it["event"] == "finished"), None)
+
+    return until(finished, 10, "the end in the events")["totals"]
 
 
 @pytest.mark.parametrize("user", USERS)
