@@ -1694,10 +1694,10 @@ export interface components {
             /** @description Warnings, for example that another port than the requested one is used. */
             warnings?: string[];
         } | {
-            /** @description The result of the last check, as text. */
-            detail: string;
             /** @constant */
             event: "health";
+            /** @description The result of the last check, as text. */
+            event_detail: string;
             /** @description Whether it is healthy. */
             ok: boolean;
         } | {
@@ -1715,10 +1715,10 @@ export interface components {
             /** @description The prompt's text. */
             text: string;
         } | {
-            /** @description The principal that answered. */
-            by: components["schemas"]["Principal"];
             /** @constant */
             event: "prompt_answered";
+            /** @description The principal that answered. */
+            event_by: components["schemas"]["Principal"];
         } | {
             /** @constant */
             event: "interaction";
@@ -1736,10 +1736,10 @@ export interface components {
             /** @description Its state from then on. */
             state: components["schemas"]["ContextStage"];
         } | {
-            /** @description Who wrote it. */
-            by: components["schemas"]["Principal"];
             /** @constant */
             event: "input";
+            /** @description Who wrote it. */
+            event_by: components["schemas"]["Principal"];
             /** @description The number of bytes. */
             len: number;
         } | {
@@ -1748,30 +1748,30 @@ export interface components {
             /** @description The new size. */
             size: components["schemas"]["TermSize"];
         } | {
-            /** @description Who requested it. */
-            by: components["schemas"]["Principal"];
             /** @constant */
             event: "paused";
-        } | {
             /** @description Who requested it. */
-            by: components["schemas"]["Principal"];
+            event_by: components["schemas"]["Principal"];
+        } | {
             /** @constant */
             event: "resumed";
+            /** @description Who requested it. */
+            event_by: components["schemas"]["Principal"];
         } | {
-            /** @description The new holder; none when the lease was released. */
-            by?: components["schemas"]["Principal"];
             /** @constant */
             event: "lease_taken";
+            /** @description The new holder; none when the lease was released. */
+            event_by?: components["schemas"]["Principal"];
         } | {
             /** @constant */
             event: "sampled";
             /** @description The usage so far. */
             usage: components["schemas"]["Usage"];
         } | {
-            /** @description Who requested it. */
-            by: components["schemas"]["Principal"];
             /** @constant */
             event: "workspace";
+            /** @description Who requested it. */
+            event_by: components["schemas"]["Principal"];
             /** @description The outcome. */
             fate: components["schemas"]["OverlayOutcome"];
         } | {
@@ -1798,10 +1798,10 @@ export interface components {
         } | {
             /** @description The capability that was lost. */
             ability: components["schemas"]["DegradedCapability"];
-            /** @description The reason, as text. */
-            detail: string;
             /** @constant */
             event: "degraded";
+            /** @description The reason, as text. */
+            event_detail: string;
         } | {
             /** @constant */
             event: "stopping";
@@ -1823,10 +1823,10 @@ export interface components {
         } | {
             /** @description The attempt that is stopped, from 1. */
             attempt: number;
-            /** @description Who requested the restart; none where the health rule did. */
-            by?: components["schemas"]["Principal"];
             /** @constant */
             event: "restarting";
+            /** @description Who requested the restart; none where the health rule did. */
+            event_by?: components["schemas"]["Principal"];
             /** @description The reason, as text. */
             reason: string;
         } | {
@@ -1890,13 +1890,13 @@ export interface components {
             /** @constant */
             kind: "no_key";
         };
-        /** @description Entries that the caller sees, oldest first. */
+        /** @description Entries that the caller sees: oldest first; with `before`, newest first. */
         AuditPageBody: {
             /** @description The entries of this page; there may be none although there is more. */
             entries: components["schemas"]["AuditEntryBody"][];
             /** @description Whether there is more already. */
             more: boolean;
-            /** @description The `from` to continue with. */
+            /** @description The `from`, or the `before`, to continue with. */
             next: number;
         };
         /** @description The result of a verification. */
@@ -1963,6 +1963,12 @@ export interface components {
         } | {
             /** @constant */
             kind: "shutdown";
+        } | {
+            /** @constant */
+            kind: "prompt_gone";
+        } | {
+            /** @constant */
+            kind: "engine_killed";
         };
         /**
          * @description A capability of a backend.
@@ -3088,12 +3094,18 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             /** @description The answer for an empty one, and on timeout. */
             default?: string;
+            /** @description The directory that it is about: that of the command, or of the start to approve; else where a file is selected. */
+            directory?: components["schemas"]["ByteString"];
             /** @description How it ended. */
             end?: components["schemas"]["InteractionEndBody"];
+            /** @description What shows that the command waits for an answer; absent for every other question. */
+            evidence?: components["schemas"]["PromptEvidence"][];
             /** @description The execution whose input takes the answer. */
             execution?: string;
             /** @description When it expires. */
             expires_at: components["schemas"]["Timestamp"];
+            /** @description Who alone may type into the execution now, for example `ostler attach on pts/3`: answers of others are refused meanwhile. */
+            holder?: string;
             /** @description Its id, for example `i3`. */
             id: string;
             /** @description The kind of answer required. */
@@ -3797,6 +3809,21 @@ export interface components {
             /** @description Its last line as the command wrote it. */
             text: string;
         };
+        /**
+         * @description What shows that a command waits for an answer.
+         *
+         *     `reads_terminal`: A process in the foreground of its terminal is blocked in a read of it.
+         *
+         *     `reads_pipe`: A process is blocked in a read of the pipe that is the command's input.
+         *
+         *     `polls_input`: A process waits for several descriptors, of which the command's input is one.
+         *
+         *     `echo_off`: The terminal does not echo what is typed.
+         *
+         *     `prompt_words`: The last line has the words or the form of a prompt.
+         * @enum {string}
+         */
+        PromptEvidence: "reads_terminal" | "reads_pipe" | "polls_input" | "echo_off" | "prompt_words";
         /** @description A question to open (`POST /api/v1/interactions`). */
         QuestionBody: {
             /** @description The answer for an empty one, and on timeout; without one, a timeout leaves it unanswered. */
@@ -3989,6 +4016,8 @@ export interface components {
             limits_hit: components["schemas"]["LimitKind"][];
             /** @description Resident memory in bytes; shared pages count for each process. */
             memory_bytes: number;
+            /** @description Why the bytes received and sent are not known, while it runs. */
+            network_unknown?: string;
             /** @description Its running processes, the leader first. */
             processes: components["schemas"]["TreeMemberBody"][];
             /** @description Bytes read from storage since the start, as the following ones; absent where they cannot be measured. */
@@ -6133,6 +6162,8 @@ export interface operations {
             query?: {
                 /** @description The `next` of the page before; absent: the oldest entry that is kept */
                 from?: number;
+                /** @description Newest first, beginning below this number: the `next` of the page before, or the largest number for the newest entry; not with `from` */
+                before?: number;
                 /** @description At most so many */
                 limit?: number;
             };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { AuditEntry } from '../../api/types';
-import { commandOf, isOfKind, isolationOf, matchesWords, policyOf } from './audit-entry';
+import { commandOf, eventOf, isOfKind, isolationOf, matchesWords, policyOf } from './audit-entry';
 
 function entry(part: Record<string, unknown>): AuditEntry {
   const base = { seq: 812, hash: 'ff3c5a6f', at: '2026-11-24T12:00:00Z', by: { principal: 'uid:0' } };
@@ -41,10 +41,15 @@ test('a difference between the isolation asked for and that in force', () => {
   });
   expect(isolationOf(entry({ event: 'refused', detail }))).toMatchObject({ asked: 'high', complete: null });
   expect(isolationOf(entry({ event: 'started' }))).toBeNull();
-  // This event has a text where others have the details of the log.
-  const degraded = entry({ event: 'degraded', ability: 'durable', detail: 'the disk is full' });
+  const degraded = entry({ event: 'degraded', ability: 'durable', event_detail: 'the disk is full' });
   expect(isolationOf(degraded)?.missing).toEqual([{ ability: 'durable', reason: 'the disk is full' }]);
   expect(commandOf(degraded)).toBe('');
+});
+
+test('an event has its own fields under their own names', () => {
+  const health = entry({ event: 'health', ok: false, event_detail: 'answered 500', detail: { face: 'rest' } });
+  expect(eventOf(health)).toMatchObject({ ok: false, detail: 'answered 500', request: { face: 'rest' } });
+  expect(eventOf(entry({ event: 'lease_taken', event_by: 'uid:8' }))).toMatchObject({ by: 'uid:8' });
 });
 
 test('requests, refusals, and all that became of them', () => {

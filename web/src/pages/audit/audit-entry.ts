@@ -20,10 +20,9 @@ function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 }
 
-/** What the log adds to an event. Some events have a text of the same name. */
+/** What the log adds to an event. */
 export function detailOf(entry: AuditEntry): Record<string, unknown> {
-  const detail: unknown = entry.detail;
-  return typeof detail === 'object' && detail !== null ? (detail as Record<string, unknown>) : {};
+  return entry.detail ?? {};
 }
 
 /** The command line of the request; empty for an entry without one. */
@@ -40,9 +39,10 @@ export function faceOf(entry: AuditEntry): string {
   return text(detailOf(entry)['face']);
 }
 
-/** The event, as the words of events expect it. */
+/** The event, as the words of events expect it: with its own fields under their own names. */
 export function eventOf(entry: AuditEntry): LedgerEvent {
-  return { ...entry, request: detailOf(entry) } as unknown as LedgerEvent;
+  const { event_by: by, event_detail: detail } = entry as { event_by?: unknown; event_detail?: unknown };
+  return { ...entry, by, detail, request: detailOf(entry) } as unknown as LedgerEvent;
 }
 
 export interface PolicyWords {
@@ -85,7 +85,7 @@ export interface IsolationWords {
 export function isolationOf(entry: AuditEntry): IsolationWords | null {
   const detail = detailOf(entry);
   if (entry.event === 'degraded') {
-    const reason = text(entry.detail);
+    const reason = entry.event_detail;
     const ability = typeof entry.ability === 'string' ? entry.ability : entry.ability.enforcement;
     return { asked: '', complete: false, missing: [{ ability, reason }], inForce: [] };
   }
