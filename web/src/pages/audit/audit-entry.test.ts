@@ -47,7 +47,12 @@ test('a difference between the isolation asked for and that in force', () => {
 });
 
 test('an event has its own fields under their own names', () => {
-  const health = entry({ event: 'health', ok: false, event_detail: 'answered 500', detail: { face: 'rest' } });
+  const health = entry({
+    event: 'health',
+    ok: false,
+    event_detail: 'answered 500',
+    detail: { face: 'rest' },
+  });
   expect(eventOf(health)).toMatchObject({ ok: false, detail: 'answered 500', request: { face: 'rest' } });
   expect(eventOf(entry({ event: 'lease_taken', event_by: 'uid:8' }))).toMatchObject({ by: 'uid:8' });
 });
