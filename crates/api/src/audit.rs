@@ -41,9 +41,8 @@ mod entry_event {
 
     pub(super) fn serialize<S: Serializer>(event: &Event, to: S) -> Result<S::Ok, S::Error> {
         let value = serde_json::to_value(event).map_err(S::Error::custom)?;
-        let mut fields = match value {
-            Value::Object(fields) => fields,
-            _ => Map::new(),
+        let Value::Object(mut fields) = value else {
+            return Err(S::Error::custom("an event is no object"));
         };
         rename(&mut fields, RENAMED);
         fields.serialize(to)

@@ -148,9 +148,10 @@ impl InteractionService {
 
     /// Whether a command's own question is open.
     pub(crate) fn has_open_prompt(&self, execution: ExecutionId) -> bool {
-        let table = self.table.lock();
-        let is_open = table.iter().any(|it| is_prompt_of(it, execution));
-        is_open
+        self.table
+            .lock()
+            .iter()
+            .any(|it| is_prompt_of(it, execution))
     }
 
     /// The command does not wait for an answer any more.

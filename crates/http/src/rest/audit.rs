@@ -58,7 +58,9 @@ pub(super) async fn entries(
             let message = "parameters 'from' and 'before' were both given; allowed: one of them";
             return Err(HttpProblem::value(message));
         }
-        let reading = state.engine.events_before(&caller, LedgerCursor(before), limit);
+        let reading = state
+            .engine
+            .events_before(&caller, LedgerCursor(before), limit);
         return Ok(Json(page_body(reading.await?)));
     }
     let query = EventFeedQuery {
