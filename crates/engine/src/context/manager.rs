@@ -1,15 +1,12 @@
 //! [`ContextManager`]: creates contexts, lets starts use them, and ends them.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use ostler_backend::DiskScope;
 use ostler_lifecycle::context::{ContextDecision, ContextInput, ContextState};
-use ostler_model::{
-    ByteString, Caller, ContextId, Lifetime, Principal, StartOptions, StopReason, Timestamp,
-};
+use ostler_model::{ByteString, Caller, ContextId, Principal, StartOptions, StopReason, Timestamp};
 
 use tokio::time::Instant;
 
@@ -19,9 +16,10 @@ use super::info::ContextInfo;
 use super::ledger_entry::created_entry;
 use super::record::{ContextRecord, CreatedDir, StoredStage};
 use super::request::{ContextKey, ContextRequest};
+use super::start_checks::{check_directory, check_lifetime};
 use super::table::{ContextEntry, ContextTable, ContextWork};
 use crate::engine_inner::EngineInner;
-use crate::error::{ArgumentError, ContextError, Error};
+use crate::error::{ContextError, Error};
 use crate::keyed_mutex::KeyedMutex;
 use crate::project;
 use crate::random_hex::random_bytes;
@@ -461,43 +459,6 @@ fn stop_order(by: Option<Principal>) -> StopReason {
 
 fn parse_id(id: &str) -> Result<ContextId, ContextError> {
     id.parse().map_err(|_| ContextError::NotFound)
-}
-
-fn check_lifetime(request: &StartRequest) -> Result<(), ArgumentError> {
-    match request.lifetime {
-        Some(Lifetime::Service { .. }) => Err(ArgumentError::Invalid {
-            what: "context".to_owned(),
-            problem: "a service does not run in one; allowed: a finite command or a terminal",
-        }),
-        Some(Lifetime::Finite { .. }) | None => Ok(()),
-    }
-}
-
-/// The working directory is that of the context, or one below it.
-fn check_directory(record: &ContextRecord, request: &mut StartRequest) -> Result<(), ContextError> {
-    if request.cwd.is_empty() {
-        request.cwd = record.directory.clone();
-    }
-    let (context, cwd) = (record.directory.as_path(), request.cwd.as_path());
-    if cwd == context {
-        return Ok(());
-    }
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let is_inside = real(context)
-        .zip(real(cwd))
-        .is_some_and(|(context, cwd)| cwd.starts_with(context));
-    if is_inside {
-        return Ok(());
-    }
-    Err(ContextError::Value {
-        field: "cwd",
-        given: ostler_model::visible(&request.cwd.to_string()).into_owned(),
-        problem: format!(
-            "it is not in the directory of context {}; allowed: '{}' and below",
-            record.id,
-            context.display()
-        ),
-    })
 }
 
 async fn sleep_until(deadline: Option<Timestamp>) {

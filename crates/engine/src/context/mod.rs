@@ -11,6 +11,7 @@ mod ledger_entry;
 mod manager;
 mod record;
 mod request;
+mod start_checks;
 mod store;
 mod table;
 

@@ -10,6 +10,7 @@
 #[cfg(test)]
 mod approval_tests;
 mod changes;
+mod delivery;
 #[cfg(test)]
 mod end_tests;
 mod question;

@@ -113,6 +113,17 @@ impl Question {
         }
     }
 
+    /// Whether it is the one that this command itself asks.
+    pub(super) fn is_prompt_of(&self, execution: ExecutionId) -> bool {
+        self.source == QuestionSource::Command && self.execution == Some(execution)
+    }
+
+    /// Whether two questions of a command are for one prompt, painted again.
+    pub(super) fn is_same_prompt(&self, other: &Self) -> bool {
+        (self.kind, self.secret) == (other.kind, other.secret)
+            && (&self.message, &self.options) == (&other.message, &other.options)
+    }
+
     /// Validates the question.
     pub(super) fn check(&self) -> Result<(), InteractionError> {
         let invalid = |what: String| Err(InteractionError::Question { what });

@@ -5,12 +5,13 @@ use std::future::pending;
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
-use ostler_model::{Caller, ExecutionId, Io, Owner, Principal, QuestionSource, Timestamp};
+use ostler_model::{Caller, ExecutionId, Owner, Principal, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::changes::InteractionChanges;
+use super::delivery::write_answer;
 use super::question::Question;
 use super::state::{CancelReason, Interaction, InteractionOutcome};
 use super::store::{self, StoredInteractions};
@@ -20,7 +21,7 @@ use crate::admission::approval::{ApprovalStatus, ApprovalSubject, ApprovalUse};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::error::InteractionError;
-use crate::execution::{DriverCommand, ExecutionHandle, InputWrite, WriteKind};
+use crate::execution::ExecutionHandle;
 use crate::hooks::ExecutionObserver;
 use crate::info::Prompt;
 use crate::interaction_id::InteractionId;
@@ -151,12 +152,12 @@ impl InteractionService {
         self.table
             .lock()
             .iter()
-            .any(|it| is_prompt_of(it, execution))
+            .any(|it| it.is_open() && it.question.is_prompt_of(execution))
     }
 
     /// The command does not wait for an answer any more.
     pub(crate) fn prompt_gone(&self, execution: ExecutionId) {
-        let of_it = |it: &Interaction| is_prompt_of(it, execution);
+        let of_it = |it: &Interaction| it.question.is_prompt_of(execution);
         self.cancel_where(of_it, &CancelReason::PromptGone);
     }
 
@@ -202,13 +203,6 @@ impl InteractionService {
         });
         result
     }
-}
-
-/// Whether it is the open question of this command itself.
-fn is_prompt_of(interaction: &Interaction, execution: ExecutionId) -> bool {
-    interaction.is_open()
-        && interaction.question.source == QuestionSource::Command
-        && interaction.question.execution == Some(execution)
 }
 
 impl InteractionService {
@@ -439,65 +433,9 @@ impl InteractionService {
     }
 }
 
-/// Writes an answer to the input of its execution.
-async fn write_answer(
-    core: &EngineInner,
-    leases: &WriterLeases,
-    delivery: AnswerDelivery,
-) -> Result<(), InteractionError> {
-    let id = delivery.execution;
-    let entry = core
-        .registry
-        .get(id)
-        .ok_or(InteractionError::Ended { id })?;
-    if let Err(error) = leases.check(id, None) {
-        return Err(InteractionError::NotDelivered {
-            message: error.to_string(),
-        });
-    }
-    let mut bytes = delivery.line.into_bytes();
-    bytes.push(line_end(&entry.spec.io));
-    let total = bytes.len() as u64;
-    let (reply, written) = oneshot::channel();
-    let write = InputWrite {
-        by: delivery.by,
-        bytes,
-        close: false,
-        kind: WriteKind::PromptReply,
-        reply,
-    };
-    let sent = match entry.send_command(DriverCommand::Write(write)).await {
-        // A driver that is done returns nothing more.
-        Ok(()) => written
-            .await
-            .unwrap_or(Err(ostler_backend::ControlError::Ended))
-            .map(|taken| taken.accepted),
-        Err(error) => Err(error),
-    };
-    match sent {
-        Ok(written) if written == total => Ok(()),
-        Ok(written) => Err(InteractionError::PartiallyWritten {
-            taken: written,
-            given: total,
-        }),
-        Err(ostler_backend::ControlError::Ended) => Err(InteractionError::Ended { id }),
-        Err(error) => Err(InteractionError::NotDelivered {
-            message: error.to_string(),
-        }),
-    }
-}
-
 async fn sleep_until_due(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => pending().await,
-    }
-}
-
-/// The line end of typed input: that of the Enter key, at a terminal.
-const fn line_end(io: &Io) -> u8 {
-    match io {
-        Io::Pty { .. } => b'\r',
-        Io::Pipes { .. } => b'\n',
     }
 }

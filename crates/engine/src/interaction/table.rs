@@ -126,18 +126,14 @@ impl InteractionTable {
         if self.knows_prompt(execution, number) {
             return None;
         }
-        let current = self.open_records().find(|it| {
-            let asked = &it.interaction.question;
-            asked.source == QuestionSource::Command && asked.execution == Some(execution)
-        });
+        let current = self
+            .open_records()
+            .find(|it| it.interaction.question.is_prompt_of(execution));
         if let Some(current) = current {
             if current.claim.is_some() {
                 return None;
             }
-            let asked = &current.interaction.question;
-            let is_same = (asked.kind, asked.secret) == (question.kind, question.secret)
-                && (&asked.message, &asked.options) == (&question.message, &question.options);
-            if is_same {
+            if current.interaction.question.is_same_prompt(&question) {
                 self.prompts.insert(execution, number);
                 return None;
             }

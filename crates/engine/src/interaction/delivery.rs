@@ -1,0 +1,67 @@
+//! Types an answer into the execution that asks.
+
+use ostler_backend::ControlError;
+use ostler_model::Io;
+use tokio::sync::oneshot;
+
+use super::table::AnswerDelivery;
+use crate::engine_inner::EngineInner;
+use crate::error::InteractionError;
+use crate::execution::{DriverCommand, InputWrite, WriteKind};
+use crate::lease::WriterLeases;
+
+/// Writes an answer to the input of its execution.
+pub(super) async fn write_answer(
+    core: &EngineInner,
+    leases: &WriterLeases,
+    delivery: AnswerDelivery,
+) -> Result<(), InteractionError> {
+    let id = delivery.execution;
+    let entry = core
+        .registry
+        .get(id)
+        .ok_or(InteractionError::Ended { id })?;
+    if let Err(error) = leases.check(id, None) {
+        return Err(InteractionError::NotDelivered {
+            message: error.to_string(),
+        });
+    }
+    let mut bytes = delivery.line.into_bytes();
+    bytes.push(line_end(&entry.spec.io));
+    let total = bytes.len() as u64;
+    let (reply, written) = oneshot::channel();
+    let write = InputWrite {
+        by: delivery.by,
+        bytes,
+        close: false,
+        kind: WriteKind::PromptReply,
+        reply,
+    };
+    let sent = match entry.send_command(DriverCommand::Write(write)).await {
+        // A driver that is done returns nothing more.
+        Ok(()) => written
+            .await
+            .unwrap_or(Err(ControlError::Ended))
+            .map(|taken| taken.accepted),
+        Err(error) => Err(error),
+    };
+    match sent {
+        Ok(written) if written == total => Ok(()),
+        Ok(written) => Err(InteractionError::PartiallyWritten {
+            taken: written,
+            given: total,
+        }),
+        Err(ControlError::Ended) => Err(InteractionError::Ended { id }),
+        Err(error) => Err(InteractionError::NotDelivered {
+            message: error.to_string(),
+        }),
+    }
+}
+
+/// The line end of typed input: that of the Enter key, at a terminal.
+const fn line_end(io: &Io) -> u8 {
+    match io {
+        Io::Pty { .. } => b'\r',
+        Io::Pipes { .. } => b'\n',
+    }
+}
