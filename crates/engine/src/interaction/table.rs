@@ -112,9 +112,8 @@ impl InteractionTable {
         Ok(interaction)
     }
 
-    /// Opens the question for a command's prompt, which is the execution's `number`th: once for
-    /// each, however often it is found, and not while the question for it is open already. One for
-    /// an earlier prompt is cancelled. None where nothing was opened.
+    /// Opens the question for the `number`th prompt of an execution: once, however often it is found
+    /// or painted. One for an earlier prompt is cancelled. None where nothing was opened.
     pub fn open_for_prompt(
         &mut self,
         now: ClockSnapshot,
