@@ -35,12 +35,12 @@ export async function expectAccessible(page: Page): Promise<void> {
   }
 }
 
-/** Expects that the page is not wider than the window, in narrow ones and with longer texts. */
-export async function expectNoOverflow(page: Page): Promise<void> {
+/** Expects that the page is not wider than the window, in narrow, middling and very wide ones. */
+export async function expectNoOverflow(page: Page, what = ''): Promise<void> {
   const before = page.viewportSize();
-  for (const width of [360, 390]) {
+  for (const width of [360, 390, 768, 1024, 3840]) {
     await page.setViewportSize({ width, height: 844 });
-    await expect.poll(() => overflow(page), { message: `at ${width} pixels` }).toBe(0);
+    await expect.poll(() => overflow(page), { message: `${what} at ${width} pixels` }).toBe(0);
   }
   if (before) await page.setViewportSize(before);
 }
