@@ -100,11 +100,16 @@ pub(crate) async fn find_prompt(
     end: u64,
 ) -> Result<Option<Prompt>, Error> {
     let is_quiet = |_: &OutputTail| entry.journal_end.borrow().end <= end;
-    find_where(core, entry, end, is_quiet).await
+    let found = detect_where(core, entry, is_quiet).await?;
+    if let Some(prompt) = &found {
+        record(core, entry, prompt, end).await;
+    }
+    Ok(found)
 }
 
 /// As [`find_prompt`], for a caller to whom nobody reports output: `end` is that of the files, and
-/// the last output must be older than the silence that a wait begins with.
+/// the last output must be older than the silence that a wait begins with. Only questions are
+/// recorded: nobody waits for the prompt of a shell.
 pub(crate) async fn find_quiet_prompt(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,
@@ -116,13 +121,35 @@ pub(crate) async fn find_quiet_prompt(
         let is_old = |at: Timestamp| duration::between(at, now) >= quiet;
         tail.end <= end && tail.last_at.is_none_or(is_old)
     };
-    find_where(core, entry, end, is_quiet).await
+    let found = detect_where(core, entry, is_quiet).await?;
+    if let Some(prompt) = found.as_ref().filter(|it| it.is_question) {
+        record(core, entry, prompt, end).await;
+    }
+    Ok(found)
 }
 
-async fn find_where(
+/// Records a prompt in the events, and tells those who ask people.
+async fn record(core: &EngineInner, entry: &Arc<ExecutionHandle>, found: &Prompt, end: u64) {
+    let prompt = PromptRecord {
+        text: found.text.clone(),
+        secret: found.secret,
+        end,
+    };
+    let (reply, recorded) = oneshot::channel();
+    if entry
+        .send_command(DriverCommand::PromptDetected { prompt, reply })
+        .await
+        .is_ok()
+    {
+        // Where the driver has ended, the end of the execution is the next event.
+        let _over = recorded.await.is_err();
+    }
+    core.notify(|observer| observer.prompt_found(entry, found));
+}
+
+async fn detect_where(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,
-    end: u64,
     is_quiet: impl Fn(&OutputTail) -> bool,
 ) -> Result<Option<Prompt>, Error> {
     let request = SnapshotRequest {
@@ -138,6 +165,9 @@ async fn find_where(
         return Ok(None);
     };
     let output = output_tail(entry)?;
+    if !is_quiet(&output) {
+        return Ok(None);
+    }
     let screen = screen_state(core, entry).await;
     if !is_quiet(&output) {
         // It printed during the check.
@@ -159,22 +189,8 @@ async fn find_where(
     let Some((text, found)) = detected else {
         return Ok(None);
     };
-    let prompt = PromptRecord {
-        text: text.clone(),
-        secret: found.secret,
-        end,
-    };
-    let (reply, recorded) = oneshot::channel();
-    if entry
-        .send_command(DriverCommand::PromptDetected { prompt, reply })
-        .await
-        .is_ok()
-    {
-        // Where the driver has ended, the end of the execution is the next event.
-        let _over = recorded.await.is_err();
-    }
     let at_shell_prompt = screen.is_some_and(|it| it.at_shell_prompt || it.full_screen);
-    let prompt = Prompt {
+    Ok(Some(Prompt {
         evidence: evidence(&entry.spec.io, foreground, found.basis),
         is_question: !at_shell_prompt && is_question(&text, foreground, found.basis),
         text,
@@ -183,9 +199,7 @@ async fn find_where(
         options: found.options,
         default: found.default,
         pid: foreground.pid,
-    };
-    core.notify(|observer| observer.prompt_found(entry, &prompt));
-    Ok(Some(prompt))
+    }))
 }
 
 /// What shows the prompt, the kernel's part first.
