@@ -1,22 +1,19 @@
 //! Errors of the store.
 
-use std::path::PathBuf;
-
 use ostler_journal::ReadError;
 use thiserror::Error;
 
 /// Why the history could not be read or written.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// A newer version of the program wrote the file.
+    /// A newer version of the program wrote the database.
     #[error(
-        "{} has schema version {found}, and this program knows versions up to {known}: the history \
-         is off until the newer program runs again",
-        file.display()
+        "{place} has schema version {found}, and this program knows versions up to {known}: the \
+         history is off until the newer program runs again"
     )]
     Newer {
-        /// The database file.
-        file: PathBuf,
+        /// The database file, or the schema of a server.
+        place: String,
         /// Its version.
         found: i64,
         /// The newest version known.
@@ -28,6 +25,12 @@ pub enum StoreError {
     /// The database refuses for now: locked, disk full, no permission.
     #[error("the history cannot be used now: {0}")]
     Unavailable(String),
+    /// The server cannot be reached, or refuses for now.
+    #[error("the history's database cannot be used now: {0}")]
+    Unreachable(String),
+    /// The history was reset while a group of entries was read.
+    #[error("the position in the ledger changed meanwhile")]
+    Moved,
     /// SQLite refuses the statement: a table is missing, or the searched text cannot be searched.
     #[error("the history cannot answer: {0}")]
     Statement(String),

@@ -38,6 +38,15 @@ pub(crate) struct RunEnd {
 }
 
 impl RowChange {
+    /// The execution whose row changes.
+    pub(crate) fn id(&self) -> ExecutionId {
+        match self {
+            Self::Create(row) => row.id,
+            Self::Attempt { id, .. } => *id,
+            Self::End(end) => end.id,
+        }
+    }
+
     /// The change that an entry makes; none for entries that change no row.
     pub(crate) fn of(record: &LedgerRecord) -> Option<Self> {
         let LedgerRecord { seq, entry, .. } = record;

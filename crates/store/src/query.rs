@@ -54,6 +54,14 @@ impl HistoryQuery {
             skip: 0,
         }
     }
+
+    pub(crate) fn page_limit(&self) -> u64 {
+        self.limit.clamp(1, LISTED_ROWS_MAX)
+    }
+
+    pub(crate) fn page_skip(&self) -> u64 {
+        self.skip.min(SKIPPED_ROWS_MAX)
+    }
 }
 
 /// How an execution is, or how it ended.
@@ -124,4 +132,14 @@ pub struct HistoryPage {
     pub rows: Vec<HistoryRow>,
     /// Where the next page begins; none where this is the last one.
     pub next_before: Option<u64>,
+}
+
+impl HistoryPage {
+    /// The page of at most `limit` rows, of which one more was read to see whether there are more.
+    pub(crate) fn of(mut rows: Vec<HistoryRow>, limit: u64) -> Self {
+        let has_more = rows.len() as u64 > limit;
+        rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let next_before = rows.last().filter(|_| has_more).map(|row| row.position);
+        Self { rows, next_before }
+    }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use ostler_journal::{LedgerCursor, LedgerReader};
 use ostler_model::Timestamp;
 
+use crate::database::FoldPosition;
 use crate::error::StoreError;
-use crate::sqlite::{FoldPosition, HistoryStore};
+use crate::store::HistoryStore;
 
 /// The most entries folded in one transaction.
 const BATCH_ENTRIES: usize = 300;
@@ -59,7 +60,7 @@ impl HistoryUpdater {
             // The statements of the fold never depend on what they store: where one is refused, the
             // tables are not those that were made.
             Err(StoreError::Damaged(reason) | StoreError::Statement(reason)) => {
-                match self.store.delete() {
+                match self.store.reset() {
                     Ok(()) => UpdateOutcome::Restarted(reason),
                     Err(error) => UpdateOutcome::Failed(error),
                 }
@@ -72,7 +73,7 @@ impl HistoryUpdater {
         let folded = self.store.fold_position()?;
         if !self.is_recognized {
             if folded.next.0 > end || !self.is_in_ledger(&folded)? {
-                self.store.delete()?;
+                self.store.reset()?;
                 let reason = "it belonged to another ledger".to_owned();
                 return Ok(UpdateOutcome::Restarted(reason));
             }
@@ -80,8 +81,12 @@ impl HistoryUpdater {
         }
         let (records, _) = self.ledger.read(folded.next, BATCH_ENTRIES)?;
         if let Some(last) = records.last() {
-            self.store.apply(&records)?;
-            return Ok(UpdateOutcome::Advanced(LedgerCursor(last.seq + 1)));
+            return match self.store.apply(folded.next, &records) {
+                Ok(()) => Ok(UpdateOutcome::Advanced(LedgerCursor(last.seq + 1))),
+                // The next step reads the new position.
+                Err(StoreError::Moved) => Ok(UpdateOutcome::Advanced(LedgerCursor(0))),
+                Err(error) => Err(error),
+            };
         }
         if self.expire(now)? {
             return Ok(UpdateOutcome::Advanced(folded.next));

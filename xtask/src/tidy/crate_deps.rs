@@ -223,6 +223,7 @@ const RESTRICTED_CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("rusqlite", &["ostler-store"]),
+    ("tokio-postgres", &["ostler-store"]),
     ("clap", &["ostler-cli", "ostler-testkit", "xtask"]),
     ("anyhow", &["ostler-cli", "ostler-testkit", "xtask"]),
 ];
@@ -241,7 +242,7 @@ const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
     ("ostler-template", &["tokio", "rustix", "hyper"]),
     ("ostler-report", &["tokio", "rustix", "regex"]),
     ("ostler-detect", &["tokio", "rustix", "inotify"]),
-    ("ostler-store", &["tokio", "hyper", "axum"]),
+    ("ostler-store", &["hyper", "axum"]),
 ];
 
 /// The only third-party crates of the model: serialization, errors, time, identifiers.

@@ -115,6 +115,7 @@ const RULES: &[ForbiddenRule] = &[
     rule(&["rmcp"], "only mcp knows MCP").only_in(&["ostler-mcp"]),
     rule(&["schemars"], "only mcp knows JSON schema").only_in(&["ostler-mcp"]),
     rule(&["rusqlite"], "only store knows SQL").only_in(&["ostler-store"]),
+    rule(&["tokio_postgres"], "only store knows SQL").only_in(&["ostler-store"]),
 ];
 
 /// Finds all forbidden words in a file.

@@ -1,4 +1,5 @@
-//! Measures the history, for `cargo xtask bench history`. Takes a directory.
+//! Measures the history, for `cargo xtask bench history`. Takes a directory and, for a server of
+//! PostgreSQL instead of a file, its address.
 //!
 //! Reads one request per line and answers each with a duration in nanoseconds:
 //!
@@ -19,7 +20,8 @@ use ostler_model::{
     TerminationCause, Timestamp,
 };
 use ostler_store::{
-    Fingerprint, HistoryQuery, HistoryStatus, HistoryStore, HistoryUpdater, UpdateOutcome,
+    Fingerprint, HistoryQuery, HistoryStatus, HistoryStore, HistoryUpdater, PostgresSettings,
+    UpdateOutcome,
 };
 use serde_json::{Value, json};
 
@@ -40,7 +42,7 @@ struct History {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let dir: PathBuf = std::env::args_os().nth(1).ok_or("a directory")?.into();
-    let mut history = History::open(&dir)?;
+    let mut history = History::open(&dir, std::env::args().nth(2))?;
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let took = match line.split_once(' ') {
@@ -55,9 +57,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 impl History {
-    fn open(dir: &Path) -> Result<Self, Box<dyn Error>> {
+    fn open(dir: &Path, server: Option<String>) -> Result<Self, Box<dyn Error>> {
         let ledger = Ledger::open(&dir.join("ledger"))?;
-        let store = Arc::new(HistoryStore::new(dir.join("history.db")));
+        let store = Arc::new(match server {
+            Some(url) => HistoryStore::postgres(PostgresSettings {
+                address: url.parse()?,
+                schema: "ostler".parse().map_err(|()| "no name of a schema")?,
+                ledger: dir.display().to_string(),
+                password: None,
+            }),
+            None => HistoryStore::sqlite(dir.join("history.db")),
+        });
         let retention = Duration::from_secs(90 * 24 * 60 * 60);
         let updater = HistoryUpdater::new(ledger.reader(), Arc::clone(&store), retention);
         Ok(Self {

@@ -33,7 +33,7 @@ const fn key(
     }
 }
 
-pub(crate) const KEYS: [SettingKey; 73] = [
+pub(crate) const KEYS: [SettingKey; 76] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],
@@ -428,6 +428,27 @@ pub(crate) const KEYS: [SettingKey; 73] = [
         ValueKind::Directory,
         None,
         "the key that signs how far the ledger reached, made by the daemon; unset: audit.key beside your config.toml",
+    ),
+    key(
+        "history.database",
+        &["OSTLER_HISTORY_DATABASE"],
+        ValueKind::HistoryDatabase,
+        None,
+        "a PostgreSQL server of this machine, by URL or by the directory of its socket; unset: a file of SQLite",
+    ),
+    key(
+        "history.password_file",
+        &["OSTLER_HISTORY_PASSWORD_FILE"],
+        ValueKind::FilePath,
+        None,
+        "the file with the password for that server, mode 0600; unset: none",
+    ),
+    key(
+        "history.schema",
+        &["OSTLER_HISTORY_SCHEMA"],
+        ValueKind::SchemaName,
+        Some("ostler"),
+        "the schema of the tables in that server; daemons may share one",
     ),
     key(
         "journal.mirror",

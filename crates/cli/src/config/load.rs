@@ -272,17 +272,17 @@ impl Config {
         let mut value = parsed
             .filter(|it| is_valid_for(key, it, &source))
             .ok_or_else(|| {
-                // An address that is refused may be one with a password.
-                let shown = if key.kind == ValueKind::WebhookUrl {
-                    "(not shown)".to_owned()
-                } else {
+                let shown = if key.kind.is_shown() {
                     raw.to_string()
+                } else {
+                    "(not shown)".to_owned()
                 };
-                CommandError::new(
-                    ErrorCode::Environment,
-                    format!("{} = {shown} ({source}) is not allowed", key.name),
-                )
-                .with_hint(format!("allowed: {}", key.kind.allowed()))
+                let mut message = format!("{} = {shown} ({source}) is not allowed", key.name);
+                if let Some(reason) = key.kind.reason(raw) {
+                    message += &format!(": {reason}");
+                }
+                CommandError::new(ErrorCode::Environment, message)
+                    .with_hint(format!("allowed: {}", key.kind.allowed()))
             })?;
         if let (ValueKind::FilePath, SettingValue::Text(path)) = (key.kind, &mut value) {
             *path = resolve_path(path, &source);

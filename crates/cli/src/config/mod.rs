@@ -5,11 +5,12 @@
 //! * [`file`]: the values of a file with their line numbers.
 //! * [`load`]: the layers in increasing precedence: default, file, environment, flag.
 //! * [`secrets`]: the file of secrets, read when one is requested; [`bindings`]: who may use which.
-//! * [`webhook`]: the webhook of alerts and its key.
+//! * [`webhook`]: the webhook of alerts and its key; [`history`]: the server of the history and its password.
 //! * [`settings`]: the settings of the engine and the daemon; [`http`]: those of HTTP; [`mcp_app`]: the page of MCP.
 
 mod bindings;
 mod file;
+mod history;
 mod http;
 mod keys;
 mod load;

@@ -173,6 +173,7 @@ impl Config {
             self.secrets_file(),
             self.audit_key_file(),
             self.webhook_secret_file(),
+            self.history_password_file(),
         ];
         paths.extend(files.into_iter().flatten().map(ByteString::from));
         paths

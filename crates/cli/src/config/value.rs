@@ -3,9 +3,11 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
 
 use ostler_http::webhook::WebhookUrl;
 use ostler_model::{Capability, Limits, NetworkAccess, PortForward};
+use ostler_store::{AddressError, PostgresAddress, SchemaName};
 use serde::Serialize;
 
 /// The most items of one list.
@@ -95,6 +97,10 @@ pub(crate) enum ValueKind {
     Capabilities,
     /// The address of a webhook.
     WebhookUrl,
+    /// A database server for the history.
+    HistoryDatabase,
+    /// A schema of that.
+    SchemaName,
     /// An amount of this resource limit.
     Quantity(&'static str),
 }
@@ -193,6 +199,14 @@ impl ValueKind {
                 let result = Limits::default().set(name, "");
                 result.map_or_else(|error| error.allowed.to_owned(), |()| String::new())
             }
+            Self::HistoryDatabase => {
+                "postgresql://user@host:port/database, or the directory of a socket such as \
+                 /run/postgresql; without a password, on this machine"
+                    .to_owned()
+            }
+            Self::SchemaName => {
+                "small letters, digits and '_', at most 63, not beginning with pg_".to_owned()
+            }
             Self::WebhookUrl => {
                 "http:// or https://, a host and a path, without a password".to_owned()
             }
@@ -266,13 +280,28 @@ impl ValueKind {
             Self::Quantity(name) => quantity(raw)
                 .filter(|text| Limits::default().set(name, text).is_ok())
                 .map(SettingValue::Text),
-            Self::WebhookUrl => text(raw)
-                .filter(|url| url.parse::<WebhookUrl>().is_ok())
-                .map(SettingValue::Text),
+            Self::HistoryDatabase => text_of::<PostgresAddress>(raw),
+            Self::SchemaName => text_of::<SchemaName>(raw),
+            Self::WebhookUrl => text_of::<WebhookUrl>(raw),
             Self::LogFilter => text(raw)
                 .filter(|filter| is_log_filter(filter))
                 .map(SettingValue::Text),
         }
+    }
+}
+
+impl ValueKind {
+    /// Whether a refused value is shown. An address may be one with a password.
+    pub(crate) const fn is_shown(self) -> bool {
+        !matches!(self, Self::WebhookUrl | Self::HistoryDatabase)
+    }
+
+    /// Why a value is refused, where more is known than what is allowed.
+    pub(crate) fn reason(self, raw: &RawValue) -> Option<AddressError> {
+        if self != Self::HistoryDatabase {
+            return None;
+        }
+        text(raw)?.parse::<PostgresAddress>().err()
     }
 }
 
@@ -290,6 +319,13 @@ fn text(raw: &RawValue) -> Option<String> {
             None
         }
     }
+}
+
+/// A text that is a `T`.
+fn text_of<T: FromStr>(raw: &RawValue) -> Option<SettingValue> {
+    text(raw)
+        .filter(|text| text.parse::<T>().is_ok())
+        .map(SettingValue::Text)
 }
 
 /// The text of an amount; a number counts as its text.

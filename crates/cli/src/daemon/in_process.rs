@@ -51,7 +51,9 @@ impl InProcessEngine {
         };
         let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
         stdio_sessions::end_orphans(&engine, &tracker, &stop);
-        let history = history::spawn(&engine, &tracker, &stop);
+        // What a temporary directory holds goes with it, its history too.
+        let lasting = Some(config).filter(|_| scratch.is_none());
+        let history = history::spawn(&engine, lasting, &tracker, &stop);
         let options = config.mcp_options();
         let rest = RestState::new(engine.clone(), stop.clone())
             .with_history(history.clone())

@@ -237,7 +237,7 @@ impl Daemon {
         let webhook = webhook.map_err(|error| webhook_error(&error))?;
         let engine = open_engine(config, env, ZygoteConfig::Executable(executable())).await?;
         let (tracker, stop) = (TaskTracker::new(), CancellationToken::new());
-        let history = history::spawn(&engine, &tracker, &stop);
+        let history = history::spawn(&engine, Some(config), &tracker, &stop);
         let webhook = webhook.map(|sender| {
             let counts = sender.counts();
             tracker.spawn(sender.run(engine.subscribe_alerts(), stop.clone()));

@@ -1,7 +1,6 @@
 //! [`History`]: queries, off the threads that serve requests.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +19,8 @@ const FRESH_WAIT: Duration = Duration::from_secs(1);
 /// How long a rebuild waits for the history to be complete again.
 const REBUILD_WAIT: Duration = Duration::from_secs(60);
 
+/// How long a list waits for the statistics of its commands.
+const STATISTICS_WAIT: Duration = Duration::from_millis(500);
 /// The most executions of a list whose statistics are looked up.
 const STATISTICS_IDS: usize = 100;
 
@@ -76,13 +77,12 @@ pub struct HistoryFreshness {
 }
 
 impl History {
-    /// The history of `engine` in the database `file`. Somebody has to run
-    /// [`keep_updated`](Self::keep_updated).
+    /// The history of `engine` in `store`. Somebody has to run [`keep_updated`](Self::keep_updated).
     #[must_use]
-    pub fn new(engine: Engine, file: PathBuf) -> Self {
+    pub fn new(engine: Engine, store: HistoryStore) -> Self {
         Self {
             engine,
-            store: Arc::new(HistoryStore::new(file)),
+            store: Arc::new(store),
             progress: Arc::new(watch::Sender::new(UpdateProgress::default())),
             queries: Arc::new(watch::Sender::new(0)),
         }
@@ -127,41 +127,42 @@ impl History {
         Ok(HistoryAnswer { value, freshness })
     }
 
-    /// How the commands of these executions usually end, as far as the history knows now: it waits
-    /// for nothing, and is silent where nothing can be read. Of many, the first 100 are looked up.
+    /// How the commands of these executions usually end, as far as the history knows now: it does
+    /// not wait for what is not folded, and is silent where nothing can be read, or not soon. Of
+    /// many, the first 100 are looked up.
     pub async fn statistics_of(
         &self,
         mut ids: Vec<ExecutionId>,
     ) -> HashMap<ExecutionId, RunStatistics> {
-        if ids.is_empty() {
+        if ids.is_empty() || self.progress.borrow().error.is_some() {
             return HashMap::new();
         }
         ids.truncate(STATISTICS_IDS);
         let store = Arc::clone(&self.store);
-        let found = blocking(move || store.statistics_of(&ids, Timestamp::now())).await;
-        match found {
-            Ok(Ok(statistics)) => statistics,
-            Ok(Err(error)) => {
+        let found = blocking(move || store.statistics_of(&ids, Timestamp::now()));
+        match timeout(STATISTICS_WAIT, found).await {
+            Ok(Ok(Ok(statistics))) => statistics,
+            Ok(Ok(Err(error))) => {
                 tracing::debug!(%error, "no statistics of commands");
                 HashMap::new()
             }
-            Err(_) => HashMap::new(),
+            Ok(Err(_)) | Err(_) => HashMap::new(),
         }
     }
 
-    /// Deletes the database and waits until it is complete again.
+    /// Forgets all rows and waits until they are complete again.
     ///
     /// # Errors
-    /// When its files cannot be removed.
+    /// When the database refuses.
     pub async fn rebuild(&self) -> Result<HistoryFreshness, ApiError> {
-        self.delete().await?;
+        self.reset().await?;
         Ok(self.freshness(REBUILD_WAIT).await)
     }
 
-    async fn delete(&self) -> Result<(), ApiError> {
+    async fn reset(&self) -> Result<(), ApiError> {
         let store = Arc::clone(&self.store);
-        let deleted = blocking(move || store.delete()).await?;
-        deleted.map_err(api_error)
+        let reset = blocking(move || store.reset()).await?;
+        reset.map_err(api_error)
     }
 
     /// Answers from the history; where it is damaged, from one that is made anew.
@@ -174,7 +175,7 @@ impl History {
         let (result, freshness) = match first {
             (Err(StoreError::Damaged(reason)), _) => {
                 tracing::warn!(reason, "the history is made anew from the ledger");
-                self.delete().await?;
+                self.reset().await?;
                 self.read(read).await?
             }
             other => other,
@@ -184,7 +185,7 @@ impl History {
             (StoreError::SearchTimeout | StoreError::Statement(_), _) | (_, None) => {
                 api_error(error)
             }
-            (_, Some(reason)) => ApiError::new(ErrorCode::Storage, reason.clone()),
+            (error, Some(reason)) => ApiError::new(error_code(error), reason.clone()),
         })?;
         Ok(HistoryAnswer { value, freshness })
     }
@@ -242,13 +243,20 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn api_error(error: StoreError) -> ApiError {
-    let message = error.to_string();
+    if let StoreError::Ledger(error) = error {
+        return error.into();
+    }
+    ApiError::new(error_code(&error), error.to_string())
+}
+
+const fn error_code(error: &StoreError) -> ErrorCode {
     match error {
-        StoreError::SearchTimeout => ApiError::value(message),
-        StoreError::Ledger(error) => error.into(),
-        StoreError::Newer { .. }
+        StoreError::SearchTimeout => ErrorCode::Value,
+        StoreError::Newer { .. } | StoreError::Unreachable(_) => ErrorCode::Initialization,
+        StoreError::Ledger(_)
         | StoreError::Damaged(_)
+        | StoreError::Moved
         | StoreError::Statement(_)
-        | StoreError::Unavailable(_) => ApiError::new(ErrorCode::Storage, message),
+        | StoreError::Unavailable(_) => ErrorCode::Storage,
     }
 }

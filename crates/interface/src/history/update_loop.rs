@@ -36,6 +36,7 @@ impl History {
             () = stop.cancelled() => {}
             () = self.follow(&thread) => {}
         }
+        self.store.close();
         thread.join().await;
     }
 

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use ostler_model::{ExecutionId, Scope, Timestamp};
+use ostler_model::{Caller, ExecutionId, Principal, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
 
-use super::row_columns::{self, COLUMNS, to_sql};
+use super::row_columns::{self, COLUMNS};
+use crate::conditions::{self, Condition, PassedTo, like_pattern};
+use crate::database::{CommandKey, IdCondition};
 use crate::error::StoreError;
 use crate::fingerprint::Fingerprint;
-use crate::query::{HistoryPage, HistoryQuery, HistoryStatus, LISTED_ROWS_MAX, SKIPPED_ROWS_MAX};
+use crate::query::{HistoryPage, HistoryQuery, HistoryStatus};
 use crate::row::HistoryRow;
-use crate::statistics::{RunSample, RunStatistics, STATISTICS_DAYS, STATISTICS_RUNS_MAX};
+use crate::sql_values::{from_sql, to_sql};
+use crate::statistics::{RunSample, STATISTICS_RUNS_MAX};
 
 /// The fewest characters that the index of command lines can find.
 const INDEXED_CHARS_MIN: usize = 3;
@@ -29,6 +32,69 @@ impl Conditions {
         self.texts.push(text);
         self.values.extend(values);
     }
+
+    fn of(conditions: &[Condition<'_>]) -> Self {
+        let mut sql = Self::default();
+        for condition in conditions {
+            sql.add_condition(condition);
+        }
+        sql
+    }
+
+    fn add_condition(&mut self, condition: &Condition<'_>) {
+        let text = |value: &str| Value::Text(value.to_owned());
+        let nullable = |value: Option<&str>| value.map_or(Value::Null, text);
+        match *condition {
+            Condition::Principal(name) => self.add("principal = ?", [text(name)]),
+            Condition::Projects(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let names = serde_json::Value::from(names).to_string();
+                self.add(
+                    "project IN (SELECT value FROM json_each(?))",
+                    [text(&names)],
+                );
+            }
+            Condition::OwnOrPassed { session, passed_to } => {
+                let session = nullable(session);
+                match passed_to {
+                    PassedTo::AnySelected => self.add(
+                        "(session IS ? OR (session IS NULL AND project IS NOT NULL))",
+                        [session],
+                    ),
+                    PassedTo::Project(project) => self.add(
+                        "(session IS ? OR (session IS NULL AND project IS NOT NULL AND project IS ?))",
+                        [session, nullable(project)],
+                    ),
+                }
+            }
+            Condition::Before(position) => {
+                self.add("position < ?", [Value::Integer(to_sql(position))]);
+            }
+            Condition::Project(name) => self.add("project = ?", [text(name)]),
+            Condition::Session(name) => self.add("session = ?", [text(name)]),
+            Condition::Status(status) => self.add(status_condition(status), []),
+            Condition::Label(label) => self.add(
+                "EXISTS (SELECT 1 FROM json_each(labels) WHERE value = ?)",
+                [text(label)],
+            ),
+            Condition::Since(at) => {
+                self.add("created_us >= ?", [Value::Integer(at.as_microsecond())]);
+            }
+            Condition::Until(at) => {
+                self.add("created_us < ?", [Value::Integer(at.as_microsecond())]);
+            }
+            Condition::Text(searched) if is_indexed(searched) => {
+                let phrase = format!("\"{}\"", searched.replace('"', "\"\""));
+                self.add("command_text MATCH ?", [Value::Text(phrase)]);
+            }
+            Condition::Text(searched) => self.add(
+                "execution.command LIKE ? ESCAPE '\\'",
+                [Value::Text(like_pattern(searched))],
+            ),
+            Condition::Id(id) => self.add("id = ?", [Value::Blob(id.to_bytes().to_vec())]),
+            Condition::ShortId(id) => self.add("short_id = ?", [text(id)]),
+        }
+    }
 }
 
 /// One page, newest first.
@@ -36,9 +102,8 @@ pub(super) fn list(
     connection: &Connection,
     query: &HistoryQuery,
 ) -> Result<HistoryPage, StoreError> {
-    let limit = query.limit.clamp(1, LISTED_ROWS_MAX);
-    let skip = query.skip.min(SKIPPED_ROWS_MAX);
-    let conditions = conditions(query);
+    let (limit, skip) = (query.page_limit(), query.page_skip());
+    let conditions = Conditions::of(&conditions::of_query(query));
     // The index of texts returns its rows in order: the newest matches end the search.
     let from = match query.text {
         Some(ref text) if is_indexed(text) => {
@@ -58,33 +123,17 @@ pub(super) fn list(
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let found = statement.query_map(params_from_iter(&conditions.values), row_columns::read)?;
-    let mut rows = found.collect::<rusqlite::Result<Vec<HistoryRow>>>()?;
-    let has_more = rows.len() as u64 > limit;
-    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    let next_before = rows.last().filter(|_| has_more).map(|row| row.position);
-    Ok(HistoryPage { rows, next_before })
+    let rows = found.collect::<rusqlite::Result<Vec<HistoryRow>>>()?;
+    Ok(HistoryPage::of(rows, limit))
 }
 
-/// Which execution is looked for.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum IdCondition<'a> {
-    /// By its id.
-    Whole(ExecutionId),
-    /// By its short id; of several, the newest.
-    Short(&'a str),
-}
-
-/// The row of an execution, if the caller may see it.
+/// The newest row with an id, if the caller may see it.
 pub(super) fn find(
     connection: &Connection,
-    query: &HistoryQuery,
+    caller: &Caller,
     id: &IdCondition<'_>,
 ) -> Result<Option<HistoryRow>, StoreError> {
-    let mut conditions = conditions(query);
-    match id {
-        IdCondition::Whole(id) => conditions.add("id = ?", [Value::Blob(id.to_bytes().to_vec())]),
-        IdCondition::Short(id) => conditions.add("short_id = ?", [Value::Text((*id).to_owned())]),
-    }
+    let conditions = Conditions::of(&conditions::of_id(caller, id));
     let sql = format!(
         "SELECT {COLUMNS} FROM execution WHERE {} ORDER BY position DESC LIMIT 1",
         conditions.texts.join(" AND ")
@@ -94,119 +143,56 @@ pub(super) fn find(
     Ok(found.next().transpose()?)
 }
 
-/// How the command of an execution usually ends; none where too little is known.
-pub(super) fn statistics_of(
+/// Which command each of these executions ran.
+pub(super) fn command_keys(
     connection: &Connection,
-    id: ExecutionId,
-    now: Timestamp,
-) -> Result<Option<RunStatistics>, StoreError> {
+    ids: &[ExecutionId],
+) -> Result<Vec<(ExecutionId, CommandKey)>, StoreError> {
     const SQL: &str =
         "SELECT principal, fingerprint FROM execution WHERE id = ?1 AND fingerprint IS NOT NULL";
     let mut statement = connection.prepare_cached(SQL)?;
-    let row = statement.query_row([id.to_bytes()], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
-    });
-    match row.optional()? {
-        Some((principal, fingerprint)) => {
-            let fingerprint = Fingerprint::from_sql(fingerprint);
-            statistics(connection, &principal, fingerprint, now)
-        }
-        None => Ok(None),
+    let mut keys = Vec::new();
+    for id in ids {
+        let key = statement.query_row([id.to_bytes()], |row| {
+            Ok(CommandKey {
+                principal: Principal(row.get(0)?),
+                fingerprint: Fingerprint::from_sql(row.get(1)?),
+            })
+        });
+        keys.extend(key.optional()?.map(|key| (*id, key)));
     }
+    Ok(keys)
 }
 
-/// How a principal's commands with a fingerprint ended lately; none where they are too few.
-pub(super) fn statistics(
+/// The newest ends of a command by itself, of those at `since` or later.
+pub(super) fn samples(
     connection: &Connection,
-    principal: &str,
-    fingerprint: Fingerprint,
-    now: Timestamp,
-) -> Result<Option<RunStatistics>, StoreError> {
+    command: &CommandKey,
+    since: Timestamp,
+) -> Result<Vec<RunSample>, StoreError> {
     const SQL: &str = "SELECT started_us, ended_us, code, max_rss_bytes FROM execution \
          WHERE principal = ?1 AND fingerprint = ?2 AND ended_us >= ?3 AND started_us IS NOT NULL \
          AND cause IN ('exited', 'signaled', 'out_of_memory') ORDER BY position DESC LIMIT ?4";
-    const DAY_US: i64 = 24 * 60 * 60 * 1_000_000;
-    let since = now.as_microsecond() - STATISTICS_DAYS * DAY_US;
     let mut statement = connection.prepare_cached(SQL)?;
     let parameters = (
-        principal,
-        fingerprint.to_sql(),
-        since,
+        &command.principal.0,
+        command.fingerprint.to_sql(),
+        since.as_microsecond(),
         to_sql(STATISTICS_RUNS_MAX as u64),
     );
     let samples = statement.query_map(parameters, |row| {
         let (started, ended): (i64, i64) = (row.get(0)?, row.get(1)?);
         Ok(RunSample {
-            duration: Duration::from_micros(row_columns::from_sql(ended - started)),
+            duration: Duration::from_micros(from_sql(ended - started)),
             success: row.get::<_, Option<i32>>(2)? == Some(0),
-            peak_memory_bytes: row_columns::from_sql(row.get::<_, Option<i64>>(3)?.unwrap_or(0)),
+            peak_memory_bytes: from_sql(row.get::<_, Option<i64>>(3)?.unwrap_or(0)),
         })
     })?;
-    let samples = samples.collect::<rusqlite::Result<Vec<RunSample>>>()?;
-    Ok(RunStatistics::of(&samples))
-}
-
-fn conditions(query: &HistoryQuery) -> Conditions {
-    let text = |value: &str| Value::Text(value.to_owned());
-    let mut conditions = Conditions::default();
-    let owner = &query.caller.owner;
-    conditions.add("principal = ?", [text(&owner.principal.0)]);
-    if query.caller.scope == Scope::Session {
-        let session = owner.session.as_ref().map(|name| text(&name.0));
-        let project = owner.project.as_deref().map(text);
-        conditions.add(
-            "(session IS ? OR (session IS NULL AND project IS NOT NULL AND project IS ?))",
-            [
-                session.unwrap_or(Value::Null),
-                project.unwrap_or(Value::Null),
-            ],
-        );
-    }
-    if let Some(before) = query.before {
-        conditions.add("position < ?", [Value::Integer(to_sql(before))]);
-    }
-    if let Some(project) = &query.project {
-        conditions.add("project = ?", [text(project)]);
-    }
-    if let Some(session) = &query.session {
-        conditions.add("session = ?", [text(session)]);
-    }
-    if let Some(status) = query.status {
-        conditions.add(status_condition(status), []);
-    }
-    if let Some(label) = &query.label {
-        conditions.add(
-            "EXISTS (SELECT 1 FROM json_each(labels) WHERE value = ?)",
-            [text(label)],
-        );
-    }
-    if let Some(since) = query.since {
-        conditions.add("created_us >= ?", [Value::Integer(since.as_microsecond())]);
-    }
-    if let Some(until) = query.until {
-        conditions.add("created_us < ?", [Value::Integer(until.as_microsecond())]);
-    }
-    if let Some(searched) = &query.text {
-        if is_indexed(searched) {
-            let phrase = format!("\"{}\"", searched.replace('"', "\"\""));
-            conditions.add("command_text MATCH ?", [Value::Text(phrase)]);
-        } else {
-            conditions.add(
-                "execution.command LIKE ? ESCAPE '\\'",
-                [Value::Text(format!("%{}%", escape_like(searched)))],
-            );
-        }
-    }
-    conditions
+    Ok(samples.collect::<rusqlite::Result<Vec<RunSample>>>()?)
 }
 
 fn is_indexed(text: &str) -> bool {
     text.chars().count() >= INDEXED_CHARS_MIN
-}
-
-fn escape_like(text: &str) -> String {
-    let escaped = text.replace('\\', "\\\\");
-    escaped.replace('%', "\\%").replace('_', "\\_")
 }
 
 const fn status_condition(status: HistoryStatus) -> &'static str {

@@ -1,13 +1,12 @@
 //! The history in SQLite.
 
 mod connection;
+mod database;
 mod list;
 mod row_columns;
 mod schema;
-mod store;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use store::FoldPosition;
-pub use store::HistoryStore;
+pub(crate) use database::SqliteDatabase;

@@ -1,14 +1,13 @@
 //! Between rows of the table and [`HistoryRow`].
 
-use ostler_model::{
-    ExecutionId, Owner, Principal, RequestChannel, SessionName, Timestamp, Usage, UsagePeaks,
-};
+use ostler_model::{ExecutionId, Owner, Principal, SessionName, Timestamp, Usage, UsagePeaks};
 use rusqlite::types::Type;
 use rusqlite::{Row, Statement, params};
 use serde_json::Value;
 
 use crate::fingerprint::Fingerprint;
 use crate::row::{HistoryRow, RunTotals};
+use crate::sql_values::{channel, channel_name, from_sql, timestamp, to_sql};
 
 /// The columns that [`read`] expects, in order.
 pub(super) const COLUMNS: &str = "position, id, principal, project, session, task, channel, \
@@ -16,14 +15,18 @@ pub(super) const COLUMNS: &str = "position, id, principal, project, session, tas
      ended_us, cause, code, signal, attempts, user_us, system_us, max_rss_bytes, output_bytes, \
      prompts, fingerprint, output_lines, peaks";
 
-/// Inserts what is known when an execution is created. A row that is there already stays.
+/// Inserts a row as it is known. One that is there already stays.
 pub(super) const INSERT: &str = "INSERT INTO execution (position, id, principal, project, \
      session, task, channel, client, command, directory, labels, level, in_force, policy, \
-     created_us, fingerprint, short_id) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) \
+     created_us, fingerprint, short_id, started_us, ended_us, cause, code, signal, attempts, \
+     user_us, system_us, max_rss_bytes, output_bytes, prompts, output_lines, peaks) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, \
+     ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30) \
      ON CONFLICT DO NOTHING";
 
 pub(super) fn insert(statement: &mut Statement<'_>, row: &HistoryRow) -> rusqlite::Result<usize> {
+    let totals = row.totals.as_ref();
+    let total = |of: fn(&RunTotals) -> u64| totals.map(of).map(to_sql);
     statement.execute(params![
         to_sql(row.position),
         row.id.to_bytes(),
@@ -42,7 +45,25 @@ pub(super) fn insert(statement: &mut Statement<'_>, row: &HistoryRow) -> rusqlit
         row.created.as_microsecond(),
         row.fingerprint.map(Fingerprint::to_sql),
         row.id.short(),
+        row.started.map(Timestamp::as_microsecond),
+        row.ended.map(Timestamp::as_microsecond),
+        row.cause,
+        row.code,
+        row.signal,
+        row.attempts,
+        total(|totals| totals.usage.user_us),
+        total(|totals| totals.usage.system_us),
+        total(|totals| totals.usage.max_rss_bytes),
+        total(|totals| totals.output_bytes),
+        total(|totals| totals.prompts),
+        totals.and_then(|totals| totals.output_lines).map(to_sql),
+        totals.and_then(peaks_json),
     ])
+}
+
+/// The most of each resource as the column holds it.
+pub(super) fn peaks_json(totals: &RunTotals) -> Option<String> {
+    serde_json::to_string(&totals.peaks).ok()
 }
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
@@ -51,10 +72,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         project: row.get("project")?,
         session: row.get::<_, Option<String>>("session")?.map(SessionName),
         task: row.get("task")?,
-        channel: match row.get::<_, String>("channel")?.as_str() {
-            NETWORK => RequestChannel::Network,
-            _ => RequestChannel::Local,
-        },
+        channel: channel(&row.get::<_, String>("channel")?),
     };
     Ok(HistoryRow {
         position: from_sql(row.get("position")?),
@@ -119,27 +137,4 @@ fn names(row: &Row<'_>, column: &str) -> rusqlite::Result<Vec<String>> {
 
 fn not_json(error: serde_json::Error) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error))
-}
-
-const LOCAL: &str = "local";
-const NETWORK: &str = "network";
-
-const fn channel_name(channel: RequestChannel) -> &'static str {
-    match channel {
-        RequestChannel::Local => LOCAL,
-        RequestChannel::Network => NETWORK,
-    }
-}
-
-/// A number as SQLite stores it; beyond its range, the largest one.
-pub(super) fn to_sql(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-pub(super) fn from_sql(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
-}
-
-fn timestamp(microseconds: i64) -> Timestamp {
-    Timestamp::from_microsecond(microseconds).unwrap_or(Timestamp::UNIX_EPOCH)
 }

@@ -88,8 +88,12 @@ pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), St
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let found = version(&transaction)?;
     if found > known {
-        let file = file.to_owned();
-        return Err(StoreError::Newer { file, found, known });
+        let place = file.display().to_string();
+        return Err(StoreError::Newer {
+            place,
+            found,
+            known,
+        });
     }
     let done = usize::try_from(found)
         .map_err(|_| StoreError::Damaged(format!("it has the schema version {found}")))?;

@@ -1,0 +1,267 @@
+//! [`SqliteDatabase`]: the database file, its connections, and what they are used for.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ostler_journal::LedgerCursor;
+use ostler_model::{Caller, ExecutionId, Timestamp};
+use parking_lot::Mutex;
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+
+use super::connection::{self, FileIdentity};
+use super::list;
+use super::row_columns;
+use super::schema;
+use crate::changes::{RowChanges, RowUpdate};
+use crate::database::{CommandKey, FoldPosition, HistoryDatabase, IdCondition};
+use crate::error::StoreError;
+use crate::fold::RunEnd;
+use crate::query::{HistoryPage, HistoryQuery};
+use crate::row::{HistoryRow, RunTotals};
+use crate::sql_values::{from_sql, to_sql};
+use crate::statistics::RunSample;
+
+/// The most connections for reading that are kept.
+const READERS_MAX: usize = 2;
+/// The longest duration of a search.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// Steps of SQLite's virtual machine between two checks of that.
+const STEPS_PER_CHECK: i32 = 10_000;
+/// Rows deleted in one transaction.
+const EXPIRED_ROWS: u64 = 1_000;
+
+/// A file of SQLite. Opens it when it is used, and anew after it was replaced or deleted.
+#[derive(Debug)]
+pub(crate) struct SqliteDatabase {
+    path: PathBuf,
+    writer: Mutex<Option<OpenDatabase>>,
+    readers: Mutex<Vec<OpenDatabase>>,
+}
+
+#[derive(Debug)]
+struct OpenDatabase {
+    connection: Connection,
+    file: FileIdentity,
+}
+
+impl HistoryDatabase for SqliteDatabase {
+    fn list(&self, query: &HistoryQuery) -> Result<HistoryPage, StoreError> {
+        self.read(|connection| list::list(connection, query))
+    }
+
+    fn find(
+        &self,
+        caller: &Caller,
+        id: &IdCondition<'_>,
+    ) -> Result<Option<HistoryRow>, StoreError> {
+        self.read(|connection| list::find(connection, caller, id))
+    }
+
+    fn command_keys(
+        &self,
+        ids: &[ExecutionId],
+    ) -> Result<Vec<(ExecutionId, CommandKey)>, StoreError> {
+        self.read(|connection| list::command_keys(connection, ids))
+    }
+
+    fn samples(
+        &self,
+        command: &CommandKey,
+        since: Timestamp,
+    ) -> Result<Vec<RunSample>, StoreError> {
+        self.read(|connection| list::samples(connection, command, since))
+    }
+
+    fn fold_position(&self) -> Result<FoldPosition, StoreError> {
+        self.write(|connection| {
+            let row = connection.query_row("SELECT position, hash FROM folded", (), |row| {
+                Ok(FoldPosition {
+                    next: LedgerCursor(from_sql(row.get(0)?)),
+                    hash: row.get(1)?,
+                })
+            });
+            let row = row.optional()?;
+            row.ok_or_else(|| StoreError::Damaged("the position in the ledger is missing".into()))
+        })
+    }
+
+    fn apply(
+        &self,
+        from: LedgerCursor,
+        changes: &RowChanges,
+        to: &FoldPosition,
+    ) -> Result<(), StoreError> {
+        self.write(|connection| {
+            let transaction = connection.transaction()?;
+            let advanced = transaction.execute(
+                "UPDATE folded SET position = ?1, hash = ?2 WHERE position = ?3",
+                params![to_sql(to.next.0), to.hash, to_sql(from.0)],
+            )?;
+            if advanced == 0 {
+                return Err(StoreError::Moved);
+            }
+            insert(&transaction, &changes.created)?;
+            for update in &changes.updated {
+                change(&transaction, update)?;
+            }
+            Ok(transaction.commit()?)
+        })
+    }
+
+    fn expire(&self, before: Timestamp) -> Result<bool, StoreError> {
+        const SQL: &str = "DELETE FROM execution WHERE position IN (SELECT position FROM execution \
+             WHERE created_us < ?1 AND cause IS NOT NULL LIMIT ?2)";
+        self.write(|connection| {
+            let parameters = params![before.as_microsecond(), to_sql(EXPIRED_ROWS)];
+            Ok(connection.execute(SQL, parameters)? as u64 == EXPIRED_ROWS)
+        })
+    }
+
+    /// Deletes the file.
+    fn reset(&self) -> Result<(), StoreError> {
+        let mut writer = self.writer.lock();
+        *writer = None;
+        self.readers.lock().clear();
+        for path in self.files() {
+            match std::fs::remove_file(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error.into());
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Each statement ends by itself after a few seconds.
+    fn close(&self) {}
+}
+
+impl SqliteDatabase {
+    /// The history in this file.
+    pub(crate) const fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            writer: Mutex::new(None),
+            readers: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The database and the files that SQLite keeps beside it.
+    fn files(&self) -> [PathBuf; 3] {
+        let beside = |suffix: &str| {
+            let mut name = self.path.clone().into_os_string();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        [self.path.clone(), beside("-wal"), beside("-shm")]
+    }
+
+    fn write<T>(
+        &self,
+        action: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut writer = self.writer.lock();
+        let is_current = writer
+            .as_ref()
+            .is_some_and(|open| FileIdentity::of(&self.path).is_ok_and(|file| file == open.file));
+        if !is_current {
+            *writer = None;
+        }
+        let open = match &mut *writer {
+            Some(open) => open,
+            None => writer.insert(self.open()?),
+        };
+        let result = action(&mut open.connection);
+        if result.is_err() {
+            *writer = None;
+        }
+        result
+    }
+
+    fn open(&self) -> Result<OpenDatabase, StoreError> {
+        let mut connection = connection::open_writer(&self.path)?;
+        schema::migrate(&mut connection, &self.path)?;
+        let file = FileIdentity::of(&self.path)?;
+        Ok(OpenDatabase { connection, file })
+    }
+
+    fn read<T>(
+        &self,
+        action: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let file = FileIdentity::of(&self.path)?;
+        let kept = {
+            let mut readers = self.readers.lock();
+            readers.retain(|reader| reader.file == file);
+            readers.pop()
+        };
+        let mut reader = match kept {
+            Some(reader) => reader,
+            None => OpenDatabase {
+                connection: connection::open_reader(&self.path)?,
+                file,
+            },
+        };
+        let deadline = Instant::now() + SEARCH_TIMEOUT;
+        let is_late = move || Instant::now() >= deadline;
+        let connection = &mut reader.connection;
+        connection.progress_handler(STEPS_PER_CHECK, Some(is_late))?;
+        let result = action(connection);
+        let mut readers = self.readers.lock();
+        if result.is_ok() && readers.len() < READERS_MAX {
+            readers.push(reader);
+        }
+        result
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, rows: &[HistoryRow]) -> rusqlite::Result<()> {
+    let mut statement = transaction.prepare_cached(row_columns::INSERT)?;
+    for row in rows {
+        row_columns::insert(&mut statement, row)?;
+    }
+    Ok(())
+}
+
+fn change(transaction: &Transaction<'_>, update: &RowUpdate) -> rusqlite::Result<()> {
+    const ATTEMPT: &str = "UPDATE execution SET started_us = coalesce(started_us, ?2), \
+         attempts = max(attempts, ?3) WHERE id = ?1";
+    if update.attempts > 0 {
+        let mut statement = transaction.prepare_cached(ATTEMPT)?;
+        let started = update.started.map(Timestamp::as_microsecond);
+        statement.execute(params![update.id.to_bytes(), started, update.attempts])?;
+    }
+    match &update.end {
+        Some(end) => set_end(transaction, end),
+        None => Ok(()),
+    }
+}
+
+fn set_end(transaction: &Transaction<'_>, end: &RunEnd) -> rusqlite::Result<()> {
+    const END: &str = "UPDATE execution SET principal = ?2, project = ?3, session = ?4, \
+         ended_us = ?5, cause = ?6, code = ?7, signal = ?8, user_us = ?9, system_us = ?10, \
+         max_rss_bytes = ?11, output_bytes = ?12, prompts = ?13, output_lines = ?14, peaks = ?15 \
+         WHERE id = ?1 AND cause IS NULL";
+    let (owner, ending, totals) = (&end.owner, &end.ending, end.totals.as_ref());
+    let total = |of: fn(&RunTotals) -> u64| totals.map(of).map(to_sql);
+    let mut statement = transaction.prepare_cached(END)?;
+    statement.execute(params![
+        end.id.to_bytes(),
+        owner.principal.0,
+        owner.project,
+        owner.session.as_ref().map(|name| &name.0),
+        end.at.as_microsecond(),
+        ending.cause.kind(),
+        ending.code,
+        ending.signal.map(ostler_model::Signal::number),
+        total(|totals| totals.usage.user_us),
+        total(|totals| totals.usage.system_us),
+        total(|totals| totals.usage.max_rss_bytes),
+        total(|totals| totals.output_bytes),
+        total(|totals| totals.prompts),
+        totals.and_then(|totals| totals.output_lines).map(to_sql),
+        totals.and_then(row_columns::peaks_json),
+    ])?;
+    Ok(())
+}
