@@ -15,6 +15,7 @@ mod logs;
 mod machine;
 mod monitor;
 mod output;
+mod postgres;
 mod pty;
 mod report;
 mod retained_memory;

@@ -57,6 +57,10 @@ const PACKAGES: &[AptPackage] = &[
     package("openssh-client", "ssh-keygen", Tier::Quick),
     // reference for screens
     package("tmux", "tmux", Tier::Quick),
+    // libraries of PostgreSQL, which is unpacked: the history in a server
+    package("libldap-2.5-0", "postgres", Tier::Quick),
+    package("libpq5", "postgres", Tier::Quick),
+    package("libxml2", "postgres", Tier::Quick),
     // the browser that the web interface is tested with
     package("chromium", "chromium", Tier::Quick),
     // reference for grep in benchmarks
@@ -80,9 +84,6 @@ const PACKAGES: &[AptPackage] = &[
     package("libaprutil1", "apache2", Tier::Full),
     package("libcjson1", "mosquitto", Tier::Full),
     package("libdlt2", "mosquitto", Tier::Full),
-    package("libldap-2.5-0", "postgres", Tier::Full),
-    package("libpq5", "postgres", Tier::Full),
-    package("libxml2", "postgres", Tier::Full),
     package("libevent-2.1-7", "memcached", Tier::Full),
     package("libident", "ngircd", Tier::Full),
     package("libwrap0", "ngircd", Tier::Full),

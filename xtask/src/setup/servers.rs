@@ -16,26 +16,50 @@ const SETS: &str = "tests/python/servers";
 
 /// Packages of the distribution of which only files are used: installed, each would start a system
 /// service on a well-known port. Their libraries come with what `apt.rs` installs.
-const UNPACKED: &[(&str, &str)] = &[
-    ("nginx", "usr/sbin/nginx"),
-    ("redis-tools", "usr/bin/redis-check-rdb"),
+const UNPACKED: &[UnpackedPackage] = &[
+    // the history in a server
+    unpacked(
+        "postgresql-15",
+        "usr/lib/postgresql/15/bin/postgres",
+        Tier::Quick,
+    ),
+    unpacked(
+        "postgresql-client-15",
+        "usr/lib/postgresql/15/bin/psql",
+        Tier::Quick,
+    ),
+    unpacked("nginx", "usr/sbin/nginx", Tier::Full),
+    unpacked("redis-tools", "usr/bin/redis-check-rdb", Tier::Full),
     // a link to the previous file
-    ("redis-server", "usr/bin/redis-server"),
-    ("apache2-bin", "usr/sbin/apache2"),
-    ("beanstalkd", "usr/bin/beanstalkd"),
-    ("caddy", "usr/bin/caddy"),
-    ("dropbear-bin", "usr/sbin/dropbear"),
-    ("etcd-server", "usr/bin/etcd"),
-    ("haproxy", "usr/sbin/haproxy"),
-    ("hugo", "usr/bin/hugo"),
-    ("lighttpd", "usr/sbin/lighttpd"),
-    ("memcached", "usr/bin/memcached"),
-    ("mosquitto", "usr/sbin/mosquitto"),
-    ("nats-server", "usr/sbin/nats-server"),
-    ("ngircd", "usr/sbin/ngircd"),
-    ("postgresql-15", "usr/lib/postgresql/15/bin/postgres"),
-    ("webfs", "usr/bin/webfsd"),
+    unpacked("redis-server", "usr/bin/redis-server", Tier::Full),
+    unpacked("apache2-bin", "usr/sbin/apache2", Tier::Full),
+    unpacked("beanstalkd", "usr/bin/beanstalkd", Tier::Full),
+    unpacked("caddy", "usr/bin/caddy", Tier::Full),
+    unpacked("dropbear-bin", "usr/sbin/dropbear", Tier::Full),
+    unpacked("etcd-server", "usr/bin/etcd", Tier::Full),
+    unpacked("haproxy", "usr/sbin/haproxy", Tier::Full),
+    unpacked("hugo", "usr/bin/hugo", Tier::Full),
+    unpacked("lighttpd", "usr/sbin/lighttpd", Tier::Full),
+    unpacked("memcached", "usr/bin/memcached", Tier::Full),
+    unpacked("mosquitto", "usr/sbin/mosquitto", Tier::Full),
+    unpacked("nats-server", "usr/bin/nats-server", Tier::Full),
+    unpacked("ngircd", "usr/sbin/ngircd", Tier::Full),
+    unpacked("webfs", "usr/bin/webfsd", Tier::Full),
 ];
+
+/// A package of which the files are used.
+struct UnpackedPackage {
+    /// The Debian name.
+    name: &'static str,
+    /// One of its files, below the directory.
+    file: &'static str,
+    /// The first tier that needs it.
+    tier: Tier,
+}
+
+const fn unpacked(name: &'static str, file: &'static str, tier: Tier) -> UnpackedPackage {
+    UnpackedPackage { name, file, tier }
+}
 
 /// The directory of the servers: one for each set with `node_modules` and `venv`, and `debian`.
 pub(crate) fn servers(workspace: &Workspace) -> PathBuf {
@@ -53,9 +77,8 @@ fn install(workspace: &Workspace, tier: Tier) -> Result<()> {
     set(workspace, "quick")?;
     if tier == Tier::Full {
         set(workspace, "full")?;
-        unpack(&servers(workspace).join("debian"))?;
     }
-    Ok(())
+    unpack(&servers(workspace).join("debian"), tier)
 }
 
 /// Installs one set by its lock file and its requirements.
@@ -77,17 +100,17 @@ fn set(workspace: &Workspace, name: &str) -> Result<()> {
 }
 
 /// Unpacks the files of packages that are not installed.
-fn unpack(dir: &Path) -> Result<()> {
+fn unpack(dir: &Path, tier: Tier) -> Result<()> {
     let missing: Vec<&str> = UNPACKED
         .iter()
-        .filter(|(_, file)| !dir.join(file).exists())
-        .map(|(name, _)| *name)
+        .filter(|package| package.tier <= tier && !dir.join(package.file).exists())
+        .map(|package| package.name)
         .collect();
     if missing.is_empty() {
         return Ok(());
     }
     if !shell::is_on_path("apt-get") || !shell::is_on_path("dpkg-deb") {
-        bail!("nginx, redis and others come as Debian packages; there is no apt-get here");
+        bail!("PostgreSQL, nginx and others come as Debian packages; there is no apt-get here");
     }
     let fetched = dir.join("packages");
     fs::create_dir_all(&fetched).with_context(|| fetched.display().to_string())?;
