@@ -71,7 +71,8 @@ CREATE INDEX execution_failed ON execution (ledger, principal_hash, position)
 CREATE INDEX execution_running ON execution (ledger, principal_hash, position)
     WHERE cause IS NULL;
 CREATE INDEX execution_short_id ON execution (ledger, short_id);
-CREATE INDEX execution_created ON execution (ledger, created_us);
+-- Rows are appended in the order of their times.
+CREATE INDEX execution_created ON execution USING brin (created_us);
 CREATE INDEX execution_fingerprint
     ON execution (ledger, principal_hash, fingerprint, position);
 ";
