@@ -161,8 +161,7 @@ fn next_step(
             format!("answer interaction {} with interaction_answer", open.id)
         }
         Some(open) if offered("process_control") => format!(
-            "write the answer to process {id} with process_control; interaction {} is open for \
-             a person, too",
+            "process_control write; a person can answer interaction {}, too",
             open.id
         ),
         None if offered("process_control") => "process_control write".to_owned(),
