@@ -6,10 +6,11 @@ use crate::tests::{Fixture, TestDatabaseServer, all, owner};
 use crate::updater::UpdateOutcome;
 
 fn failure(fixture: &mut Fixture) -> StoreError {
-    match fixture.updater.step(fixture.ledger.end(), fixture.now()) {
-        UpdateOutcome::Failed(error) => error,
-        other => panic!("{other:?}"),
-    }
+    let outcome = fixture.updater.step(fixture.ledger.end(), fixture.now());
+    let UpdateOutcome::Failed(error) = outcome else {
+        panic!("{outcome:?}");
+    };
+    error
 }
 
 #[test]

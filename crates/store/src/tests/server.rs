@@ -96,9 +96,11 @@ impl TestDatabaseServer {
             action();
             drop(client);
             connection.await.unwrap().unwrap();
-            let rows = messages.iter().filter_map(|message| match message {
-                SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-                _ => None,
+            let rows = messages.iter().filter_map(|message| {
+                let SimpleQueryMessage::Row(row) = message else {
+                    return None;
+                };
+                row.get(0).map(str::to_owned)
             });
             rows.last()
         })
