@@ -27,13 +27,20 @@ host all all 127.0.0.1/32 scram-sha-256
 """
 
 
-def programs():
-    """The directory of its programs: of the distribution, or unpacked by `cargo xtask setup`."""
-    for root in (Path("/"), ROOT / "target" / "servers" / "debian"):
-        for found in sorted(root.glob("usr/lib/postgresql/*/bin")):
-            if (found / "initdb").exists() and (found / "psql").exists():
-                return found
-    raise AssertionError("PostgreSQL is not there; `cargo xtask setup` installs it")
+def programs(copies):
+    """The directory of its programs: of the distribution, or a copy of what `cargo xtask setup` unpacked, which may be where
+    the unprivileged user has no access."""
+    def below(root):
+        found = sorted(root.glob("usr/lib/postgresql/*/bin"))
+        return [path for path in found if (path / "initdb").exists() and (path / "psql").exists()]
+
+    unpacked = ROOT / "target" / "servers" / "debian"
+    if not below(Path("/")) and below(unpacked):
+        for part in ("usr/lib/postgresql", "usr/share/postgresql"):
+            shutil.copytree(unpacked / part, copies / part, symlinks=True)
+    found = below(Path("/")) or below(copies)
+    assert found, "PostgreSQL is not there; `cargo xtask setup` installs it"
+    return found[0]
 
 
 def free_port():
@@ -49,6 +56,7 @@ class PostgresServer:
         self.dir = Path(tempfile.mkdtemp(prefix="ostler-pg-", dir="/tmp"))
         self.port = free_port()
         self.process = None
+        self._programs = programs(self.dir)
         self._databases = 0
         if is_root():
             os.chown(self.dir, NOBODY, NOBODY)
@@ -59,7 +67,7 @@ class PostgresServer:
 
     def _argv(self, name, *args):
         user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if is_root() else []
-        return [*user, str(programs() / name), "-D", str(self.dir / "data"), *args]
+        return [*user, str(self._programs / name), "-D", str(self.dir / "data"), *args]
 
     def _run(self, name, *args):
         subprocess.run(self._argv(name, *args), cwd=self.dir, check=True, capture_output=True, timeout=60)
@@ -118,7 +126,7 @@ class PostgresServer:
 
     def psql(self, sql, database="postgres"):
         """Executes statements as the owner of the server; returns what they print."""
-        words = [str(programs() / "psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", str(self.dir),
+        words = [str(self._programs / "psql"), "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", str(self.dir),
                  "-p", str(self.port), "-U", "postgres", "-d", database, "-c", sql]
         done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, f"{sql}: {done.stderr}"
@@ -127,7 +135,7 @@ class PostgresServer:
     @contextlib.contextmanager
     def session(self, sql, database):
         """Executes statements in a session that stays open meanwhile."""
-        words = [str(programs() / "psql"), "-X", "-A", "-t", "-q", "-h", str(self.dir), "-p", str(self.port),
+        words = [str(self._programs / "psql"), "-X", "-A", "-t", "-q", "-h", str(self.dir), "-p", str(self.port),
                  "-U", "postgres", "-d", database]
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as session:
             session.stdin.write(f"{sql};\nSELECT 'done';\n")

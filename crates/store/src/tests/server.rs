@@ -28,8 +28,9 @@ impl TestDatabaseServer {
         if as_nobody {
             chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
         }
+        let programs = programs(dir.path());
         let command = |name: &str| {
-            let mut command = Command::new(programs().join(name));
+            let mut command = Command::new(programs.join(name));
             command.current_dir(dir.path()).arg("-D").arg("data");
             if as_nobody {
                 command.uid(NOBODY).gid(NOBODY);
@@ -138,16 +139,30 @@ impl Drop for TestDatabaseServer {
     }
 }
 
-/// The directory of the server's programs.
-fn programs() -> PathBuf {
+/// The directory of the server's programs: of the distribution, or a copy of what the setup
+/// unpacked, which may be where the unprivileged user has no access.
+fn programs(copies: &Path) -> PathBuf {
     let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers/debian");
-    let roots = [PathBuf::from("/"), unpacked];
-    let versions = roots.iter().flat_map(|root| {
-        let versions = root.join("usr/lib/postgresql").read_dir();
-        versions.into_iter().flatten().map_while(Result::ok)
-    });
-    let found = versions
-        .map(|version| version.path().join("bin"))
-        .find(|bin| bin.join("initdb").exists());
+    if let Some(installed) = programs_below(Path::new("/")) {
+        return installed;
+    }
+    if programs_below(&unpacked).is_some() {
+        for part in ["usr/lib", "usr/share"] {
+            let to = copies.join(part);
+            std::fs::create_dir_all(&to).unwrap();
+            let from = unpacked.join(part).join("postgresql");
+            let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+            assert!(copied.unwrap().success());
+        }
+    }
+    let found = programs_below(copies);
     found.expect("PostgreSQL is not there; `cargo xtask setup` installs it")
+}
+
+fn programs_below(root: &Path) -> Option<PathBuf> {
+    let versions = root.join("usr/lib/postgresql").read_dir();
+    let versions = versions.into_iter().flatten().map_while(Result::ok);
+    versions
+        .map(|version| version.path().join("bin"))
+        .find(|bin| bin.join("initdb").exists())
 }
