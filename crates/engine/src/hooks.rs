@@ -44,6 +44,15 @@ pub(crate) enum CheckpointEffort {
     Brief,
 }
 
+/// What becomes of a screen that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScreenRetention {
+    /// It stays in memory, as the one that was used last.
+    Keep,
+    /// It stays where there is room, and takes nobody's place: no client views it.
+    KeepWithinLimit,
+}
+
 /// The screens of terminals, which are folds of the output.
 pub(crate) trait TerminalScreens: fmt::Debug + Send + Sync {
     /// Stores a checkpoint where retention is about to drop output.
@@ -65,5 +74,6 @@ pub(crate) trait TerminalScreens: fmt::Debug + Send + Sync {
     fn prompt_screen<'a>(
         &'a self,
         entry: &'a Arc<ExecutionHandle>,
+        retention: ScreenRetention,
     ) -> BoxFuture<'a, Option<ScreenPrompt>>;
 }

@@ -21,7 +21,7 @@ use super::cached_screen::{CachedScreen, ScreenOrigin};
 use super::device_reports;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
-use crate::hooks::{CheckpointEffort, ExecutionObserver, TerminalScreens};
+use crate::hooks::{CheckpointEffort, ExecutionObserver, ScreenRetention, TerminalScreens};
 use crate::lease::WriterLeases;
 use crate::prompt::ScreenPrompt;
 
@@ -198,6 +198,41 @@ impl ScreenCache {
         }
     }
 
+    /// As [`ScreenCache::with_screen`] for a caller that is no viewer: no other screen is evicted for
+    /// this one, and where it was not in memory, only the last [`SCREEN_UPKEEP_BYTES`] are parsed.
+    async fn with_screen_unviewed<T>(
+        &self,
+        entry: &Arc<ExecutionHandle>,
+        inspect: impl FnOnce(&Screen) -> T,
+    ) -> Result<T, Error> {
+        let (slot, has_room) = {
+            let mut table = self.table.lock();
+            let has_room = table.recent.len() < SCREENS_LIVE;
+            (
+                Arc::clone(table.slots.entry(entry.id).or_default()),
+                has_room,
+            )
+        };
+        // Dropped after the guards below.
+        let _slot_use = SlotUse {
+            cache: self,
+            id: entry.id,
+        };
+        let guard = slot.lock_owned().await;
+        let was_live = guard.is_some();
+        let mut target = CatchUpTarget::latest();
+        if !was_live {
+            target.max_bytes = SCREEN_UPKEEP_BYTES;
+        }
+        let mut guard = self.catch_up(entry, guard, target).await?;
+        let inspected = guard.as_ref().map(|cached| inspect(&cached.screen));
+        let is_whole = guard.as_ref().is_some_and(|it| it.screen.snapshot().exact);
+        if !was_live && !(has_room && is_whole) {
+            *guard = None;
+        }
+        inspected.ok_or(Error::Closing)
+    }
+
     /// Runs `inspect` on the screen as it was at `end`, and not later; none where that is no longer
     /// available. A cached screen beyond it is parsed again, in a separate copy.
     pub(crate) async fn with_screen_at<T>(
@@ -342,11 +377,16 @@ impl TerminalScreens for ScreenCache {
     fn prompt_screen<'a>(
         &'a self,
         entry: &'a Arc<ExecutionHandle>,
+        retention: ScreenRetention,
     ) -> BoxFuture<'a, Option<ScreenPrompt>> {
         Box::pin(async move {
             let read =
                 |screen: &Screen| ScreenPrompt::from_view(&screen.snapshot(), screen.shell());
-            match self.with_screen(entry, read).await {
+            let shown = match retention {
+                ScreenRetention::Keep => self.with_screen(entry, read).await,
+                ScreenRetention::KeepWithinLimit => self.with_screen_unviewed(entry, read).await,
+            };
+            match shown {
                 Ok(shown) => Some(shown),
                 Err(error) => {
                     tracing::debug!(id = %entry.id, %error, "a prompt is looked for without its screen");

@@ -15,6 +15,7 @@ use super::wait_for::wait_finished;
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::{DriverCommand, ExecutionHandle, OutputWatchGuard, PromptRecord};
+use crate::hooks::ScreenRetention;
 use crate::info::{Prompt, WaitEnd};
 use crate::prompt::{
     DetectedPrompt, PromptBasis, PromptContext, PromptTail, PromptTailEvent, ScreenPrompt, detect,
@@ -100,7 +101,7 @@ pub(crate) async fn find_prompt(
     end: u64,
 ) -> Result<Option<Prompt>, Error> {
     let is_quiet = |_: &OutputTail| entry.journal_end.borrow().end <= end;
-    let found = detect_where(core, entry, is_quiet).await?;
+    let found = detect_where(core, entry, ScreenRetention::Keep, is_quiet).await?;
     if let Some(prompt) = &found {
         record(core, entry, prompt, end).await;
     }
@@ -121,7 +122,8 @@ pub(crate) async fn find_quiet_prompt(
         let is_old = |at: Timestamp| duration::between(at, now) >= quiet;
         tail.end <= end && tail.last_at.is_none_or(is_old)
     };
-    let found = detect_where(core, entry, is_quiet).await?;
+    let retention = ScreenRetention::KeepWithinLimit;
+    let found = detect_where(core, entry, retention, is_quiet).await?;
     if let Some(prompt) = found.as_ref().filter(|it| it.is_question) {
         record(core, entry, prompt, end).await;
     }
@@ -150,6 +152,7 @@ async fn record(core: &EngineInner, entry: &Arc<ExecutionHandle>, found: &Prompt
 async fn detect_where(
     core: &EngineInner,
     entry: &Arc<ExecutionHandle>,
+    retention: ScreenRetention,
     is_quiet: impl Fn(&OutputTail) -> bool,
 ) -> Result<Option<Prompt>, Error> {
     let request = SnapshotRequest {
@@ -168,7 +171,7 @@ async fn detect_where(
     if !is_quiet(&output) {
         return Ok(None);
     }
-    let screen = screen_state(core, entry).await;
+    let screen = screen_state(core, entry, retention).await;
     if !is_quiet(&output) {
         // It printed during the check.
         return Ok(None);
@@ -278,11 +281,15 @@ fn detect_on_screen(
 }
 
 /// The screen of a terminal; none without a terminal, or where the screen cannot be read.
-async fn screen_state(core: &EngineInner, entry: &Arc<ExecutionHandle>) -> Option<ScreenPrompt> {
+async fn screen_state(
+    core: &EngineInner,
+    entry: &Arc<ExecutionHandle>,
+    retention: ScreenRetention,
+) -> Option<ScreenPrompt> {
     if !matches!(entry.spec.io, Io::Pty { .. }) {
         return None;
     }
-    core.screens.prompt_screen(entry).await
+    core.screens.prompt_screen(entry, retention).await
 }
 
 /// The end of the output.

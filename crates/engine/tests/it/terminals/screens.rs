@@ -277,18 +277,18 @@ async fn the_next_attempt_has_a_terminal_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_megabytes_of_escapes_are_a_screen() {
+async fn fifty_megabytes_of_escapes_are_a_screen() {
     let fixture = TerminalFixture::new().await;
     let script = "
 import sys
 line = ''.join(f'\\033[{row};{row}H\\033[3{row % 8}mrow {row:02}\\033[0m\\033[K' for row in range(1, 25))
-for _ in range(1700):
+for _ in range(850):
     sys.stdout.write(line * 100)
 sys.stdout.write('\\033[24;1H\\033[Kdone')
 sys.stdout.flush()
 sys.stdin.readline()
 ";
-    let total = 1_700 * 100 * 606 + 14;
+    let total = 850 * 100 * 606 + 14;
     let id = fixture.start(&["python3", "-c", script]).await;
     let all = Cursor {
         offset: total - 1,
