@@ -227,7 +227,7 @@ test('the browser tells of a question after one click, without what is secret', 
   await expect(page.getByText('Nobody is waiting for you.').first()).toBeVisible();
   await page.getByRole('button', { name: 'Notify me' }).click();
   await expect(page.getByRole('button', { name: 'Stop notifying me' })).toBeVisible();
-  const { id } = daemon.run(['sh', '-c', 'read x # --token=hunter22'], '--tty');
+  const { id } = daemon.run(['sh', '-c', 'exec sleep 300 # --token=hunter22'], '--tty');
   const { id: asked } = await ask(daemon, {
     kind: 'input_request',
     message: 'Key:',
