@@ -9,7 +9,8 @@ export default defineConfig({
   fullyParallel: true,
   workers: Number(process.env.BROWSER_WORKERS ?? 2),
   forbidOnly: true,
-  retries: 0,
+  // As the other tests: one that passes at the second attempt is counted and named.
+  retries: 1,
   timeout: 60_000,
   expect: { timeout: 15_000 },
   reporter: [['list']],

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator, Page } from '@playwright/test';
 import { expectAccessible } from './axe';
-import { expect, open, test } from './fixture';
+import { expect, open, testApart as test } from './fixture';
 import {
   deafServer,
   failingServer,
