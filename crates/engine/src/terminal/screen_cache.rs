@@ -227,7 +227,8 @@ impl ScreenCache {
         let mut guard = self.catch_up(entry, guard, target).await?;
         let inspected = guard.as_ref().map(|cached| inspect(&cached.screen));
         let is_whole = guard.as_ref().is_some_and(|it| it.screen.snapshot().exact);
-        if !was_live && !(has_room && is_whole) {
+        let stays = was_live || (has_room && is_whole);
+        if !stays {
             *guard = None;
         }
         inspected.ok_or(Error::Closing)
