@@ -6,10 +6,10 @@ const execution = (project: string | undefined, phase: string) => ({ project, ph
 
 test('projects with running executions come first', () => {
   const projects = projectsOf([
-    execution('/work/api', 'finished'),
-    execution('/work/web', 'running'),
+    execution('/srv/api', 'finished'),
+    execution('/srv/web', 'running'),
     execution(undefined, 'running'),
-    execution('/work/web', 'finished'),
+    execution('/srv/web', 'finished'),
     execution('/home/a b/', 'finished'),
   ]);
   expect(projects.map((it) => [it.name, it.active])).toEqual([

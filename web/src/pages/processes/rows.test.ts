@@ -11,7 +11,7 @@ const sorted = (rows: Row[], sort: Sort, use = (_: string) => 0) =>
 describe('filters', () => {
   const rows = [
     row(1, { command: 'cargo nextest run', labels: ['ci', 'rust'], session: 'builder' }),
-    row(2, { command: 'npm run dev', description: 'The Ledger', labels: ['web'], project: '/work/ledger' }),
+    row(2, { command: 'npm run dev', description: 'The Ledger', labels: ['web'], project: '/srv/ledger' }),
     row(3, { command: 'cargo build', labels: ['ci'], ...ended('failed', 5) }),
   ];
   const found = (part: Partial<ListFilter>) => numbers(rows.filter(matcher({ ...ALL, ...part })));
@@ -21,7 +21,7 @@ describe('filters', () => {
     ['a status', { status: ['failed'] }, [3]],
     ['two statuses', { status: ['failed', 'active'] }, [1, 2, 3]],
     ['all of the labels', { labels: ['ci', 'rust'] }, [1]],
-    ['a project', { project: '/work/ledger' }, [2]],
+    ['a project', { project: '/srv/ledger' }, [2]],
     ['the owner by session', { owner: 'builder' }, [1]],
     ['the owner by principal', { owner: 'uid:0' }, [1, 2, 3]],
     ['a word of the command', { text: 'NEXTEST' }, [1]],
@@ -56,7 +56,7 @@ describe('filters', () => {
         ['uid:0', 2],
         ['builder', 1],
       ],
-      projects: [['/work/ledger', 1]],
+      projects: [['/srv/ledger', 1]],
     });
   });
 });
