@@ -30,7 +30,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// How long after its last output or event a command is sampled more often for those who look at
 /// questions.
-const LIVELY: Duration = Duration::from_secs(30);
+const RECENT_ACTIVITY: Duration = Duration::from_secs(30);
 
 /// Checks commands for prompts.
 #[derive(Debug)]
@@ -109,24 +109,24 @@ impl PromptWatcher {
         (Arc::new(watcher), PromptQueue(queued))
     }
 
-    /// Looks at the executions of this engine from now on.
-    pub(crate) fn look_at(&self, core: &Arc<EngineInner>) {
+    /// Checks the executions of this engine from now on.
+    pub(crate) fn connect(&self, core: &Arc<EngineInner>) {
         // Called once, by whoever opens the engine.
         drop(self.core.set(Arc::downgrade(core)));
     }
 
     /// Somebody looks at the caller's questions: the commands that have done something of late are
     /// sampled every second for the length of a lease.
-    pub(crate) fn look_often(&self, core: &EngineInner, caller: &Caller) {
+    pub(crate) fn sample_often(&self, core: &EngineInner, caller: &Caller) {
         let now = Instant::now();
-        let is_lively = |id: ExecutionId| {
+        let was_active = |id: ExecutionId| {
             let watched = self.watched.lock();
             let last = watched.get(&id).and_then(|it| it.last);
-            last.is_none_or(|it| now.duration_since(it.changed_at) < LIVELY)
+            last.is_none_or(|it| now.duration_since(it.changed_at) < RECENT_ACTIVITY)
         };
         for entry in core.registry.running() {
             let may_ask = wait::has_input(&entry.spec.io) && caller.can_access(&entry.owner());
-            if may_ask && is_lively(entry.id) {
+            if may_ask && was_active(entry.id) {
                 core.usage_monitor.watch(entry.id);
             }
         }

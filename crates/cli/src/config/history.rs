@@ -1,14 +1,12 @@
 //! Where the history is.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ostler_store::{PasswordSource, PostgresSettings};
 
 use super::load::Config;
-use super::secrets::check_private;
+use super::secrets::read_private_file;
 
 /// The most bytes of a password.
 const PASSWORD_BYTES_MAX: u64 = 64 * 1024;
@@ -51,15 +49,7 @@ impl PasswordSource for PasswordFile {
 
 /// The first line of the file. Errors never contain a part of it.
 fn read_password(path: &Path) -> Result<Vec<u8>, String> {
-    let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
-    let file = File::open(path).map_err(unreadable)?;
-    check_private(&file.metadata().map_err(unreadable)?)?;
-    let mut bytes = Vec::new();
-    let mut limited = file.take(PASSWORD_BYTES_MAX + 1);
-    limited.read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > PASSWORD_BYTES_MAX {
-        return Err(format!("is larger than {PASSWORD_BYTES_MAX} bytes"));
-    }
+    let bytes = read_private_file(path, PASSWORD_BYTES_MAX)?;
     let line = bytes.split(|&byte| byte == b'\n').next();
     let password = line.unwrap_or_default().trim_ascii_end().to_vec();
     if password.is_empty() {

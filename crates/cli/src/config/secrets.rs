@@ -97,7 +97,7 @@ fn read_file(path: &Path) -> Result<toml::Table, String> {
 ///
 /// # Errors
 /// When others can read it, or it belongs to another user.
-pub(super) fn check_private(meta: &fs::Metadata) -> Result<(), String> {
+fn check_private(meta: &fs::Metadata) -> Result<(), String> {
     let us = rustix::process::geteuid().as_raw();
     if meta.uid() != us && meta.uid() != 0 {
         return Err(format!("belongs to user {}, not to user {us}", meta.uid()));
@@ -107,6 +107,21 @@ pub(super) fn check_private(meta: &fs::Metadata) -> Result<(), String> {
         return Err(format!("can be read by others (mode {mode:04o})"));
     }
     Ok(())
+}
+
+/// The content of a file that holds a secret and is its owner's alone. Errors are what is wrong with
+/// the file, and never contain a part of it.
+pub(super) fn read_private_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, String> {
+    let unreadable = |error: io::Error| format!("cannot be read: {error}");
+    let file = File::open(path).map_err(unreadable)?;
+    check_private(&file.metadata().map_err(unreadable)?)?;
+    let mut bytes = Vec::new();
+    let mut limited = file.take(max_bytes + 1);
+    limited.read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(format!("is larger than {max_bytes} bytes"));
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! The webhook of alerts.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use ostler_http::webhook::{WebhookError, WebhookSecret, WebhookSettings};
 use ostler_model::ErrorCode;
 
 use super::load::Config;
-use super::secrets::check_private;
+use super::secrets::read_private_file;
 use crate::error::CommandError;
 
 /// The most bytes of a key.
@@ -53,14 +51,6 @@ fn key_error(problem: &str) -> CommandError {
 }
 
 fn read_secret(path: &Path) -> Result<Vec<u8>, String> {
-    let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
-    let file = File::open(path).map_err(unreadable)?;
-    check_private(&file.metadata().map_err(unreadable)?)?;
-    let mut bytes = Vec::new();
-    let mut limited = file.take(SECRET_BYTES_MAX + 1);
-    limited.read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > SECRET_BYTES_MAX {
-        return Err(format!("is larger than {SECRET_BYTES_MAX} bytes"));
-    }
+    let bytes = read_private_file(path, SECRET_BYTES_MAX)?;
     Ok(bytes.trim_ascii().to_vec())
 }

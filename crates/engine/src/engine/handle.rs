@@ -93,7 +93,7 @@ impl Engine {
         let inner = EngineInner::new(settings, backend, exclusive, hooks);
         interactions.record_in(&inner);
         alerts.record_in(&inner);
-        prompts.look_at(&inner);
+        prompts.connect(&inner);
         let alive = closing.drop_guard();
         recover::recover(&inner).await?;
         let launcher = Launcher::new(Arc::clone(&inner), Arc::clone(&interactions));

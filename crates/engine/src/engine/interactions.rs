@@ -49,8 +49,8 @@ impl Engine {
     /// As [`Engine::interactions`] for somebody who looks at them: commands that may ask soon are
     /// checked more often for some seconds.
     #[must_use]
-    pub fn look_at_interactions(&self, caller: &Caller, open_only: bool) -> Vec<Interaction> {
-        self.prompts.look_often(&self.inner, caller);
+    pub fn poll_interactions(&self, caller: &Caller, open_only: bool) -> Vec<Interaction> {
+        self.prompts.sample_often(&self.inner, caller);
         self.interactions(caller, open_only)
     }
 
@@ -142,7 +142,7 @@ impl Engine {
         let (watcher, inner) = (Arc::clone(&self.prompts), Arc::clone(&self.inner));
         let look = {
             let caller = caller.clone();
-            Box::new(move || watcher.look_often(&inner, &caller))
+            Box::new(move || watcher.sample_often(&inner, &caller))
         };
         InteractionWatch::new(Arc::clone(&self.interactions), caller.clone(), look)
     }

@@ -38,7 +38,7 @@ pub struct InteractionWatch {
     changes: watch::Receiver<u64>,
     known: KnownInteractions,
     /// Has the commands that may ask checked more often, for [`RENEWAL`] at least.
-    look: Box<dyn Fn() + Send + Sync>,
+    sample_often: Box<dyn Fn() + Send + Sync>,
     renew_at: Instant,
 }
 
@@ -52,14 +52,14 @@ impl InteractionWatch {
     pub(crate) fn new(
         service: Arc<InteractionService>,
         caller: Caller,
-        look: Box<dyn Fn() + Send + Sync>,
+        sample_often: Box<dyn Fn() + Send + Sync>,
     ) -> Self {
         Self {
             changes: service.changes(),
             service,
             caller,
             known: KnownInteractions::default(),
-            look,
+            sample_often,
             renew_at: Instant::now(),
         }
     }
@@ -82,7 +82,7 @@ impl InteractionWatch {
                 // The sender is owned by the service, so this cannot fail.
                 _changed = self.changes.changed() => return,
                 () = tokio::time::sleep_until(self.renew_at) => {
-                    (self.look)();
+                    (self.sample_often)();
                     self.renew_at = Instant::now() + RENEWAL;
                 }
             }

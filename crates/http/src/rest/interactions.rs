@@ -55,7 +55,7 @@ pub(super) async fn list(
 ) -> RestResult<Json<InteractionsBody>> {
     let mut arguments = query_string.check(LIST)?;
     let open_only = !arguments.flag("all");
-    let open = state.engine.look_at_interactions(&caller, open_only);
+    let open = state.engine.poll_interactions(&caller, open_only);
     let page = list_page(&open, question_position, &mut arguments)?;
     Ok(Json(InteractionsBody {
         interactions: page

@@ -22,7 +22,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
 };
 
 fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
-    let open = call.engine.look_at_interactions(call.caller, true);
+    let open = call.engine.poll_interactions(call.caller, true);
     let mut body = json!({"total": open.len()});
     let remaining = listing::rest_after_cursor(&open, question_position, &mut arguments)?;
     let all = remaining.len();
