@@ -92,7 +92,7 @@ const ENGINE: &[(&[&str], &[&str])] = &[
             "lease_holder",
             "ledger_end",
             "list",
-            "look_at_interactions",
+            "poll_interactions",
             "policy_in",
             "policy_verdict",
             "rerun_caller",
