@@ -42,6 +42,10 @@ fn plan() -> LaunchPlan {
         lossless_reader: false,
         min_output_offset: 0,
         disk_scope: None,
+        container: None,
+        attachment: None,
+        program_fallback: None,
+        secret_files: Vec::new(),
         record_input: false,
     }
 }

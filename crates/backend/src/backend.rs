@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ostler_model::{
-    BackendName, ByteString, CapabilitySet, ExecutionId, MissingCapability, OverlayRequest,
+    BackendName, ByteString, CapabilitySet, ContainerSpec, ExecutionId, MissingCapability, OverlayRequest,
     OverlayResponse, SandboxSpec, SnapshotRequest, Timestamp, TreeSnapshot,
 };
 use tokio::sync::mpsc;
@@ -35,6 +35,24 @@ pub trait Backend: Send + Sync + fmt::Debug {
 
     /// What can be enforced here, probed once when the backend was opened.
     fn capabilities(&self) -> CapabilitySet;
+
+    /// What containers enforce here; none where this backend runs no containers.
+    fn container_capabilities(&self) -> Option<CapabilitySet> {
+        None
+    }
+
+    /// Checks that a container of this specification can be made: that an engine answers, that the
+    /// image is on this machine and the network exists. Changes nothing.
+    ///
+    /// # Errors
+    /// The first of these that does not hold.
+    fn check_container<'a>(
+        &'a self,
+        spec: &'a ContainerSpec,
+    ) -> BoxFuture<'a, Result<(), ContainerError>> {
+        let _unused = spec;
+        Box::pin(std::future::ready(Err(ContainerError::Unsupported)))
+    }
 
     /// Starts one attempt. Returns as soon as the spawn is under way; whether the program ran is
     /// reported by a [`ProcessEvent`].
@@ -211,6 +229,9 @@ pub enum SpawnError {
         /// The largest size allowed.
         limit: u64,
     },
+    /// The container could not be had.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
     /// The execution's directory could not be created.
     #[error("the state directory cannot be written: {0}")]
     Storage(String),
@@ -228,6 +249,49 @@ pub enum SpawnError {
         /// How many executions run.
         executions: usize,
     },
+}
+
+/// A container that cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ContainerError {
+    /// This backend runs no containers.
+    #[error("containers are not supported here")]
+    Unsupported,
+    /// No container engine answers.
+    #[error("no container engine answers: tried {}", .tried.join(", "))]
+    NoEngine {
+        /// Each socket that was tried, with its problem: `/run/docker.sock (no such file)`.
+        tried: Vec<String>,
+    },
+    /// The engine stopped answering, or did not answer in time.
+    #[error("the container engine at {socket} does not answer: {reason}")]
+    EngineUnresponsive {
+        /// The engine's socket.
+        socket: String,
+        /// The problem.
+        reason: String,
+    },
+    /// The image is not on this machine.
+    #[error("the image '{image}' is not on this machine, and nothing is pulled by a start")]
+    NoImage {
+        /// The image as it was asked for.
+        image: String,
+    },
+    /// The network does not exist.
+    #[error("the network '{network}' does not exist in the container engine")]
+    NoNetwork {
+        /// Its name.
+        network: String,
+    },
+    /// The engine refused to make or start the container.
+    #[error("the container engine refused: {0}")]
+    Refused(String),
+    /// The container was made, but its init did not become reachable.
+    #[error("the container did not start: {0}")]
+    NotStarted(String),
+    /// The engine's disk is full.
+    #[error("the container engine has no space left: {0}")]
+    EngineStorage(String),
 }
 
 /// A command that could not be delivered.

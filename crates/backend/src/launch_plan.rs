@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use ostler_model::{ByteString, ExecutionId, Limits, OrphanPolicy, SandboxSpec, TermSize};
+use ostler_model::{
+    ByteString, ContainerSpec, ExecutionId, Limits, OrphanPolicy, SandboxSpec, TermSize,
+};
 use serde::{Deserialize, Serialize};
 
 #[cfg(doc)]
@@ -23,13 +25,15 @@ pub struct LaunchPlan {
     /// The [`Spec`](ostler_model::Spec) as JSON, written verbatim before anything runs.
     #[serde(with = "as_bytes")]
     pub spec: Vec<u8>,
-    /// The program's absolute path.
+    /// The program's absolute path; in a container, what is to be searched for there, as execvp(3)
+    /// does.
     pub program: ByteString,
     /// The argument vector, its zeroth element as the caller wrote it.
     pub argv: Vec<ByteString>,
-    /// The whole environment; the backend adds `OSTLER_EXECUTION`.
+    /// The whole environment; the backend adds `OSTLER_EXECUTION`. In a container, what replaces and
+    /// extends the container's.
     pub env: Vec<(ByteString, ByteString)>,
-    /// The absolute working directory.
+    /// The absolute working directory, as the command sees it.
     pub cwd: ByteString,
     /// Standard input, or a terminal for all three.
     pub io: LaunchIo,
@@ -66,6 +70,39 @@ pub struct LaunchPlan {
     /// process.
     #[serde(skip)]
     pub disk_scope: Option<DiskScope>,
+    /// The container to run it in. Not sent to another process.
+    #[serde(skip)]
+    pub container: Option<Box<ContainerLaunch>>,
+    /// The running container that the attempt is spawned in; what resolves
+    /// [`container`](Self::container) sets it.
+    pub attachment: Option<ContainerAttachment>,
+    /// The program to search for in the container where [`program`](Self::program) is not found
+    /// there.
+    pub program_fallback: Option<ByteString>,
+    /// Secrets that are files in the container, by name.
+    pub secret_files: Vec<(ByteString, ByteString)>,
+}
+
+/// The container that an attempt needs, and who shares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerLaunch {
+    /// The container.
+    pub spec: ContainerSpec,
+    /// The user that it belongs to: [`Owner::principal`](ostler_model::Owner) as text.
+    pub principal: String,
+    /// The project that it belongs to.
+    pub project: String,
+}
+
+/// How a running container is reached: by the socket on which its init accepts launches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContainerAttachment {
+    /// The container's id, as its engine names it.
+    pub container: String,
+    /// The path of the init's socket on this machine.
+    pub socket: ByteString,
+    /// The OS pid of the container's init on this machine, which the peer of the socket must have.
+    pub init_pid: u32,
 }
 
 /// A directory that several executions share, and its limit.

@@ -91,11 +91,14 @@ pub mod stored_files;
 mod usage_reading;
 
 pub use backend::{
-    Backend, BoxFuture, COMMAND_TIMEOUT_MS, ControlCommand, ControlError, EXIT_RECORD_VERSION,
+    Backend, BoxFuture, COMMAND_TIMEOUT_MS, ContainerError, ControlCommand, ControlError, EXIT_RECORD_VERSION,
     ExitRecord, INPUT_CHUNK_BYTES, KillReason, LeaderOutcome, OverlayRequestError, ProcessControl,
     ProcessEvent, ReceivedEvent, RecoveryOutcome, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL,
     SnapshotError, SpawnError, SpawnHandle, TerminalQuery,
 };
-pub use launch_plan::{DiskScope, LaunchIo, LaunchPlan, PLAN_MAX_BYTES, PinnedFile, Timeouts};
+pub use launch_plan::{
+    ContainerAttachment, ContainerLaunch, DiskScope, LaunchIo, LaunchPlan, PLAN_MAX_BYTES, PinnedFile,
+    Timeouts,
+};
 pub use ostler_model::control::{IdempotentInput, InputProgress};
 pub use usage_reading::UsageReading;

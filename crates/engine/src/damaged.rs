@@ -171,6 +171,7 @@ fn placeholder_spec(
             missing: Vec::new(),
         },
         place: core.backend_name.clone(),
+        container: None,
         owner: owner.unwrap_or_else(|| directory_owner(&damaged.dir)),
         description: command.map_or_else(String::new, |it| format!("the ledger has: {it}")),
         labels: Vec::new(),

@@ -220,6 +220,7 @@ mod tests {
                 missing: Vec::new(),
             },
             place: BackendName::local(),
+            container: None,
             owner: owner(),
             description: String::new(),
             labels: vec!["nightly".to_owned()],

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::byte_string::ByteString;
+use crate::container::ContainerSpec;
 use crate::isolation::IsolationSpec;
 use crate::millis::optional_millis;
 use crate::owner::Owner;
@@ -32,6 +33,9 @@ pub struct Spec {
     pub policy: IsolationSpec,
     /// The backend that starts its processes.
     pub place: BackendName,
+    /// Its container, where that backend runs containers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Box<ContainerSpec>>,
     /// The owner, which decides who may see it.
     pub owner: Owner,
     /// A description for people.
@@ -243,7 +247,7 @@ pub enum OrphanPolicy {
     Keep,
 }
 
-/// The name of a backend; `local` is the only one today.
+/// The name of a backend: `local` or `container`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BackendName(pub String);
@@ -253,6 +257,12 @@ impl BackendName {
     #[must_use]
     pub fn local() -> Self {
         Self("local".to_owned())
+    }
+
+    /// The backend of a container engine.
+    #[must_use]
+    pub fn container() -> Self {
+        Self("container".to_owned())
     }
 }
 

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::alert::AlertThresholds;
 use crate::byte_string::ByteString;
+use crate::container::ContainerOptions;
 use crate::default_value::is_default;
 use crate::isolation::{IsolationLevel, Limits};
 use crate::millis::{optional_millis, whole_millis};
 use crate::sandbox_options::SandboxOptions;
+use crate::spec::BackendName;
 use crate::term_size::TermSize;
 
 /// What a start may ask for besides the command and its working directory. Every field may be
@@ -46,8 +48,14 @@ pub struct StartOptions {
     /// The isolation level; none takes the setting.
     #[serde(default, rename = "isolation", skip_serializing_if = "Option::is_none")]
     pub level: Option<IsolationLevel>,
+    /// The backend that runs it: `local` or `container`; none takes the one of the isolation level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendName>,
+    /// Its container; must be the default elsewhere.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub container: ContainerOptions,
     /// What isolation level high exposes and reaches beyond its defaults; must be the default at
-    /// lower levels.
+    /// other levels.
     #[serde(default, rename = "confine", skip_serializing_if = "is_default")]
     pub sandbox: SandboxOptions,
     /// Names of secrets whose values go into the environment under the same names.
@@ -140,6 +148,8 @@ impl StartOptions {
             timeout: self.timeout.or(base.timeout),
             idle: self.idle.or(base.idle),
             level: self.level.max(base.level),
+            backend: self.backend.or(base.backend),
+            container: self.container.over(base.container),
             sandbox: self.sandbox.over(base.sandbox),
             secrets: merged_names(secrets, self.secrets),
             approval: self.approval.or(base.approval),

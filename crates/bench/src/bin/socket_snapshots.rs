@@ -199,5 +199,9 @@ fn plan(words: &[&str]) -> LaunchPlan {
         record_input: false,
         min_output_offset: 0,
         disk_scope: None,
+        container: None,
+        attachment: None,
+        program_fallback: None,
+        secret_files: Vec::new(),
     }
 }

@@ -94,6 +94,10 @@ impl LaunchTemplate {
             lossless_reader: false,
             min_output_offset: 0,
             disk_scope: self.disk_scope,
+            container: None,
+            attachment: None,
+            program_fallback: None,
+            secret_files: Vec::new(),
         }
     }
 }
@@ -169,6 +173,7 @@ pub(crate) fn admit(
         lifetime,
         policy,
         place: context.backend.clone(),
+        container: None,
         owner: caller.owner.clone(),
         description: redact(&ByteString::from(request.options.description)).to_string(),
         labels: arguments::dedup(map_labels(request.options.labels, redact)),

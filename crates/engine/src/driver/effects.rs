@@ -87,6 +87,7 @@ impl Driver {
             SpawnError::Storage(what) => SpawnError::Storage(self.with_disk_space(&what)),
             SpawnError::Zygote(_)
             | SpawnError::PlanTooLarge { .. }
+            | SpawnError::Container(_)
             | SpawnError::OpenFiles { .. } => error,
         });
         let input = match spawned {
@@ -282,6 +283,7 @@ impl Driver {
 const fn failed_step(error: &SpawnError) -> &'static str {
     match error {
         SpawnError::Zygote(_) => "spawn",
+        SpawnError::Container(_) => "container",
         SpawnError::PlanTooLarge { .. } => PLAN_STEP,
         SpawnError::Storage(_) => STEP_STORAGE,
         SpawnError::OpenFiles { .. } => STEP_OPEN_FILES,

@@ -375,6 +375,7 @@ const fn spawn_error_code(error: &SpawnError) -> ErrorCode {
     match error {
         SpawnError::Zygote(_) => ErrorCode::CommandExecution,
         SpawnError::PlanTooLarge { .. } => ErrorCode::Value,
+        SpawnError::Container(_) => ErrorCode::Environment,
         SpawnError::Storage(_) => ErrorCode::Storage,
         SpawnError::OpenFiles { .. } => ErrorCode::QuotaExceeded,
     }
