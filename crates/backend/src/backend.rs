@@ -11,8 +11,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ostler_model::{
-    BackendName, ByteString, CapabilitySet, ContainerSpec, ExecutionId, MissingCapability, OverlayRequest,
-    OverlayResponse, SandboxSpec, SnapshotRequest, Timestamp, TreeSnapshot,
+    BackendName, ByteString, CapabilitySet, ContainerSpec, ExecutionId, MissingCapability,
+    OverlayRequest, OverlayResponse, SandboxSpec, SnapshotRequest, Timestamp, TreeSnapshot,
 };
 use tokio::sync::mpsc;
 

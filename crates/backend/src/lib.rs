@@ -21,6 +21,7 @@
 //! | `spec.json` | backend | whole, before anything of the attempt runs | [`attempt_dir::create`] |
 //! | output segments and index | backend | as output arrives, in order | [`output_sink::OutputSink`] |
 //! | `exit` ([`ExitRecord`]) | backend | whole or not at all, after the last output and before [`ProcessEvent::Exited`] | [`execution_dir::write_exit_record`] |
+//! | `container.json` | backend | once the command runs in a container | [`container_file::ContainerFile`] |
 //! | `events.jsonl` | engine | at any time; the backend may create it, empty | |
 //! | any other name | the component that documents it | | |
 //!
@@ -81,6 +82,7 @@
 
 pub mod attempt_dir;
 mod backend;
+pub mod container_file;
 pub mod execution_dir;
 mod launch_plan;
 pub mod output_sink;
@@ -91,14 +93,15 @@ pub mod stored_files;
 mod usage_reading;
 
 pub use backend::{
-    Backend, BoxFuture, COMMAND_TIMEOUT_MS, ContainerError, ControlCommand, ControlError, EXIT_RECORD_VERSION,
-    ExitRecord, INPUT_CHUNK_BYTES, KillReason, LeaderOutcome, OverlayRequestError, ProcessControl,
-    ProcessEvent, ReceivedEvent, RecoveryOutcome, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL,
-    SnapshotError, SpawnError, SpawnHandle, TerminalQuery,
+    Backend, BoxFuture, COMMAND_TIMEOUT_MS, ContainerError, ControlCommand, ControlError,
+    EXIT_RECORD_VERSION, ExitRecord, INPUT_CHUNK_BYTES, KillReason, LeaderOutcome,
+    OverlayRequestError, ProcessControl, ProcessEvent, ReceivedEvent, RecoveryOutcome,
+    STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SnapshotError, SpawnError, SpawnHandle,
+    TerminalQuery,
 };
 pub use launch_plan::{
-    ContainerAttachment, ContainerLaunch, DiskScope, LaunchIo, LaunchPlan, PLAN_MAX_BYTES, PinnedFile,
-    Timeouts,
+    ContainerAttachment, ContainerLaunch, DiskScope, LaunchIo, LaunchPlan, PLAN_MAX_BYTES,
+    PinnedFile, Timeouts,
 };
 pub use ostler_model::control::{IdempotentInput, InputProgress};
 pub use usage_reading::UsageReading;

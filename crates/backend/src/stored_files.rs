@@ -10,6 +10,8 @@ use rustix::io::Errno;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use ostler_model::BackendName;
+
 use crate::backend::{EXIT_RECORD_VERSION, ExitRecord};
 use crate::execution_dir::EXIT_FILE;
 use crate::launch_plan::PLAN_MAX_BYTES;
@@ -20,7 +22,7 @@ const EXIT_RECORD_BYTES: u64 = 1024 * 1024;
 /// Bytes of the largest spec: no more than a plan holds, with room for its envelope.
 const SPEC_BYTES: u64 = PLAN_MAX_BYTES + 64 * 1024;
 
-/// What recovery needs of `spec.json`: all but the spec itself, which is not parsed.
+/// What recovery and inspections need of `spec.json`: of the spec itself only its backend.
 #[derive(Debug, Deserialize)]
 pub struct SpecHeader {
     /// The format's version, at most [`SPEC_FILE_VERSION`].
@@ -29,6 +31,17 @@ pub struct SpecHeader {
     pub attempt: u32,
     /// The process that carries it out.
     pub boot: ShimIdentity,
+    /// The backend.
+    #[serde(default)]
+    pub spec: SpecBackend,
+}
+
+/// The backend of a specification.
+#[derive(Debug, Default, Deserialize)]
+pub struct SpecBackend {
+    /// Its name; none where that is not known.
+    #[serde(default)]
+    pub place: Option<BackendName>,
 }
 
 /// A file of an execution's directory that cannot be read.
@@ -70,7 +83,7 @@ fn check_version<T>(
     }
 }
 
-fn read_json<T: DeserializeOwned>(
+pub(crate) fn read_json<T: DeserializeOwned>(
     dir: BorrowedFd<'_>,
     name: &str,
     limit: u64,

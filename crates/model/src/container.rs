@@ -228,7 +228,10 @@ mod tests {
         let empty = serde_json::to_string(&ContainerOptions::default()).expect("plain");
         assert_eq!(empty, "{}");
         let unknown = serde_json::from_str::<ContainerOptions>(r#"{"privileged": true}"#);
-        assert!(unknown.is_err(), "an option that does not exist is not ignored");
+        assert!(
+            unknown.is_err(),
+            "an option that does not exist is not ignored"
+        );
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub enum LeaderOutcome {
         /// The message, for people.
         message: String,
     },
+    /// It ran in a container that ended before its own end was seen: every process was killed.
+    ContainerLost,
 }
 
 /// Why the kill escalation began.

@@ -28,6 +28,8 @@ pub enum LostReason {
     FilesDamaged,
     /// The engine ran without a zygote and was itself killed.
     EngineKilled,
+    /// Its container was stopped or removed by somebody else, and every process in it was killed.
+    ContainerGone,
 }
 
 /// The cause of a termination. Closed: every interface maps all of them.
@@ -210,6 +212,9 @@ impl LostReason {
             Self::NoRecord => "its supervisor process is gone and left no exit record",
             Self::FilesDamaged => "its files were removed or damaged",
             Self::EngineKilled => "the engine that ran it in its own process was killed",
+            Self::ContainerGone => {
+                "its container was stopped from outside, and the command with it"
+            }
         }
     }
 }

@@ -19,6 +19,8 @@ pub mod rlimit;
 mod sandbox;
 pub mod seccomp;
 pub mod spawn;
+pub mod stdio;
+pub mod tree;
 mod whiteout;
 
 pub use jail::{HostFacts, Jail, JailError, JailOptions, JailPlan, OverlayDirs};

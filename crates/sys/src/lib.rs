@@ -2,10 +2,11 @@
 //! callers forbid it. Each module is about one thing:
 //!
 //! * messages between processes: [`seqpacket`] (whole packets with a descriptor), [`packet`] (what
-//!   is in them);
+//!   is in them), [`peer`] (who is at the other end);
 //! * processes: [`process_role`] (what a process that was just started or forked does first),
 //!   [`signals`], [`pidfd`] (waiting for another one's end);
-//! * what the kernel reports: [`errno`], [`mount_table`], [`process_stat`];
+//! * what the kernel reports: [`errno`], [`mount_table`], [`process_stat`], [`proc`] (processes and their
+//!   descendants);
 //! * this process: [`open_files`] (the limit on descriptors), [`cloexec`], [`environ`],
 //!   [`resident_memory`];
 //! * files: [`file_lock`], [`private_dir`], [`owned_dir`] (directories that are removed again), `file_watch` (changes of one file).
@@ -33,8 +34,11 @@ pub mod mount_table;
 pub mod open_files;
 pub mod owned_dir;
 pub mod packet;
+#[expect(unsafe_code, reason = "getsockopt(2) of a peer that has no pid here")]
+pub mod peer;
 pub mod pidfd;
 pub mod private_dir;
+pub mod proc;
 #[expect(unsafe_code, reason = "fork(2), unshare(2) and inherited descriptors")]
 pub mod process_role;
 pub mod process_stat;

@@ -8,7 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recvmsg, sendmsg,
+    socketpair,
 };
 
 /// The largest message; larger plans travel in a memory file.
@@ -23,6 +24,43 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (ours, theirs) = socketpair(family, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     rustix::io::ioctl_fionbio(&ours, true)?;
     Ok((ours, theirs))
+}
+
+/// Listens on a socket of this name in a directory, however long the directory's path is.
+///
+/// # Errors
+/// As bind(2) and listen(2).
+pub fn listen(dir: BorrowedFd<'_>, name: &str, backlog: i32) -> Result<OwnedFd, Errno> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )?;
+    rustix::net::bind(&socket, &address(dir, name)?)?;
+    rustix::net::listen(&socket, backlog)?;
+    Ok(socket)
+}
+
+/// Connects to the socket of this name in a directory. The connection does not block.
+///
+/// # Errors
+/// As connect(2); `AGAIN` where its backlog is full.
+pub fn connect(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )?;
+    retry_on_intr(|| rustix::net::connect(&socket, &address(dir, name)?))?;
+    Ok(socket)
+}
+
+/// The address of a socket in an open directory.
+fn address(dir: BorrowedFd<'_>, name: &str) -> Result<SocketAddrUnix, Errno> {
+    use std::os::fd::AsRawFd;
+    SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))
 }
 
 /// Whether a call may wait.

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ostler_backend::ExitRecord;
+use ostler_backend::container_file::ContainerFile;
 use ostler_backend::execution_dir;
-use ostler_backend::spec_file::ShimIdentity;
 use ostler_backend::stored_files::{self, ReadFileError, SpecHeader};
 use ostler_model::ExecutionId;
 use ostler_sys::open_files;
@@ -25,15 +25,24 @@ pub(super) enum StoredFile<T> {
 
 /// The newest attempt of an execution and the shim that runs it, from its `spec.json`; none where
 /// that cannot be read.
-pub(super) fn read_shim(
-    executions: BorrowedFd<'_>,
-    id: ExecutionId,
-) -> Option<(u32, ShimIdentity)> {
+pub(super) fn read_shim(executions: BorrowedFd<'_>, id: ExecutionId) -> Option<SpecHeader> {
     let dir = open_directory(executions, id).ok()?;
     match read_spec_header(dir.as_fd()) {
-        StoredFile::Complete(head) => Some((head.attempt, head.boot)),
+        StoredFile::Complete(head) => Some(head),
         StoredFile::Missing | StoredFile::Damaged | StoredFile::NoDescriptor => None,
     }
+}
+
+/// The process in a container from which those of this attempt descend, by pid and start time on
+/// this machine; none while it is not known.
+pub(super) fn read_runner(
+    executions: BorrowedFd<'_>,
+    id: ExecutionId,
+    attempt: u32,
+) -> Option<(i32, u64)> {
+    let dir = open_directory(executions, id).ok()?;
+    let file = ContainerFile::read(dir.as_fd()).ok()??;
+    (file.attempt == attempt).then_some((file.runner_pid, file.runner_start))
 }
 
 /// The attempt of the exit record, if there is one.

@@ -163,6 +163,7 @@ async fn sweep_lost(
         LostReason::NoRecord
         | LostReason::Reboot
         | LostReason::ShimKilled
+        | LostReason::ContainerGone
         | LostReason::FilesDamaged
         | LostReason::EngineKilled => reason,
     };

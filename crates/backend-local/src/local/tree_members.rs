@@ -4,11 +4,12 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ostler_backend::execution_dir;
 use ostler_backend::spec_file::{SPEC_FILE, ShimIdentity};
-use ostler_model::ExecutionId;
+use ostler_backend::stored_files::SpecHeader;
+use ostler_model::{BackendName, ExecutionId};
 use ostler_sandbox::cgroup::{self, ShimName, SlotOwner};
 use ostler_sys::process_stat::ProcessStat;
 use parking_lot::Mutex;
@@ -31,8 +32,12 @@ pub(super) struct TreeInfo {
     stamp: StatStamp,
     attempt: u32,
     pub(super) shim: ShimIdentity,
-    /// Its shim's cgroup, where it has one.
+    /// Its shim's cgroup, where it has one and the processes are in it.
     slot: Option<PathBuf>,
+    /// Whether its processes are in a container.
+    in_container: bool,
+    /// The process there from which they descend, once it is known.
+    runner: OnceLock<(i32, u64)>,
     /// The newest exit record that was read, with its attempt.
     exit_record: Mutex<Option<(StatStamp, u32)>>,
     pub(super) netns_diags: NetnsDiagCache,
@@ -80,7 +85,9 @@ impl TreeInfo {
         {
             return counted;
         }
-        let reaped = proc::stat(self.shim_pid()).filter(|_| !self.shim.in_process);
+        let reaper = self.runner.get().map_or_else(|| self.shim_pid(), |it| it.0);
+        let has_own_reaper = self.in_container || !self.shim.in_process;
+        let reaped = proc::stat(reaper).filter(|_| has_own_reaper);
         let ended = reaped.map_or(0, |stat| stat.children_ticks);
         let used = processes
             .iter()
@@ -136,7 +143,13 @@ impl ProcessTrees {
         {
             return Some(Arc::clone(tree));
         }
-        let (attempt, boot) = execution_files::read_shim(self.executions.as_fd(), id)?;
+        let SpecHeader {
+            attempt,
+            boot,
+            spec,
+            ..
+        } = execution_files::read_shim(self.executions.as_fd(), id)?;
+        let in_container = spec.place == Some(BackendName::container());
         let slot = i32::try_from(boot.shim_pid).ok().and_then(|pid| {
             let owner = SlotOwner::of(self.executions.as_fd()).ok()?;
             let shim = ShimName {
@@ -149,7 +162,9 @@ impl ProcessTrees {
         let tree = Arc::new(TreeInfo {
             stamp,
             attempt,
-            slot: slot.filter(|_| !boot.in_process),
+            slot: slot.filter(|_| !boot.in_process && !in_container),
+            in_container,
+            runner: OnceLock::new(),
             shim: boot,
             exit_record: Mutex::default(),
             netns_diags: NetnsDiagCache::default(),
@@ -169,8 +184,8 @@ impl ProcessTrees {
     /// written: a shim takes the next plan only after that. Environments are not read, since servers
     /// may overwrite them.
     pub(super) fn live_members(&self, tree: &TreeInfo, id: ExecutionId) -> Vec<LiveProcess> {
-        let mut members = if is_shim_alive(&tree.shim) {
-            let pids = shim_descendants(tree, &ProcessWalk::default());
+        let mut members = if tree.in_container || is_shim_alive(&tree.shim) {
+            let pids = self.descendants(tree, id, &ProcessWalk::default());
             let members = pids.into_iter().filter_map(LiveProcess::read).collect();
             // Checked last: the processes found before belong to it only if it had not ended.
             if self.has_exited(tree, id) {
@@ -196,9 +211,9 @@ impl ProcessTrees {
         id: ExecutionId,
         walk: &ProcessWalk,
     ) -> Vec<(i32, ProcessStat)> {
-        let is_alive = is_shim_alive(&tree.shim);
+        let is_alive = tree.in_container || is_shim_alive(&tree.shim);
         let pids = if is_alive {
-            shim_descendants(tree, walk)
+            self.descendants(tree, id, walk)
         } else {
             walk.with_variable(EXECUTION_VARIABLE.as_bytes(), id.to_string().as_bytes())
         };
@@ -209,6 +224,25 @@ impl ProcessTrees {
         }
         found.sort_by_key(|(pid, stat)| (stat.group != *pid, stat.start, *pid));
         found
+    }
+
+    /// The processes of a tree whose shim lives: descendants of the shim, or of the runner in a
+    /// container.
+    fn descendants(&self, tree: &TreeInfo, id: ExecutionId, walk: &ProcessWalk) -> Vec<i32> {
+        if !tree.in_container {
+            return shim_descendants(tree, walk);
+        }
+        let read = || execution_files::read_runner(self.executions.as_fd(), id, tree.attempt);
+        let known = tree.runner.get().copied().or_else(read);
+        let Some((runner, start)) = known else {
+            return Vec::new();
+        };
+        let (runner, start) = *tree.runner.get_or_init(|| (runner, start));
+        if runner > 0 && proc::is_same(runner, start) {
+            walk.descendants(runner)
+        } else {
+            Vec::new()
+        }
     }
 
     /// The execution that a running shim runs, as far as it was inspected.

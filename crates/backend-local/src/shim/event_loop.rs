@@ -17,18 +17,18 @@ use ostler_backend::output_sink::{OutputSink, SinkEvent};
 use ostler_backend::{ControlCommand, KillReason, LaunchIo, LaunchPlan, ProcessEvent};
 use ostler_model::LimitKind;
 use ostler_sandbox::cgroup::CgroupSlot;
+use ostler_sandbox::stdio::set_size;
 use ostler_sys::seqpacket::ReceiveMode;
 use ostler_sys::signals;
 use rustix::event::{PollFd, PollFlags};
 
 use self::freeze::FreezeState;
 use self::idempotent_inputs::IdempotentInputs;
+use super::attempt_tree::AttemptTree;
 use super::canonical_line::CanonicalLine;
-use super::channels::set_size;
 use super::daemon_connection::{CONTROL_SOCKET, DaemonConnection, DaemonEvent};
 use super::kill_escalation::{KillAction, KillEscalation};
 use super::output_notify::NotifyThrottle;
-use super::process_tree::ProcessTree;
 use super::spawn::SpawnedTree;
 use super::state::Shim;
 use super::streams::OutputStreams;
@@ -60,7 +60,7 @@ pub(crate) struct AttemptRunner<'a> {
     daemon: DaemonConnection,
     plan: LaunchPlan,
     dir: OwnedFd,
-    tree: ProcessTree,
+    tree: AttemptTree,
     streams: OutputStreams,
     input: Option<OwnedFd>,
     /// Inputs that are written at most once.

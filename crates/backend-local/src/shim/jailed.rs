@@ -14,6 +14,7 @@ use ostler_model::{AutorunReport, ByteString, Capability, SandboxSpec};
 use ostler_sandbox::autorun::AutorunSnapshot;
 use ostler_sandbox::jail::{HostFacts, Jail, JailError, JailOptions, JailPlan, OverlayDirs};
 use ostler_sandbox::overlay;
+use ostler_sandbox::tree::Enclosure;
 use ostler_sys::errno::errno_of;
 use ostler_sys::pidfd;
 use rustix::fs::{Gid, Mode as FileMode, OFlags, Uid, openat};
@@ -154,8 +155,15 @@ impl RunningJail {
         before.map_or_else(AutorunReport::default, AutorunSnapshot::report)
     }
 
+    /// Waits for the init's end, at most this long; true if it ended.
+    fn wait_exit(&self, limit_ms: u64) -> bool {
+        pidfd::has_ended_within(self.jail.pidfd(), Duration::from_millis(limit_ms))
+    }
+}
+
+impl Enclosure for RunningJail {
     /// Helper processes of the command: children of the shim, and their children.
-    pub(super) fn helper_pids(&self) -> Vec<i32> {
+    fn helper_pids(&self) -> Vec<i32> {
         let mut pids = vec![self.jail.pid()];
         if let Some(egress) = &self.egress {
             pids.push(egress.pid());
@@ -166,7 +174,7 @@ impl RunningJail {
 
     /// Descendants of the init: orphans, and their children. Children of the shim are not among
     /// them.
-    pub(super) fn member_pids(&self) -> Vec<i32> {
+    fn member_pids(&self) -> Vec<i32> {
         if self.exited {
             return Vec::new();
         }
@@ -174,13 +182,13 @@ impl RunningJail {
     }
 
     /// Readable when the init has ended; none once that is known.
-    pub(super) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+    fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         (!self.exited).then(|| self.jail.pidfd())
     }
 
     /// Whether a reaped process is a helper. The init is not reaped with others: it ends without a
     /// signal.
-    pub(super) fn is_helper(&self, pid: i32) -> bool {
+    fn is_helper(&self, pid: i32) -> bool {
         self.egress
             .as_ref()
             .is_some_and(|egress| egress.pid() == pid)
@@ -189,7 +197,7 @@ impl RunningJail {
     /// Handles the leader's end: the init ends with the last process, which may be at once. Waits
     /// for an empty jail to end, so that a command that leaves nothing does not appear to have
     /// leftovers.
-    pub(super) fn on_leader_exit(&mut self) {
+    fn on_leader_exit(&mut self) {
         if self.exited {
             return;
         }
@@ -200,19 +208,14 @@ impl RunningJail {
         self.exited = self.wait_exit(EMPTY_JAIL_MS);
     }
 
-    /// Waits for the init's end, at most this long; true if it ended.
-    fn wait_exit(&self, limit_ms: u64) -> bool {
-        pidfd::has_ended_within(self.jail.pidfd(), Duration::from_millis(limit_ms))
-    }
-
     /// Whether no process is left inside: the kernel ends a pid namespace before its init.
-    pub(super) fn has_exited(&mut self) -> bool {
+    fn has_exited(&mut self) -> bool {
         self.exited = self.exited || self.wait_exit(0);
         self.exited
     }
 
     /// Kills every process inside.
-    pub(super) fn kill(&self) {
+    fn kill(&self) {
         if !self.exited {
             self.jail.kill();
         }

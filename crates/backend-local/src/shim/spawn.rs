@@ -4,25 +4,32 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ostler_backend::attempt_dir::{self, AttemptSpec};
+use ostler_backend::container_file::ContainerFile;
 use ostler_backend::redact::SecretFinder;
 use ostler_backend::{
-    EXIT_RECORD_VERSION, ExitRecord, LaunchPlan, LeaderOutcome, STEP_STORAGE, STEP_TERMINAL,
+    ContainerAttachment, EXIT_RECORD_VERSION, ExitRecord, LaunchIo, LaunchPlan, LeaderOutcome,
+    STEP_STORAGE, STEP_TERMINAL,
 };
-use ostler_model::{ByteString, SandboxSpec, Usage};
+use ostler_model::{ByteString, SandboxSpec, StreamName, Usage};
 use ostler_sandbox::cgroup::{CgroupSlot, HelperPids};
 use ostler_sandbox::restrictions::Restrictions;
 use ostler_sandbox::rlimit;
+use ostler_sandbox::stdio::{Channels, Stdio, failing_step};
+use ostler_sandbox::tree::{
+    EXECUTION_VARIABLE, Enclosure, ProcessTree, TreeConfig, TreeReaper, marker,
+};
 use ostler_sys::{open_files, signals};
 use rustix::io::Errno;
 
-use super::channels::{self, Channels};
+use super::attempt_tree::AttemptTree;
+use super::container_tree::ContainerTree;
 use super::jailed::{JailSite, RunningJail};
 use super::launch_failure::LaunchFailure;
 use super::pinned_files;
-use super::process_tree::{EXECUTION_VARIABLE, ProcessTree, TreeConfig};
 use super::state::{Shim, ShimMode};
 use super::streams::OutputStreams;
 use crate::sys::clone::{self, CArray, SpawnSpec, SpawnStep};
+use crate::sys::proc;
 use crate::sys::time::ClockReading;
 
 /// How often a launch is repeated whose cgroup slot was removed by another process.
@@ -38,7 +45,7 @@ pub(crate) struct SpawnedTree {
     /// Whether space for its exit record is reserved.
     pub(crate) has_reserve: bool,
     pub(crate) started: ClockReading,
-    pub(crate) tree: ProcessTree,
+    pub(crate) tree: AttemptTree,
     pub(crate) streams: OutputStreams,
     /// Where input is written; none for a terminal.
     pub(crate) input: Option<OwnedFd>,
@@ -144,7 +151,7 @@ fn display_path(path: &ByteString) -> String {
     text.chars().skip(beyond).collect()
 }
 
-type LaunchedTree = (ProcessTree, OutputStreams, Option<OwnedFd>);
+type LaunchedTree = (AttemptTree, OutputStreams, Option<OwnedFd>);
 
 /// Launches, and retries where another process removed the slot meanwhile.
 fn launch_in_slot(
@@ -171,8 +178,11 @@ fn launch(
     plan: &LaunchPlan,
     dir: BorrowedFd<'_>,
 ) -> Result<LaunchedTree, LaunchFailure> {
-    let channels = Channels::open(&plan.io, plan.sandbox.is_some())
-        .map_err(LaunchFailure::at(channels::failing_step(&plan.io)))?;
+    if let Some(attachment) = &plan.attachment {
+        return launch_in_container(plan, attachment, dir);
+    }
+    let stdio = stdio(&plan.io, plan.sandbox.is_some());
+    let channels = Channels::open(stdio).map_err(LaunchFailure::at(failing_step(stdio)))?;
     let pinned = pinned_files::check_files(plan)?;
     let exec_args = ExecveArgs::from_plan(plan)?;
     let (limits, sandbox) = (plan.limits, plan.sandbox.as_ref());
@@ -233,11 +243,55 @@ fn launch(
     if let (Some(slot), Some(_)) = (&mut shim.slot, &jail) {
         slot.restore_pids_limit(&limits, &helpers);
     }
-    let secrets = SecretFinder::new(plan.redact.iter().map(ByteString::as_bytes));
+    let config = TreeConfig {
+        reaper: match mode {
+            ShimMode::Process => TreeReaper::Subreaper,
+            ShimMode::Thread => TreeReaper::ParentOfLeader,
+        },
+        id: plan.id,
+        orphan_policy: plan.orphan_policy,
+    };
     Ok((
-        ProcessTree::new(TreeConfig::from_plan(mode, plan), child, jail),
-        OutputStreams::new(channels.sources, secrets).with_input_record(plan.record_input),
+        AttemptTree::Local(ProcessTree::new(config, child, jail)),
+        output_streams(plan, channels.sources),
         channels.input,
+    ))
+}
+
+fn output_streams(plan: &LaunchPlan, sources: Vec<(StreamName, OwnedFd)>) -> OutputStreams {
+    let secrets = SecretFinder::new(plan.redact.iter().map(ByteString::as_bytes));
+    OutputStreams::new(sources, secrets).with_input_record(plan.record_input)
+}
+
+/// How the standard streams of a command of this machine are connected. In a jail, an empty input
+/// is a file of the command's own: the machine's `/dev/null` could not be opened again by its name
+/// (`/dev/stdin`).
+fn stdio(io: &LaunchIo, in_jail: bool) -> Stdio<'_> {
+    match io {
+        LaunchIo::Empty if in_jail => Stdio::Bytes(&[]),
+        LaunchIo::Empty => Stdio::Null,
+        LaunchIo::Bytes(bytes) => Stdio::Bytes(bytes),
+        LaunchIo::Piped => Stdio::Piped,
+        LaunchIo::Pty(size) => Stdio::Terminal(*size),
+    }
+}
+
+/// Starts the command in its container, and records by which process it is found there.
+fn launch_in_container(
+    plan: &LaunchPlan,
+    attachment: &ContainerAttachment,
+    dir: BorrowedFd<'_>,
+) -> Result<LaunchedTree, LaunchFailure> {
+    let started = ContainerTree::start(plan, attachment)?;
+    let runner = started.tree.runner();
+    let identity = (runner, proc::start_time(runner));
+    ContainerFile::new(plan.attempt, attachment.container.clone(), identity)
+        .write(dir)
+        .map_err(LaunchFailure::at(STEP_STORAGE))?;
+    Ok((
+        AttemptTree::Container(started.tree),
+        output_streams(plan, started.sources),
+        started.input,
     ))
 }
 
@@ -293,7 +347,7 @@ fn c_string(text: &ByteString) -> Result<CString, LaunchFailure> {
 }
 
 fn environment(plan: &LaunchPlan) -> Result<Vec<CString>, LaunchFailure> {
-    let marker = CString::new(super::process_tree::marker(plan.id));
+    let marker = CString::new(marker(plan.id));
     let own = marker.map_err(|_| LaunchFailure::at("exec")(Errno::INVAL))?;
     let variables = plan
         .env

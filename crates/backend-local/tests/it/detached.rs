@@ -76,6 +76,7 @@ fn status(record: &ExitRecord) -> (WaitStatus, Option<KillReason>) {
             kill_reason: ladder,
         } => (*status, *ladder),
         LeaderOutcome::SpawnFailed { message, .. } => panic!("not spawned: {message}"),
+        LeaderOutcome::ContainerLost => panic!("not in a container"),
     }
 }
 

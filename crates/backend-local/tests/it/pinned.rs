@@ -57,6 +57,7 @@ fn why(done: &FinishedRun) -> String {
     match &done.record.outcome {
         LeaderOutcome::SpawnFailed { message, .. } => message.clone(),
         LeaderOutcome::Ended { .. } => panic!("it ran: {}", done.out()),
+        LeaderOutcome::ContainerLost => panic!("not in a container"),
     }
 }
 

@@ -93,7 +93,9 @@ impl FinishedRun {
                 status: WaitStatus::Code(code),
                 ..
             } => Some(*code),
-            LeaderOutcome::Ended { .. } | LeaderOutcome::SpawnFailed { .. } => None,
+            LeaderOutcome::Ended { .. }
+            | LeaderOutcome::SpawnFailed { .. }
+            | LeaderOutcome::ContainerLost => None,
         }
     }
 
@@ -103,7 +105,9 @@ impl FinishedRun {
                 status: WaitStatus::Signal(signal),
                 ..
             } => Some(signal.number()),
-            LeaderOutcome::Ended { .. } | LeaderOutcome::SpawnFailed { .. } => None,
+            LeaderOutcome::Ended { .. }
+            | LeaderOutcome::SpawnFailed { .. }
+            | LeaderOutcome::ContainerLost => None,
         }
     }
 

@@ -126,6 +126,7 @@ fn ladder(record: &ExitRecord) -> Option<KillReason> {
             ..
         } => *ladder,
         LeaderOutcome::SpawnFailed { .. } => None,
+        LeaderOutcome::ContainerLost => panic!("not in a container"),
     }
 }
 

@@ -43,6 +43,10 @@ impl Supervisor {
                 errno,
                 message,
             } => self.on_spawn_failed(now, step.clone(), *errno, message.clone()),
+            LeaderOutcome::ContainerLost => {
+                self.on_started(record.started_at, record.pid);
+                self.lose_attempt(record.ended_at, LostReason::ContainerGone);
+            }
             LeaderOutcome::Ended {
                 status,
                 kill_reason: ladder,

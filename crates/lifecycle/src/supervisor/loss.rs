@@ -42,11 +42,11 @@ impl Supervisor {
     }
 
     /// The attempt's exit status is unknown. A service begins again as after any failure, where
-    /// only its shim is gone: not after a reboot, and not without its files.
-    fn lose_attempt(&mut self, now: Timestamp, reason: LostReason) {
+    /// only its shim or its container is gone: not after a reboot, and not without its files.
+    pub(super) fn lose_attempt(&mut self, now: Timestamp, reason: LostReason) {
         let restart = self.pending_restart.take();
         let only_shim_lost = match reason {
-            LostReason::ShimKilled | LostReason::NoRecord => true,
+            LostReason::ShimKilled | LostReason::NoRecord | LostReason::ContainerGone => true,
             LostReason::Reboot | LostReason::FilesDamaged | LostReason::EngineKilled => false,
         };
         if matches!(restart, Some((_, RestartCause::Requested))) {

@@ -253,6 +253,7 @@ fn every_row_without_a_status() {
     for reason in [
         LostReason::Reboot,
         LostReason::ShimKilled,
+        LostReason::ContainerGone,
         LostReason::NoRecord,
     ] {
         check(

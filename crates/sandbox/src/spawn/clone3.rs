@@ -30,6 +30,8 @@ const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_VFORK: u64 = 0x4000;
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+/// What clone3(2) returns where the kernel or a filter does not have it.
+const NOT_IMPLEMENTED: i64 = -(libc::ENOSYS as i64);
 
 /// A null-terminated array of C strings, as execve(2) requires.
 #[derive(Debug)]
@@ -253,7 +255,11 @@ pub fn spawn(spec: &SpawnSpec<'_>, stack: &mut Pages) -> Result<SpawnedChild, Sp
                 pidfd: shared.command_clone.pidfd,
                 ..first_clone
             };
-            clone3(&outer, child_main, data)
+            match clone3(&outer, child_main, data) {
+                // The seccomp profile of a container cannot look into the arguments of clone3(2).
+                NOT_IMPLEMENTED if spec.cgroup.is_none() => clone(&outer, child_main, data),
+                result => result,
+            }
         }
     };
     signals::set_mask(&mask);
@@ -363,6 +369,81 @@ pub(super) unsafe fn clone3(
             in("x8") libc::SYS_clone3,
             inlateout("x0") arguments => result,
             in("x1") size_of::<CloneArgs>(),
+            in("x20") data,
+            in("x21") entry,
+        );
+    }
+    result
+}
+
+/// Calls clone(2), with those of the arguments that it has: signals with a handler have it still in
+/// the child, which resets them before it unblocks any. As [`clone3`] otherwise.
+///
+/// # Safety
+/// As of [`clone3`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn clone(
+    arguments: &CloneArgs,
+    entry: extern "C" fn(*const c_void) -> !,
+    data: *const c_void,
+) -> i64 {
+    let result: i64;
+    let flags = (arguments.flags & !CLONE_CLEAR_SIGHAND) | arguments.exit_signal;
+    // SAFETY: as of `clone3`; the third argument is where the pidfd is stored.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r12",
+            "call r13",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone => result,
+            in("rdi") flags,
+            in("rsi") arguments.stack + arguments.stack_size,
+            in("rdx") arguments.pidfd,
+            in("r10") 0_u64,
+            in("r8") 0_u64,
+            in("r12") data,
+            in("r13") entry,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    result
+}
+
+/// Calls clone(2), with those of the arguments that it has: signals with a handler have it still in
+/// the child, which resets them before it unblocks any. As [`clone3`] otherwise.
+///
+/// # Safety
+/// As of [`clone3`].
+#[cfg(target_arch = "aarch64")]
+unsafe fn clone(
+    arguments: &CloneArgs,
+    entry: extern "C" fn(*const c_void) -> !,
+    data: *const c_void,
+) -> i64 {
+    let result: i64;
+    let flags = (arguments.flags & !CLONE_CLEAR_SIGHAND) | arguments.exit_signal;
+    // SAFETY: as of `clone3`; the third argument is where the pidfd is stored.
+    unsafe {
+        std::arch::asm!(
+            "svc 0",
+            "cbnz x0, 2f",
+            "mov x29, xzr",
+            "mov x0, x20",
+            "blr x21",
+            "brk 1",
+            "2:",
+            in("x8") libc::SYS_clone,
+            inlateout("x0") flags => result,
+            in("x1") arguments.stack + arguments.stack_size,
+            in("x2") arguments.pidfd,
+            in("x3") 0_u64,
+            in("x4") 0_u64,
             in("x20") data,
             in("x21") entry,
         );

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, Timespec};
 use rustix::io::Errno;
 
 use super::{AttemptEnd, AttemptRunner, RETRY_MS};
+use crate::shim::container_tree::ContainerTree;
 use crate::shim::daemon_connection::{CONTROL_SOCKET, DaemonEvent};
 use crate::sys::time::ClockReading;
 
@@ -116,7 +117,9 @@ impl AttemptRunner<'_> {
 
     fn exit_record(&mut self, idle: bool) -> ExitRecord {
         let out_of_memory = self.was_out_of_memory();
+        let is_lost = self.tree.container().is_some_and(ContainerTree::is_lost);
         let outcome = match self.tree.final_status() {
+            _ if is_lost && self.escalation.reason().is_none() => LeaderOutcome::ContainerLost,
             Some(status) => LeaderOutcome::Ended {
                 status,
                 kill_reason: self.escalation.reason(),

@@ -36,6 +36,7 @@ impl AttemptRunner<'_> {
             .shim
             .slot
             .as_ref()
+            .filter(|_| self.tree.container().is_none())
             .map_or(FreezeOutcome::Unsupported, |slot| slot.freeze(true));
         let by_signals = match by_freezer {
             FreezeOutcome::Done => false,

@@ -4,6 +4,7 @@ use ostler_model::termination::WaitStatus;
 use ostler_model::{LimitKind, ProcessEvent, Signal};
 
 use super::AttemptRunner;
+use crate::shim::container_tree::ContainerTree;
 
 /// The offset a shell adds to a signal number for the exit status of a command that the signal
 /// ended.
@@ -42,7 +43,15 @@ impl AttemptRunner<'_> {
         self.check_limits();
         let slot = self.shim.slot.as_ref();
         let oom_kills = slot.map_or(0, ostler_sandbox::cgroup::CgroupSlot::oom_kills);
-        let out_of_memory = oom_kills > self.oom_before;
+        let container = self.tree.container().and_then(ContainerTree::end);
+        let out_of_memory =
+            oom_kills > self.oom_before || container.is_some_and(|end| end.oom_kills > 0);
+        for limit in container
+            .map(|end| end.limits_hit.clone())
+            .unwrap_or_default()
+        {
+            self.report_limit(limit);
+        }
         if out_of_memory {
             self.report_limit(LimitKind::Memory);
         }

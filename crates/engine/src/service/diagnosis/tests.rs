@@ -50,7 +50,7 @@ fn spec(restart: RestartPolicy) -> Spec {
             missing: Vec::new(),
         },
         place: BackendName::local(),
-            container: None,
+        container: None,
         owner: caller.owner,
         description: String::new(),
         labels: Vec::new(),

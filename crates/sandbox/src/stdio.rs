@@ -1,53 +1,68 @@
-//! Pipes or a terminal between a command and its shim.
+//! Pipes or a terminal between a command and what reads its output.
 
 use std::os::fd::OwnedFd;
 
-use ostler_backend::{LaunchIo, STEP_TERMINAL};
+use ostler_model::exit_record::STEP_TERMINAL;
 use ostler_model::{StreamName, TermSize};
 use ostler_sys::errno::errno_of;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::sys::clone::SpawnStep;
-use crate::sys::memory;
+use crate::spawn::{SpawnStep, memory};
+
+/// How the standard streams of a command are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdio<'a> {
+    /// Pipes for standard output and error; standard input is the null device.
+    Null,
+    /// The same, but standard input is a file with these bytes: where the null device cannot be
+    /// opened by the command, or there is input.
+    Bytes(&'a [u8]),
+    /// Pipes for all three.
+    Piped,
+    /// A terminal of this size for all three.
+    Terminal(TermSize),
+}
 
 /// The child's descriptors and ours.
 #[derive(Debug)]
-pub(super) struct Channels {
+pub struct Channels {
     /// The child's descriptors 0, 1 and 2; each of these numbers is 3 or more.
-    pub(super) child: [OwnedFd; 3],
+    pub child: [OwnedFd; 3],
     /// The shim's ends that output is read from.
-    pub(super) sources: Vec<(StreamName, OwnedFd)>,
+    pub sources: Vec<(StreamName, OwnedFd)>,
     /// Where input is written; none for a terminal, which is written through the descriptor that is
     /// read.
-    pub(super) input: Option<OwnedFd>,
+    pub input: Option<OwnedFd>,
     /// Whether the child's descriptors are a terminal.
-    pub(super) terminal: bool,
+    pub terminal: bool,
 }
 
 impl Channels {
-    /// Opens the channels. In a jail, an empty input is a file of the command's own: the machine's
-    /// `/dev/null` could not be opened again by its name (`/dev/stdin`).
-    pub(super) fn open(io: &LaunchIo, in_jail: bool) -> Result<Self, Errno> {
-        open_channels(io, in_jail)
+    /// Opens the channels.
+    ///
+    /// # Errors
+    /// As pipe(2), memfd_create(2) and posix_openpt(3).
+    pub fn open(stdio: Stdio<'_>) -> Result<Self, Errno> {
+        open_channels(stdio)
     }
 }
 
 /// The step at which a spawn fails when the channels cannot be opened.
-pub(super) const fn failing_step(io: &LaunchIo) -> &'static str {
-    match io {
-        LaunchIo::Pty(_) => STEP_TERMINAL,
-        LaunchIo::Empty | LaunchIo::Bytes(_) | LaunchIo::Piped => SpawnStep::Stdio.name(),
+#[must_use]
+pub const fn failing_step(stdio: Stdio<'_>) -> &'static str {
+    match stdio {
+        Stdio::Terminal(_) => STEP_TERMINAL,
+        Stdio::Null | Stdio::Bytes(_) | Stdio::Piped => SpawnStep::Stdio.name(),
     }
 }
 
-fn open_channels(io: &LaunchIo, in_jail: bool) -> Result<Channels, Errno> {
-    let (stdin, input) = match io {
-        LaunchIo::Pty(size) => return terminal(*size),
-        LaunchIo::Empty if in_jail => (stdin_file(&[])?, None),
-        LaunchIo::Empty => (dev_null()?, None),
-        LaunchIo::Bytes(bytes) => (stdin_file(bytes)?, None),
-        LaunchIo::Piped => {
+fn open_channels(stdio: Stdio<'_>) -> Result<Channels, Errno> {
+    let (stdin, input) = match stdio {
+        Stdio::Terminal(size) => return terminal(size),
+        Stdio::Null => (dev_null()?, None),
+        Stdio::Bytes(bytes) => (stdin_file(bytes)?, None),
+        Stdio::Piped => {
             let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
             rustix::io::ioctl_fionbio(&write, true)?;
             (read, Some(write))
@@ -101,7 +116,10 @@ fn terminal(size: TermSize) -> Result<Channels, Errno> {
 }
 
 /// Sets the size of a terminal.
-pub(crate) fn set_size(terminal: &OwnedFd, size: TermSize) -> Result<(), Errno> {
+///
+/// # Errors
+/// As tcsetwinsize(3).
+pub fn set_size(terminal: &OwnedFd, size: TermSize) -> Result<(), Errno> {
     let size = rustix::termios::Winsize {
         ws_row: size.rows,
         ws_col: size.cols,

@@ -1,0 +1,227 @@
+//! Turns a launch request into a running tree.
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, OsString};
+use std::fs;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use ostler_model::ByteString;
+use ostler_model::container::CONTAINER_SECRETS;
+use ostler_sandbox::spawn::memory::Pages;
+use ostler_sandbox::spawn::{self, CArray, STACK_BYTES, SpawnSpec, SpawnStep, SpawnedChild};
+use ostler_sandbox::stdio::{Channels, Stdio, failing_step};
+use ostler_sandbox::tree::{EXECUTION_VARIABLE, marker};
+use ostler_sys::errno::errno_of;
+use ostler_sys::signals;
+use rustix::io::Errno;
+
+use crate::program;
+use crate::protocol::{LaunchRequest, LaunchStdio, RunnerEvent};
+
+/// The step at which a secret's file could not be written.
+const STEP_SECRETS: &str = "secrets";
+
+/// A command that runs.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    /// The leader.
+    pub(crate) child: SpawnedChild,
+    /// The shim's ends of its standard streams.
+    pub(crate) channels: Channels,
+}
+
+/// Why a command does not run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LaunchError {
+    step: &'static str,
+    errno: Errno,
+    message: Option<String>,
+}
+
+impl LaunchError {
+    const fn at(step: &'static str) -> impl Fn(Errno) -> Self {
+        move |errno| Self {
+            step,
+            errno,
+            message: None,
+        }
+    }
+
+    /// As a shim is told.
+    pub(crate) fn into_event(self) -> RunnerEvent {
+        RunnerEvent::Failed {
+            step: self.step.to_owned(),
+            errno: self.errno.raw_os_error(),
+            message: self.message,
+        }
+    }
+}
+
+/// Spawns the command.
+pub(crate) fn launch(request: &LaunchRequest) -> Result<Launched, LaunchError> {
+    write_secrets(&request.secret_files)?;
+    let stdio = stdio(&request.stdio);
+    let channels = Channels::open(stdio).map_err(LaunchError::at(failing_step(stdio)))?;
+    let environment = environment(std::env::vars_os(), &request.env);
+    let cwd = request.cwd.as_path();
+    let path = environment.get(&ByteString::from("PATH"));
+    let mut argv = request.argv.clone();
+    let found = program::find(&request.program, path, cwd);
+    let found = match (found, &request.fallback) {
+        (Err(Errno::NOENT), Some(fallback)) => {
+            let found = program::find(fallback, path, cwd);
+            if let (Ok(_), Some(zeroth)) = (&found, argv.first_mut()) {
+                zeroth.clone_from(fallback);
+            }
+            found
+        }
+        (found, _) => found,
+    };
+    let program = found.map_err(LaunchError::at(SpawnStep::Exec.name()))?;
+    let child = spawn_child(request, &channels, &program.into(), argv, environment)?;
+    Ok(Launched { child, channels })
+}
+
+fn spawn_child(
+    request: &LaunchRequest,
+    channels: &Channels,
+    program: &ByteString,
+    argv: Vec<ByteString>,
+    mut environment: BTreeMap<ByteString, ByteString>,
+) -> Result<SpawnedChild, LaunchError> {
+    environment.remove(&ByteString::from(EXECUTION_VARIABLE));
+    let variables = environment
+        .into_iter()
+        .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
+        .chain(std::iter::once(marker(request.id)));
+    let env: Result<Vec<_>, _> = variables.map(c_string).collect();
+    let argv: Result<Vec<_>, _> = argv
+        .into_iter()
+        .map(|it| c_string(it.into_bytes()))
+        .collect();
+    let program = c_string(program.as_bytes())?;
+    let cwd = c_string(request.cwd.as_bytes())?;
+    let reset_signals: Vec<i32> = signals::ALL.collect();
+    let spec = SpawnSpec {
+        program: &program,
+        expected: None,
+        argv: &CArray::new(argv?),
+        env: &CArray::new(env?),
+        cwd: &cwd,
+        stdio: channels.child.each_ref().map(AsFd::as_fd),
+        terminal: channels.terminal,
+        cgroup_procs: &[],
+        cgroup: None,
+        dies_with_parent: false,
+        reset_signals: &reset_signals,
+        soft_open_files: None,
+        rlimits: &request.rlimits,
+        jail: None,
+        restrictions: None,
+    };
+    let mut stack = Pages::map(STACK_BYTES).map_err(LaunchError::at(SpawnStep::Clone.name()))?;
+    spawn::spawn(&spec, &mut stack).map_err(|error| LaunchError::at(error.step.name())(error.errno))
+}
+
+fn stdio(requested: &LaunchStdio) -> Stdio<'_> {
+    match requested {
+        LaunchStdio::Null => Stdio::Null,
+        LaunchStdio::Bytes(bytes) => Stdio::Bytes(bytes.as_bytes()),
+        LaunchStdio::Piped => Stdio::Piped,
+        LaunchStdio::Terminal(size) => Stdio::Terminal(*size),
+    }
+}
+
+/// The container's environment with what the request replaces and adds.
+fn environment(
+    own: impl Iterator<Item = (OsString, OsString)>,
+    requested: &[(ByteString, ByteString)],
+) -> BTreeMap<ByteString, ByteString> {
+    let own = own.map(|(name, value)| (ByteString::from(name), ByteString::from(value)));
+    own.chain(requested.iter().cloned()).collect()
+}
+
+fn c_string(bytes: impl Into<Vec<u8>>) -> Result<CString, LaunchError> {
+    CString::new(bytes).map_err(|_| LaunchError::at(SpawnStep::Exec.name())(Errno::INVAL))
+}
+
+/// Writes each secret to a file that only the container's user reads, in memory.
+fn write_secrets(secrets: &[(ByteString, ByteString)]) -> Result<(), LaunchError> {
+    for (name, value) in secrets {
+        let failed = |errno| LaunchError {
+            step: STEP_SECRETS,
+            errno,
+            message: Some(format!(
+                "cannot write the secret {} to {CONTAINER_SECRETS}: {}",
+                name.to_string_lossy(),
+                std::io::Error::from(errno)
+            )),
+        };
+        if name.is_empty() || name.as_bytes().contains(&b'/') {
+            return Err(failed(Errno::INVAL));
+        }
+        let file = Path::new(CONTAINER_SECRETS).join(name.as_path());
+        replace(&file, value.as_bytes()).map_err(|error| failed(errno_of(&error)))?;
+    }
+    Ok(())
+}
+
+/// Writes a private file whole: a command that reads the one before keeps it.
+fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut new = file.as_os_str().to_owned();
+    new.push(format!(".{}", std::process::id()));
+    let _absent = fs::remove_file(&new);
+    let opened = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o400)
+        .open(&new);
+    opened?.write_all(content)?;
+    fs::rename(&new, file)
+}
+
+/// The descriptors that a shim is sent, each with its message.
+pub(crate) fn into_messages(channels: Channels) -> Vec<(RunnerEvent, OwnedFd)> {
+    let outputs = channels.sources.into_iter();
+    let outputs = outputs.map(|(stream, source)| (RunnerEvent::Output(stream), source));
+    let input = channels.input.map(|input| (RunnerEvent::Input, input));
+    outputs.chain(input).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn requested_variables_replace_the_container_s() {
+        let own = [("A", "1"), ("B", "2")].map(|(name, value)| (name.into(), value.into()));
+        let requested = [("B".into(), "3".into()), ("C".into(), "4".into())];
+        let all = environment(own.into_iter(), &requested);
+        let all: Vec<_> = all.iter().map(|(a, b)| format!("{a}={b}")).collect();
+        assert_eq!(all, ["A=1", "B=3", "C=4"]);
+    }
+
+    #[test]
+    fn a_secret_is_replaced_whole_and_private() {
+        let dir = tempfile::TempDir::new().expect("a directory");
+        let file = dir.path().join("TOKEN");
+        replace(&file, b"first").expect("written");
+        replace(&file, b"second").expect("replaced");
+        assert_eq!(fs::read(&file).expect("readable"), b"second");
+        let mode = fs::metadata(&file).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o400);
+        assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 1);
+    }
+
+    #[test]
+    fn a_secret_s_name_is_no_path() {
+        let escaping = [("../etc/passwd".into(), "x".into())];
+        let refused = write_secrets(&escaping).expect_err("a path");
+        assert_eq!((refused.step, refused.errno), (STEP_SECRETS, Errno::INVAL));
+    }
+}

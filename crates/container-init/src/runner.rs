@@ -1,0 +1,246 @@
+//! One attempt: the subreaper of its tree, which does what its shim requests and reports what
+//! happens. It kills the tree when the shim's end of the connection closes.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use ostler_sandbox::spawn::memory;
+use ostler_sandbox::tree::{ProcessTree, TreeConfig, TreeReaper};
+use ostler_sys::seqpacket::{self, Packet, ReceiveMode};
+use ostler_sys::{pidfd, process_role, signals};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::termios::tcgetpgrp;
+
+use crate::counters::Counters;
+use crate::launch::{self, Launched};
+use crate::protocol::{
+    LAUNCH_MAX_BYTES, LaunchRequest, MESSAGE_BYTES, RunnerEvent, RunnerRequest, TreeEnd, decode,
+    encode,
+};
+
+/// How long a process may hide from SIGKILL before the others are searched for again, in
+/// milliseconds.
+const KILL_AGAIN_MS: u64 = 50;
+
+/// The runner of one attempt.
+#[derive(Debug)]
+struct Runner {
+    connection: OwnedFd,
+    children: OwnedFd,
+    tree: ProcessTree,
+    /// The master of its terminal.
+    terminal: Option<OwnedFd>,
+    /// A signal that stops the tree was requested, and none since that continues it.
+    stop_requested: bool,
+    /// Whether the leader's end was reported.
+    leader_reported: bool,
+    counters: Counters,
+}
+
+/// Serves one connection to its end.
+pub(crate) fn serve(connection: OwnedFd) {
+    process_role::set_name(c"ostler-runner");
+    process_role::become_subreaper();
+    let Ok(children) = signals::sigchld_fd() else {
+        return;
+    };
+    if let Ok(own) = pidfd::open(std::process::id()) {
+        send(&connection, &RunnerEvent::Hello, Some(own.as_fd()));
+    }
+    let Some(request) = receive_launch(&connection) else {
+        return;
+    };
+    let counters = Counters::read();
+    match launch::launch(&request) {
+        Err(error) => send(&connection, &error.into_event(), None),
+        Ok(launched) => {
+            Runner::new(connection, children, launched, &request, counters).run();
+        }
+    }
+}
+
+/// Waits for the launch; none where the connection closes or sends something else.
+fn receive_launch(connection: &OwnedFd) -> Option<LaunchRequest> {
+    let mut buffer = [0; MESSAGE_BYTES];
+    loop {
+        let mut polled = [PollFd::new(connection, PollFlags::IN)];
+        match poll(&mut polled, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+        match seqpacket::receive(connection, &mut buffer, ReceiveMode::NonBlocking) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Ok(Packet {
+                len,
+                descriptor: Some(file),
+            }) if len > 0 => {
+                let RunnerRequest::Launch = decode(&buffer[..len]).ok()? else {
+                    return None;
+                };
+                let bytes = memory::read_memfd(file, LAUNCH_MAX_BYTES).ok()?;
+                return decode(&bytes).ok();
+            }
+            Ok(_) | Err(_) => return None,
+        }
+    }
+}
+
+/// Sends one message. A shim that does not read has closed its end or will: then the tree is killed.
+fn send(connection: &OwnedFd, event: &RunnerEvent, descriptor: Option<BorrowedFd<'_>>) {
+    if let Ok(packet) = encode(event) {
+        let _closed = seqpacket::send(connection.as_fd(), &packet, descriptor);
+    }
+}
+
+impl Runner {
+    /// Hands the shim its ends, and reports the start.
+    fn new(
+        connection: OwnedFd,
+        children: OwnedFd,
+        launched: Launched,
+        request: &LaunchRequest,
+        counters: Counters,
+    ) -> Self {
+        let Launched { child, channels } = launched;
+        let master = channels.sources.first().filter(|_| channels.terminal);
+        let terminal = master.and_then(|(_, master)| fcntl_dupfd_cloexec(master, 3).ok());
+        for (message, descriptor) in launch::into_messages(channels) {
+            send(&connection, &message, Some(descriptor.as_fd()));
+        }
+        send(
+            &connection,
+            &RunnerEvent::Started,
+            Some(child.pidfd.as_fd()),
+        );
+        let config = TreeConfig {
+            reaper: TreeReaper::Subreaper,
+            id: request.id,
+            orphan_policy: request.orphan_policy,
+        };
+        Self {
+            connection,
+            children,
+            tree: ProcessTree::new(config, child, None),
+            terminal,
+            stop_requested: false,
+            leader_reported: false,
+            counters,
+        }
+    }
+
+    fn run(mut self) {
+        loop {
+            let mut polled = [
+                PollFd::new(&self.connection, PollFlags::IN),
+                PollFd::new(&self.children, PollFlags::IN),
+            ];
+            match poll(&mut polled, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return self.kill_all(),
+            }
+            let [requested, ended] = polled.map(|it| !it.revents().is_empty());
+            if requested && !self.handle_requests() {
+                return self.kill_all();
+            }
+            if ended && self.on_child_event() {
+                return;
+            }
+        }
+    }
+
+    /// Handles what was requested; false when the connection has closed.
+    fn handle_requests(&mut self) -> bool {
+        let mut buffer = [0; MESSAGE_BYTES];
+        loop {
+            match seqpacket::receive(&self.connection, &mut buffer, ReceiveMode::NonBlocking) {
+                Err(Errno::AGAIN) => return true,
+                Ok(packet) if packet.len > 0 => {
+                    if let Ok(request) = decode(&buffer[..packet.len]) {
+                        self.handle(request);
+                    }
+                }
+                Ok(_) | Err(_) => return false,
+            }
+        }
+    }
+
+    fn handle(&mut self, request: RunnerRequest) {
+        match request {
+            RunnerRequest::Launch => {}
+            RunnerRequest::Signal(signal) => {
+                match signal {
+                    libc::SIGSTOP | libc::SIGTSTP => self.stop_requested = true,
+                    libc::SIGCONT => self.stop_requested = false,
+                    _ => {}
+                }
+                self.tree.signal_group(signal);
+            }
+            RunnerRequest::Terminate => self.tree.terminate(),
+            RunnerRequest::HangUp => {
+                let foreground = self.terminal.as_ref().and_then(|it| tcgetpgrp(it).ok());
+                self.tree
+                    .hang_up(foreground.map(|group| group.as_raw_nonzero().get()));
+            }
+            RunnerRequest::StopAll => {
+                self.stop_requested = true;
+                self.tree.stop_all();
+            }
+            RunnerRequest::ContinueAll => {
+                self.stop_requested = false;
+                self.tree.continue_all();
+            }
+            RunnerRequest::Kill => self.tree.kill(),
+            RunnerRequest::Detach => self.tree.detach(),
+        }
+    }
+
+    /// Handles the end or a change of state of a process; true when none is left.
+    fn on_child_event(&mut self) -> bool {
+        signals::drain_signalfd(self.children.as_fd());
+        if self.terminal.is_some() {
+            self.tree.continue_stopped(self.stop_requested);
+        }
+        let empty = self.tree.reap();
+        if let Some(status) = self.tree.status()
+            && !self.leader_reported
+        {
+            self.leader_reported = true;
+            let usage = self.tree.usage();
+            let exited = RunnerEvent::LeaderExited { status, usage };
+            send(&self.connection, &exited, None);
+        }
+        if empty {
+            let end = RunnerEvent::Empty(self.end());
+            send(&self.connection, &end, None);
+        }
+        empty
+    }
+
+    fn end(&self) -> TreeEnd {
+        let now = Counters::read();
+        TreeEnd {
+            usage: self.tree.usage(),
+            left_behind: self.tree.left_behind(),
+            failed_status: self.tree.failed_status(),
+            oom_kills: self.counters.oom_kills_until(now),
+            limits_hit: self.counters.limits_until(now),
+        }
+    }
+
+    /// Kills until nothing is left. What this process cannot kill is left to the init.
+    fn kill_all(mut self) {
+        let again = Timespec::try_from(Duration::from_millis(KILL_AGAIN_MS)).ok();
+        loop {
+            self.tree.kill();
+            if self.tree.reap() {
+                return;
+            }
+            let mut polled = [PollFd::new(&self.children, PollFlags::IN)];
+            if matches!(poll(&mut polled, again.as_ref()), Err(error) if error != Errno::INTR) {
+                return;
+            }
+            signals::drain_signalfd(self.children.as_fd());
+        }
+    }
+}
