@@ -1,8 +1,8 @@
 //! Messages between daemon, zygote and shims: one packet each, a version byte followed by one
 //! postcard value. `docs/design/002-shim-protocol.md` describes layout and order.
 
-use ostler_backend::{ControlCommand, LaunchPlan};
-use ostler_model::{CapabilitySet, ExecutionId};
+use ostler_backend::{ContainerAttachment, ControlCommand, LaunchPlan};
+use ostler_model::{ByteString, CapabilitySet, ExecutionId};
 use ostler_sys::packet::{self, PacketError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,47 @@ pub(crate) enum ShimRequest {
         attempt: u32,
         command: ControlCommand,
     },
+    /// Run this plan in a container.
+    StartInContainer(Box<LaunchPlan>, Box<ContainerStart>),
+}
+
+/// What a plan for a container has besides others.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ContainerStart {
+    attachment: ContainerAttachment,
+    program_fallback: Option<ByteString>,
+    secret_files: Vec<(ByteString, ByteString)>,
+}
+
+impl ShimRequest {
+    /// The request to run a plan.
+    pub(crate) fn start(mut plan: LaunchPlan) -> Self {
+        match plan.attachment.take() {
+            None => Self::Start(Box::new(plan)),
+            Some(attachment) => {
+                let start = ContainerStart {
+                    attachment,
+                    program_fallback: plan.program_fallback.take(),
+                    secret_files: std::mem::take(&mut plan.secret_files),
+                };
+                Self::StartInContainer(Box::new(plan), Box::new(start))
+            }
+        }
+    }
+
+    /// The plan to run, if this is such a request.
+    pub(crate) fn into_plan(self) -> Option<Box<LaunchPlan>> {
+        match self {
+            Self::Start(plan) => Some(plan),
+            Self::StartInContainer(mut plan, start) => {
+                plan.attachment = Some(start.attachment);
+                plan.program_fallback = start.program_fallback;
+                plan.secret_files = start.secret_files;
+                Some(plan)
+            }
+            Self::StartInMemory | Self::Command { .. } => None,
+        }
+    }
 }
 
 // What a shim sends to the daemon is a `ProcessEvent`.

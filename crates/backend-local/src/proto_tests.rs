@@ -59,11 +59,38 @@ fn same<T: Serialize + DeserializeOwned>(packet: &[u8]) {
 }
 
 #[test]
+fn a_plan_for_a_container_arrives_with_its_container() {
+    let mut sent = plan();
+    sent.attachment = Some(ContainerAttachment {
+        container: "f00".to_owned(),
+        socket: "/run/init.sock".into(),
+        init_pid: 7,
+    });
+    sent.program_fallback = Some("sh".into());
+    sent.secret_files = vec![("TOKEN".into(), "value".into())];
+    let packet = encode(&ShimRequest::start(sent.clone())).expect("a message");
+    let received = decode::<ShimRequest>(&packet).expect("a message");
+    let received = received.into_plan().expect("a plan");
+    assert_eq!(received.attachment, sent.attachment);
+    assert_eq!(received.program_fallback, sent.program_fallback);
+    assert_eq!(received.secret_files, sent.secret_files);
+    assert_eq!(received.argv, sent.argv);
+}
+
+#[test]
 fn fuzz_packets() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/packets");
     let missing = vec![(0, 7), (u64::MAX, 1)];
     let seeds = [
         encode(&ShimRequest::Start(Box::new(plan()))),
+        encode(&ShimRequest::start(LaunchPlan {
+            attachment: Some(ContainerAttachment {
+                container: "f00".to_owned(),
+                socket: "/run/init.sock".into(),
+                init_pid: 7,
+            }),
+            ..plan()
+        })),
         encode(&ShimRequest::StartInMemory),
         encode(&ProcessEvent::Started {
             pid: 7,

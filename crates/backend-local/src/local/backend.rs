@@ -275,7 +275,7 @@ type StartMessage = (Vec<u8>, Option<OwnedFd>);
 /// Encodes a plan as one packet, or as a memory file where it is larger.
 fn start_message(plan: LaunchPlan) -> Result<StartMessage, SpawnError> {
     let failed = |error: &dyn fmt::Display| SpawnError::Zygote(error.to_string());
-    let message = ShimRequest::Start(Box::new(plan));
+    let message = ShimRequest::start(plan);
     let bytes = encode(&message).map_err(|error| failed(&error))?;
     if bytes.len() <= INLINE_PLAN_BYTES {
         return Ok((bytes, None));

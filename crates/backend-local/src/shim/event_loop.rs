@@ -267,7 +267,12 @@ impl<'a> AttemptRunner<'a> {
                         self.handle_command(order);
                     }
                 }
-                DaemonEvent::Message(ShimRequest::Start(_) | ShimRequest::StartInMemory, _)
+                DaemonEvent::Message(
+                    ShimRequest::Start(_)
+                    | ShimRequest::StartInContainer(..)
+                    | ShimRequest::StartInMemory,
+                    _,
+                )
                 | DaemonEvent::Malformed => {}
                 DaemonEvent::Nothing => return,
                 DaemonEvent::Hangup => {

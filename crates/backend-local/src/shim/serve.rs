@@ -83,13 +83,13 @@ fn next_plan(daemon: &mut DaemonConnection, shim: &mut Shim) -> Option<Box<Launc
     loop {
         prepare_next_dir(daemon, shim);
         match daemon.receive(shim.buffer.as_mut_slice(), ReceiveMode::Wait) {
-            DaemonEvent::Message(ShimRequest::Start(plan), _) => return Some(plan),
+            DaemonEvent::Message(
+                request @ (ShimRequest::Start(_) | ShimRequest::StartInContainer(..)),
+                _,
+            ) => return request.into_plan(),
             DaemonEvent::Message(ShimRequest::StartInMemory, Some(file)) => {
                 let bytes = memory::read_memfd(file, PLAN_MAX_BYTES).ok()?;
-                let Ok(ShimRequest::Start(plan)) = decode(&bytes) else {
-                    return None;
-                };
-                return Some(plan);
+                return decode::<ShimRequest>(&bytes).ok()?.into_plan();
             }
             // Commands for an attempt that is over come too late.
             DaemonEvent::Message(ShimRequest::StartInMemory | ShimRequest::Command { .. }, _)
