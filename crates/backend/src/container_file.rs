@@ -36,13 +36,13 @@ pub struct ContainerFile {
 impl ContainerFile {
     /// The content for an attempt.
     #[must_use]
-    pub const fn new(attempt: u32, container: String, runner: (i32, u64)) -> Self {
+    pub const fn new(attempt: u32, container: String, runner_pid: i32, runner_start: u64) -> Self {
         Self {
             version: CONTAINER_FILE_VERSION,
             attempt,
             container,
-            runner_pid: runner.0,
-            runner_start: runner.1,
+            runner_pid,
+            runner_start,
         }
     }
 
@@ -81,7 +81,7 @@ mod tests {
         let root = tempfile::TempDir::new().expect("a directory");
         let dir = std::fs::File::open(root.path()).expect("there");
         assert_eq!(ContainerFile::read(dir.as_fd()), Ok(None));
-        let file = ContainerFile::new(2, "f00".to_owned(), (12, 345));
+        let file = ContainerFile::new(2, "f00".to_owned(), 12, 345);
         file.write(dir.as_fd()).expect("written");
         assert_eq!(ContainerFile::read(dir.as_fd()), Ok(Some(file)));
         let path = root.path().join(CONTAINER_FILE);

@@ -2,7 +2,7 @@
 //! kills what no runner owns.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -10,7 +10,7 @@ use ostler_sandbox::spawn::wait::{self, ReapOutcome};
 use ostler_sys::process_role::{self, Forked};
 use ostler_sys::{peer, proc, seqpacket, signals};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Mode, OFlags, open, unlink};
+use rustix::fs::{AtFlags, Mode, OFlags, open, renameat, unlinkat};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::DumpableBehavior;
@@ -19,13 +19,15 @@ use crate::protocol::{SOCKET_DIR, SOCKET_NAME};
 use crate::runner;
 
 /// How many connections may wait to be accepted.
-const BACKLOG: i32 = 64;
+const BACKLOG: i32 = 1024;
+/// The name of the socket before it listens.
+const NEW_SOCKET_NAME: &str = "init.sock.new";
 
-/// Listens, until the container ends.
+/// Listens, with the container's environment, until the container ends. Returns in runners, once they have served their connection.
 ///
 /// # Errors
 /// When the socket cannot be made.
-pub fn run() -> io::Result<Infallible> {
+pub fn run(environment: &[(OsString, OsString)]) -> io::Result<()> {
     process_role::set_name(c"ostler-init");
     signals::reset_dispositions();
     // Commands of the same user must not trace what controls them.
@@ -51,8 +53,8 @@ pub fn run() -> io::Result<Infallible> {
             match process_role::fork() {
                 Ok(Forked::Child) => {
                     drop((listener, children));
-                    runner::serve(connection);
-                    std::process::exit(0);
+                    runner::serve(connection, environment);
+                    return Ok(());
                 }
                 Ok(Forked::Parent(pid)) => {
                     runners.insert(pid);
@@ -72,10 +74,12 @@ fn listen() -> io::Result<OwnedFd> {
         OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC,
         Mode::empty(),
     )?;
-    let _absent = unlink(format!("{SOCKET_DIR}/{SOCKET_NAME}"));
+    let _absent = unlinkat(&directory, NEW_SOCKET_NAME, AtFlags::empty());
     rustix::process::umask(Mode::empty());
-    let listener = seqpacket::listen(directory.as_fd(), SOCKET_NAME, BACKLOG)?;
+    let listener = seqpacket::listen(directory.as_fd(), NEW_SOCKET_NAME, BACKLOG)?;
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
+    // Under its name it accepts connections.
+    renameat(&directory, NEW_SOCKET_NAME, &directory, SOCKET_NAME)?;
     Ok(listener)
 }
 

@@ -19,7 +19,7 @@ use ostler_sys::signals;
 use rustix::io::Errno;
 
 use crate::program;
-use crate::protocol::{LaunchRequest, LaunchStdio, RunnerEvent};
+use crate::protocol::{LaunchRequest, LaunchStdio, TreeEvent};
 
 /// The step at which a secret's file could not be written.
 const STEP_SECRETS: &str = "secrets";
@@ -51,8 +51,8 @@ impl LaunchError {
     }
 
     /// As a shim is told.
-    pub(crate) fn into_event(self) -> RunnerEvent {
-        RunnerEvent::Failed {
+    pub(crate) fn into_event(self) -> TreeEvent {
+        TreeEvent::Failed {
             step: self.step.to_owned(),
             errno: self.errno.raw_os_error(),
             message: self.message,
@@ -61,11 +61,14 @@ impl LaunchError {
 }
 
 /// Spawns the command.
-pub(crate) fn launch(request: &LaunchRequest) -> Result<Launched, LaunchError> {
+pub(crate) fn launch(
+    request: &LaunchRequest,
+    own_environment: &[(OsString, OsString)],
+) -> Result<Launched, LaunchError> {
     write_secrets(&request.secret_files)?;
     let stdio = stdio(&request.stdio);
     let channels = Channels::open(stdio).map_err(LaunchError::at(failing_step(stdio)))?;
-    let environment = environment(std::env::vars_os(), &request.env);
+    let environment = environment(own_environment, &request.env);
     let cwd = request.cwd.as_path();
     let path = environment.get(&ByteString::from("PATH"));
     let mut argv = request.argv.clone();
@@ -137,9 +140,10 @@ fn stdio(requested: &LaunchStdio) -> Stdio<'_> {
 
 /// The container's environment with what the request replaces and adds.
 fn environment(
-    own: impl Iterator<Item = (OsString, OsString)>,
+    own: &[(OsString, OsString)],
     requested: &[(ByteString, ByteString)],
 ) -> BTreeMap<ByteString, ByteString> {
+    let own = own.iter().cloned();
     let own = own.map(|(name, value)| (ByteString::from(name), ByteString::from(value)));
     own.chain(requested.iter().cloned()).collect()
 }
@@ -184,10 +188,10 @@ fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
 }
 
 /// The descriptors that a shim is sent, each with its message.
-pub(crate) fn into_messages(channels: Channels) -> Vec<(RunnerEvent, OwnedFd)> {
+pub(crate) fn into_messages(channels: Channels) -> Vec<(TreeEvent, OwnedFd)> {
     let outputs = channels.sources.into_iter();
-    let outputs = outputs.map(|(stream, source)| (RunnerEvent::Output(stream), source));
-    let input = channels.input.map(|input| (RunnerEvent::Input, input));
+    let outputs = outputs.map(|(stream, source)| (TreeEvent::Output(stream), source));
+    let input = channels.input.map(|input| (TreeEvent::Input, input));
     outputs.chain(input).collect()
 }
 
@@ -201,7 +205,7 @@ mod tests {
     fn requested_variables_replace_the_container_s() {
         let own = [("A", "1"), ("B", "2")].map(|(name, value)| (name.into(), value.into()));
         let requested = [("B".into(), "3".into()), ("C".into(), "4".into())];
-        let all = environment(own.into_iter(), &requested);
+        let all = environment(&own, &requested);
         let all: Vec<_> = all.iter().map(|(a, b)| format!("{a}={b}")).collect();
         assert_eq!(all, ["A=1", "B=3", "C=4"]);
     }

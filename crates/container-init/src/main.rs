@@ -4,8 +4,9 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match ostler_container_init::init::run() {
-        Ok(never) => match never {},
+    let environment: Vec<_> = std::env::vars_os().collect();
+    match ostler_container_init::init::run(&environment) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The engine shows what a container that did not start has written.
             let _closed = std::io::Write::write_all(

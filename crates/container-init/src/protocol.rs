@@ -1,11 +1,11 @@
 //! The messages between a shim and a runner: packets of `ostler_sys::packet` on a SEQPACKET socket,
 //! each with at most one descriptor.
 //!
-//! The shim sends one [`RunnerRequest::Launch`]. The runner answers with the ends of pipes or the
-//! master of a terminal ([`RunnerEvent::Output`], [`RunnerEvent::Input`]), then
-//! [`RunnerEvent::Started`], or with [`RunnerEvent::Failed`] alone. From then on requests are the
+//! The shim sends one [`TreeRequest::Launch`]. The runner answers with the ends of pipes or the
+//! master of a terminal ([`TreeEvent::Output`], [`TreeEvent::Input`]), then
+//! [`TreeEvent::Started`], or with [`TreeEvent::Failed`] alone. From then on requests are the
 //! operations of a process tree, and the runner reports the end of the leader and, last, that of the
-//! tree ([`RunnerEvent::Empty`]). It kills the tree when the connection closes.
+//! tree ([`TreeEvent::Empty`]). It kills the tree when the connection closes.
 
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ByteString, ExecutionId, LimitKind, OrphanPolicy, StreamName, TermSize, Usage};
@@ -27,7 +27,7 @@ pub const MESSAGE_BYTES: usize = 4096;
 
 /// What a shim asks of a runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RunnerRequest {
+pub enum TreeRequest {
     /// Spawn the command; the descriptor is a memory file with a [`LaunchRequest`].
     Launch,
     /// Send a signal to the leader's process group.
@@ -48,7 +48,7 @@ pub enum RunnerRequest {
 
 /// What a runner tells its shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RunnerEvent {
+pub enum TreeEvent {
     /// The connection is served; the descriptor is the runner's pidfd.
     Hello,
     /// The descriptor is what this stream is read from.
@@ -153,13 +153,13 @@ mod tests {
     #[test]
     fn messages_survive_the_wire_and_fit_a_packet() {
         let events = [
-            RunnerEvent::Output(StreamName::Pty),
-            RunnerEvent::Failed {
+            TreeEvent::Output(StreamName::Pty),
+            TreeEvent::Failed {
                 step: "exec".to_owned(),
                 errno: 2,
                 message: None,
             },
-            RunnerEvent::Empty(TreeEnd {
+            TreeEvent::Empty(TreeEnd {
                 limits_hit: vec![LimitKind::Memory, LimitKind::Pids],
                 failed_status: Some(WaitStatus::Code(1)),
                 ..TreeEnd::default()
@@ -168,7 +168,7 @@ mod tests {
         for event in events {
             let packet = encode(&event).expect("encoded");
             assert!(packet.len() < MESSAGE_BYTES);
-            assert_eq!(decode::<RunnerEvent>(&packet).expect("decoded"), event);
+            assert_eq!(decode::<TreeEvent>(&packet).expect("decoded"), event);
         }
         let launch = LaunchRequest {
             id: ExecutionId::mint(),

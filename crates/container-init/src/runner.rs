@@ -1,6 +1,7 @@
 //! One attempt: the subreaper of its tree, which does what its shim requests and reports what
 //! happens. It kills the tree when the shim's end of the connection closes.
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -15,8 +16,7 @@ use rustix::termios::tcgetpgrp;
 use crate::counters::Counters;
 use crate::launch::{self, Launched};
 use crate::protocol::{
-    LAUNCH_MAX_BYTES, LaunchRequest, MESSAGE_BYTES, RunnerEvent, RunnerRequest, TreeEnd, decode,
-    encode,
+    LAUNCH_MAX_BYTES, LaunchRequest, MESSAGE_BYTES, TreeEnd, TreeEvent, TreeRequest, decode, encode,
 };
 
 /// How long a process may hide from SIGKILL before the others are searched for again, in
@@ -38,21 +38,21 @@ struct Runner {
     counters: Counters,
 }
 
-/// Serves one connection to its end.
-pub(crate) fn serve(connection: OwnedFd) {
+/// Serves one connection to its end; commands have this environment and what their request adds.
+pub(crate) fn serve(connection: OwnedFd, environment: &[(OsString, OsString)]) {
     process_role::set_name(c"ostler-runner");
     process_role::become_subreaper();
     let Ok(children) = signals::sigchld_fd() else {
         return;
     };
     if let Ok(own) = pidfd::open(std::process::id()) {
-        send(&connection, &RunnerEvent::Hello, Some(own.as_fd()));
+        send(&connection, &TreeEvent::Hello, Some(own.as_fd()));
     }
     let Some(request) = receive_launch(&connection) else {
         return;
     };
     let counters = Counters::read();
-    match launch::launch(&request) {
+    match launch::launch(&request, environment) {
         Err(error) => send(&connection, &error.into_event(), None),
         Ok(launched) => {
             Runner::new(connection, children, launched, &request, counters).run();
@@ -75,7 +75,7 @@ fn receive_launch(connection: &OwnedFd) -> Option<LaunchRequest> {
                 len,
                 descriptor: Some(file),
             }) if len > 0 => {
-                let RunnerRequest::Launch = decode(&buffer[..len]).ok()? else {
+                let TreeRequest::Launch = decode(&buffer[..len]).ok()? else {
                     return None;
                 };
                 let bytes = memory::read_memfd(file, LAUNCH_MAX_BYTES).ok()?;
@@ -87,7 +87,7 @@ fn receive_launch(connection: &OwnedFd) -> Option<LaunchRequest> {
 }
 
 /// Sends one message. A shim that does not read has closed its end or will: then the tree is killed.
-fn send(connection: &OwnedFd, event: &RunnerEvent, descriptor: Option<BorrowedFd<'_>>) {
+fn send(connection: &OwnedFd, event: &TreeEvent, descriptor: Option<BorrowedFd<'_>>) {
     if let Ok(packet) = encode(event) {
         let _closed = seqpacket::send(connection.as_fd(), &packet, descriptor);
     }
@@ -108,11 +108,7 @@ impl Runner {
         for (message, descriptor) in launch::into_messages(channels) {
             send(&connection, &message, Some(descriptor.as_fd()));
         }
-        send(
-            &connection,
-            &RunnerEvent::Started,
-            Some(child.pidfd.as_fd()),
-        );
+        send(&connection, &TreeEvent::Started, Some(child.pidfd.as_fd()));
         let config = TreeConfig {
             reaper: TreeReaper::Subreaper,
             id: request.id,
@@ -165,10 +161,10 @@ impl Runner {
         }
     }
 
-    fn handle(&mut self, request: RunnerRequest) {
+    fn handle(&mut self, request: TreeRequest) {
         match request {
-            RunnerRequest::Launch => {}
-            RunnerRequest::Signal(signal) => {
+            TreeRequest::Launch => {}
+            TreeRequest::Signal(signal) => {
                 match signal {
                     libc::SIGSTOP | libc::SIGTSTP => self.stop_requested = true,
                     libc::SIGCONT => self.stop_requested = false,
@@ -176,22 +172,22 @@ impl Runner {
                 }
                 self.tree.signal_group(signal);
             }
-            RunnerRequest::Terminate => self.tree.terminate(),
-            RunnerRequest::HangUp => {
+            TreeRequest::Terminate => self.tree.terminate(),
+            TreeRequest::HangUp => {
                 let foreground = self.terminal.as_ref().and_then(|it| tcgetpgrp(it).ok());
                 self.tree
                     .hang_up(foreground.map(|group| group.as_raw_nonzero().get()));
             }
-            RunnerRequest::StopAll => {
+            TreeRequest::StopAll => {
                 self.stop_requested = true;
                 self.tree.stop_all();
             }
-            RunnerRequest::ContinueAll => {
+            TreeRequest::ContinueAll => {
                 self.stop_requested = false;
                 self.tree.continue_all();
             }
-            RunnerRequest::Kill => self.tree.kill(),
-            RunnerRequest::Detach => self.tree.detach(),
+            TreeRequest::Kill => self.tree.kill(),
+            TreeRequest::Detach => self.tree.detach(),
         }
     }
 
@@ -207,11 +203,11 @@ impl Runner {
         {
             self.leader_reported = true;
             let usage = self.tree.usage();
-            let exited = RunnerEvent::LeaderExited { status, usage };
+            let exited = TreeEvent::LeaderExited { status, usage };
             send(&self.connection, &exited, None);
         }
         if empty {
-            let end = RunnerEvent::Empty(self.end());
+            let end = TreeEvent::Empty(self.end());
             send(&self.connection, &end, None);
         }
         empty

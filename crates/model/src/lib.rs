@@ -10,6 +10,7 @@
 
 mod alert;
 pub mod autorun;
+mod backend_name;
 pub mod byte_string;
 mod capability;
 mod command;

@@ -12,6 +12,7 @@ use crate::owner::Owner;
 use crate::request_record::RequestRecord;
 use crate::service::ServicePlan;
 
+pub use crate::backend_name::BackendName;
 pub use crate::command::{Command, SCRIPT_BYTES, shell_quote};
 pub use crate::restart_policy::RestartPolicy;
 pub use crate::term_size::TermSize;
@@ -245,25 +246,6 @@ pub enum OrphanPolicy {
     Kill,
     /// They keep running under the shim until the execution is stopped.
     Keep,
-}
-
-/// The name of a backend: `local` or `container`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct BackendName(pub String);
-
-impl BackendName {
-    /// The backend of this machine.
-    #[must_use]
-    pub fn local() -> Self {
-        Self("local".to_owned())
-    }
-
-    /// The backend of a container engine.
-    #[must_use]
-    pub fn container() -> Self {
-        Self("container".to_owned())
-    }
 }
 
 /// The stream that a byte came from.

@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::alert::AlertThresholds;
+use crate::backend_name::BackendName;
 use crate::byte_string::ByteString;
 use crate::container::ContainerOptions;
 use crate::default_value::is_default;
 use crate::isolation::{IsolationLevel, Limits};
 use crate::millis::{optional_millis, whole_millis};
 use crate::sandbox_options::SandboxOptions;
-use crate::spec::BackendName;
 use crate::term_size::TermSize;
 
 /// What a start may ask for besides the command and its working directory. Every field may be

@@ -4,8 +4,10 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, recvmsg, sendmsg,
@@ -42,18 +44,19 @@ pub fn listen(dir: BorrowedFd<'_>, name: &str, backlog: i32) -> Result<OwnedFd, 
     Ok(socket)
 }
 
-/// Connects to the socket of this name in a directory. The connection does not block.
+/// Connects to the socket of this name in a directory, and waits at most this long where many
+/// others do. The connection does not block.
 ///
 /// # Errors
-/// As connect(2); `AGAIN` where its backlog is full.
-pub fn connect(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-        None,
-    )?;
-    retry_on_intr(|| rustix::net::connect(&socket, &address(dir, name)?))?;
+/// As connect(2); `AGAIN` where the time is over.
+pub fn connect(dir: BorrowedFd<'_>, name: &str, limit: Duration) -> Result<OwnedFd, Errno> {
+    let family = AddressFamily::UNIX;
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::SEQPACKET, flags, None)?;
+    sockopt::set_socket_timeout(&socket, Timeout::Send, Some(limit))?;
+    let address = address(dir, name)?;
+    retry_on_intr(|| rustix::net::connect(&socket, &address))?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
     Ok(socket)
 }
 

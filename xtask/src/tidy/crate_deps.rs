@@ -30,7 +30,12 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
             "ostler-sys",
             "ostler-sandbox",
             "ostler-egress",
+            "ostler-container-init",
         ],
+    ),
+    (
+        "ostler-container-init",
+        &["ostler-model", "ostler-sys", "ostler-sandbox"],
     ),
     ("ostler-terminal", &["ostler-model", "ostler-escape"]),
     ("ostler-policy", &["ostler-model"]),

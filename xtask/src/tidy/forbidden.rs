@@ -55,6 +55,15 @@ const PRINTING_CRATES: &[&str] = &[
     "ostler-testkit",
     "xtask",
 ];
+/// Binaries whose input is the environment that they are started with.
+const ENVIRONMENT_CRATES: &[&str] = &[
+    "ostler-bench",
+    "ostler-cli",
+    "ostler-container-init",
+    "ostler-fuzz",
+    "ostler-testkit",
+    "xtask",
+];
 const STDOUT: &str = "standard output is the MCP wire; only cli speaks to people";
 const EXPECT: &str = "use #[expect(…, reason = …)], which ends with its cause";
 const FACTS: &str = "wait for the fact, not for time; sleep_until for deadlines";
@@ -87,7 +96,7 @@ const RULES: &[ForbiddenRule] = &[
     .only_in(&["ostler-cli", "ostler-backend-local", "ostler-testkit"]),
     rule(&["std", ":", ":", "env"], EDGES)
         .import("std::env")
-        .only_in(PRINTING_CRATES)
+        .only_in(ENVIRONMENT_CRATES)
         .allowed_in_tests(),
     rule(
         &["unsafe"],

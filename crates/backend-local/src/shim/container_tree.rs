@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ostler_backend::{ContainerAttachment, LaunchIo, LaunchPlan};
 use ostler_container_init::protocol::{
-    LaunchRequest, LaunchStdio, MESSAGE_BYTES, RunnerEvent, RunnerRequest, SOCKET_NAME, TreeEnd,
+    LaunchRequest, LaunchStdio, MESSAGE_BYTES, SOCKET_NAME, TreeEnd, TreeEvent, TreeRequest,
     decode, encode,
 };
 use ostler_model::termination::WaitStatus;
@@ -173,53 +173,53 @@ impl ContainerTree {
         self.has_ended()
     }
 
-    fn record(&mut self, event: RunnerEvent) {
+    fn record(&mut self, event: TreeEvent) {
         match event {
-            RunnerEvent::LeaderExited { status, usage } => {
+            TreeEvent::LeaderExited { status, usage } => {
                 self.status = Some(status);
                 self.usage = usage;
             }
-            RunnerEvent::Empty(end) => self.end = Some(end),
-            RunnerEvent::Hello
-            | RunnerEvent::Output(_)
-            | RunnerEvent::Input
-            | RunnerEvent::Started
-            | RunnerEvent::Failed { .. } => {}
+            TreeEvent::Empty(end) => self.end = Some(end),
+            TreeEvent::Hello
+            | TreeEvent::Output(_)
+            | TreeEvent::Input
+            | TreeEvent::Started
+            | TreeEvent::Failed { .. } => {}
         }
     }
 
     pub(super) fn detach(&mut self) {
         self.detached = true;
-        self.send(RunnerRequest::Detach);
+        self.send(TreeRequest::Detach);
     }
 
     pub(super) fn signal_group(&self, signal: i32) {
-        self.send(RunnerRequest::Signal(signal));
+        self.send(TreeRequest::Signal(signal));
     }
 
     pub(super) fn terminate(&self) {
-        self.send(RunnerRequest::Terminate);
+        self.send(TreeRequest::Terminate);
     }
 
     pub(super) fn hang_up(&self) {
-        self.send(RunnerRequest::HangUp);
+        self.send(TreeRequest::HangUp);
     }
 
     pub(super) fn stop_all(&self) {
-        self.send(RunnerRequest::StopAll);
+        self.send(TreeRequest::StopAll);
     }
 
     pub(super) fn continue_all(&self) {
-        self.send(RunnerRequest::ContinueAll);
+        self.send(TreeRequest::ContinueAll);
     }
 
     pub(super) fn kill(&self) {
-        self.send(RunnerRequest::Kill);
+        self.send(TreeRequest::Kill);
     }
 
     /// Sends a request. One that a runner does not take is one of a runner that is gone or frozen:
     /// the kill escalation goes on to its next step.
-    fn send(&self, request: RunnerRequest) {
+    fn send(&self, request: TreeRequest) {
         if let Ok(packet) = encode(&request) {
             let _gone = seqpacket::send(self.connection.as_fd(), &packet, None);
         }
@@ -239,21 +239,21 @@ struct Starting {
 impl Starting {
     fn record(
         &mut self,
-        event: RunnerEvent,
+        event: TreeEvent,
         descriptor: Option<OwnedFd>,
     ) -> Result<(), LaunchFailure> {
         match (event, descriptor) {
-            (RunnerEvent::Hello, Some(runner)) => {
+            (TreeEvent::Hello, Some(runner)) => {
                 self.runner = i32::try_from(pid_of(&runner)).unwrap_or(0);
             }
-            (RunnerEvent::Output(stream), Some(source)) => self.sources.push((stream, source)),
-            (RunnerEvent::Input, Some(input)) => self.input = Some(input),
-            (RunnerEvent::Started, leader) => {
+            (TreeEvent::Output(stream), Some(source)) => self.sources.push((stream, source)),
+            (TreeEvent::Input, Some(input)) => self.input = Some(input),
+            (TreeEvent::Started, leader) => {
                 self.leader = leader.as_ref().map_or(0, pid_of);
                 self.has_started = true;
             }
             (
-                RunnerEvent::Failed {
+                TreeEvent::Failed {
                     step,
                     errno,
                     message,
@@ -267,11 +267,11 @@ impl Starting {
                 });
             }
             (
-                RunnerEvent::Hello
-                | RunnerEvent::Output(_)
-                | RunnerEvent::Input
-                | RunnerEvent::LeaderExited { .. }
-                | RunnerEvent::Empty(_),
+                TreeEvent::Hello
+                | TreeEvent::Output(_)
+                | TreeEvent::Input
+                | TreeEvent::LeaderExited { .. }
+                | TreeEvent::Empty(_),
                 _,
             ) => {}
         }
@@ -320,7 +320,12 @@ fn connect(attachment: &ContainerAttachment) -> Result<OwnedFd, LaunchFailure> {
     let directory = socket.parent().unwrap_or_else(|| Path::new("/"));
     let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
     let directory = open(directory, flags, Mode::empty()).map_err(unreachable)?;
-    let connection = seqpacket::connect(directory.as_fd(), SOCKET_NAME).map_err(unreachable)?;
+    let connection = seqpacket::connect(
+        directory.as_fd(),
+        SOCKET_NAME,
+        Duration::from_millis(LAUNCH_MS),
+    )
+    .map_err(unreachable)?;
     if peer::pid(&connection).map_err(unreachable)? != Some(attachment.init_pid) {
         return Err(LaunchFailure {
             step: STEP_CONTAINER,
@@ -362,13 +367,13 @@ fn send_launch(connection: &OwnedFd, plan: &LaunchPlan) -> Result<(), LaunchFail
     let bytes = encode(&request).map_err(|_| failed(Errno::INVAL))?;
     let file = memory::memfd_with("ostler-launch", &bytes);
     let file = file.map_err(|error| failed(errno_of(&error)))?;
-    let packet = encode(&RunnerRequest::Launch).map_err(|_| failed(Errno::INVAL))?;
+    let packet = encode(&TreeRequest::Launch).map_err(|_| failed(Errno::INVAL))?;
     seqpacket::send(connection.as_fd(), &packet, Some(file.as_fd())).map_err(failed)
 }
 
 /// One message of the runner with its descriptor; none where nothing was sent. An error when the
 /// connection has closed or says what no runner says.
-fn receive(connection: &OwnedFd) -> Result<Option<(RunnerEvent, Option<OwnedFd>)>, Errno> {
+fn receive(connection: &OwnedFd) -> Result<Option<(TreeEvent, Option<OwnedFd>)>, Errno> {
     let mut buffer = [0; MESSAGE_BYTES];
     match seqpacket::receive(connection, &mut buffer, ReceiveMode::NonBlocking) {
         Err(Errno::AGAIN) => Ok(None),
@@ -384,7 +389,7 @@ fn receive(connection: &OwnedFd) -> Result<Option<(RunnerEvent, Option<OwnedFd>)
 fn receive_until(
     connection: &OwnedFd,
     deadline: Instant,
-) -> Result<(RunnerEvent, Option<OwnedFd>), LaunchFailure> {
+) -> Result<(TreeEvent, Option<OwnedFd>), LaunchFailure> {
     loop {
         let received = receive(connection).map_err(|errno| LaunchFailure {
             step: STEP_CONTAINER,

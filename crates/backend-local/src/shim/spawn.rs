@@ -85,7 +85,12 @@ pub(crate) fn spawn(shim: &mut Shim, plan: LaunchPlan) -> SpawnResult {
             };
         }
     };
-    match launch_in_slot(shim, &plan, exec_dir.dir.as_fd()) {
+    let dir = exec_dir.dir.as_fd();
+    let launched = match &plan.attachment {
+        Some(attachment) => launch_in_container(&plan, attachment, dir),
+        None => launch_in_slot(shim, &plan, dir),
+    };
+    match launched {
         Ok((tree, streams, input)) => SpawnResult::Spawned(Box::new(SpawnedTree {
             plan,
             dir: exec_dir.dir,
@@ -178,9 +183,6 @@ fn launch(
     plan: &LaunchPlan,
     dir: BorrowedFd<'_>,
 ) -> Result<LaunchedTree, LaunchFailure> {
-    if let Some(attachment) = &plan.attachment {
-        return launch_in_container(plan, attachment, dir);
-    }
     let stdio = stdio(&plan.io, plan.sandbox.is_some());
     let channels = Channels::open(stdio).map_err(LaunchFailure::at(failing_step(stdio)))?;
     let pinned = pinned_files::check_files(plan)?;
@@ -243,19 +245,22 @@ fn launch(
     if let (Some(slot), Some(_)) = (&mut shim.slot, &jail) {
         slot.restore_pids_limit(&limits, &helpers);
     }
-    let config = TreeConfig {
+    Ok((
+        AttemptTree::Local(ProcessTree::new(tree_config(mode, plan), child, jail)),
+        output_streams(plan, channels.sources),
+        channels.input,
+    ))
+}
+
+const fn tree_config(mode: ShimMode, plan: &LaunchPlan) -> TreeConfig {
+    TreeConfig {
         reaper: match mode {
             ShimMode::Process => TreeReaper::Subreaper,
             ShimMode::Thread => TreeReaper::ParentOfLeader,
         },
         id: plan.id,
         orphan_policy: plan.orphan_policy,
-    };
-    Ok((
-        AttemptTree::Local(ProcessTree::new(config, child, jail)),
-        output_streams(plan, channels.sources),
-        channels.input,
-    ))
+    }
 }
 
 fn output_streams(plan: &LaunchPlan, sources: Vec<(StreamName, OwnedFd)>) -> OutputStreams {
@@ -284,8 +289,8 @@ fn launch_in_container(
 ) -> Result<LaunchedTree, LaunchFailure> {
     let started = ContainerTree::start(plan, attachment)?;
     let runner = started.tree.runner();
-    let identity = (runner, proc::start_time(runner));
-    ContainerFile::new(plan.attempt, attachment.container.clone(), identity)
+    let start = proc::start_time(runner);
+    ContainerFile::new(plan.attempt, attachment.container.clone(), runner, start)
         .write(dir)
         .map_err(LaunchFailure::at(STEP_STORAGE))?;
     Ok((

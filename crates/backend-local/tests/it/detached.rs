@@ -305,7 +305,7 @@ fn adopted() {
         found => panic!("it runs: {found:?}"),
     };
     fixture.runtime.block_on(async {
-        let mut handle = find(&fixture.backend).await;
+        let mut handle = find(&fixture.backend.local).await;
         assert_eq!(wait_detached(&mut handle).await, WaitStatus::Code(0));
         // A second recovery.
         let second = LocalBackend::open(fixture.state.path(), this_executable()).await;

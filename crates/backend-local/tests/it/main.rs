@@ -6,6 +6,7 @@
     reason = "cases look at the reports they are about"
 )]
 
+mod container;
 mod detached;
 mod ends;
 mod freeze;
@@ -34,6 +35,12 @@ fn main() -> std::process::ExitCode {
         }
         Some(ostler_backend_local::ZYGOTE_ARGUMENT) => ostler_backend_local::zygote_main(),
         Some(ostler_backend_local::EGRESS_ARGUMENT) => ostler_backend_local::egress_main(),
+        Some(container::INIT_ARGUMENT) => {
+            match ostler_container_init::init::run(&std::env::vars_os().collect::<Vec<_>>()) {
+                Ok(()) => return std::process::ExitCode::SUCCESS,
+                Err(error) => panic!("{error}"),
+            }
+        }
         Some(test_daemon::DAEMON_ARGUMENT) => return test_daemon::daemon_main(words.collect()),
         Some(terminals::THIRD_TERMINAL_ARGUMENT) => return terminals::third_terminal(),
         Some(_) | None => {}
@@ -58,6 +65,28 @@ fn main() -> std::process::ExitCode {
     ] {
         for &(name, case) in cases {
             trials.push(Trial::test(format!("{module}::{name}"), move || {
+                case();
+                Ok(())
+            }));
+        }
+    }
+    for (module, cases) in [
+        ("container", container::CASES),
+        ("container::runs", runs::CASES),
+        ("container::shell", shell::CASES),
+        ("container::output", output::CASES),
+        ("container::ends", ends::CASES),
+        ("container::freeze", freeze::CASES),
+        ("container::detached", detached::CASES),
+        ("container::observe", observe::CASES),
+        ("container::terminals", terminals::CASES),
+    ] {
+        for &(name, case) in cases
+            .iter()
+            .filter(|(name, _)| !container::is_left_out(name))
+        {
+            trials.push(Trial::test(format!("{module}::{name}"), move || {
+                container::enter();
                 case();
                 Ok(())
             }));

@@ -4,7 +4,7 @@ use ostler_backend::{Backend, ControlCommand, LaunchIo};
 use ostler_model::snapshot::ForegroundProcess;
 use ostler_model::{ExecutionId, SnapshotRequest, TermSize, TreeSnapshot};
 
-use crate::support::{BackendFixture, TestCase, argv, sh, wait_exit, wait_output};
+use crate::support::{BackendFixture, TestCase, argv, sh, wait_exit, wait_output, wait_started};
 
 pub(crate) const CASES: &[TestCase] = &[
     ("listeners_are_found_with_their_holder", listeners),
@@ -167,6 +167,7 @@ fn usage() {
         for plan in [busy, idle] {
             handles.push(fixture.backend.spawn(plan).await.expect("it spawns"));
         }
+        wait_started(&mut handles[0]).await;
         wait_output(&mut handles[1], &dirs[1], "up").await;
         let before = fixture.backend.usage(&ids).await;
         wait_output(&mut handles[0], &dirs[0], "done").await;

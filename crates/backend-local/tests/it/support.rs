@@ -11,8 +11,11 @@ use ostler_journal::{ByteQuery, Journal};
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ByteString, ExecutionId, Limits, OrphanPolicy, StreamName};
 use tempfile::TempDir;
+
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
+
+use crate::container::{self, TestBackend, TestContainer};
 
 /// A timeout longer than anything here may take; reached only by a hang.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -24,7 +27,7 @@ pub(crate) type TestCase = (&'static str, fn());
 pub(crate) struct BackendFixture {
     pub(crate) runtime: Runtime,
     pub(crate) state: TempDir,
-    pub(crate) backend: LocalBackend,
+    pub(crate) backend: TestBackend,
 }
 
 pub(crate) fn this_executable() -> ZygoteConfig {
@@ -46,7 +49,10 @@ impl BackendFixture {
         let opened = runtime.block_on(LocalBackend::open(state.path(), zygote));
         Self {
             runtime,
-            backend: opened.expect("the backend opens"),
+            backend: TestBackend {
+                local: opened.expect("the backend opens"),
+                container: container::is_entered().then(|| TestContainer::start(state.path())),
+            },
             state,
         }
     }
