@@ -66,7 +66,7 @@ pub enum TreeEvent {
         /// The problem, where step and number do not tell.
         message: Option<String>,
     },
-    /// The leader has ended.
+    /// The leader has ended, and others are left.
     LeaderExited {
         /// How.
         status: WaitStatus,
@@ -80,6 +80,8 @@ pub enum TreeEvent {
 /// The end of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TreeEnd {
+    /// The leader's status; none where it could not be had.
+    pub status: Option<WaitStatus>,
     /// What its processes used.
     pub usage: Usage,
     /// How many processes outlived the leader and were signalled.

@@ -200,6 +200,7 @@ impl Runner {
         let empty = self.tree.reap();
         if let Some(status) = self.tree.status()
             && !self.leader_reported
+            && !empty
         {
             self.leader_reported = true;
             let usage = self.tree.usage();
@@ -216,6 +217,7 @@ impl Runner {
     fn end(&self) -> TreeEnd {
         let now = Counters::read();
         TreeEnd {
+            status: self.tree.status(),
             usage: self.tree.usage(),
             left_behind: self.tree.left_behind(),
             failed_status: self.tree.failed_status(),

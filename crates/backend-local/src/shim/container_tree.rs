@@ -28,6 +28,8 @@ use crate::sys::proc;
 /// How long a runner may take to start a command, in milliseconds: searching its program on a busy
 /// machine, but not the time of a container that was frozen.
 const LAUNCH_MS: u64 = 10_000;
+/// The status of a leader whose end nobody saw.
+const KILLED: WaitStatus = WaitStatus::Signal(Signal::KILL);
 /// The step at which the container could not be reached.
 pub(super) const STEP_CONTAINER: &str = "container";
 
@@ -165,8 +167,7 @@ impl ContainerTree {
                 Ok(None) => break,
                 Err(_) => {
                     self.lost = true;
-                    let killed = WaitStatus::Signal(Signal::KILL);
-                    self.status.get_or_insert(killed);
+                    self.status.get_or_insert(KILLED);
                 }
             }
         }
@@ -179,7 +180,11 @@ impl ContainerTree {
                 self.status = Some(status);
                 self.usage = usage;
             }
-            TreeEvent::Empty(end) => self.end = Some(end),
+            TreeEvent::Empty(end) => {
+                let status = self.status.or(end.status);
+                self.status = status.or(Some(KILLED));
+                self.end = Some(end);
+            }
             TreeEvent::Hello
             | TreeEvent::Output(_)
             | TreeEvent::Input
@@ -377,6 +382,8 @@ fn receive(connection: &OwnedFd) -> Result<Option<(TreeEvent, Option<OwnedFd>)>,
     let mut buffer = [0; MESSAGE_BYTES];
     match seqpacket::receive(connection, &mut buffer, ReceiveMode::NonBlocking) {
         Err(Errno::AGAIN) => Ok(None),
+        // The peer has closed without reading all requests, and what it sent before is still there.
+        Err(Errno::CONNRESET) => receive(connection),
         Err(error) => Err(error),
         Ok(Packet { len: 0, .. }) => Err(Errno::PIPE),
         Ok(Packet { len, descriptor }) => {

@@ -7,13 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ostler_backend::{
-    Backend, BoxFuture, ContainerAttachment, LaunchPlan, LeaderOutcome, RecoveryOutcome,
-    SnapshotError, SpawnError, SpawnHandle, UsageReading,
+    Backend, BoxFuture, ContainerAttachment, LaunchPlan, LeaderOutcome, OverlayRequestError,
+    RecoveryOutcome, SnapshotError, SpawnError, SpawnHandle, UsageReading,
 };
 use ostler_backend_local::LocalBackend;
 use ostler_container_init::protocol::{SOCKET_DIR, SOCKET_NAME};
 use ostler_model::{
-    BackendName, ByteString, CapabilitySet, ExecutionId, SnapshotRequest, TreeSnapshot,
+    BackendName, ByteString, CapabilitySet, ExecutionId, MissingCapability, OverlayRequest,
+    OverlayResponse, PortHolder, SandboxSpec, SnapshotRequest, TreeSnapshot,
 };
 
 use crate::support::{BackendFixture, TestCase, argv, members, sh, wait_started, wait_until};
@@ -161,6 +162,37 @@ impl Backend for TestBackend {
 
     fn usage<'a>(&'a self, ids: &'a [ExecutionId]) -> BoxFuture<'a, Vec<Option<UsageReading>>> {
         self.local.usage(ids)
+    }
+
+    fn directory_bytes<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Option<u64>> {
+        self.local.directory_bytes(directory)
+    }
+
+    fn probe_filesystems<'a>(
+        &'a self,
+        spec: &'a SandboxSpec,
+    ) -> BoxFuture<'a, Vec<MissingCapability>> {
+        self.local.probe_filesystems(spec)
+    }
+
+    fn connect(
+        &self,
+        id: ExecutionId,
+        address: std::net::SocketAddr,
+    ) -> BoxFuture<'_, std::io::Result<std::os::fd::OwnedFd>> {
+        self.local.connect(id, address)
+    }
+
+    fn port_holders<'a>(&'a self, ports: &'a [u16]) -> BoxFuture<'a, Vec<PortHolder>> {
+        self.local.port_holders(ports)
+    }
+
+    fn overlay(
+        &self,
+        id: ExecutionId,
+        request: OverlayRequest,
+    ) -> BoxFuture<'_, Result<OverlayResponse, OverlayRequestError>> {
+        self.local.overlay(id, request)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -276,7 +276,8 @@ fn three_hundred() {
         }
         for (number, dir, record) in handles.join_all().await {
             let done = crate::support::FinishedRun { dir, record };
-            assert_eq!(done.code(), Some(number % 7));
+            let outcome = &done.record.outcome;
+            assert_eq!(done.code(), Some(number % 7), "{outcome:?}");
             assert_eq!(done.out(), format!("{number}\n"));
         }
     });
