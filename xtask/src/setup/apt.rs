@@ -61,6 +61,14 @@ const PACKAGES: &[AptPackage] = &[
     package("libldap-2.5-0", "postgres", Tier::Quick),
     package("libpq5", "postgres", Tier::Quick),
     package("libxml2", "postgres", Tier::Quick),
+    // libraries and programs of the container engine, which is unpacked, and what its images are made of
+    package("iptables", "iptables", Tier::Quick),
+    package("iproute2", "ip", Tier::Quick),
+    package("libdevmapper1.02.1", "dockerd", Tier::Quick),
+    package("libsystemd0", "dockerd", Tier::Quick),
+    package("busybox-static", "busybox", Tier::Quick),
+    package("debootstrap", "debootstrap", Tier::Quick),
+    package("debian-archive-keyring", "debootstrap", Tier::Quick),
     // the browser that the web interface is tested with
     package("chromium", "chromium", Tier::Quick),
     // reference for grep in benchmarks
@@ -70,7 +78,6 @@ const PACKAGES: &[AptPackage] = &[
     // a virtual machine to test the sandbox on: emulator, kernel, and all of its programs
     package("qemu-system-x86", "qemu-system-x86_64", Tier::Full),
     package("linux-image-cloud-amd64", "qemu-system-x86_64", Tier::Full),
-    package("busybox-static", "busybox", Tier::Full),
     package("cpio", "cpio", Tier::Full),
     // servers to start, and the libraries of one that is unpacked
     package("php-cli", "php", Tier::Full),
@@ -121,7 +128,7 @@ fn is_installed(dir: &Path, package: &AptPackage) -> bool {
 }
 
 /// The prefix of a command that needs root; `None` if there is no way.
-fn privilege(dir: &Path) -> Option<&'static [&'static str]> {
+pub(super) fn privilege(dir: &Path) -> Option<&'static [&'static str]> {
     if rustix::process::geteuid().is_root() {
         return Some(&[]);
     }

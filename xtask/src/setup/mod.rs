@@ -1,7 +1,8 @@
 //! Installs what the tests need: system packages, Python packages, npm packages, servers to start,
-//! cargo tools. A second run is quick.
+//! the root of a container image, cargo tools. A second run is quick.
 
 mod apt;
+mod debian_root;
 mod npm;
 mod python;
 mod servers;

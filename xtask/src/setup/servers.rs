@@ -28,6 +28,10 @@ const UNPACKED: &[UnpackedPackage] = &[
         "usr/lib/postgresql/15/bin/psql",
         Tier::Quick,
     ),
+    // the container engine: client and server, the supervisor of containers, the runtime
+    unpacked("docker.io", "usr/sbin/dockerd", Tier::Quick),
+    unpacked("containerd", "usr/bin/containerd", Tier::Quick),
+    unpacked("runc", "usr/sbin/runc", Tier::Quick),
     unpacked("nginx", "usr/sbin/nginx", Tier::Full),
     unpacked("redis-tools", "usr/bin/redis-check-rdb", Tier::Full),
     // a link to the previous file
@@ -110,7 +114,7 @@ fn unpack(dir: &Path, tier: Tier) -> Result<()> {
         return Ok(());
     }
     if !shell::is_on_path("apt-get") || !shell::is_on_path("dpkg-deb") {
-        bail!("PostgreSQL, nginx and others come as Debian packages; there is no apt-get here");
+        bail!("PostgreSQL, Docker, nginx and others come as Debian packages; there is no apt-get here");
     }
     let fetched = dir.join("packages");
     fs::create_dir_all(&fetched).with_context(|| fetched.display().to_string())?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{apt, npm, python, servers, tools};
+use super::{apt, debian_root, npm, python, servers, tools};
 use crate::console::{CheckResult, print_line};
 use crate::workspace::Workspace;
 
@@ -37,6 +37,7 @@ pub(crate) fn run(workspace: &Workspace, args: &SetupArgs) -> Result<CheckResult
     python::ensure(workspace, tier)?;
     npm::ensure(workspace, tier)?;
     servers::ensure(workspace, tier)?;
+    debian_root::ensure(workspace);
     tools::ensure(workspace, tier)?;
     print_line(format_args!(
         "setup: everything the {tier:?} tier needs is here"
