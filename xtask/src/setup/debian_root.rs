@@ -14,6 +14,9 @@ use crate::workspace::Workspace;
 
 /// What it has besides the required packages of the distribution.
 const PACKAGES: &str = "--include=procps,python3";
+/// Its user: the one of the execution image, and its directories.
+const SCRIPT: &str = "useradd --uid 1000 --create-home --shell /bin/bash claude && \
+                      install --directory --owner claude --group claude /workspace";
 /// What the archive does not contain: a third of the files' size, which nothing in a test reads.
 const EXCLUDED: &[&str] = &[
     "./dev/*",
@@ -28,14 +31,18 @@ const EXCLUDED: &[&str] = &[
     "./var/log/*",
 ];
 
-/// Makes the archive if there is none. Without root or debootstrap it is left out: then no container
+/// Makes the archive unless there is one of these contents. Without root or debootstrap it is left out: then no container
 /// engine can be started either, and the tests of containers say so.
 pub(super) fn ensure(workspace: &Workspace) {
     let archive = servers(workspace).join("debian-root.tar");
-    if archive.exists() {
+    let stamp = archive.with_extension("stamp");
+    let contents = format!("{PACKAGES}\n{SCRIPT}\n{}\n", EXCLUDED.join(" "));
+    if archive.exists() && fs::read_to_string(&stamp).is_ok_and(|has| has == contents) {
         return;
     }
-    if let Err(error) = build(workspace.root(), &archive) {
+    let built = build(workspace.root(), &archive)
+        .and_then(|()| fs::write(&stamp, contents).context("the stamp"));
+    if let Err(error) = built {
         print_line(format_args!(
             "setup: {} is left out: {error:#}",
             archive.display()
@@ -49,41 +56,36 @@ fn build(dir: &Path, archive: &Path) -> Result<()> {
     let site = site(dir, &suite)?;
     let root = archive.with_extension("new");
     let debootstrap = ["debootstrap", "--variant=minbase", PACKAGES, &suite];
-    let result = remove(dir, prefix, &root)
-        .and_then(|()| run(dir, prefix, &debootstrap, &[&root, Path::new(&site)]))
-        .and_then(|()| pack(dir, prefix, &root, archive));
-    remove(dir, prefix, &root)?;
+    let tree = root.to_string_lossy();
+    let result = remove(dir, prefix, &tree)
+        .and_then(|()| run(dir, prefix, &[&debootstrap[..], &[&tree, &site]].concat()))
+        .and_then(|()| run(dir, prefix, &["chroot", &tree, "sh", "-c", SCRIPT]))
+        .and_then(|()| pack(dir, prefix, &tree, archive));
+    remove(dir, prefix, &tree)?;
     result
 }
 
 /// Writes the archive; a partial one is not left under its name.
-fn pack(dir: &Path, prefix: &[&str], root: &Path, archive: &Path) -> Result<()> {
+fn pack(dir: &Path, prefix: &[&str], tree: &str, archive: &Path) -> Result<()> {
     let partial = archive.with_extension("part");
-    let excluded: Vec<String> = EXCLUDED
-        .iter()
-        .map(|pattern| format!("--exclude={pattern}"))
-        .collect();
+    let excluded = EXCLUDED.iter().map(|it| format!("--exclude={it}"));
+    let file = format!("--file={}", partial.display());
+    let options: Vec<String> = excluded.chain([file]).collect();
     let mut words = vec!["tar", "--create", "--numeric-owner", "--one-file-system"];
-    words.extend(excluded.iter().map(String::as_str));
-    let partial_file = format!("--file={}", partial.display());
-    let directory = format!("--directory={}", root.display());
-    words.extend([&*partial_file, &*directory, "."]);
-    run(dir, prefix, &words, &[])?;
+    words.extend(options.iter().map(String::as_str));
+    words.extend(["--directory", tree, "."]);
+    run(dir, prefix, &words)?;
     fs::rename(&partial, archive).with_context(|| archive.display().to_string())
 }
 
-fn remove(dir: &Path, prefix: &[&str], tree: &Path) -> Result<()> {
-    run(dir, prefix, &["rm", "-rf", "--one-file-system"], &[tree])
+fn remove(dir: &Path, prefix: &[&str], tree: &str) -> Result<()> {
+    run(dir, prefix, &["rm", "-rf", "--one-file-system", tree])
 }
 
 /// Runs a command as root.
-fn run(dir: &Path, prefix: &[&str], words: &[&str], paths: &[&Path]) -> Result<()> {
+fn run(dir: &Path, prefix: &[&str], words: &[&str]) -> Result<()> {
     let words = [prefix, words].concat();
-    shell::run(
-        shell::command(words[0], dir)
-            .args(&words[1..])
-            .args(paths),
-    )
+    shell::run(shell::command(words[0], dir).args(&words[1..]))
 }
 
 /// The release of the distribution, by its code name.
