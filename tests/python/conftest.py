@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness import Installation, HttpDaemon, ClientTransport, disk
-from harness.docker import DockerEngine
+from harness.backend import Backend
+from harness.docker import BUSYBOX, DEBIAN, UID, DockerEngine
 from harness.protected_env import ProtectedEnv
 from harness.installation import NOBODY, is_root
 from harness.user import temporary_user
@@ -139,6 +140,49 @@ def unprivileged_installation(make_installation):
 
 #: Every transport in both protocol eras.
 TRANSPORTS = [f"{transport}-{mode}" for transport in ("stdio", "http", "sse") for mode in ("auto", "legacy")]
+
+
+@pytest.fixture
+def make_container_backend(make_installation):
+    """Creates installations with a container engine and an image; at the end, nothing of them is left in the engine."""
+    engines = []
+
+    def make(engine, image=BUSYBOX, settings="", **options):
+        installation = make_installation(**options)
+        config = installation.dir / "config" / "ostler"
+        config.mkdir()
+        lines = f'[container]\nsocket = "{engine.url}"\nimage = "{image}"\n{settings}\n'
+        (config / "config.toml").write_text(lines)
+        # The user of the images must have access, as the owner of a workspace has.
+        os.chown(installation.work, UID, UID)
+        installation.cli("ps")
+        engines.append((engine, installation))
+        return Backend(installation, engine)
+
+    yield make
+    for engine, installation in engines:
+        installation.end_commands()
+        installation.shut_down()
+        left = [container["Names"] for container in engine.containers()]
+        engine.remove_containers()
+        assert left == [], f"left in the engine after shutdown: {left}"
+
+
+@pytest.fixture
+def container_backend(make_container_backend, docker_engine):
+    """Commands in containers of an image with BusyBox alone."""
+    return make_container_backend(docker_engine)
+
+
+@pytest.fixture(params=["local", pytest.param("container", marks=pytest.mark.root)])
+def backend(request):
+    """Commands of each backend: processes of this machine, and those of a container of Debian."""
+    if request.param == "local":
+        installation = request.getfixturevalue("installation")
+        installation.cli("ps")
+        return Backend(installation)
+    make = request.getfixturevalue("make_container_backend")
+    return make(request.getfixturevalue("docker_engine"), DEBIAN)
 
 
 @pytest.fixture(scope="module")
