@@ -581,7 +581,7 @@ def test_a_server_that_dies_is_started_again(backend):
     port = free_port()
     name = unique_name("server")
     body = backend.body(
-        [backend.python, "-m", "http.server", str(port)], name=name, port=port, restart="on_failure")
+        [backend.python, "-m", "http.server", str(port)], name=name, port=port, restart={"on_failure": {"max": 3}})
     backend.rest("POST", "services", body)
 
     def service():
