@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import Terminals, named, until
+from harness import Terminals, named, procs, until
 from harness.backend import none_left
 from harness.installation import ProblemError
 from harness.service_client import unique_name
@@ -460,6 +460,11 @@ def question_of(backend, execution):
 # ---- terminals
 
 
+def foreground(leader):
+    """The process group in the foreground of a process's terminal, as this machine numbers it."""
+    return int(procs.read(leader, "stat").rpartition(b")")[2].split()[5])
+
+
 @pytest.mark.anyio
 async def test_a_terminal_has_a_size_a_name_and_job_control(backend):
     async with Terminals.connect(backend.installation) as terminals:
@@ -473,12 +478,15 @@ async def test_a_terminal_has_a_size_a_name_and_job_control(backend):
         await session.shows(r"^43 132$")
         await session.line("clear; sleep 300 & jobs")
         await session.shows(r"Running +sleep 300")
+        leader = backend.info(session.id)["os_pid"]
         await session.line("fg")
-        await session.shows(r"^sleep 300$")
+        until(lambda: foreground(leader) != leader, 10, "the job in the foreground")
         await session.keys("ctrl-z")
         await session.shows(r"Stopped +sleep 300")
         await session.line("fg")
+        until(lambda: foreground(leader) != leader, 10, "the job in the foreground")
         await session.keys("ctrl-c")
+        until(lambda: foreground(leader) == leader, 10, "the shell in the foreground")
         await session.line("echo \"code $?\"")
         await session.shows(r"^code 130$")
         await session.line("exit 3")
