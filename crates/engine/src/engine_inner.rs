@@ -8,15 +8,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use ostler_backend::Backend;
 use ostler_journal::{HeadKey, HeadWriter, Ledger, LedgerEntry, LedgerReader, WriteError};
-use ostler_model::{BackendName, CapabilitySet, Event, ExecutionId, Owner, Timestamp};
+use ostler_model::{BackendName, CapabilitySet, Event, ExecutionId, Owner, Spec, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::container;
 use crate::error::Error;
 use crate::hooks::{ExecutionObserver, TerminalScreens};
 use crate::info::LifecycleEvent;
@@ -156,6 +158,11 @@ impl EngineInner {
             observers: hooks.observers,
             exclusive: Mutex::new(Some(exclusive)),
         })
+    }
+
+    /// From SIGTERM to SIGKILL for an execution, unless a stop says otherwise.
+    pub(crate) fn grace_of(&self, spec: &Spec) -> Duration {
+        container::stop_grace(&self.settings, spec)
     }
 
     /// Tells every part above of a change.

@@ -58,7 +58,7 @@ async fn stop_and_remove(
     core: &Arc<EngineInner>,
     entry: &Arc<ExecutionHandle>,
 ) -> Result<(), Error> {
-    let grace = core.settings.grace;
+    let grace = core.grace_of(&entry.spec);
     stop::stop_and_wait(core, entry, StopReason::SessionEnded, grace).await?;
     // Changes that wait for a decision are not lost with a session.
     if overlay::undecided_changes(core, entry).await.is_some() {

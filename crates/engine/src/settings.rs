@@ -15,6 +15,10 @@ use ostler_model::{
 
 use crate::secret_bindings::SecretBinding;
 
+mod container;
+
+pub use container::{AllowedVolume, ContainerSettings};
+
 /// The default size of a session's raw view, in bytes of its newest output; the journal keeps more.
 pub const TERMINAL_VIEW_BYTES: u64 = 1024 * 1024;
 /// Finite executions one session may run at once.
@@ -84,6 +88,8 @@ pub struct Settings {
     pub policy: Option<std::sync::Arc<ostler_policy::RuleSet>>,
     /// Isolation defaults, and what level high exposes.
     pub isolation: IsolationSettings,
+    /// Containers: their defaults, and what requests may ask for.
+    pub container: ContainerSettings,
     /// The sources of secrets.
     pub secrets: SecretSettings,
     /// Detection, automatic start and ports of services.
@@ -312,6 +318,7 @@ impl Settings {
             mirror: None,
             policy: None,
             isolation: IsolationSettings::default(),
+            container: ContainerSettings::default(),
             secrets: SecretSettings::default(),
             services: ServiceSettings::default(),
         }

@@ -74,7 +74,7 @@ pub(crate) async fn interrupt_and_stop(
         ended = tokio::time::timeout(wait, ended) => ended.is_err(),
     };
     if is_late {
-        return stop_and_wait(core, entry, order, core.settings.grace).await;
+        return stop_and_wait(core, entry, order, core.grace_of(&entry.spec)).await;
     }
     Ok(())
 }
@@ -92,7 +92,7 @@ pub(crate) async fn restart_and_wait(
     entry
         .send_command(DriverCommand::Restart { by, reason })
         .await?;
-    let timeout = core.settings.grace + Duration::from_millis(STOP_MARGIN_MS);
+    let timeout = core.grace_of(&entry.spec) + Duration::from_millis(STOP_MARGIN_MS);
     let restarted = live.wait_for(|live| {
         let state = &live.state;
         state.attempt > before || state.is_finished() || live.driver_done

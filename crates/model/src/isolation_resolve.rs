@@ -2,6 +2,7 @@
 //! force, what is missing, and whether that is allowed. Fails closed.
 
 use crate::capability::{Capability, CapabilitySet, MissingCapability};
+use crate::container::ContainerSpec;
 use crate::isolation::{DEFAULT_PIDS, IsolationLevel, IsolationSpec, Limits};
 use crate::sandbox_spec::{NetworkAccess, SandboxSpec};
 
@@ -16,6 +17,8 @@ pub struct IsolationRequest {
     pub demanded: Limits,
     /// The sandbox of level high; lower levels have none.
     pub confinement: Option<SandboxSpec>,
+    /// The container of level container; other levels have none.
+    pub container: Option<ContainerSpec>,
     /// The capabilities that may be missing without a refusal.
     pub degradable: Vec<Capability>,
 }
@@ -52,6 +55,7 @@ pub fn resolve_isolation(
         mut limits,
         mut demanded,
         confinement,
+        container,
         degradable,
     } = request;
     if level >= IsolationLevel::Medium {
@@ -60,7 +64,12 @@ pub fn resolve_isolation(
     // The default that every command gets is not a demand of this request.
     demanded.pids = demanded.pids.filter(|pids| *pids != DEFAULT_PIDS);
     let demanded: Vec<Capability> = limit_capabilities(demanded).collect();
-    let mut required = required_capabilities(level, confinement.as_ref(), abilities.root);
+    let mut required = match level {
+        IsolationLevel::Container => container_capabilities(container.as_ref()),
+        IsolationLevel::Basic | IsolationLevel::Medium | IsolationLevel::High => {
+            required_capabilities(level, confinement.as_ref(), abilities.root)
+        }
+    };
     required.extend(limit_capabilities(limits));
     let is_available =
         |it: Capability| abilities.has(it) || is_limited_by_rlimit(it, level, abilities);
@@ -122,7 +131,7 @@ fn may_be_missing(ability: Capability, degradable: &[Capability], root: bool) ->
     named || (ability == Capability::OwnCgroup && !root)
 }
 
-/// The capabilities that a level consists of.
+/// The capabilities that a level other than container consists of.
 fn required_capabilities(
     level: IsolationLevel,
     confinement: Option<&SandboxSpec>,
@@ -154,6 +163,29 @@ fn required_capabilities(
         (confinement.overlay, Overlay),
         (confinement.network != NetworkAccess::Full, NetworkNamespace),
         (needs_egress_proxy(confinement), Gate),
+    ];
+    required.extend(conditional.iter().filter(|(is, _)| *is).map(|(_, it)| *it));
+    required
+}
+
+/// The capabilities that level container consists of. What a request was granted (a capability,
+/// further privileges) is not among them; without a known container, all are.
+fn container_capabilities(container: Option<&ContainerSpec>) -> Vec<Capability> {
+    use Capability::{
+        CleanEnvironment, FreshProc, Namespaces, NetworkNamespace, NoCapabilities, NoNewPrivileges,
+        OwnCgroup, OwnGroup, OwnRoot, Seccomp, TreeKill,
+    };
+    let mut required = vec![CleanEnvironment, OwnGroup, TreeKill, OwnCgroup];
+    required.extend([Namespaces, OwnRoot, FreshProc, Seccomp, NetworkNamespace]);
+    let conditional = [
+        (
+            container.is_none_or(|it| it.cap_add.is_empty()),
+            NoCapabilities,
+        ),
+        (
+            container.is_none_or(|it| it.no_new_privileges),
+            NoNewPrivileges,
+        ),
     ];
     required.extend(conditional.iter().filter(|(is, _)| *is).map(|(_, it)| *it));
     required

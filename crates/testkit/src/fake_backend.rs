@@ -10,17 +10,19 @@ use std::time::Duration;
 
 use ostler_backend::spec_file::{SPEC_FILE, SPEC_FILE_VERSION, ShimIdentity, SpecFile};
 use ostler_backend::{
-    Backend, BoxFuture, ControlCommand, ControlError, EXIT_RECORD_VERSION, ExitRecord, KillReason,
-    LaunchPlan, LeaderOutcome, ProcessControl, ProcessEvent, ReceivedEvent, RecoveryOutcome,
-    SnapshotError, SpawnError, SpawnHandle, UsageReading,
+    Backend, BoxFuture, ContainerError, ControlCommand, ControlError, EXIT_RECORD_VERSION,
+    ExitRecord, KillReason, LaunchPlan, LeaderOutcome, ProcessControl, ProcessEvent, ReceivedEvent,
+    RecoveryOutcome, SnapshotError, SpawnError, SpawnHandle, UsageReading,
 };
 use ostler_model::termination::WaitStatus;
 use ostler_model::{
-    BackendName, Capability, CapabilitySet, ExecutionId, LimitBackend, LostReason, Signal,
-    SnapshotRequest, Spec, Timestamp, TreeSnapshot, Usage,
+    BackendName, Capability, CapabilitySet, ContainerSpec, ExecutionId, LimitBackend, LostReason,
+    Signal, SnapshotRequest, Spec, Timestamp, TreeSnapshot, Usage,
 };
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+
+use crate::fake_containers::FakeContainers;
 
 /// The capacity of the event channel.
 const EVENTS_MAX: usize = 64;
@@ -54,6 +56,8 @@ pub struct FakeBackend {
     snapshot_count: AtomicUsize,
     usage: Mutex<Option<UsageReading>>,
     trees: Mutex<HashMap<ExecutionId, Arc<FakeTree>>>,
+    containers: FakeContainers,
+    plans: Mutex<HashMap<ExecutionId, LaunchPlan>>,
 }
 
 impl fmt::Debug for FakeBackend {
@@ -107,6 +111,8 @@ impl FakeBackend {
             snapshot_count: AtomicUsize::new(0),
             usage: Mutex::default(),
             trees: Mutex::default(),
+            containers: FakeContainers::default(),
+            plans: Mutex::default(),
         }
     }
 
@@ -122,6 +128,30 @@ impl FakeBackend {
     pub fn with_input_limit(mut self, bytes: u64) -> Self {
         self.input_limit = bytes;
         self
+    }
+
+    /// The same backend, whose containers enforce this.
+    #[must_use]
+    pub fn with_containers(self, capabilities: CapabilitySet) -> Self {
+        self.containers.set_capabilities(Some(capabilities));
+        self
+    }
+
+    /// Sets why no container can be had from now on.
+    pub fn set_container_problem(&self, problem: Option<ContainerError>) {
+        self.containers.set_problem(problem);
+    }
+
+    /// The specifications that were checked so far.
+    #[must_use]
+    pub fn checked_containers(&self) -> Vec<ContainerSpec> {
+        self.containers.checked()
+    }
+
+    /// The plan of an execution's newest attempt.
+    #[must_use]
+    pub fn plan(&self, id: ExecutionId) -> Option<LaunchPlan> {
+        self.plans.lock().get(&id).cloned()
     }
 
     /// Sets the result of every later snapshot.
@@ -188,6 +218,7 @@ impl FakeBackend {
         if let SpawnBehavior::Refuse(error) = behavior {
             return Err(error);
         }
+        self.plans.lock().insert(plan.id, plan.clone());
         let dir = self.executions.join(plan.id.to_string());
         write_spec(&dir, plan).map_err(|error| SpawnError::Storage(error.to_string()))?;
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
@@ -398,6 +429,17 @@ impl Backend for FakeBackend {
 
     fn capabilities(&self) -> CapabilitySet {
         self.capabilities.clone()
+    }
+
+    fn container_capabilities(&self) -> Option<CapabilitySet> {
+        self.containers.capabilities()
+    }
+
+    fn check_container<'a>(
+        &'a self,
+        spec: &'a ContainerSpec,
+    ) -> BoxFuture<'a, Result<(), ContainerError>> {
+        Box::pin(std::future::ready(self.containers.check(spec)))
     }
 
     fn spawn(&self, plan: LaunchPlan) -> BoxFuture<'_, Result<SpawnHandle, SpawnError>> {

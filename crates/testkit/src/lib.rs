@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 
 pub mod fake_backend;
+pub mod fake_containers;
 
 pub use fake_backend::{FakeBackend, SpawnBehavior};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use ostler_backend::{DiskScope, LaunchIo, LaunchPlan, PinnedFile, Timeouts};
+use ostler_backend::{ContainerLaunch, DiskScope, LaunchIo, LaunchPlan, PinnedFile, Timeouts};
 use ostler_model::{
-    BackendName, ByteString, Caller, CapabilitySet, Environment, Io, IsolationLevel,
-    IsolationRequest, IsolationSpec, Lifetime, RequestRecord, RetentionRequest, SandboxSpec, Spec,
-    StdinSource, TermSize,
+    BackendName, ByteString, Caller, CapabilitySet, ContainerSpec, Environment, Io, IsolationLevel,
+    IsolationRequest, IsolationSpec, Lifetime, Limits, Owner, RequestRecord, RetentionRequest,
+    SandboxSpec, Spec, StdinSource, TermSize,
 };
 
 use crate::error::Error;
@@ -14,8 +14,11 @@ use crate::project;
 use crate::request::{ClientKind, StartRequest, StdinRequest};
 use crate::settings::Settings;
 
+use super::isolation_level::effective_level;
 use super::secrets::{self, ResolvedSecret};
-use super::{allow_list, arguments, environment, program, sandbox, service_plan, working_dir};
+use super::{
+    allow_list, arguments, container, environment, program, sandbox, service_plan, working_dir,
+};
 
 /// What requests are checked against.
 #[derive(Debug, Clone, Copy)]
@@ -39,10 +42,7 @@ pub(crate) struct AdmittedStart {
 /// A launch plan without what differs between executions and attempts.
 #[derive(Debug, Clone)]
 pub(crate) struct LaunchTemplate {
-    program: ByteString,
     argv: Vec<ByteString>,
-    env: Vec<(ByteString, ByteString)>,
-    cwd: ByteString,
     io: LaunchIo,
     timeouts: Timeouts,
     orphan_policy: ostler_model::OrphanPolicy,
@@ -52,12 +52,73 @@ pub(crate) struct LaunchTemplate {
     record_input: bool,
     pinned: Vec<PinnedFile>,
     disk_scope: Option<DiskScope>,
+    view: CommandView,
+}
+
+/// What depends on whose file system the command sees: the host's, a sandbox's, or a container's.
+#[derive(Debug, Clone)]
+struct CommandView {
+    program: ByteString,
+    env: Vec<(ByteString, ByteString)>,
+    cwd: ByteString,
+    container: Option<Box<ContainerLaunch>>,
+    program_fallback: Option<ByteString>,
+    secret_files: Vec<(ByteString, ByteString)>,
+}
+
+/// Where a command runs.
+#[derive(Debug, Clone, Copy)]
+struct RunTarget<'a> {
+    sandbox: Option<&'a SandboxSpec>,
+    container: Option<&'a ContainerSpec>,
+    owner: &'a Owner,
+}
+
+impl CommandView {
+    fn of(
+        settings: &Settings,
+        request: &StartRequest,
+        inherit: bool,
+        target: RunTarget<'_>,
+        secrets: &[ResolvedSecret],
+    ) -> Result<Self, Error> {
+        let mut env = environment::build(settings, request, inherit);
+        let Some(container) = target.container else {
+            let program = find_program(settings, request, &env)?;
+            add_secrets(&mut env, secrets);
+            return Ok(Self {
+                program,
+                env,
+                cwd: sandbox::effective_cwd(&request.cwd, target.sandbox),
+                container: None,
+                program_fallback: None,
+                secret_files: Vec::new(),
+            });
+        };
+        let mut secret_files = Vec::new();
+        add_secrets(
+            if container.secret_files {
+                &mut secret_files
+            } else {
+                &mut env
+            },
+            secrets,
+        );
+        Ok(Self {
+            program: request.command.program().clone(),
+            env,
+            cwd: container::inner_cwd(&request.cwd, container),
+            container: Some(container::launch(container, target.owner)),
+            program_fallback: container::program_fallback(&request.command),
+            secret_files,
+        })
+    }
 }
 
 impl LaunchTemplate {
-    /// The program's absolute path.
+    /// The program's absolute path; in a container, what is searched for there.
     pub(crate) const fn program(&self) -> &ByteString {
-        &self.program
+        &self.view.program
     }
 
     /// Pins every attempt to these files.
@@ -78,10 +139,10 @@ impl LaunchTemplate {
             id,
             attempt,
             spec: Vec::new(),
-            program: self.program,
+            program: self.view.program,
             argv: self.argv,
-            env: self.env,
-            cwd: self.cwd,
+            env: self.view.env,
+            cwd: self.view.cwd,
             io: self.io,
             timeouts: self.timeouts,
             orphan_policy,
@@ -94,10 +155,10 @@ impl LaunchTemplate {
             lossless_reader: false,
             min_output_offset: 0,
             disk_scope: self.disk_scope,
-            container: None,
+            container: self.view.container,
             attachment: None,
-            program_fallback: None,
-            secret_files: Vec::new(),
+            program_fallback: self.view.program_fallback,
+            secret_files: self.view.secret_files,
         }
     }
 }
@@ -107,6 +168,8 @@ impl LaunchTemplate {
 pub(crate) struct PreparedRequest {
     /// Its sandbox, at level high.
     pub(crate) sandbox: Option<SandboxSpec>,
+    /// Its container, at level container.
+    pub(crate) container: Option<ContainerSpec>,
     /// Its secrets, with their values.
     pub(crate) secrets: Vec<ResolvedSecret>,
 }
@@ -123,35 +186,41 @@ pub(crate) fn admit(
     let record = request_record(&mut request);
     let PreparedRequest {
         sandbox: confinement,
+        container,
         secrets,
     } = prepared;
-    let policy = resolve_isolation(context, &request, confinement)?;
+    let policy = resolve_isolation(context, &request, confinement, container.as_ref())?;
     let settings = context.settings;
     service_plan::check_plan(request.lifetime.as_ref(), policy.level, &settings.state_dir)?;
     check_allow_lists(settings, &request)?;
     working_dir::check(&request.cwd)?;
-    let inherit = request.options.inherit_env.unwrap_or(settings.inherit_env);
-    let mut env = environment::build(settings, &request, inherit);
-    let program = find_program(settings, &request, &env)?;
-    add_secrets(&mut env, &secrets);
+    let in_container = container.is_some();
+    let inherit = request.options.inherit_env.unwrap_or(settings.inherit_env) && !in_container;
+    let target = RunTarget {
+        sandbox: policy.confinement.as_ref(),
+        container: container.as_ref(),
+        owner: &caller.owner,
+    };
+    let view = CommandView::of(settings, &request, inherit, target, &secrets)?;
+    let grace = container::grace(settings, in_container, request.options.container.stop_grace);
     let encoding = arguments::check_encoding(
         request
             .options
             .encoding
             .or(settings.default_encoding.clone()),
     )?;
-    let lifetime = request.lifetime.unwrap_or(Lifetime::Finite {
+    let mut lifetime = request.lifetime.unwrap_or(Lifetime::Finite {
         timeout: request.options.timeout,
         idle: request.options.idle,
     });
+    if in_container {
+        container::allow_for_start(&mut lifetime);
+    }
     let (io, launch_io) = resolve_stdio(request.stdin, request.options.pty, &lifetime);
     let plan = LaunchTemplate {
-        program,
         argv: request.command.argv(),
-        env,
-        cwd: sandbox::effective_cwd(&request.cwd, policy.confinement.as_ref()),
         io: launch_io,
-        timeouts: timeouts(&lifetime, settings.grace),
+        timeouts: timeouts(&lifetime, grace),
         orphan_policy: lifetime.orphan_policy(),
         limits: policy.limits,
         sandbox: policy.confinement.clone(),
@@ -159,6 +228,7 @@ pub(crate) fn admit(
         record_input: request.options.record_input,
         pinned: Vec::new(),
         disk_scope: request.disk_scope,
+        view,
     };
     let redact = |text: &ByteString| secrets::redact(text, &secrets);
     let spec = Spec {
@@ -172,8 +242,11 @@ pub(crate) fn admit(
         io,
         lifetime,
         policy,
-        place: context.backend.clone(),
-        container: None,
+        place: match &container {
+            Some(_) => BackendName::container(),
+            None => context.backend.clone(),
+        },
+        container: container.map(Box::new),
         owner: caller.owner.clone(),
         description: redact(&ByteString::from(request.options.description)).to_string(),
         labels: arguments::dedup(map_labels(request.options.labels, redact)),
@@ -191,14 +264,14 @@ pub(crate) fn admit(
     })
 }
 
-/// The command and the probes of a service must be on the settings' list and on the request's own.
+/// The command, the probes of a service and the health check of a container must be on the settings' list and on the request's own.
 fn check_allow_lists(settings: &Settings, request: &StartRequest) -> Result<(), Error> {
     for list in [&settings.allowed_commands, &request.options.allowed]
         .into_iter()
         .flatten()
     {
         allow_list::check(list, &request.command, &request.options.set_env)?;
-        for probe in service_plan::probe_commands(request.lifetime.as_ref()) {
+        for probe in service_plan::unattended_commands(request) {
             allow_list::check(list, &probe, &request.options.set_env)?;
         }
     }
@@ -218,12 +291,14 @@ fn resolve_isolation(
     context: AdmissionContext<'_>,
     request: &StartRequest,
     sandbox: Option<SandboxSpec>,
+    container: Option<&ContainerSpec>,
 ) -> Result<IsolationSpec, Error> {
     let settings = &context.settings.isolation;
-    let level = sandbox::effective_level(settings, request)?;
-    if level == IsolationLevel::Container {
-        return Err(Error::LevelUnsupported { level });
-    }
+    let level = effective_level(settings, request)?;
+    let default_limits = match level {
+        IsolationLevel::Container => context.settings.container.limits,
+        IsolationLevel::Basic | IsolationLevel::Medium | IsolationLevel::High => Limits::default(),
+    };
     let mut allow_degraded = request.options.sandbox.allow_degraded.clone();
     allow_degraded.extend(&settings.allow_degraded);
     let isolation_request = IsolationRequest {
@@ -232,9 +307,11 @@ fn resolve_isolation(
             .options
             .limits
             .or(request.default_limits)
-            .or(settings.limits),
+            .or(settings.limits)
+            .or(default_limits),
         demanded: request.options.limits,
         confinement: sandbox,
+        container: container.cloned(),
         degradable: allow_degraded,
     };
     Ok(ostler_model::resolve_isolation(
@@ -290,9 +367,12 @@ pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<Laun
         Io::Pty { size } => Some(size),
         Io::Pipes { .. } => None,
     };
-    let mut env = environment::build(settings, &request, spec.env.inherit);
-    let program = find_program(settings, &request, &env)?;
-    add_secrets(&mut env, &secrets);
+    let target = RunTarget {
+        sandbox: spec.policy.confinement.as_ref(),
+        container: spec.container.as_deref(),
+        owner: &spec.owner,
+    };
+    let view = CommandView::of(settings, &request, spec.env.inherit, target, &secrets)?;
     let io = match spec.io {
         Io::Pipes {
             stdin: StdinSource::Open,
@@ -301,12 +381,9 @@ pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<Laun
         Io::Pty { size } => LaunchIo::Pty(size),
     };
     Ok(LaunchTemplate {
-        program,
         argv: request.command.argv(),
-        env,
-        cwd: sandbox::effective_cwd(&spec.cwd, spec.policy.confinement.as_ref()),
         io,
-        timeouts: timeouts(&spec.lifetime, settings.grace),
+        timeouts: timeouts(&spec.lifetime, container::stop_grace(settings, spec)),
         orphan_policy: spec.lifetime.orphan_policy(),
         limits: spec.policy.limits,
         sandbox: spec.policy.confinement.clone(),
@@ -314,6 +391,7 @@ pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<Laun
         record_input: spec.record_input,
         pinned: Vec::new(),
         disk_scope: None,
+        view,
     })
 }
 

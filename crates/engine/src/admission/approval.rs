@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ostler_model::{ByteString, Command, IsolationLevel};
+use ostler_model::{BackendName, ByteString, Command, ContainerOptions, IsolationLevel};
 use serde::Serialize;
 
 use super::named_files::NamedFiles;
@@ -38,6 +38,8 @@ pub(crate) struct ApprovalSubject {
     pub(crate) inherit_env: Option<bool>,
     pub(crate) stdin: StdinRequest,
     pub(crate) level: Option<IsolationLevel>,
+    pub(crate) backend: Option<BackendName>,
+    pub(crate) container: ContainerOptions,
     pub(crate) confine: SandboxOptions,
     pub(crate) secrets: Vec<String>,
     /// The programs and scripts it names.
@@ -54,6 +56,8 @@ impl ApprovalSubject {
             inherit_env,
             stdin,
             level,
+            backend,
+            container,
             confine,
             secrets,
             files: _,
@@ -67,6 +71,7 @@ impl ApprovalSubject {
             )
             && (stdin, level, confine, secrets)
                 == (&other.stdin, &other.level, &other.confine, &other.secrets)
+            && (backend, container) == (&other.backend, &other.container)
     }
 }
 

@@ -11,7 +11,7 @@ use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, Rule
 use super::approval::{Approval, ApprovalStatus, ApprovalSubject};
 use super::named_files::NamedFiles;
 use super::secrets::{self, ResolvedSecret};
-use super::{environment, program};
+use super::{environment, isolation_level, program};
 use crate::error::Error;
 use crate::interaction_id::InteractionId;
 use crate::request::{StartRequest, StdinRequest};
@@ -85,14 +85,14 @@ fn evaluate_policy(
     Ok(Some(verdict))
 }
 
-/// Probes of a service run repeatedly and unattended: there is no person to approve them, so they
+/// Probes of a service and health checks of a container run repeatedly and unattended: there is no person to approve them, so they
 /// must be allowed outright.
 fn evaluate_probes(
     set: &RuleSet,
     settings: &Settings,
     request: &StartRequest,
 ) -> Result<(), Error> {
-    for probe in super::service_plan::probe_commands(request.lifetime.as_ref()) {
+    for probe in super::service_plan::unattended_commands(request) {
         let command_text = probe.display();
         let request = StartRequest {
             command: probe,
@@ -119,6 +119,7 @@ pub(crate) fn evaluate_command(
     settings: &Settings,
     request: &StartRequest,
 ) -> PolicyVerdict {
+    let in_container = isolation_level::runs_in_container(&settings.isolation, request);
     let path = search_path(settings, request);
     let find = |name: &str| {
         let found = program::find(&ByteString::from(name), &path, &request.cwd).ok()?;
@@ -128,7 +129,8 @@ pub(crate) fn evaluate_command(
         command: &request.command,
         cwd: &request.cwd,
         set_env: &request.options.set_env,
-        lookup: Some(&find),
+        // What a name stands for in an image is not known here.
+        lookup: (!in_container).then_some(&find),
     })
 }
 
@@ -183,6 +185,8 @@ pub(crate) fn approval_subject(request: StartRequest, files: NamedFiles) -> Appr
         inherit_env: request.options.inherit_env,
         stdin: request.stdin,
         level: request.options.level,
+        backend: request.options.backend,
+        container: request.options.container,
         confine: request.options.sandbox,
         secrets: request.options.secrets,
         files,

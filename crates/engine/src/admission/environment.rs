@@ -2,21 +2,25 @@
 
 use ostler_model::{ByteString, IsolationLevel};
 
-use super::secrets;
+use super::{isolation_level, secrets};
 use crate::request::StartRequest;
 use crate::settings::{BASE_ENVIRONMENT, Settings};
 
 /// Builds the whole environment: the kept part of the client's, then the request's variables. With
 /// an allow list, `PATH` is the trusted one, so that programs which look up others find those; also
 /// where no client provided an environment. The terminal variables describe the engine's terminal,
-/// not the client's.
+/// not the client's. In a container nothing of the client's environment is kept, and the search path
+/// is the image's.
 #[must_use]
 pub fn build(
     settings: &Settings,
     request: &StartRequest,
     inherit: bool,
 ) -> Vec<(ByteString, ByteString)> {
-    let client_env = if request.base_env.is_empty() {
+    let in_container = isolation_level::runs_in_container(&settings.isolation, request);
+    let client_env: &[(ByteString, ByteString)] = if in_container {
+        &[]
+    } else if request.base_env.is_empty() {
         &settings.base_env
     } else {
         &request.base_env
@@ -42,14 +46,17 @@ pub fn build(
             &ByteString::from(TERM_VALUE),
         );
     }
-    if request.options.level.unwrap_or(settings.isolation.default) >= IsolationLevel::High {
+    if isolation_level::effective_level(&settings.isolation, request)
+        .is_ok_and(|level| level >= IsolationLevel::High)
+    {
         // The sandbox has a private /tmp; the client's directory does not exist there.
         env.retain(|(name, _)| name.as_bytes() != b"TMPDIR");
     }
     for (name, value) in &request.options.set_env {
         set_variable(&mut env, name, value);
     }
-    if is_restricted || (client_env.is_empty() && value(&env, b"PATH").is_none()) {
+    let lacks_path = client_env.is_empty() && value(&env, b"PATH").is_none();
+    if !in_container && (is_restricted || lacks_path) {
         set_variable(&mut env, &ByteString::from("PATH"), &settings.trusted_path);
     }
     env

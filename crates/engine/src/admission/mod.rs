@@ -9,8 +9,14 @@ pub mod allow_list_warnings;
 pub(crate) mod approval;
 pub mod arguments;
 pub mod command_policy;
+pub(crate) mod container;
+pub mod container_bounds;
+mod container_paths;
+#[cfg(test)]
+mod container_tests;
 pub mod credentials;
 pub mod environment;
+pub mod isolation_level;
 pub(crate) mod named_files;
 mod path_facts;
 pub mod program;

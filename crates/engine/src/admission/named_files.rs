@@ -152,9 +152,29 @@ impl NamedFiles {
         collector.collect_non_utf8(command);
         collector.found
     }
+
+    /// The files below `workspace` that `command` names in `cwd`: all that is known here of a start in
+    /// a container, whose other files are its image's. Blocks as [`NamedFiles::collect`] does.
+    pub(crate) fn collect_in_workspace(
+        command: &Command,
+        cwd: &ByteString,
+        workspace: &Path,
+    ) -> Self {
+        let words = file_words(command);
+        let no_path = ByteString::default();
+        let mut collector = NamedFileCollector::new(cwd, &no_path, &words);
+        collector.collect_words(&words);
+        collector.collect_non_utf8(command);
+        let mut found = collector.found;
+        found
+            .files
+            .retain(|_, file| file.resolved.starts_with(workspace));
+        found
+    }
 }
 
 /// Finds and reads files.
+
 struct NamedFileCollector<'a> {
     cwd: &'a ByteString,
     path: &'a ByteString,

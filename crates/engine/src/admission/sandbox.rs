@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use ostler_model::sandbox_spec::{FORWARDS_MAX, HOSTS_MAX, PATHS_MAX};
 use ostler_model::{ByteString, IsolationLevel, NetworkAccess, SandboxSpec};
 
+use super::isolation_level::effective_level;
 use super::sandbox_bounds::{
     check_count, check_within_settings, host_count, invalid, require_level_high,
 };
@@ -30,25 +31,6 @@ const PRIVATE_DIRS: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
 /// Names of directories that hold programs to be run by name.
 const PROGRAM_DIRS: [&str; 4] = ["bin", "sbin", "shims", "Scripts"];
 
-/// The isolation level of a request.
-///
-/// # Errors
-/// When it requests less than the settings' minimum.
-pub fn effective_level(
-    settings: &IsolationSettings,
-    request: &StartRequest,
-) -> Result<IsolationLevel, Error> {
-    let level = request
-        .options
-        .level
-        .unwrap_or(settings.default.max(settings.minimum));
-    if level < settings.minimum {
-        let problem = format!("the settings allow no level below '{}'", settings.minimum);
-        return Err(invalid("isolation level", &level.to_string(), &problem));
-    }
-    Ok(level)
-}
-
 /// The sandbox of a request at level high; none at other levels.
 ///
 /// # Errors
@@ -58,12 +40,11 @@ pub fn resolve(settings: &Settings, request: &StartRequest) -> Result<Option<San
     let isolation = &settings.isolation;
     let options = &request.options.sandbox;
     match effective_level(isolation, request)? {
-        low @ (IsolationLevel::Basic | IsolationLevel::Medium) => {
-            require_level_high(low, options)?;
+        other @ (IsolationLevel::Basic | IsolationLevel::Medium | IsolationLevel::Container) => {
+            require_level_high(other, options)?;
             return Ok(None);
         }
         IsolationLevel::High => {}
-        IsolationLevel::Container => return Ok(None),
     }
     if isolation.minimum >= IsolationLevel::High {
         check_within_settings(isolation, options)?;
@@ -170,7 +151,7 @@ fn check_overlay_workspace(
 }
 
 /// Directories that decide where a workspace may be; all without symbolic links.
-struct PathContext<'a> {
+pub(super) struct PathContext<'a> {
     settings: &'a IsolationSettings,
     /// The home directory of the engine's own environment.
     own_home: Option<PathBuf>,
@@ -187,7 +168,7 @@ struct PathContext<'a> {
 }
 
 impl<'a> PathContext<'a> {
-    fn of(
+    pub(super) fn of(
         settings: &'a Settings,
         request: &StartRequest,
         env: &[(ByteString, ByteString)],
@@ -231,7 +212,7 @@ impl<'a> PathContext<'a> {
     }
 
     /// The writable directory: the requested one, else the working directory.
-    fn workspace(
+    pub(super) fn workspace(
         &self,
         cwd: &ByteString,
         requested: Option<&ByteString>,
@@ -407,7 +388,7 @@ fn canonical_paths(what: &'static str, paths: &[ByteString]) -> Result<Vec<ByteS
         .collect()
 }
 
-fn canonical_path(what: &'static str, path: &ByteString) -> Result<PathBuf, Error> {
+pub(super) fn canonical_path(what: &'static str, path: &ByteString) -> Result<PathBuf, Error> {
     let path_text = || path.to_string();
     if path.has_nul() {
         return Err(invalid(what, &path_text(), "it contains a NUL byte"));
@@ -423,7 +404,7 @@ fn canonical(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
 }
 
-fn canonical_or_self(path: &Path) -> PathBuf {
+pub(super) fn canonical_or_self(path: &Path) -> PathBuf {
     canonical(path).unwrap_or_else(|| path.to_owned())
 }
 

@@ -6,7 +6,8 @@ use ostler_model::{
 };
 use tempfile::TempDir;
 
-use super::sandbox::{effective_cwd, effective_level, resolve};
+use super::isolation_level::effective_level;
+use super::sandbox::{effective_cwd, resolve};
 use crate::error::Error;
 use crate::request::StartRequest;
 use crate::settings::Settings;
@@ -101,7 +102,10 @@ fn what_belongs_to_others_is_no_workspace() {
     for (cwd, why) in [
         ("home", "holds the home directory"),
         ("", "holds the home directory"),
-        ("state/executions", "level high hides it"),
+        (
+            "state/executions",
+            "it belongs to Ostler, or the settings hide it",
+        ),
     ] {
         let actual = problem(&settings, &ground.high(cwd));
         assert!(actual.contains(why), "{cwd}: {actual}");

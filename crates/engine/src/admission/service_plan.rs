@@ -4,13 +4,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use ostler_model::{
-    Command, Dependency, ExecutionId, HealthRule, IsolationLevel, Lifetime, ReadyCondition,
-    ReadyRule, ServicePlan,
+    ByteString, Command, Dependency, ExecutionId, HealthRule, IsolationLevel, Lifetime,
+    ReadyCondition, ReadyRule, ServicePlan,
 };
 use regex::RegexBuilder;
 
 use crate::error::{Error, ServiceError};
 use crate::probes::NotifySocket;
+use crate::request::StartRequest;
 use crate::service_names;
 
 /// The directory of the notify sockets below the state directory; each socket has its own
@@ -84,14 +85,30 @@ pub(crate) fn check_plan(
     }
     check_dependencies(plan)?;
     if level >= IsolationLevel::High && !probe_commands(lifetime).is_empty() {
-        let problem = "it would run outside the walls of level high; ask for http, tcp or \
-                       listening";
+        let problem = format!(
+            "it would run outside the walls of level {level}; ask for http, tcp or listening"
+        );
         return Err(invalid_value("probe", "exec", problem).into());
     }
     if plan.ready.when == ReadyCondition::Notify {
         check_notify(level, state_dir)?;
     }
     Ok(())
+}
+
+/// The commands that run repeatedly with a start, and without a person: the probes of a service, and
+/// the health check of a container. They must satisfy the same rules as its command.
+pub(crate) fn unattended_commands(request: &StartRequest) -> Vec<Command> {
+    let mut all = probe_commands(request.lifetime.as_ref());
+    if let Some(health) = &request.options.container.health
+        && let Some((program, args)) = health.command.split_first()
+    {
+        all.push(Command::Argv {
+            program: ByteString::from(program.as_str()),
+            args: args.iter().map(|it| it.as_str().into()).collect(),
+        });
+    }
+    all
 }
 
 /// The probe commands of a service, which must satisfy the same rules as its command.
@@ -124,8 +141,9 @@ pub(crate) fn probe_commands(lifetime: Option<&Lifetime>) -> Vec<Command> {
 /// Whether commands of this level can use a notify socket, and whether its path is short enough.
 fn check_notify(level: IsolationLevel, state_dir: &Path) -> Result<(), InvalidServicePlan> {
     if level >= IsolationLevel::High {
-        let problem = "level high shows no notify socket; ask for 'listening', 'responding' or \
-                       'log'";
+        let problem = format!(
+            "level {level} shows no notify socket; ask for 'listening', 'responding' or 'log'"
+        );
         return Err(invalid_value("ready_when", "notify", problem));
     }
     let dir = state_dir.join(NOTIFY_DIRECTORY);

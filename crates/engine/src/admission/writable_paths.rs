@@ -1,4 +1,4 @@
-//! Which directories isolation level high may expose writable. The decision depends on where a
+//! Which directories isolation level high, and a container, may expose writable. The decision depends on where a
 //! directory lies under every name it has, who owns it and its parents, and which file system it is
 //! on. Pure; the facts come from [`super::path_facts`].
 
@@ -117,7 +117,7 @@ impl fmt::Display for UnwritableReason {
                 f.write_str("it is shared by everything on this machine; name a directory below it")
             }
             Self::HoldsHome => f.write_str(
-                "it holds the home directory, which level high hides; name a directory below it",
+                "it holds the home directory, which stays hidden; name a directory below it",
             ),
             Self::HomeSettings(path) => {
                 let path = path.display();
@@ -130,7 +130,7 @@ impl fmt::Display for UnwritableReason {
                 let path = path.display();
                 write!(f, "programs of the user are run from {path}; {listed}")
             }
-            Self::Hidden => f.write_str("level high hides it"),
+            Self::Hidden => f.write_str("it belongs to Ostler, or the settings hide it"),
             Self::OtherOwner { owner, ancestor } => {
                 let what = if *ancestor {
                     "a directory that leads to it"

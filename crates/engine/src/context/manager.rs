@@ -414,10 +414,10 @@ impl ContextManager {
             .filter_map(|it| self.core.registry.get(it));
         let entries: Vec<_> = entries.collect();
         let order = stop_order(by);
-        let grace = self.core.settings.grace;
-        let stops = entries
-            .iter()
-            .map(|entry| stop::stop_and_wait(&self.core, entry, order.clone(), grace));
+        let stops = entries.iter().map(|entry| {
+            let grace = self.core.grace_of(&entry.spec);
+            stop::stop_and_wait(&self.core, entry, order.clone(), grace)
+        });
         for stopped in join_all(stops).await {
             if let Err(error) = stopped {
                 tracing::warn!(context = %id, %error, "an execution was not stopped");

@@ -43,7 +43,7 @@ pub(super) async fn enforce_disk_limit(
         if grown.is_some_and(|it| it > limit_bytes) {
             let limit = LimitKind::Disk;
             let order = StopReason::LimitHit { limit };
-            let grace = core.settings.grace;
+            let grace = core.grace_of(&entry.spec);
             // The driver accepts no more commands: the execution has ended.
             let _over = entry
                 .send_command(DriverCommand::LimitHit(limit))

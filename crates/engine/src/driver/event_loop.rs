@@ -89,7 +89,7 @@ enum DriverEvent {
 impl Driver {
     /// A driver of a new execution.
     pub(crate) fn new(core: Arc<EngineInner>, init: DriverInit) -> Self {
-        let grace = core.settings.grace;
+        let grace = core.grace_of(&init.execution.spec);
         let supervisor = Supervisor::new(init.execution.spec.lifetime.clone(), grace);
         Self::build(core, init, supervisor)
     }
@@ -100,7 +100,7 @@ impl Driver {
         init: DriverInit,
         records: &[EventRecord],
     ) -> Self {
-        let grace = core.settings.grace;
+        let grace = core.grace_of(&init.execution.spec);
         let lifetime = init.execution.spec.lifetime.clone();
         let supervisor = Supervisor::resume(lifetime, grace, records);
         let mut driver = Self::build(core, init, supervisor);
@@ -268,7 +268,7 @@ impl Driver {
             self.detached = true;
             return;
         }
-        let grace = self.core.settings.grace;
+        let grace = self.core.grace_of(&self.execution.spec);
         let order = StopReason::Shutdown;
         self.step(SupervisorInput::Stop { order, grace }).await;
     }
@@ -278,7 +278,7 @@ impl Driver {
         if flags.cancelled && !self.cancel_handled && !self.execution.is_id_disclosed() {
             self.cancel_handled = true;
             let order = StopReason::Cancelled;
-            let grace = self.core.settings.grace;
+            let grace = self.core.grace_of(&self.execution.spec);
             self.step(SupervisorInput::Stop { order, grace }).await;
         }
         while let Some(by) = self.execution.next_writer_change() {

@@ -32,7 +32,7 @@ impl Engine {
         let grace = match request.grace {
             _ if request.force => Duration::ZERO,
             Some(grace) => grace,
-            None => self.inner.settings.grace,
+            None => self.inner.grace_of(&entry.spec),
         };
         let order = StopReason::Requested {
             by: caller.owner.principal.clone(),
@@ -51,7 +51,7 @@ impl Engine {
     /// [`Error::NotFound`], [`Error::StillRunning`].
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<ExecutionInfo, Error> {
         let entry = self.inner.registry.find(caller, id)?;
-        let grace = self.inner.settings.grace;
+        let grace = self.inner.grace_of(&entry.spec);
         stop::stop_and_wait(&self.inner, &entry, StopReason::Cancelled, grace).await?;
         Ok(entry.info())
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ostler_model::{Caller, SnapshotRequest, TreeSnapshot};
 
 use super::Engine;
-use crate::admission::{environment, program};
+use crate::admission::{environment, isolation_level, program};
 use crate::error::Error;
 use crate::request::StartRequest;
 
@@ -46,6 +46,9 @@ impl Engine {
     #[must_use]
     pub fn has_program(&self, request: &StartRequest, name: &str) -> bool {
         let settings = &self.inner.settings;
+        if isolation_level::runs_in_container(&settings.isolation, request) {
+            return true;
+        }
         let env = environment::build(
             settings,
             request,

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use ostler_backend::{ControlError, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SpawnError};
-use ostler_model::{ErrorCode, ExecutionId, IsolationLevel};
+use ostler_backend::{
+    ContainerError, ControlError, STEP_OPEN_FILES, STEP_STORAGE, STEP_TERMINAL, SpawnError,
+};
+use ostler_model::{ErrorCode, ExecutionId};
 use thiserror::Error;
 
 use super::{
@@ -30,13 +32,10 @@ pub enum Error {
     /// The allow list does not let it run.
     #[error(transparent)]
     NotAllowed(#[from] AllowListError),
-    /// This isolation level does not exist here; levels are never faked.
-    #[error("isolation level '{level}' is not built yet")]
-    LevelUnsupported {
-        /// The requested level.
-        level: IsolationLevel,
-    },
-    /// Isolation level high, of which something is not available here.
+    /// A container that cannot be had here; nothing was started.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
+    /// An isolation level, of which something is not available here.
     #[error(transparent)]
     UnmetIsolation(#[from] ostler_model::UnmetIsolation),
     /// An invalid path or host in the sandbox options.
@@ -233,7 +232,6 @@ impl Error {
                 ErrorCode::CommandExecution
             }
             Self::NotAllowed(_)
-            | Self::LevelUnsupported { .. }
             | Self::UnmetIsolation(_)
             | Self::Denied { .. }
             | Self::ApprovalRequired { .. } => ErrorCode::Security,
@@ -245,6 +243,7 @@ impl Error {
             Self::Quota(_) => ErrorCode::QuotaExceeded,
             Self::SpawnFailed { step, errno, .. } => spawn_failure_code(step, *errno),
             Self::Interaction(_) => ErrorCode::Interaction,
+            Self::Container(error) => container_error_code(error),
             Self::Spawn(error) => spawn_error_code(error),
             Self::NoTerminal { .. } | Self::NoShell { .. } => ErrorCode::Value,
             Self::ControlFailed(_)
@@ -276,7 +275,9 @@ impl Error {
             Self::Argument(error) => error.hint(),
             Self::Program(error) => error.hint(),
             Self::NotAllowed(error) => error.hint(),
-            Self::LevelUnsupported { .. } => Some("use 'medium' or 'basic'".to_owned()),
+            Self::Container(error) | Self::Spawn(SpawnError::Container(error)) => {
+                container_error_hint(error)
+            }
             Self::Quota(_) => {
                 Some("wait for one of them to end, or stop one, and try again".to_owned())
             }
@@ -342,6 +343,44 @@ const fn overlay_error_code(error: &ostler_backend::OverlayRequestError) -> Erro
     }
 }
 
+const fn container_error_code(error: &ContainerError) -> ErrorCode {
+    match error {
+        ContainerError::EngineStorage(_) => ErrorCode::Storage,
+        ContainerError::Unsupported
+        | ContainerError::NoEngine { .. }
+        | ContainerError::EngineUnresponsive { .. }
+        | ContainerError::NoImage { .. }
+        | ContainerError::NoNetwork { .. }
+        | ContainerError::Refused(_)
+        | ContainerError::NotStarted(_) => ErrorCode::Environment,
+    }
+}
+
+fn container_error_hint(error: &ContainerError) -> Option<String> {
+    match error {
+        ContainerError::NoEngine { .. } => Some(
+            "start Docker or Podman, or name its socket in the setting container.socket; 'ostler \
+             doctor' shows what is found"
+                .to_owned(),
+        ),
+        ContainerError::EngineUnresponsive { .. } => Some(
+            "see that the container engine runs, and try again; 'ostler doctor' asks it".to_owned(),
+        ),
+        ContainerError::NoImage { image } => {
+            Some(format!("fetch it with 'ostler image pull {image}'"))
+        }
+        ContainerError::NoNetwork { .. } => {
+            Some("use 'bridge' or 'none', or create the network in the container engine".to_owned())
+        }
+        ContainerError::EngineStorage(_) => {
+            Some("remove images and containers that are not needed, and try again".to_owned())
+        }
+        ContainerError::Unsupported
+        | ContainerError::Refused(_)
+        | ContainerError::NotStarted(_) => None,
+    }
+}
+
 /// What to do about a state directory that cannot be written.
 const FREE_SPACE: &str = "remove commands that have ended (`ostler rm --all`; of the tools: process \
                           with action clean, command_ps_clean), make room on that disk, or make \
@@ -375,7 +414,7 @@ const fn spawn_error_code(error: &SpawnError) -> ErrorCode {
     match error {
         SpawnError::Zygote(_) => ErrorCode::CommandExecution,
         SpawnError::PlanTooLarge { .. } => ErrorCode::Value,
-        SpawnError::Container(_) => ErrorCode::Environment,
+        SpawnError::Container(error) => container_error_code(error),
         SpawnError::Storage(_) => ErrorCode::Storage,
         SpawnError::OpenFiles { .. } => ErrorCode::QuotaExceeded,
     }

@@ -147,7 +147,8 @@ impl ServiceStarter<'_> {
             reason: Some(reason),
             force: false,
         };
-        stop::stop_and_wait(self.core, entry, order, self.core.settings.grace).await?;
+        let grace = self.core.grace_of(&entry.spec);
+        stop::stop_and_wait(self.core, entry, order, grace).await?;
         // A holder that remains is reported by the next attempt that needs the port.
         let _holders =
             stop_service::wait_until_free(self.core, &ports, stop_service::PORTS_MS).await;

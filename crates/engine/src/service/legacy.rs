@@ -13,7 +13,7 @@ use super::caller_services::plan_of;
 use super::manager::ServiceManager;
 use super::starter::ResolvedService;
 use crate::admission::secrets::{self, ResolvedSecret};
-use crate::admission::{environment, sandbox};
+use crate::admission::{container, environment, sandbox};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
@@ -112,6 +112,9 @@ pub(super) fn rebuild_start(
     start.client_kind = ClientKind::of_name(spec.face.as_deref());
     start.options.retention = retention(spec);
     start.options.pty = entry.info().size();
+    if let Some(container) = &spec.container {
+        start.options.container = container::options_of(container);
+    }
     if spec.policy.level >= IsolationLevel::High {
         start.options.sandbox = rebuild_sandbox_options(core, &start, entry)?;
     } else {

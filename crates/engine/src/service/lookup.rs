@@ -11,7 +11,7 @@ use super::manifest::Manifest;
 use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{ServiceError, ServiceInfo, restart_request};
-use crate::admission::{self, arguments, environment, sandbox};
+use crate::admission::{self, arguments, environment, isolation_level};
 use crate::error::Error;
 use crate::project;
 use crate::request::StartRequest;
@@ -130,7 +130,7 @@ impl ServiceStarter<'_> {
         let start = self.preview_request(service);
         let settings = &self.core.settings;
         arguments::check(&start)?;
-        let level = sandbox::effective_level(&settings.isolation, &start)?;
+        let level = isolation_level::effective_level(&settings.isolation, &start)?;
         admission::service_plan::check_plan(start.lifetime.as_ref(), level, &settings.state_dir)
     }
 }

@@ -9,7 +9,7 @@ use super::ServiceError;
 use super::build_request::AssignedPort;
 use super::caller_services::name_of;
 use super::stop_service::wait_until_free;
-use crate::admission::sandbox;
+use crate::admission::isolation_level;
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
 use crate::request::StartRequest;
@@ -55,10 +55,14 @@ pub(crate) async fn assign(
 /// Whether it uses the host's network namespace.
 fn shares_host_ports(core: &EngineInner, request: &StartRequest) -> Result<bool, Error> {
     let settings = &core.settings.isolation;
-    let level = sandbox::effective_level(settings, request)?;
+    let level = isolation_level::effective_level(settings, request)?;
     let network = request.options.sandbox.network.as_ref();
     let network = network.unwrap_or(&settings.network);
-    Ok(level < IsolationLevel::High || *network == NetworkAccess::Full)
+    Ok(match level {
+        IsolationLevel::Basic | IsolationLevel::Medium => true,
+        IsolationLevel::High => *network == NetworkAccess::Full,
+        IsolationLevel::Container => false,
+    })
 }
 
 /// A free port: the search begins at a number derived from the name and directory, so that a

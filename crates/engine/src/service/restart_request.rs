@@ -131,7 +131,15 @@ fn from_record(
 /// under other settings, too.
 fn as_resolved(mut options: StartOptions, spec: &Spec) -> StartOptions {
     options.level.get_or_insert(spec.policy.level);
-    options.inherit_env.get_or_insert(spec.env.inherit);
+    match &spec.container {
+        Some(container) => {
+            let image = &container.image;
+            options.container.image.get_or_insert_with(|| image.clone());
+        }
+        None => {
+            options.inherit_env.get_or_insert(spec.env.inherit);
+        }
+    }
     options.encoding = options.encoding.or_else(|| spec.encoding.clone());
     options.retention = legacy::retention(spec);
     options

@@ -34,12 +34,14 @@ impl ServiceStarter<'_> {
         for dependent in self.dependents_first(entry) {
             let reason = format!("'{}' is stopped, which it depends on", name_of(entry));
             let order = self.stop_order(&request, Some(reason));
-            stop::stop_and_wait(self.core, &dependent, order, self.grace(&request)).await?;
+            let grace = self.grace(&dependent, &request);
+            stop::stop_and_wait(self.core, &dependent, order, grace).await?;
             dependents.push(name_of(&dependent));
         }
         let own_ports = ports_of(entry);
         let order = self.stop_order(&request, request.reason.clone());
-        stop::stop_and_wait(self.core, entry, order, self.grace(&request)).await?;
+        let grace = self.grace(entry, &request);
+        stop::stop_and_wait(self.core, entry, order, grace).await?;
         let still_held = wait_until_free(self.core, &own_ports, PORTS_MS).await;
         let held_ports: Vec<u16> = still_held.iter().map(|it| it.address.port()).collect();
         Ok(ServiceStopped {
@@ -87,11 +89,11 @@ impl ServiceStarter<'_> {
         }
     }
 
-    fn grace(self, request: &StopRequest) -> Duration {
+    fn grace(self, entry: &ExecutionHandle, request: &StopRequest) -> Duration {
         match request.grace {
             _ if request.force => Duration::ZERO,
             Some(grace) => grace,
-            None => self.core.settings.grace,
+            None => self.core.grace_of(&entry.spec),
         }
     }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use ostler_backend::ContainerError;
 use ostler_model::duration;
 use ostler_model::{
-    ByteString, Caller, Capability, Event, ExecutionId, IsolationSpec, State, TemplateRecord,
-    Timestamp,
+    ByteString, Caller, Capability, CapabilitySet, ContainerSpec, Event, ExecutionId,
+    IsolationSpec, State, TemplateRecord, Timestamp,
 };
 use ostler_policy::{PolicyDecision, PolicyVerdict};
 
@@ -19,7 +20,8 @@ use crate::admission::named_files::NamedFiles;
 use crate::admission::quota::QuotaKey;
 use crate::admission::secrets::{self, ResolvedSecret};
 use crate::admission::{
-    self, AdmissionContext, AdmittedStart, PreparedRequest, command_policy, sandbox,
+    self, AdmissionContext, AdmittedStart, PreparedRequest, command_policy, container,
+    isolation_level, sandbox,
 };
 use crate::driver::{Driver, DriverInit};
 use crate::engine_inner::{EngineInner, LedgerDetail};
@@ -197,13 +199,10 @@ impl Launcher {
         let display = command_policy::display_start(&request, &secrets);
         let mut admitted = admit(core, caller, request.clone(), secrets).await?;
         // Last, so that the files read now are the ones that run.
-        let program = admitted.template.program().clone();
-        let path = command_policy::search_path(&core.settings, &request);
-        let (command, cwd) = (request.command.clone(), request.cwd.clone());
-        let collect_files = move || NamedFiles::collect(&command, &cwd, &program, &path);
-        let collected = tokio::task::spawn_blocking(collect_files).await;
-        let files = collected.map_err(|_| Error::Closing)?;
-        admitted.template.pin(files.pins());
+        let files = named_files(&core.settings, &request, &admitted).await?;
+        if admitted.spec.container.is_none() {
+            admitted.template.pin(files.pins());
+        }
         let subject = command_policy::approval_subject(request, files);
         let status = self.interactions.approval_status(
             &caller.owner,
@@ -277,7 +276,27 @@ pub(crate) async fn find_existing_after_starts(
     find_existing(core, caller, id)
 }
 
-/// Probes the capabilities of the request's file systems, where they matter, and decides.
+/// The files that an approval of a start covers.
+async fn named_files(
+    settings: &Settings,
+    request: &StartRequest,
+    admitted: &AdmittedStart,
+) -> Result<NamedFiles, Error> {
+    let program = admitted.template.program().clone();
+    let path = command_policy::search_path(settings, request);
+    let (command, cwd) = (request.command.clone(), request.cwd.clone());
+    let container = admitted.spec.container.as_ref();
+    let workspace = container.map(|it| it.workspace.clone());
+    let collect = move || match workspace {
+        Some(workspace) => NamedFiles::collect_in_workspace(&command, &cwd, workspace.as_path()),
+        None => NamedFiles::collect(&command, &cwd, &program, &path),
+    };
+    let collected = tokio::task::spawn_blocking(collect).await;
+    collected.map_err(|_| Error::Closing)
+}
+
+/// Probes the capabilities of the request's file systems, where they matter, and decides; a container
+/// is refused that cannot be had.
 async fn admit(
     core: &EngineInner,
     caller: &Caller,
@@ -285,20 +304,44 @@ async fn admit(
     secrets: Vec<ResolvedSecret>,
 ) -> Result<AdmittedStart, Error> {
     let sandbox = sandbox::resolve(&core.settings, &request)?;
-    let capabilities = match &sandbox {
-        Some(confinement) => {
+    let container = container::resolve(&core.settings, &request)?;
+    let capabilities = match (&sandbox, &container) {
+        (Some(confinement), _) => {
             let missing = core.backend.probe_filesystems(confinement).await;
             Some(core.capabilities.clone().without(missing))
         }
-        None => None,
+        (None, Some(container)) => Some(container_capabilities(core, container).await?),
+        (None, None) => None,
     };
     let context = AdmissionContext {
         settings: &core.settings,
         capabilities: capabilities.as_ref().unwrap_or(&core.capabilities),
         backend: &core.backend_name,
     };
-    let prepared = PreparedRequest { sandbox, secrets };
-    admission::admit(context, caller, request, prepared)
+    let prepared = PreparedRequest {
+        sandbox,
+        container,
+        secrets,
+    };
+    let admitted = admission::admit(context, caller, request, prepared)?;
+    if let Some(container) = &admitted.spec.container {
+        core.backend.check_container(container).await?;
+    }
+    Ok(admitted)
+}
+
+/// What containers enforce here. Where that is not known, no engine was reached yet: the check of the
+/// container says why, or reaches one.
+async fn container_capabilities(
+    core: &EngineInner,
+    container: &ContainerSpec,
+) -> Result<CapabilitySet, Error> {
+    if let Some(known) = core.backend.container_capabilities() {
+        return Ok(known);
+    }
+    core.backend.check_container(container).await?;
+    let known = core.backend.container_capabilities();
+    known.ok_or(Error::Container(ContainerError::Unsupported))
 }
 
 /// Options of an execution's start.
@@ -377,7 +420,9 @@ fn ledger_detail(
         .chars()
         .take(COMMAND_CHARS)
         .collect();
-    let level = request.options.level.unwrap_or(settings.isolation.default);
+    // A refused combination is recorded as it was requested.
+    let level = isolation_level::effective_level(&settings.isolation, request)
+        .unwrap_or_else(|_| request.options.level.unwrap_or(settings.isolation.default));
     let mut detail = LedgerDetail::from([
         ("command".to_owned(), command.into()),
         ("cwd".to_owned(), redact(&request.cwd).to_string().into()),

@@ -188,12 +188,9 @@ fn environment(item: &TomlValue<'_>) -> Result<Vec<(ByteString, ByteString)>, Ma
 }
 
 fn level(item: &TomlValue<'_>) -> Result<IsolationLevel, ManifestError> {
-    const ALLOWED: &str = "\"basic\", \"medium\" or \"high\"";
+    const ALLOWED: &str = "\"basic\", \"medium\", \"high\" or \"container\"";
     let given = item.str().and_then(|it| it.parse().ok());
-    match given {
-        Some(level) if level != IsolationLevel::Container => Ok(level),
-        Some(_) | None => Err(item.invalid(ALLOWED)),
-    }
+    given.ok_or_else(|| item.invalid(ALLOWED))
 }
 
 fn dependencies(item: &TomlValue<'_>, service: &str) -> Result<Vec<Dependency>, ManifestError> {
