@@ -7,6 +7,8 @@
 
 pub mod admission;
 mod alert;
+#[cfg(test)]
+mod container_start_tests;
 mod context;
 mod damaged;
 pub mod detection;
