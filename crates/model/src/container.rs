@@ -1,5 +1,6 @@
 //! Containers: what a request asks for, and what was resolved from that and the settings.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -178,6 +179,34 @@ pub struct VolumeMount {
     pub write: bool,
 }
 
+/// The error for a text that is no volume.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no volume: write HOST:CONTAINER, HOST:CONTAINER:ro or HOST:CONTAINER:rw")]
+pub struct VolumeError(String);
+
+impl FromStr for VolumeMount {
+    type Err = VolumeError;
+
+    /// Parses `HOST:CONTAINER`, read-only, or `HOST:CONTAINER:rw`. Paths with a colon have no such
+    /// form.
+    fn from_str(text: &str) -> Result<Self, VolumeError> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let (host, container, write) = match parts[..] {
+            [host, container] | [host, container, "ro"] => (host, container, false),
+            [host, container, "rw"] => (host, container, true),
+            _ => return Err(VolumeError(text.to_owned())),
+        };
+        if host.is_empty() || container.is_empty() {
+            return Err(VolumeError(text.to_owned()));
+        }
+        Ok(Self {
+            host: ByteString::from(host),
+            container: ByteString::from(container),
+            write,
+        })
+    }
+}
+
 /// A health check, which the container engine makes: the container is unhealthy after `retries`
 /// failures in a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -251,6 +280,22 @@ mod tests {
         assert_eq!(both.image.as_deref(), Some("own"));
         assert_eq!(both.network.as_deref(), Some("none"));
         assert_eq!(both.dns, ["192.0.2.2", "192.0.2.1"]);
+    }
+
+    #[test]
+    fn a_volume_is_read_only_unless_it_says_so() {
+        let read = |text: &str| text.parse::<VolumeMount>();
+        let mount = |write| VolumeMount {
+            host: "/a".into(),
+            container: "/b".into(),
+            write,
+        };
+        assert_eq!(read("/a:/b"), Ok(mount(false)));
+        assert_eq!(read("/a:/b:ro"), Ok(mount(false)));
+        assert_eq!(read("/a:/b:rw"), Ok(mount(true)));
+        for bad in ["", "/a", "/a:", ":/b", "/a:/b:rx", "/a:/b:rw:x"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

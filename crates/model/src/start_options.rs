@@ -26,7 +26,8 @@ pub struct StartOptions {
     /// Environment variables added or replaced.
     #[serde(default, rename = "env", skip_serializing_if = "Vec::is_empty")]
     pub set_env: Vec<(ByteString, ByteString)>,
-    /// Whether all of the client's environment is passed on; none takes the setting.
+    /// Whether all of the client's environment is passed on; none takes the setting. A container gets
+    /// nothing of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit_env: Option<bool>,
     /// The wall-clock limit of the command, in milliseconds.
@@ -281,6 +282,8 @@ mod tests {
             "timeout_ms": 1_000,
             "idle_ms": 500,
             "isolation": "high",
+            "backend": "container",
+            "container": {"image": "work", "volumes": [{"host": "/a", "container": "/b"}]},
             "confine": {"overlay": true, "network": ["a.example"], "forward": ["8080:80"]},
             "secrets": ["TOKEN"],
             "approval": "abc",
@@ -336,6 +339,7 @@ mod tests {
             json!({"limits": {"disk": 1}}),
             json!({"pty": {"cols": 1, "rows": 1, "depth": 1}}),
             json!({"confine": {"netwrk": "none"}}),
+            json!({"container": {"privileged": true}}),
         ] {
             let error = serde_json::from_value::<StartOptions>(body).unwrap_err();
             assert!(error.to_string().contains("unknown field"), "{error}");

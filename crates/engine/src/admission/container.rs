@@ -45,10 +45,6 @@ pub(crate) fn resolve(
         return Ok(None);
     }
     require_level_high(level, &request.options.sandbox)?;
-    if request.options.inherit_env == Some(true) {
-        let problem = "a container gets the variables of its request only";
-        return Err(invalid("request for", "inherit_env", problem));
-    }
     check_options(requested)?;
     let bounds = ContainerBounds::of(settings);
     bounds.check(requested)?;

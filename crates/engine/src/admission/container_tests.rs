@@ -9,7 +9,6 @@ use ostler_model::{
 use tempfile::TempDir;
 
 use super::container::{inner_cwd, resolve};
-use crate::error::Error;
 use crate::request::StartRequest;
 use crate::settings::{AllowedVolume, Settings};
 
@@ -555,13 +554,4 @@ fn the_workspace_holds_the_working_directory_and_nothing_of_ours() {
     hiding.isolation.hide = vec![ground.path("home/project/src")];
     let refused = problem(&hiding, &ground.request("home/project"));
     assert!(refused.contains("what the settings hide"), "{refused}");
-}
-
-#[test]
-fn the_clients_environment_cannot_be_asked_for() {
-    let ground = Ground::new();
-    let mut request = ground.request("home/project");
-    request.options.inherit_env = Some(true);
-    let refused: Result<_, Error> = resolve(&ground.settings(), &request);
-    assert!(refused.is_err_and(|it| it.to_string().contains("variables of its request")));
 }

@@ -174,7 +174,6 @@ impl NamedFiles {
 }
 
 /// Finds and reads files.
-
 struct NamedFileCollector<'a> {
     cwd: &'a ByteString,
     path: &'a ByteString,

@@ -71,6 +71,7 @@ fn request() -> impl Strategy<Value = IsolationRequest> {
             limits,
             demanded: Limits::default(),
             confinement,
+            container: None,
             degradable,
         },
     )
@@ -148,6 +149,7 @@ fn a_requested_limit_is_never_dropped_without_permission() {
             limits: memory,
             demanded,
             confinement: None,
+            container: None,
             degradable: degradable.to_vec(),
         };
         resolve_isolation(request, &CapabilitySet::default())
@@ -161,4 +163,41 @@ fn a_requested_limit_is_never_dropped_without_permission() {
     // That of the settings is dropped and reported.
     let preset = at_medium(Limits::default(), &[]).expect("nobody asked for it");
     assert!(preset.missing.iter().any(is_told));
+}
+
+#[test]
+fn a_container_does_without_what_it_was_granted() {
+    let container = |grants: bool| ostler_model::ContainerSpec {
+        image: "work".to_owned(),
+        workspace: "/srv/work".into(),
+        network: "none".to_owned(),
+        dns: Vec::new(),
+        proxy: None,
+        read_only_root: true,
+        no_new_privileges: !grants,
+        user: None,
+        cap_add: grants.then(|| "CHOWN".to_owned()).into_iter().collect(),
+        volumes: Vec::new(),
+        secret_files: false,
+        health: None,
+        idle_timeout: std::time::Duration::ZERO,
+        reuse: true,
+    };
+    let at = |container| {
+        let request = IsolationRequest {
+            level: IsolationLevel::Container,
+            container,
+            ..IsolationRequest::default()
+        };
+        let refused = resolve_isolation(request, &CapabilitySet::default());
+        let missing = refused.expect_err("nothing is enforced").missing;
+        missing.iter().map(|it| it.ability).collect::<Vec<_>>()
+    };
+    let conditional = [Capability::NoCapabilities, Capability::NoNewPrivileges];
+    for ability in conditional {
+        assert!(at(None).contains(&ability));
+        assert!(at(Some(container(false))).contains(&ability));
+        assert!(!at(Some(container(true))).contains(&ability));
+    }
+    assert!(at(None).contains(&Capability::OwnRoot) && !at(None).contains(&Capability::Landlock));
 }

@@ -4,6 +4,7 @@
 //! caller's working directory.
 
 mod changes;
+mod container;
 mod find;
 mod parse;
 #[cfg(test)]

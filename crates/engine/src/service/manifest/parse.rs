@@ -7,7 +7,7 @@ use ostler_model::{ByteString, Command, Dependency, IsolationLevel, line_number}
 use toml::de::DeTable;
 
 use super::toml_value::{TomlTable, TomlValue};
-use super::values;
+use super::{container, values};
 use crate::service::definition::{ServiceDefinition, TERMINAL_SIZE};
 use crate::service_names;
 
@@ -18,7 +18,7 @@ const SERVICES: usize = 256;
 /// The shell that runs a command given as one text.
 const SHELL: &str = "/bin/sh";
 /// Keys of a service.
-pub(super) const KEYS: [&str; 15] = [
+pub(super) const KEYS: [&str; 17] = [
     "command",
     "cwd",
     "env",
@@ -32,6 +32,8 @@ pub(super) const KEYS: [&str; 15] = [
     "depends_on",
     "terminal",
     "level",
+    "backend",
+    "container",
     "record_input",
     "description",
 ];
@@ -114,6 +116,10 @@ fn parse_service(
     service.options.set_env = section.read("env", environment)?.unwrap_or_default();
     service.options.description = section.read("description", text)?.unwrap_or_default();
     service.options.level = section.read("level", level)?;
+    service.options.backend = section.read("backend", container::backend)?;
+    service.options.container = section
+        .read("container", container::container)?
+        .unwrap_or_default();
     service.options.pty = section
         .read("terminal", TomlValue::flag)?
         .and_then(|enabled| enabled.then_some(TERMINAL_SIZE));

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use ostler_model::{
-    ByteString, Command, DependencyCondition, IsolationLevel, ReadyCondition, RestartPolicy,
+    BackendName, ByteString, Command, DependencyCondition, IsolationLevel, ReadyCondition,
+    RestartPolicy,
 };
 use proptest::prelude::*;
 
@@ -19,6 +20,39 @@ fn refused(text: &str) -> String {
     parse(text, Path::new("/w"))
         .expect_err("a bad file")
         .to_string()
+}
+
+#[test]
+fn a_container_is_a_table() {
+    let services = read(
+        r#"
+[services.web]
+command = "server"
+backend = "container"
+container = { image = "node:22", volumes = ["/srv/a:/a:rw"], stop_grace = "3s", reuse = false }
+"#,
+    );
+    let options = &services["web"].options;
+    assert_eq!(options.backend, Some(BackendName::container()));
+    let container = &options.container;
+    assert_eq!(container.image.as_deref(), Some("node:22"));
+    assert!(container.volumes[0].write && container.reuse == Some(false));
+    assert_eq!(
+        container.stop_grace,
+        Some(std::time::Duration::from_secs(3))
+    );
+    for (line, expected) in [
+        ("backend = \"slurm\"", "allowed: \"local\" or \"container\""),
+        (
+            "container = { privileged = true }",
+            "unknown key 'privileged'",
+        ),
+        ("container = { volumes = [\"/a\"] }", "is no volume"),
+        ("container = \"node\"", "allowed: a table"),
+    ] {
+        let text = format!("[services.web]\ncommand = \"x\"\n{line}\n");
+        assert!(refused(&text).contains(expected), "{}", refused(&text));
+    }
 }
 
 #[test]
@@ -111,7 +145,7 @@ fn errors_are_reported_with_line_and_what_is_allowed() {
         ),
         (
             web("zzz = 1"),
-            "line 3: unknown key 'zzz' in services.web; allowed: command, cwd, env, ready, ready_pattern, fail_pattern, ready_timeout, port, restart, health, depends_on, terminal, level, record_input, description",
+            "line 3: unknown key 'zzz' in services.web; allowed: command, cwd, env, ready, ready_pattern, fail_pattern, ready_timeout, port, restart, health, depends_on, terminal, level, backend, container, record_input, description",
         ),
         (
             "\n\n[services.Web]\ncommand = \"x\"".to_owned(),
@@ -171,8 +205,8 @@ fn values_with_their_own_grammar_are_reported_with_it() {
             "line 3: services.web.depends_on.db is \"up\"; allowed: \"started\", \"listening\", \"ready\" or \"completed\"",
         ),
         (
-            web("level = \"container\""),
-            "line 3: services.web.level is \"container\"; allowed: \"basic\", \"medium\" or \"high\"",
+            web("level = \"cell\""),
+            "line 3: services.web.level is \"cell\"; allowed: \"basic\", \"medium\", \"high\" or \"container\"",
         ),
         (web("command = \"y\""), "line 3: duplicate key"),
         (
@@ -294,6 +328,9 @@ fn the_reference_says_every_key_and_its_example_holds() {
         ("migrate".to_owned(), DependencyCondition::Completed),
     ];
     assert_eq!(needs("web"), web);
+    for key in super::container::KEYS {
+        assert!(text.contains(&format!("`{key}`")), "{key}");
+    }
     for key in super::parse::KEYS {
         assert!(text.contains(&format!("\n| `{key}` |")), "{key}");
     }
