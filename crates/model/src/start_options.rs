@@ -54,7 +54,7 @@ pub struct StartOptions {
     pub backend: Option<BackendName>,
     /// Its container; must be the default elsewhere.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub container: ContainerOptions,
+    pub container: Box<ContainerOptions>,
     /// What isolation level high exposes and reaches beyond its defaults; must be the default at
     /// other levels.
     #[serde(default, rename = "confine", skip_serializing_if = "is_default")]
@@ -150,7 +150,7 @@ impl StartOptions {
             idle: self.idle.or(base.idle),
             level: self.level.max(base.level),
             backend: self.backend.or(base.backend),
-            container: self.container.over(base.container),
+            container: Box::new(self.container.over(*base.container)),
             sandbox: self.sandbox.over(base.sandbox),
             secrets: merged_names(secrets, self.secrets),
             approval: self.approval.or(base.approval),

@@ -39,7 +39,7 @@ pub(crate) struct ApprovalSubject {
     pub(crate) stdin: StdinRequest,
     pub(crate) level: Option<IsolationLevel>,
     pub(crate) backend: Option<BackendName>,
-    pub(crate) container: ContainerOptions,
+    pub(crate) container: Box<ContainerOptions>,
     pub(crate) confine: SandboxOptions,
     pub(crate) secrets: Vec<String>,
     /// The programs and scripts it names.

@@ -39,7 +39,7 @@ pub(crate) fn resolve(
     request: &StartRequest,
 ) -> Result<Option<ContainerSpec>, Error> {
     let level = effective_level(&settings.isolation, request)?;
-    let requested = &request.options.container;
+    let requested: &ContainerOptions = &request.options.container;
     if level != IsolationLevel::Container {
         require_level_container(level, requested)?;
         return Ok(None);

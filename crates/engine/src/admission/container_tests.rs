@@ -83,7 +83,7 @@ fn problem_with(change: impl FnOnce(&mut Settings), options: ContainerOptions) -
     let mut settings = ground.settings();
     change(&mut settings);
     let mut request = ground.request("home/project");
-    request.options.container = options;
+    *request.options.container = options;
     problem(&settings, &request)
 }
 
@@ -156,7 +156,7 @@ fn an_image_is_needed_and_may_be_limited() {
     listed(&mut settings);
     for name in ["team/tool:3", "base:1", "work"] {
         let mut request = ground.request("home/project");
-        request.options.container = image(name);
+        *request.options.container = image(name);
         assert_eq!(resolved(&settings, &request).image, name);
     }
     for name in ["", "-x", "a b", "a\n"] {
@@ -169,6 +169,7 @@ fn an_image_is_needed_and_may_be_limited() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn malformed_options_are_refused_by_name() {
     let none = ContainerOptions::default;
     let health = |command: &[&str], retries| HealthCheck {
@@ -357,7 +358,7 @@ fn a_request_tightens_and_never_loosens() {
     allowed.capabilities = vec!["CAP_CHOWN".to_owned(), "net_raw".to_owned()];
     (allowed.allow_writable_root, allowed.allow_new_privileges) = (true, true);
     let mut request = ground.request("home/project");
-    request.options.container = ContainerOptions {
+    *request.options.container = ContainerOptions {
         network: text("office"),
         user: text("root"),
         cap_add: vec!["cap_net_raw".to_owned(), "CHOWN".to_owned()],
@@ -387,7 +388,7 @@ fn a_default_may_be_asked_for_whatever_the_lists_say() {
         ..ContainerOptions::default()
     };
     let mut request = ground.request("home/project");
-    request.options.container = settings.container.defaults.clone();
+    *request.options.container = settings.container.defaults.clone();
     let spec = resolved(&settings, &request);
     assert_eq!(
         (spec.network.as_str(), spec.read_only_root),

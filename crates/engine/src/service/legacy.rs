@@ -113,7 +113,7 @@ pub(super) fn rebuild_start(
     start.options.retention = retention(spec);
     start.options.pty = entry.info().size();
     if let Some(container) = &spec.container {
-        start.options.container = container::options_of(container);
+        *start.options.container = container::options_of(container);
     }
     if spec.policy.level >= IsolationLevel::High {
         start.options.sandbox = rebuild_sandbox_options(core, &start, entry)?;

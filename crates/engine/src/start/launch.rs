@@ -115,8 +115,8 @@ impl Launcher {
         let redactions = secrets.clone();
         let admitted = match command_policy::evaluate(&core.settings, &request) {
             Ok(Some(verdict)) if approval_mode == ApprovalMode::Request => {
-                self.admit_with_approval(caller, request, secrets, verdict, ApprovalUse::Peek)
-                    .await
+                let peek = ApprovalUse::Peek;
+                Box::pin(self.admit_with_approval(caller, request, secrets, verdict, peek)).await
             }
             Ok(_) => admit(core, caller, request, secrets).await,
             Err(error) => Err(error),
@@ -151,8 +151,8 @@ impl Launcher {
         let admitted = match (secrets, policy_result) {
             (Ok(secrets), Ok(None)) => admit(core, caller, request, secrets).await,
             (Ok(secrets), Ok(Some(verdict))) => {
-                self.admit_with_approval(caller, request, secrets, verdict, ApprovalUse::Consume)
-                    .await
+                let consume = ApprovalUse::Consume;
+                Box::pin(self.admit_with_approval(caller, request, secrets, verdict, consume)).await
             }
             (Err(error), _) | (_, Err(error)) => Err(error),
         };
@@ -310,7 +310,7 @@ async fn admit(
             let missing = core.backend.probe_filesystems(confinement).await;
             Some(core.capabilities.clone().without(missing))
         }
-        (None, Some(container)) => Some(container_capabilities(core, container).await?),
+        (None, Some(container)) => Some(Box::pin(container_capabilities(core, container)).await?),
         (None, None) => None,
     };
     let context = AdmissionContext {
@@ -324,10 +324,15 @@ async fn admit(
         secrets,
     };
     let admitted = admission::admit(context, caller, request, prepared)?;
+    if admitted.spec.container.is_none() {
+        return Ok(admitted);
+    }
+    // On the heap, so that the futures of all starts stay small.
+    let admitted = Box::new(admitted);
     if let Some(container) = &admitted.spec.container {
         core.backend.check_container(container).await?;
     }
-    Ok(admitted)
+    Ok(*admitted)
 }
 
 /// What containers enforce here. Where that is not known, no engine was reached yet: the check of the

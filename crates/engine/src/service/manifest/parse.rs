@@ -117,7 +117,7 @@ fn parse_service(
     service.options.description = section.read("description", text)?.unwrap_or_default();
     service.options.level = section.read("level", level)?;
     service.options.backend = section.read("backend", container::backend)?;
-    service.options.container = section
+    *service.options.container = section
         .read("container", container::container)?
         .unwrap_or_default();
     service.options.pty = section

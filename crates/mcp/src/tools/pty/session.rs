@@ -78,7 +78,7 @@ pub(in crate::tools) fn session_failure(call: ToolCall<'_>, id: &str, error: Err
         Error::Argument(_)
         | Error::Program(_)
         | Error::NotAllowed(_)
-        | Error::LevelUnsupported { .. }
+        | Error::Container(_)
         | Error::UnmetIsolation(_)
         | Error::InvalidSandbox { .. }
         | Error::Denied { .. }
