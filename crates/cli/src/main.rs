@@ -8,6 +8,7 @@
 //!   waits.
 //! * [`attach`]: connects the local terminal to that of a session.
 //! * [`commands`]: one file for each verb; clients of the daemon through [`client`].
+//! * [`containers`]: the backends of the program, and the container engine of `ostler image`.
 //! * [`config`]: defaults, files, environment, flags. Only this crate reads any of them.
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ mod attach;
 mod client;
 mod commands;
 mod config;
+mod containers;
 mod context;
 mod daemon;
 mod doctor;

@@ -89,7 +89,7 @@ pub use service::{
     Diagnosis, EnsureResult, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped,
 };
 pub use settings::{
-    AutoServices, ContextSettings, IsolationSettings, Quotas, RetentionDefaults, SecretSettings,
+    AllowedVolume, AutoServices, ContainerSettings, ContextSettings, IsolationSettings, Quotas, RetentionDefaults, SecretSettings,
     SecretSource, ServiceSettings, Settings,
 };
 pub use shell::{IdempotencyKey, ShellCommand, ShellEnd, ShellRun};

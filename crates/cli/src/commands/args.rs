@@ -135,6 +135,9 @@ pub(crate) enum Verb {
     Shutdown(commands::shutdown::ShutdownArgs),
     /// Find out what this machine can enforce, by doing it
     Doctor(commands::doctor::DoctorArgs),
+    /// The images of containers: build, fetch, list
+    #[command(subcommand)]
+    Image(commands::image::ImageVerb),
     /// Speak MCP on standard input and output
     Mcp(commands::mcp::McpArgs),
     /// Tell what the command policy says, and check its rules

@@ -44,7 +44,7 @@ fn load_context(flags: &ConfigFlags, verb: &Verb) -> Result<CliContext, CommandE
     };
     if !matches!(
         verb,
-        Verb::Serve(_) | Verb::Daemon | Verb::Token(_) | Verb::Audit(_)
+        Verb::Serve(_) | Verb::Daemon | Verb::Token(_) | Verb::Audit(_) | Verb::Image(_)
     ) {
         daemon::check_state_dir(&context.dirs)?;
     }
@@ -78,6 +78,7 @@ fn run_verb(context: &CliContext, mut verb: Verb) -> CommandResult {
         Verb::Pause(args) => commands::pause::run(context, &args),
         Verb::Resume(args) => commands::resume::run(context, &args),
         Verb::Doctor(args) => commands::doctor::run(context, &args),
+        Verb::Image(verb) => commands::image::run(context, verb),
         Verb::Kill(args) => commands::kill::run(context, &args),
         Verb::Wait(args) => commands::wait::run(context, &args),
         Verb::Rm(args) => commands::rm::run(context, &args),

@@ -16,6 +16,7 @@ pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod export;
 pub(crate) mod history;
+pub(crate) mod image;
 pub(crate) mod info;
 pub(crate) mod interactions;
 mod interrupt_handler;

@@ -2,6 +2,7 @@
 
 use ostler_model::suggestion;
 
+use super::container_keys::CONTAINER_KEYS;
 use super::value::ValueKind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(crate) struct SettingKey {
     pub(crate) help: &'static str,
 }
 
-const fn key(
+pub(super) const fn key(
     name: &'static str,
     variables: &'static [&'static str],
     kind: ValueKind,
@@ -33,7 +34,22 @@ const fn key(
     }
 }
 
-pub(crate) const KEYS: [SettingKey; 76] = [
+/// All settings: those of containers are the last.
+pub(crate) const KEYS: [SettingKey; OTHER_KEYS.len() + CONTAINER_KEYS.len()] = {
+    let mut all = [OTHER_KEYS[0]; OTHER_KEYS.len() + CONTAINER_KEYS.len()];
+    let mut index = 1;
+    while index < all.len() {
+        all[index] = if index < OTHER_KEYS.len() {
+            OTHER_KEYS[index]
+        } else {
+            CONTAINER_KEYS[index - OTHER_KEYS.len()]
+        };
+        index += 1;
+    }
+    all
+};
+
+const OTHER_KEYS: [SettingKey; 76] = [
     key(
         "state_dir",
         &["OSTLER_STATE_DIR", "OUTPUT_STORAGE_PATH"],

@@ -1,6 +1,6 @@
 //! Configuration: defaults, files, environment and flags, each value with its source.
 //!
-//! * [`keys`]: the table of all settings.
+//! * [`keys`]: the table of all settings; [`container_keys`]: those of containers, and [`container`] their values.
 //! * [`value`]: the kinds of values, and what each allows.
 //! * [`file`]: the values of a file with their line numbers.
 //! * [`load`]: the layers in increasing precedence: default, file, environment, flag.
@@ -9,6 +9,8 @@
 //! * [`settings`]: the settings of the engine and the daemon; [`http`]: those of HTTP; [`mcp_app`]: the page of MCP.
 
 mod bindings;
+mod container;
+mod container_keys;
 mod file;
 mod history;
 mod http;

@@ -83,6 +83,7 @@ impl Config {
         settings.ledger_retention = Duration::from_secs(days * DAY_S);
         settings.audit_key_file = self.audit_key_file();
         settings.isolation = self.isolation_settings();
+        settings.container = self.container_settings();
         settings.secrets = SecretSettings {
             prefixes: self.secret_prefixes(),
             source: self

@@ -108,6 +108,35 @@ fn isolation_and_limits_reach_the_engine() {
 }
 
 #[test]
+fn containers_reach_the_engine() {
+    let file = "[container]\nimage = \"work:2\"\nnetworks = [\"none\"]\nvolumes = [\"/srv/a:rw\", \
+                \"/srv/b\"]\ncapabilities = [\"NET_RAW\"]\nmounts = [\"/srv/b:/b\"]\nmemory = \"1G\"\n\
+                images = [\"team/*\"]\nstop_grace_ms = 500\n";
+    let settings = load(file, &[], &[]).unwrap().engine_settings(Vec::new());
+    let container = settings.container;
+    assert_eq!(container.defaults.image.as_deref(), Some("work:2"));
+    assert_eq!(container.defaults.volumes[0].container, "/b".into());
+    assert_eq!(
+        container.defaults.stop_grace,
+        Some(std::time::Duration::from_millis(500))
+    );
+    assert_eq!(container.networks, Some(vec!["none".to_owned()]));
+    let writable: Vec<bool> = container.volumes.iter().map(|it| it.write).collect();
+    assert_eq!(writable, [true, false]);
+    assert_eq!(container.limits.memory_bytes, Some(1 << 30));
+    assert_eq!(container.images, ["team/*"]);
+    let plain = load("", &[], &[])
+        .unwrap()
+        .engine_settings(Vec::new())
+        .container;
+    assert_eq!((plain.networks, plain.defaults.image), (None, None));
+    assert_eq!(
+        plain.limits,
+        ostler_engine::ContainerSettings::default().limits
+    );
+}
+
+#[test]
 fn values_of_a_file_are_no_policy_of_a_proxy() {
     let config = load("allowed_commands = [\"ls\"]", &[], &[]).unwrap();
     assert_eq!(config.client_policy(), ClientPolicy::default());
@@ -142,9 +171,15 @@ fn an_invalid_value_is_reported_with_its_key_source_and_what_is_allowed() {
         error_of("[isolation]\nnetwork = [\"full\", \"a.example\"]", &[], &[]),
         error_of("[isolation]\nread = [\"here\"]", &[], &[]),
         error_of("[isolation]\nprotect = [\"../up\"]", &[], &[]),
-        error_of("", &[("OSTLER_ISOLATION_DEFAULT", "container")], &[]),
+        error_of("", &[("OSTLER_ISOLATION_DEFAULT", "vault")], &[]),
         error_of("", &[], &["isolation.allow_degraded=moat"]),
         error_of("", &[], &["limits.memory=much"]),
+        error_of("[container]\nnetwork = \"host\"", &[], &[]),
+        error_of("[container]\ndns = [\"dns.example\"]", &[], &[]),
+        error_of("", &[], &["container.mounts=/a"]),
+        error_of("", &[], &["container.volumes=data"]),
+        error_of("", &[], &["container.capabilities=ALL"]),
+        error_of("", &[("OSTLER_CONTAINER_IMAGES", "a b*")], &[]),
     ];
     insta::assert_snapshot!(all.join("\n\n"));
 }

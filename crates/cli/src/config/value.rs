@@ -10,6 +10,8 @@ use ostler_model::{Capability, Limits, NetworkAccess, PortForward};
 use ostler_store::{AddressError, PostgresAddress, SchemaName};
 use serde::Serialize;
 
+use super::container;
+
 /// The most items of one list.
 const LIST_ITEMS: usize = 1_000;
 /// The longest retention, idle time or grace period in seconds: a hundred years.
@@ -24,7 +26,7 @@ const MIRROR_FORMATS: [&str; 3] = ["yaml", "avro", "jsonl"];
 const POLICY_MODES: [&str; 4] = ["auto", "off", "default", "claude"];
 const TOKEN_MODES: [&str; 2] = ["required", "off"];
 const STRUCTURED: [&str; 3] = ["auto", "always", "never"];
-const LEVELS: [&str; 3] = ["basic", "medium", "high"];
+const LEVELS: [&str; 4] = ["basic", "medium", "high", "container"];
 const TASKS: [&str; 2] = ["auto", "off"];
 const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -101,6 +103,14 @@ pub(crate) enum ValueKind {
     HistoryDatabase,
     /// A schema of that.
     SchemaName,
+    /// This option of containers.
+    Container(&'static str),
+    /// A list of what this option of containers may be.
+    ContainerList(&'static str),
+    /// Images, or how they begin.
+    ImagePatterns,
+    /// Directories that volumes may be in.
+    AllowedVolumes,
     /// An amount of this resource limit.
     Quantity(&'static str),
 }
@@ -195,6 +205,16 @@ impl ValueKind {
             Self::Capabilities => {
                 format!("a comma list of {}", Capability::OPTIONAL_NAMES.join(", "))
             }
+            Self::Container(option) | Self::ContainerList(option) => {
+                container::allowed(option).to_owned()
+            }
+            Self::ImagePatterns => {
+                "a comma list of images, or how they begin, as in registry.example/team/*"
+                    .to_owned()
+            }
+            Self::AllowedVolumes => {
+                "a comma list of absolute paths; with :rw, volumes there may be writable".to_owned()
+            }
             Self::Quantity(name) => {
                 let result = Limits::default().set(name, "");
                 result.map_or_else(|error| error.allowed.to_owned(), |()| String::new())
@@ -276,6 +296,21 @@ impl ValueKind {
             Self::RelativePaths => list(raw, is_relative_below).map(SettingValue::List),
             Self::Capabilities => {
                 list(raw, |word| word.parse::<Capability>().is_ok()).map(SettingValue::List)
+            }
+            Self::Container(option @ ("dns" | "cap_add" | "volumes")) => list(raw, |_| true)
+                .filter(|words| words.is_empty() || container::is_valid(option, words))
+                .map(SettingValue::List),
+            Self::Container(option) => text(raw)
+                .filter(|word| container::is_valid(option, std::slice::from_ref(word)))
+                .map(SettingValue::Text),
+            Self::ContainerList(option) => {
+                let is_item = |word: &str| container::is_valid(option, &[word.to_owned()]);
+                list(raw, is_item).map(SettingValue::List)
+            }
+            Self::ImagePatterns => list(raw, container::is_image_pattern).map(SettingValue::List),
+            Self::AllowedVolumes => {
+                let is_item = |word: &str| container::allowed_volume(word).is_some();
+                list(raw, is_item).map(SettingValue::List)
             }
             Self::Quantity(name) => quantity(raw)
                 .filter(|text| Limits::default().set(name, text).is_ok())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_api::Problem;
-use ostler_backend_local::{LocalBackend, ZygoteConfig};
+use ostler_backend_local::ZygoteConfig;
 use ostler_engine::Engine;
 use ostler_http::WebAccess;
 use ostler_http::rest::{HostExaminer, RestState};
@@ -30,6 +30,7 @@ use super::listeners::{self, DaemonListeners};
 use super::stdio_server::StdioServer;
 use super::stdio_sessions;
 use crate::config::{Config, check_secrets, webhook_error};
+use crate::containers;
 use crate::error::{CommandError, CommandResult};
 use crate::paths::Dirs;
 use crate::process_env::ProcessEnv;
@@ -355,10 +356,8 @@ pub(crate) async fn try_open_engine(
     }
     let config = config.clone().with_policy(env)?.with_detection_table()?;
     let settings = config.engine_settings(env.to_texts());
-    let backend = LocalBackend::open(&settings.state_dir, zygote)
-        .await
-        .map_err(|error| CommandError::new(ErrorCode::Storage, error.to_string()))?;
-    Ok(Engine::open(settings, Arc::new(backend)).await)
+    let backend = containers::open_backend(&settings, env, zygote).await?;
+    Ok(Engine::open(settings, backend).await)
 }
 
 /// Installs the handler of a signal.

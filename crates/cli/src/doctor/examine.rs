@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_backend::Backend as _;
-use ostler_backend_local::{LocalBackend, ZygoteConfig};
+use ostler_backend_local::ZygoteConfig;
 use ostler_engine::{Engine, ExecutionInfo, StartRequest};
 use ostler_journal::ByteQuery;
 use ostler_model::{
@@ -17,9 +16,11 @@ use ostler_model::{
     StreamName,
 };
 
+use super::containers::ContainerReport;
 use super::report::DoctorReport;
 use super::sandbox_probe::{PROBE_ARGUMENT, ProbeResult, ProbeTargets};
 use super::{checks, level_reports};
+use crate::containers;
 use crate::context::CliContext;
 use crate::daemon;
 use crate::error::CommandError;
@@ -54,12 +55,8 @@ async fn build_report(context: &CliContext, scratch: &Path) -> Result<DoctorRepo
     let mut settings = config.engine_settings(context.env.to_texts());
     settings.isolation.minimum = IsolationLevel::Basic;
     let zygote = ZygoteConfig::Executable(daemon::executable());
-    let backend = LocalBackend::open(&settings.state_dir, zygote).await;
-    let backend = Arc::new(backend.map_err(|it| CommandError::daemon(it.to_string()))?);
-    let engine = Engine::open(
-        settings,
-        Arc::clone(&backend) as Arc<dyn ostler_backend::Backend>,
-    );
+    let backend = containers::open_backend(&settings, &context.env, zygote).await?;
+    let engine = Engine::open(settings, Arc::clone(&backend));
     let engine = engine.await.map_err(|error| CommandError::from(&error))?;
     // The file system of the working directory is what counts, unless that is the root.
     let cwd = std::env::current_dir().ok();
@@ -72,9 +69,13 @@ async fn build_report(context: &CliContext, scratch: &Path) -> Result<DoctorRepo
     };
     let capabilities = backend.capabilities();
     let capabilities = capabilities.without(backend.probe_filesystems(&sandbox).await);
-    let levels = level_reports::all_levels(&capabilities);
+    let mut levels = level_reports::host_levels(&capabilities);
+    let container_report = ContainerReport::of(context, backend.as_ref()).await;
+    levels.push(container_report.level());
     let probes = probe_sandbox(context, &engine, &workspace).await;
     engine.shutdown().await;
+    let mut checks = checks::all(context, &capabilities).await;
+    checks.extend(container_report.checks());
     let (witnessed, problem) = match probes {
         Ok(witnessed) => (witnessed, None),
         Err(problem) => (Vec::new(), Some(problem)),
@@ -84,7 +85,7 @@ async fn build_report(context: &CliContext, scratch: &Path) -> Result<DoctorRepo
         levels,
         probes: witnessed,
         problem,
-        checks: checks::all(context, &capabilities).await,
+        checks,
     })
 }
 

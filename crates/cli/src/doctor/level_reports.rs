@@ -12,12 +12,13 @@ use super::remedy;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LevelReport {
     pub(super) level: IsolationLevel,
-    /// Whether the level is implemented.
-    pub(super) built: bool,
     /// Whether nothing is missing.
     pub(super) whole: bool,
     pub(super) in_force: Vec<Capability>,
     pub(super) missing: Vec<CapabilityGap>,
+    /// Why nothing of it is in force, where that is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) problem: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -28,9 +29,9 @@ pub(crate) struct CapabilityGap {
     pub(super) remedy: Option<&'static str>,
 }
 
-/// All levels. Level high is requested with all options: an overlay, an allow list, and every
+/// The levels besides container. Level high is requested with all options: an overlay, an allow list, and every
 /// limit.
-pub(super) fn all_levels(capabilities: &CapabilitySet) -> Vec<LevelReport> {
+pub(super) fn host_levels(capabilities: &CapabilitySet) -> Vec<LevelReport> {
     let medium = Limits {
         pids: Some(1),
         memory_bytes: Some(1),
@@ -46,13 +47,6 @@ pub(super) fn all_levels(capabilities: &CapabilitySet) -> Vec<LevelReport> {
         level(capabilities, IsolationLevel::Basic, Limits::default()),
         level(capabilities, IsolationLevel::Medium, medium),
         level(capabilities, IsolationLevel::High, high),
-        LevelReport {
-            level: IsolationLevel::Container,
-            built: false,
-            whole: false,
-            in_force: Vec::new(),
-            missing: Vec::new(),
-        },
     ]
 }
 
@@ -66,21 +60,27 @@ fn level(capabilities: &CapabilitySet, level: IsolationLevel, limits: Limits) ->
     let request = IsolationRequest {
         level,
         limits,
-        demanded: Limits::default(),
         confinement,
         // All capabilities, so that everything that is missing is reported at once.
         degradable: Capability::ALL.to_vec(),
+        ..IsolationRequest::default()
     };
+    resolved(request, capabilities)
+}
+
+/// The level of a request that may do without everything.
+pub(super) fn resolved(request: IsolationRequest, capabilities: &CapabilitySet) -> LevelReport {
+    let level = request.level;
     let (in_force, missing) = match resolve_isolation(request, capabilities) {
         Ok(policy) => (policy.in_force, policy.missing),
         Err(unmet) => (Vec::new(), unmet.missing),
     };
     LevelReport {
         level,
-        built: true,
         whole: missing.is_empty(),
         in_force,
         missing: missing.into_iter().map(with_remedy).collect(),
+        problem: None,
     }
 }
 
@@ -105,11 +105,11 @@ mod tests {
             backend: LimitBackend::CgroupV2,
             root: true,
         };
-        let whole = all_levels(&abilities)
+        let whole = host_levels(&abilities)
             .iter()
             .map(|it| it.whole)
             .collect::<Vec<_>>();
-        assert_eq!(whole, [true, true, true, false]);
+        assert_eq!(whole, [true, true, true]);
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
             ],
             ..CapabilitySet::default()
         };
-        let levels = all_levels(&abilities);
+        let levels = host_levels(&abilities);
         assert!(levels[0].whole && !levels[1].whole && !levels[2].whole);
         let lacks = |ability| levels[2].missing.iter().find(|it| it.ability == ability);
         for ability in [

@@ -127,13 +127,12 @@ impl DoctorReport {
     fn levels(&self, out: &mut StdoutWriter) -> Result<(), CommandError> {
         let mut table = TextTable::new(&["LEVEL", "", "IN FORCE"]);
         for level in &self.levels {
-            let stands = match (level.built, level.whole) {
-                (false, _) => "not built yet",
-                (true, true) => "whole",
-                (true, false) => "NOT WHOLE",
+            let stands = match (&level.problem, level.whole) {
+                (Some(_), _) => "not here",
+                (None, true) => "whole",
+                (None, false) => "NOT WHOLE",
             };
-            let names: Vec<&str> = level.in_force.iter().map(|it| it.as_str()).collect();
-            table.push_row(cells![level.level.to_string(), stands, names.join(" ")]);
+            table.push_row(cells![level.level.to_string(), stands, in_force(level)]);
         }
         table.print(out)
     }
@@ -193,16 +192,18 @@ impl DoctorReport {
     }
 }
 
-fn level_check(level: &LevelReport) -> DoctorCheckBody {
+/// What is in force at a level, or why nothing is.
+fn in_force(level: &LevelReport) -> String {
     let names: Vec<&str> = level.in_force.iter().map(|it| it.as_str()).collect();
+    level.problem.clone().unwrap_or_else(|| names.join(" "))
+}
+
+fn level_check(level: &LevelReport) -> DoctorCheckBody {
     DoctorCheckBody {
         group: DoctorGroup::Levels,
         name: level.level.to_string(),
-        holds: level.built && level.whole,
-        detail: match level.built {
-            true => names.join(" "),
-            false => "not built yet".to_owned(),
-        },
+        holds: level.whole,
+        detail: in_force(level),
         remedy: None,
     }
 }

@@ -1,0 +1,45 @@
+//! `ostler image`: the images of containers. Works on the container engine itself, so it needs no
+//! daemon.
+
+mod build;
+mod list;
+mod pull;
+
+use clap::Subcommand;
+
+use crate::containers::{self, ProgressSink};
+use crate::context::{CliContext, block_on};
+use crate::error::CommandResult;
+
+/// The verbs of `image`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImageVerb {
+    /// Build an image from local files; what it is based on must be here, unless --pull is given
+    Build(build::ImageBuildArgs),
+    /// Fetch an image from its registry; a start never does
+    Pull(pull::ImagePullArgs),
+    /// List the images on this machine, the newest first
+    #[command(visible_alias = "list")]
+    Ls(list::ImageListArgs),
+}
+
+/// Builds, fetches or lists images.
+///
+/// # Errors
+/// When no container engine answers, or it refuses.
+pub(crate) fn run(context: &CliContext, verb: ImageVerb) -> CommandResult {
+    let engine = containers::image_engine(&context.config, &context.env);
+    match verb {
+        ImageVerb::Build(args) => build::run(context, engine.as_ref(), args),
+        ImageVerb::Pull(args) => block_on(pull::run(engine.as_ref(), &args)),
+        ImageVerb::Ls(args) => block_on(list::run(engine.as_ref(), &args)),
+    }
+}
+
+/// Prints progress on standard error, unless it is not wanted.
+fn progress(quiet: bool) -> ProgressSink {
+    if quiet {
+        return Box::new(|_line| ());
+    }
+    Box::new(|line| crate::print_note(line))
+}
