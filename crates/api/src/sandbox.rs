@@ -1,10 +1,10 @@
-//! Isolation of level high: what is in force.
+//! Isolation: what is in force.
 
 use ostler_model::isolation::{LimitKind, Limits};
 use ostler_model::sandbox_options::{network_words, port_words};
 use ostler_model::{
-    AutorunReport, ByteString, Capability, IsolationLevel, LimitBackend, MissingCapability,
-    NetworkAccess, OverlayOutcome, PortForward,
+    AutorunReport, ByteString, Capability, ContainerSpec, IsolationLevel, LimitBackend,
+    MissingCapability, NetworkAccess, OverlayOutcome, PortForward,
 };
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +38,13 @@ pub struct IsolationBody {
     /// Files it created or changed in its workspace that tools run or follow automatically.
     #[serde(default, skip_serializing_if = "AutorunReport::is_empty")]
     pub autorun: AutorunReport,
-    /// What it can see and reach; absent below level high, where that is the same as for its user.
+    /// What it can see and reach at level high; absent at lower levels, where that is the same as for
+    /// its user, and in a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<SandboxInfoBody>,
+    /// The container that it runs in; absent at other levels than container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Box<ContainerSpec>>,
 }
 
 /// What a command of level high sees and reaches.

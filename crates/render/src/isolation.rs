@@ -4,8 +4,8 @@
 use ostler_model::isolation::{LimitKind, Limits};
 use ostler_model::termination::TerminationCause;
 use ostler_model::{
-    AutorunFinding, AutorunReport, ChangeKind, ConflictReason, FileKind, IsolationLevel,
-    IsolationSpec, MissingCapability, NetworkAccess, OverlayChange, OverlayChanges,
+    AutorunFinding, AutorunReport, ChangeKind, ConflictReason, ContainerSpec, FileKind,
+    IsolationLevel, IsolationSpec, MissingCapability, NetworkAccess, OverlayChange, OverlayChanges,
     OverlayConflict, OverlayOutcome, SandboxSpec, Termination,
 };
 
@@ -30,10 +30,14 @@ pub fn describe_missing(missing: &[MissingCapability]) -> String {
     names.join(", ") + &reasons.collect::<String>()
 }
 
-/// The note on isolation in every response: at level high the capabilities in force, below it only
-/// missing ones that are a warning.
+/// The note on isolation in every response: at level high and in a container what is in force, below
+/// it only missing capabilities that are a warning.
 #[must_use]
-pub fn describe_level(policy: &IsolationSpec, warnings: &[MissingCapability]) -> Option<String> {
+pub fn describe_level(
+    policy: &IsolationSpec,
+    container: Option<&ContainerSpec>,
+    warnings: &[MissingCapability],
+) -> Option<String> {
     let missing = describe_missing(warnings);
     if policy.level < IsolationLevel::High {
         let lacking = || format!("isolation {} lacks: {missing}", policy.level);
@@ -46,6 +50,10 @@ pub fn describe_level(policy: &IsolationSpec, warnings: &[MissingCapability]) ->
             describe_network(&confinement.network)
         ));
         text.push_str(workspace_note(confinement));
+    }
+    if let Some(container) = container {
+        let image = truncated(&container.image, PATH_CHARS);
+        text.push_str(&format!(": image {image}, network {}", container.network));
     }
     if !missing.is_empty() {
         text.push_str(&format!("; as allowed, WITHOUT {missing}"));

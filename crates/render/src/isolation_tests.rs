@@ -38,7 +38,7 @@ fn the_level_in_force_is_reported_with_what_is_missing() {
         ),
         policy(IsolationLevel::High, Some("a,b,c,d,e,f,g"), &[]),
     ]
-    .map(|it| describe_level(&it, &it.missing).unwrap_or_else(|| "-".to_owned()));
+    .map(|it| describe_level(&it, None, &it.missing).unwrap_or_else(|| "-".to_owned()));
     insta::assert_snapshot!(descriptions.join("\n"));
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ostler_api::{ExecutionBody, RunStatisticsBody, SandboxInfoBody, ServiceStateBody};
-use ostler_model::{ByteString, LimitBackend};
+use ostler_model::{ByteString, ContainerSpec, LimitBackend, VolumeMount};
 use ostler_render::{clean, isolation, service as words};
 
 use super::{ids, refused_hosts};
@@ -178,6 +178,9 @@ fn isolation_rows(info: &ExecutionBody) -> Vec<(&'static str, String)> {
     if let Some(confinement) = &isolation.confinement {
         rows.extend(sandbox_rows(confinement));
     }
+    if let Some(container) = &isolation.container {
+        rows.extend(container_rows(container));
+    }
     let limits = describe_limits(info);
     if !limits.is_empty() {
         rows.push(("limits", limits));
@@ -210,6 +213,41 @@ fn sandbox_rows(confinement: &SandboxInfoBody) -> Vec<(&'static str, String)> {
     rows.into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
         .collect()
+}
+
+/// The rows about its container.
+fn container_rows(container: &ContainerSpec) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("image", container.image.clone()),
+        ("workspace", container.workspace.to_string()),
+        ("network", container.network.clone()),
+    ];
+    rows.extend(container.user.clone().map(|user| ("user", user)));
+    let volumes: Vec<String> = container.volumes.iter().map(describe_volume).collect();
+    let lists = [
+        ("volumes", volumes),
+        ("capabilities", container.cap_add.clone()),
+    ];
+    let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
+    rows.extend(lists.map(|(name, list)| (name, list.join(", "))));
+    let loosened = [
+        (!container.read_only_root, "writable root"),
+        (!container.no_new_privileges, "new privileges"),
+    ];
+    let loosened: Vec<&str> = loosened
+        .iter()
+        .filter(|(is, _)| *is)
+        .map(|it| it.1)
+        .collect();
+    if !loosened.is_empty() {
+        rows.push(("loosened", loosened.join(", ")));
+    }
+    rows
+}
+
+fn describe_volume(volume: &VolumeMount) -> String {
+    let write = if volume.write { ":rw" } else { "" };
+    format!("{}:{}{write}", volume.host, volume.container)
 }
 
 /// `512 MiB memory, 0.5 cores, 4096 processes (cgroup_v2)`.

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use clap::Args;
 use ostler_api::ExecutionBody;
 use ostler_model::{
-    ByteString, Capability, IsolationLevel, Limits, NetworkAccess, PortForward, SandboxOptions,
+    BackendName, Capability, IsolationLevel, Limits, NetworkAccess, PortForward, SandboxOptions,
     StartOptions,
 };
 use ostler_render::isolation;
 
+use super::container_args::{ContainerArgs, absolute_path};
 use super::value_parsers;
 use crate::config::Config;
 use crate::error::CommandError;
@@ -19,15 +20,16 @@ use crate::error::CommandError;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Isolation")]
 pub(crate) struct IsolationArgs {
-    /// How far to wall it off: basic, medium, high; unless given high where a flag below needs
-    /// it, else `isolation.default`
+    /// How far to wall it off: basic, medium, high, container; unless given, high or container
+    /// where a flag below needs it, else `isolation.default`
     #[arg(long, value_name = "LEVEL", value_parser = value_parsers::isolation_level)]
     isolation: Option<IsolationLevel>,
     /// What it reaches, at level high: none, full, or the only hosts it reaches, as in example.org,10.0.0.5:22;
-    /// repeatable
+    /// repeatable. In a container: bridge, none, or another network by name
     #[arg(long, value_name = "HOSTS")]
     network: Vec<String>,
-    /// At level high: the directory it may write to; its working directory unless given
+    /// At level high and in a container: the directory it may write to; its working directory unless
+    /// given
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
     /// At level high: keep its writes apart, to be committed or discarded afterwards
@@ -53,6 +55,8 @@ pub(crate) struct IsolationArgs {
     approval: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    container: ContainerArgs,
 }
 
 /// Limits of a command and all it starts.
@@ -85,14 +89,18 @@ impl IsolationArgs {
     /// # Errors
     /// For a text that is not a host or not an amount.
     pub(crate) fn into_options(self, config: &Config) -> Result<StartOptions, CommandError> {
+        if self.is_for_container(config)? {
+            return self.into_container_options();
+        }
         let network = match self.network[..] {
             [] => None,
             _ => Some(value_parsers::network(&self.network.join(","))?),
         };
         let level = self.effective_level(network.as_ref())?;
-        let absolute = |path: PathBuf| ByteString::from(std::path::absolute(&path).unwrap_or(path));
+        let absolute = absolute_path;
         Ok(StartOptions {
             level: level.or(config.client_policy().isolation),
+            backend: self.container.backend().cloned(),
             sandbox: SandboxOptions {
                 workspace: self.workspace.map(absolute),
                 overlay: self.overlay,
@@ -111,6 +119,76 @@ impl IsolationArgs {
 }
 
 impl IsolationArgs {
+    /// Whether the command is to run in a container: by its level, its backend, a flag that only a
+    /// container has a meaning for, or the setting.
+    ///
+    /// # Errors
+    /// For such a flag with another level or backend.
+    fn is_for_container(&self, config: &Config) -> Result<bool, CommandError> {
+        let is_container = *BackendName::container().0 == *self.backend_name();
+        if let Some(flag) = self.container.first_flag() {
+            let other_level = self.isolation.filter(|it| *it != IsolationLevel::Container);
+            let other_backend = self.container.backend().is_some() && !is_container;
+            if other_level.is_some() || other_backend {
+                return Err(CommandError::value(format!(
+                    "{flag}: it has a meaning only at isolation level container"
+                ))
+                .with_hint(format!(
+                    "write --isolation container; {flag} alone means that too"
+                )));
+            }
+            return Ok(true);
+        }
+        Ok(match (self.isolation, self.container.backend()) {
+            (Some(level), _) => level == IsolationLevel::Container,
+            (None, Some(_)) => is_container,
+            (None, None) => self.high_only_flag().is_none() && config.defaults_to_containers(),
+        })
+    }
+
+    fn backend_name(&self) -> &str {
+        self.container.backend().map_or("", |it| it.0.as_str())
+    }
+
+    /// The options of a command in a container.
+    ///
+    /// # Errors
+    /// For a flag that only level high has a meaning for.
+    fn into_container_options(self) -> Result<StartOptions, CommandError> {
+        if let Some(flag) = self.high_only_flag() {
+            return Err(CommandError::value(format!(
+                "{flag}: there are walls for it only at isolation level high, not at container"
+            )));
+        }
+        let network = (!self.network.is_empty()).then(|| self.network.join(","));
+        let backend = self.container.backend().cloned();
+        let workspace = self.workspace.map(absolute_path);
+        Ok(StartOptions {
+            level: Some(IsolationLevel::Container),
+            backend,
+            container: Box::new(self.container.into_options(network, workspace)),
+            sandbox: SandboxOptions {
+                allow_degraded: self.allow_degraded,
+                ..SandboxOptions::default()
+            },
+            limits: self.limits.into_limits()?,
+            secrets: self.secret,
+            approval: self.approval,
+            ..StartOptions::default()
+        })
+    }
+
+    /// The first flag that level high has a meaning for, and no other level.
+    fn high_only_flag(&self) -> Option<&'static str> {
+        let flags = [
+            (self.overlay, "--overlay"),
+            (!self.read.is_empty(), "--read"),
+            (!self.write.is_empty(), "--write"),
+            (!self.forward.is_empty(), "--forward"),
+        ];
+        flags.into_iter().find(|(is, _)| *is).map(|(_, flag)| flag)
+    }
+
     /// The requested level; restrictions that only level high has imply it.
     ///
     /// # Errors
@@ -119,18 +197,15 @@ impl IsolationArgs {
         &self,
         network: Option<&NetworkAccess>,
     ) -> Result<Option<IsolationLevel>, CommandError> {
-        let high_only = [
-            (
-                network.is_some_and(|it| *it != NetworkAccess::Full),
-                "--network",
-            ),
-            (self.workspace.is_some(), "--workspace"),
-            (self.overlay, "--overlay"),
-            (!self.read.is_empty(), "--read"),
-            (!self.write.is_empty(), "--write"),
-            (!self.forward.is_empty(), "--forward"),
-        ];
-        let Some((_, flag)) = high_only.iter().find(|(is, _)| *is) else {
+        let is_walled = network.is_some_and(|it| *it != NetworkAccess::Full);
+        let flag = if is_walled {
+            Some("--network")
+        } else if self.workspace.is_some() {
+            Some("--workspace")
+        } else {
+            self.high_only_flag()
+        };
+        let Some(flag) = flag else {
             return Ok(self.isolation);
         };
         match self.isolation {

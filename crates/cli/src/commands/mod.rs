@@ -9,6 +9,7 @@ pub(crate) mod clear;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
+mod container_args;
 pub(crate) mod context;
 mod dispatch;
 pub(crate) mod doctor;

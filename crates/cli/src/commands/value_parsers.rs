@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ostler_model::{
-    AlertTextError, AlertThresholds, Capability, IsolationLevel, NetworkAccess, Signal, Timestamp,
-    duration,
+    AlertTextError, AlertThresholds, BackendName, Capability, IsolationLevel, NetworkAccess,
+    Signal, Timestamp, duration,
 };
 
 use crate::error::CommandError;
@@ -37,6 +37,13 @@ pub(crate) fn signal(text: &str) -> Result<Signal, String> {
 pub(crate) fn isolation_level(text: &str) -> Result<IsolationLevel, String> {
     text.parse()
         .map_err(|error: ostler_model::isolation::IsolationLevelError| error.to_string())
+}
+
+/// Parses the name of a backend.
+pub(crate) fn backend(text: &str) -> Result<BackendName, String> {
+    let known = [BackendName::local(), BackendName::container()];
+    let found = known.into_iter().find(|it| it.0 == text);
+    found.ok_or_else(|| "allowed: local, container".to_owned())
 }
 
 /// Parses network access.

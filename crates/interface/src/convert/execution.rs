@@ -136,6 +136,7 @@ fn isolation_body(info: &ExecutionInfo) -> IsolationBody {
             .confinement
             .as_ref()
             .map(|it| sandbox_info(it, outcome)),
+        container: info.spec.container.clone(),
     }
 }
 

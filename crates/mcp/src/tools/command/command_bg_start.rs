@@ -5,6 +5,7 @@ use super::status::StartedBody;
 use crate::approval;
 use crate::reply::ToolReply;
 use crate::tool_call::ToolCall;
+use crate::tools::params::isolation;
 use crate::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::tools::service::{detect_service, launch_and_wait, start_failure_reply};
 use crate::wait::WaitOptions;
@@ -29,6 +30,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
             "Seconds; default none",
         ),
         start_params::ISOLATION,
+        isolation::IMAGE,
     ],
     hints: ToolHints::EXECUTES,
     output: None,

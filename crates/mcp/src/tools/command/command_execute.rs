@@ -11,6 +11,7 @@ use crate::reply::ToolReply;
 use crate::tool_call::ToolCall;
 use crate::tools::execution::end_text;
 use crate::tools::execution::fields::isolation_body;
+use crate::tools::params::isolation;
 use crate::tools::registry::{ToolDefinition, ToolHints, ToolResult};
 use crate::tools::service::{
     ServiceReason, detect_service, launch_and_wait, start_failure_reply, was_one_shot,
@@ -42,6 +43,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
         start_params::ENCODING,
         BLOCK_LINES,
         start_params::ISOLATION,
+        isolation::IMAGE,
     ],
     hints: ToolHints::EXECUTES,
     output: None,
@@ -175,6 +177,6 @@ fn execution_fields(info: &ExecutionInfo) -> serde_json::Value {
         "signal": ending.and_then(|ending| ending.signal).map(|signal| signal.name()),
         "execution_time": duration::as_seconds(info.duration()),
         "yielded": ending.is_none(),
-        "isolation": isolation_body(&info.spec.policy),
+        "isolation": isolation_body(&info.spec),
     })
 }

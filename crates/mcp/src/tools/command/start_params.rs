@@ -59,7 +59,7 @@ pub(super) fn start_request(
     }
     request.options.timeout = arguments.count("timeout").map(Duration::from_secs);
     request.options.encoding = arguments.text("encoding").or(request.options.encoding);
-    request.options.level = isolation::parse_level(arguments)?.or(request.options.level);
+    isolation::apply_level(&mut request, arguments)?;
     Ok(request)
 }
 

@@ -63,7 +63,7 @@ impl From<&ExecutionInfo> for StartedBody {
         Self {
             status: info.status().process,
             os_pid: info.state.pid,
-            isolation: isolation_body(&info.spec.policy),
+            isolation: isolation_body(&info.spec),
             service: None,
             note: None,
             next: format!("read its output with command_ps_logs, pid {pid}"),

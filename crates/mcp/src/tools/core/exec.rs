@@ -86,13 +86,13 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
             "isolation",
             isolation::LEVELS,
             "Default medium: clean environment, limits, kill of the whole tree. high: sandbox, \
-             only cwd writable, no network",
+             only cwd writable, no network. container: in an image",
         ),
         Parameter::optional(
             "options",
             ParameterKind::Options,
             "Rare: shell \"zsh\"; keep true (outlives this session); labels [..]; mode oneshot \
-             or service; idle_ms; network none, full or [hosts] (high); workspace \"overlay\" \
+             or service; idle_ms; network none, full or [hosts] (high), bridge (container); image NAME (container); workspace \"overlay\" \
              (writes kept apart, see workspace); limits {memory \"512M\", cpus 0.5, pids, disk, \
              files}; secrets [names, into env]; on_prompt ask (ask the person); encoding; forward \
              [ports]; approval ID; allow_degraded [..]",
@@ -105,6 +105,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
             .in_options(),
         Parameter::optional("labels", ParameterKind::List, "").in_options(),
         Parameter::optional("keep", ParameterKind::Flag, "").in_options(),
+        isolation::IMAGE.in_options(),
         isolation::NETWORK.in_options(),
         isolation::WORKSPACE.in_options(),
         isolation::ALLOW_DEGRADED.in_options(),

@@ -383,7 +383,7 @@ pub(in crate::tools) fn outcome_fields(waited: &WaitOutcome) -> Map<String, Valu
         "yielded": ending.is_none(),
         "why": end_text::wait_end_name(&waited.end),
         "cursor": waited.cursor,
-        "isolation": isolation_body(&info.spec.policy),
+        "isolation": isolation_body(&info.spec),
     }));
     if let WaitEnd::Prompt(prompt) = &waited.end {
         fields.insert("prompt".to_owned(), prompt_fields(prompt));

@@ -1,7 +1,7 @@
 //! Fields that the answers of several tools have.
 
 use ostler_api::NetworkBody;
-use ostler_model::{Capability, IsolationLevel, IsolationSpec};
+use ostler_model::{Capability, IsolationLevel, Spec};
 use ostler_render::isolation::describe_missing;
 use ostler_render::truncated;
 use serde::Serialize;
@@ -19,10 +19,13 @@ pub(in crate::tools) struct CommandIsolation {
     missing: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<NetworkBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<String>,
 }
 
 /// The requested and the actual isolation.
-pub(in crate::tools) fn isolation_body(policy: &IsolationSpec) -> CommandIsolation {
+pub(in crate::tools) fn isolation_body(spec: &Spec) -> CommandIsolation {
+    let policy = &spec.policy;
     CommandIsolation {
         requested: policy.level,
         in_force: policy.in_force.clone(),
@@ -35,6 +38,7 @@ pub(in crate::tools) fn isolation_body(policy: &IsolationSpec) -> CommandIsolati
             .confinement
             .as_ref()
             .map(|it| NetworkBody(it.network.clone())),
+        image: spec.container.as_ref().map(|it| it.image.clone()),
     }
 }
 

@@ -16,9 +16,9 @@ const MAX_HOSTS: usize = 5;
 /// reached, hosts that were refused.
 pub(in crate::tools) fn isolation_notes(call: ToolCall<'_>, info: &ExecutionInfo) -> Vec<String> {
     let (policy, state) = (&info.spec.policy, &info.state);
-    let mut notes: Vec<String> = isolation::describe_level(policy, &info.isolation_warnings())
-        .into_iter()
-        .collect();
+    let container = info.spec.container.as_deref();
+    let level = isolation::describe_level(policy, container, &info.isolation_warnings());
+    let mut notes: Vec<String> = level.into_iter().collect();
     notes.extend(isolation::describe_limits_hit(
         &state.limits_hit,
         &policy.limits,

@@ -8,11 +8,17 @@ use ostler_model::{
 use ostler_interface::error::ApiError;
 use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 
-/// The levels that are implemented.
+/// The levels.
 pub(in crate::tools) const LEVELS: ParameterKind =
-    ParameterKind::Choice(&["basic", "medium", "high"]);
-pub(in crate::tools) const NETWORK: Parameter =
-    Parameter::optional("network", ParameterKind::Hosts, "high: none, full or hosts");
+    ParameterKind::Choice(&["basic", "medium", "high", "container"]);
+/// The image of a container; alone it means level container.
+pub(in crate::tools) const IMAGE: Parameter =
+    Parameter::optional("image", ParameterKind::Text, "container: its image");
+pub(in crate::tools) const NETWORK: Parameter = Parameter::optional(
+    "network",
+    ParameterKind::Hosts,
+    "high: none, full or hosts; container: bridge or none",
+);
 pub(in crate::tools) const WORKSPACE: Parameter = Parameter::optional(
     "workspace",
     ParameterKind::Choice(&["direct", "overlay"]),
@@ -37,8 +43,11 @@ pub(in crate::tools) fn apply_isolation(
     request: &mut StartRequest,
     arguments: &mut Arguments,
 ) -> Result<(), ApiError> {
-    request.options.level = parse_level(arguments)?.or(request.options.level);
-    if arguments.is_given("network") {
+    apply_level(request, arguments)?;
+    let in_container = request.options.level == Some(IsolationLevel::Container);
+    if in_container && arguments.is_given("network") {
+        request.options.container.network = Some(arguments.list("network").join(","));
+    } else if arguments.is_given("network") {
         let words = arguments.list("network");
         let network = NetworkAccess::from_words(words.iter().map(String::as_str));
         let wrong = |error| ApiError::value(format!("parameter 'network': {error}"));
@@ -69,10 +78,21 @@ pub(in crate::tools) fn apply_isolation(
     Ok(())
 }
 
-/// The requested level; none means the setting.
-pub(in crate::tools) fn parse_level(
+/// Takes the level and the image of a container from the arguments.
+pub(in crate::tools) fn apply_level(
+    request: &mut StartRequest,
     arguments: &mut Arguments,
-) -> Result<Option<IsolationLevel>, ApiError> {
+) -> Result<(), ApiError> {
+    let image = arguments.text("image");
+    let implied = image.as_ref().map(|_| IsolationLevel::Container);
+    let level = parse_level(arguments)?.or(implied);
+    request.options.level = level.or(request.options.level);
+    request.options.container.image = image;
+    Ok(())
+}
+
+/// The requested level; none means the setting.
+fn parse_level(arguments: &mut Arguments) -> Result<Option<IsolationLevel>, ApiError> {
     let word = arguments.text("isolation").map(|word| word.parse());
     word.transpose()
         .map_err(|error: ostler_model::isolation::IsolationLevelError| {

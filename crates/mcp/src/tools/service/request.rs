@@ -15,7 +15,7 @@ use ostler_interface::params::{Arguments, PortArgument};
 const MAX_RESTARTS: u32 = 5;
 
 /// The parameters of a start, besides the command.
-pub(super) const START_PARAMETERS: [&str; 8] = [
+pub(super) const START_PARAMETERS: [&str; 9] = [
     "env",
     "port",
     "ready_when",
@@ -24,6 +24,7 @@ pub(super) const START_PARAMETERS: [&str; 8] = [
     "restart",
     "depends_on",
     "isolation",
+    "image",
 ];
 
 /// The request from these arguments; none where they only name a service.
@@ -42,7 +43,7 @@ pub(super) fn parse_request(
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
     choose_shell(call, &mut start);
-    start.options.level = isolation::parse_level(arguments)?.or(start.options.level);
+    isolation::apply_level(&mut start, arguments)?;
     let pattern = parse_ready_pattern(arguments)?;
     let when = arguments.text("ready_when");
     let when = when.map(|when| parse_ready_when(&when)).transpose()?;

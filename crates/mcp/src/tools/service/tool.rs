@@ -25,6 +25,7 @@ const START_PARAMETERS: &[&str] = &[
     "restart",
     "depends_on",
     "isolation",
+    "image",
     "wait_ms",
 ];
 /// The parameters of a definition.
@@ -39,6 +40,7 @@ const DEFINE_PARAMETERS: &[&str] = &[
     "restart",
     "depends_on",
     "isolation",
+    "image",
 ];
 
 const fn action(
@@ -134,10 +136,11 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
         Parameter::optional(
             "options",
             ParameterKind::Options,
-            "Rare: isolation; depends_on [names]; reason (stop); all_workspaces true (list)",
+            "Rare: isolation; image (container); depends_on [names]; reason (stop); all_workspaces true (list)",
         ),
         Parameter::optional("depends_on", ParameterKind::List, "").in_options(),
         Parameter::optional("isolation", isolation::LEVELS, "").in_options(),
+        isolation::IMAGE.in_options(),
         Parameter::optional("reason", ParameterKind::Text, "").in_options(),
         Parameter::optional("all_workspaces", ParameterKind::Flag, "").in_options(),
     ],

@@ -58,7 +58,8 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
             "isolation",
             isolation::LEVELS,
             "Isolation level: 'basic' (clean environment, whole-tree kill), 'medium' (default; \
-             and resource limits), 'high' (sandboxing; refused where it is not available)",
+             and resource limits), 'high' (sandboxing; refused where it is not available), \
+             'container' (in the configured image; likewise)",
         ),
     ],
     hints: ToolHints::EXECUTES,
@@ -154,7 +155,7 @@ async fn run_in_background(call: ToolCall<'_>, mut arguments: Arguments) -> Tool
         "command": command,
         "pid": info.state.pid,
         "started_at": info.state.started_at,
-        "isolation": isolation_body(&info.spec.policy),
+        "isolation": isolation_body(&info.spec),
     });
     Ok(ToolReply::text(vec![text], fields))
 }

@@ -118,6 +118,7 @@ fn execution_notes(info: &ExecutionInfo) -> Vec<String> {
         .chain(degraded)
         .chain(isolation::describe_level(
             &info.spec.policy,
+            info.spec.container.as_deref(),
             &info.isolation_warnings(),
         ))
         .collect()

@@ -102,6 +102,6 @@ pub(super) fn process_fields(info: &ExecutionInfo) -> Value {
         "execution_time": duration::as_seconds(info.duration()),
         "yielded": !info.state.is_finished(),
         "cursor": info.cursor(),
-        "isolation": isolation_body(&info.spec.policy),
+        "isolation": isolation_body(&info.spec),
     })
 }
