@@ -29,7 +29,7 @@ pub(super) fn start_request(
     request.client_kind = ClientKind::Shell;
     // The client's default retention applies to the `command_` tools.
     request.options.retention = RetentionRequest::Default;
-    isolation::apply_level(&mut request, arguments)?;
+    request.options.level = isolation::parse_level(arguments)?.or(request.options.level);
     Ok(request)
 }
 
