@@ -31,12 +31,26 @@ impl FileWatch {
     /// # Errors
     /// As inotify_init(2) and inotify_add_watch(2): the kernel's limits, a missing directory.
     pub fn new(file: &Path) -> io::Result<Self> {
+        // Not at its creation: its content is incomplete then.
+        Self::watch(file, WatchMask::empty())
+    }
+
+    /// As [`new`](Self::new), for a file that is complete when it is there, such as a socket: its
+    /// creation is a change, too.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_creation(file: &Path) -> io::Result<Self> {
+        Self::watch(file, WatchMask::CREATE)
+    }
+
+    fn watch(file: &Path, more: WatchMask) -> io::Result<Self> {
         let (Some(dir), Some(name)) = (file.parent(), file.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let inotify = Inotify::init()?;
-        // Not at its creation: its content is incomplete then.
-        let mask = WatchMask::CLOSE_WRITE
+        let mask = more
+            | WatchMask::CLOSE_WRITE
             | WatchMask::MOVED_TO
             | WatchMask::MOVED_FROM
             | WatchMask::DELETE
@@ -84,6 +98,17 @@ impl FileWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_socket_is_there_when_it_is_created() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("socket");
+        let mut new = FileWatch::new(&path).expect("a watch");
+        let mut with_creation = FileWatch::with_creation(&path).expect("a watch");
+        let _socket = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+        with_creation.changed().await.expect("a change");
+        assert!(new.changed().now_or_never().is_none());
+    }
 
     #[tokio::test]
     async fn a_replaced_file_has_changed_and_its_neighbour_has_not() {

@@ -130,7 +130,13 @@ const ALLOWED_DEPS: &[(&str, &[&str])] = &[
     ("ostler-testkit", &["ostler-model", "ostler-backend"]),
     (
         "ostler-backend-container",
-        &["ostler-model", "ostler-journal", "ostler-backend"],
+        &[
+            "ostler-backend",
+            "ostler-backend-local",
+            "ostler-container-init",
+            "ostler-model",
+            "ostler-sys",
+        ],
     ),
     (
         "ostler-backend-slurm",
@@ -215,6 +221,8 @@ const FOR_TESTS: [&str; 2] = ["ostler-fuzz", "ostler-testkit"];
 const RESTRICTED_CRATES: &[(&str, &[&str])] = &[
     ("apache-avro", &["ostler-export"]),
     ("avt", &["ostler-terminal", "ostler-bench"]),
+    ("bollard", &["ostler-backend-container"]),
+    ("tar", &["ostler-backend-container"]),
     ("vte", &["ostler-escape"]),
     ("rmcp", &["ostler-mcp"]),
     ("schemars", &["ostler-mcp"]),

@@ -1,0 +1,20 @@
+//! The socket of a container's init, seen from the host.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+use ostler_container_init::protocol::SOCKET_NAME;
+use ostler_sys::{peer, seqpacket};
+
+/// Whether the init with this pid listens in this directory. Does not wait: an init whose queue is
+/// full does not listen. The connection is closed at once.
+///
+/// # Errors
+/// As connect(2).
+pub(super) fn listens(dir: &Path, init_pid: u32) -> io::Result<bool> {
+    let dir = File::open(dir)?;
+    let connection = seqpacket::connect(dir.as_fd(), SOCKET_NAME)?;
+    Ok(peer::pid(&connection)? == Some(init_pid))
+}
