@@ -30,6 +30,8 @@ struct FoundContainer {
     name: ContainerName,
     labels: Option<ContainerLabels>,
     status: ContainerStatus,
+    /// Whether its init listens.
+    listens: bool,
 }
 
 /// Removes the records of executions that ended without a daemon, or are gone.
@@ -69,7 +71,7 @@ pub(super) async fn adopt(
 ) -> Result<(), EngineError> {
     let listed = engine.list(&pool.identity.filter()).await?;
     let found: Vec<_> = futures_util::stream::iter(listed)
-        .map(|container| inspect(engine, container))
+        .map(|container| inspect(pool, engine, container))
         .buffer_unordered(INSPECTIONS_AT_ONCE)
         .collect()
         .await;
@@ -97,6 +99,7 @@ pub(super) async fn adopt(
 
 /// The state of a listed container; none where it is gone meanwhile, or its name is none of ours.
 async fn inspect(
+    pool: &ContainerPool,
     engine: &EngineConnection,
     container: ListedContainer,
 ) -> Result<Option<FoundContainer>, EngineError> {
@@ -109,7 +112,17 @@ async fn inspect(
         Err(EngineError::NotFound(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
+    let listens = match status.pid.filter(|_| status.running) {
+        Some(pid) => {
+            let dir = pool.dirs.of_container(&name);
+            let listens = move || init_socket::listens(&dir, pid).is_ok_and(|it| it);
+            let connect = pool.config.tasks.spawn_blocking(listens);
+            connect.await.unwrap_or(false)
+        }
+        None => false,
+    };
     Ok(Some(FoundContainer {
+        listens,
         name,
         labels: ContainerLabels::from_map(&container.labels),
         status,
@@ -158,16 +171,10 @@ fn take_over(pool: &ContainerPool, engine: &EngineConnection, found: Vec<FoundCo
 
 /// Whether further starts may use it.
 fn is_usable(pool: &ContainerPool, container: &FoundContainer) -> bool {
-    let FoundContainer {
-        name,
-        labels,
-        status,
-    } = container;
-    let labels = labels.as_ref();
+    let labels = container.labels.as_ref();
     let same_init = labels.is_some_and(|it| it.init_hash == pool.init.hash);
     let shared = labels.is_some_and(|it| it.idle_timeout.is_some());
-    let answers = |pid| init_socket::listens(&pool.dirs.of_container(name), pid).is_ok_and(|it| it);
-    same_init && shared && status.running && !status.unhealthy && status.pid.is_some_and(answers)
+    same_init && shared && container.listens && !container.status.unhealthy
 }
 
 fn running(

@@ -4,17 +4,21 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::path::Path;
+use std::time::Duration;
 
 use ostler_container_init::protocol::SOCKET_NAME;
 use ostler_sys::{peer, seqpacket};
 
-/// Whether the init with this pid listens in this directory. Does not wait: an init whose queue is
-/// full does not listen. The connection is closed at once.
+/// How long an init may take to accept a connection whose queue is full.
+const CONNECT_LIMIT: Duration = Duration::from_secs(1);
+
+/// Whether the init with this pid listens in this directory. Blocks, within its limit. The
+/// connection is closed at once.
 ///
 /// # Errors
 /// As connect(2).
 pub(super) fn listens(dir: &Path, init_pid: u32) -> io::Result<bool> {
     let dir = File::open(dir)?;
-    let connection = seqpacket::connect(dir.as_fd(), SOCKET_NAME)?;
+    let connection = seqpacket::connect(dir.as_fd(), SOCKET_NAME, CONNECT_LIMIT)?;
     Ok(peer::pid(&connection)? == Some(init_pid))
 }
