@@ -20,8 +20,9 @@ enum ContainerCondition {
     Unremarkable,
     /// It may have ended.
     Uncertain,
-    /// Processes are left in it that cannot be killed.
-    Occupied,
+    /// It has ended, the supervisor of the attempt in it was killed, or processes are left in it
+    /// that cannot be.
+    Broken,
 }
 
 /// Passes events on, in order, and gives the use of the container back before the end is reported:
@@ -67,8 +68,8 @@ impl EventForwarder {
                 continue;
             };
             let name = container_use.name().clone();
-            if condition == ContainerCondition::Occupied {
-                tracing::warn!(container = %name, "is removed: processes in it cannot be killed");
+            if condition == ContainerCondition::Broken {
+                tracing::warn!(container = %name, "serves no further start, and is removed");
                 self.pool.retire(&name);
             }
             drop(container_use);
@@ -92,15 +93,16 @@ fn condition_at_end(event: &ProcessEvent) -> Option<ContainerCondition> {
 
 fn condition_of(record: &ExitRecord) -> ContainerCondition {
     if !record.survivors.is_empty() {
-        return ContainerCondition::Occupied;
+        return ContainerCondition::Broken;
     }
     match &record.outcome {
         LeaderOutcome::Ended {
             status: WaitStatus::Code(_),
             ..
         } => ContainerCondition::Unremarkable,
-        LeaderOutcome::Ended { .. }
-        | LeaderOutcome::SpawnFailed { .. }
-        | LeaderOutcome::ContainerLost => ContainerCondition::Uncertain,
+        LeaderOutcome::Ended { .. } | LeaderOutcome::SpawnFailed { .. } => {
+            ContainerCondition::Uncertain
+        }
+        LeaderOutcome::ContainerLost => ContainerCondition::Broken,
     }
 }

@@ -66,7 +66,7 @@ pub(super) struct Tables {
     /// What is known of the containers of the state.
     pub(super) containers: HashMap<ContainerName, watch::Receiver<MakeResult>>,
     /// The containers of running executions.
-    uses: HashMap<ExecutionId, Arc<ContainerFacts>>,
+    uses: HashMap<ExecutionId, ContainerName>,
 }
 
 /// The containers of a daemon.
@@ -116,7 +116,11 @@ impl ContainerPool {
 
     /// The container of a running execution.
     pub(crate) fn facts(&self, id: ExecutionId) -> Option<Arc<ContainerFacts>> {
-        self.tables.lock().uses.get(&id).cloned()
+        let tables = self.tables.lock();
+        let container = tables.containers.get(tables.uses.get(&id)?)?;
+        let made = container.borrow();
+        let running = made.as_ref()?.as_ref().ok()?;
+        Some(Arc::clone(&running.facts))
     }
 
     /// The container for a start: one that runs, or a new one.
@@ -161,8 +165,8 @@ impl ContainerPool {
             }
             let recorded = self.dirs.record_use(id, container_use.name());
             recorded.map_err(|error| not_started(&error))?;
-            let facts = Arc::clone(&running.facts);
-            self.tables.lock().uses.insert(id, facts);
+            let name = container_use.name().clone();
+            self.tables.lock().uses.insert(id, name);
             return Ok((container_use, running));
         }
         let reason = "containers end as soon as they were made";
@@ -285,6 +289,7 @@ impl ContainerPool {
     /// The use of a container that was recorded for an execution of an earlier daemon.
     pub(crate) fn recovered(self: &Arc<Self>, id: ExecutionId) -> Option<ContainerUse> {
         let name = self.dirs.container_of(id)?;
+        self.tables.lock().uses.insert(id, name.clone());
         Some(ContainerUse::new(Arc::clone(self), id, name))
     }
 
