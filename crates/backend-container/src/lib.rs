@@ -21,6 +21,8 @@ mod container_config;
 mod engine;
 mod events;
 #[cfg(test)]
+mod fake_engine;
+#[cfg(test)]
 mod fixtures;
 mod host_paths;
 mod identity;

@@ -42,14 +42,16 @@ impl EngineClient {
         self.facts.lock().clone()
     }
 
-    /// The connection; made where there is none.
+    /// The connection; made where there is none, or nothing listens any more.
     ///
     /// # Errors
     /// When no engine answers, or one is there that does not answer in time.
     pub(crate) async fn connect(&self) -> Result<Arc<EngineConnection>, ContainerError> {
         let mut connection = self.connection.lock().await;
-        if let Some(connection) = connection.as_ref().filter(|it| !it.is_lost()) {
-            return Ok(Arc::clone(connection));
+        if let Some(known) = connection.as_ref().filter(|it| !it.is_lost())
+            && check_socket(known.socket()).await.is_ok()
+        {
+            return Ok(Arc::clone(known));
         }
         let found = Arc::new(find(&self.discovery).await?);
         let facts = found.facts();
@@ -120,3 +122,7 @@ fn reason(error: &std::io::Error) -> String {
         _ => error.to_string(),
     }
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -19,6 +19,7 @@ use bollard::query_parameters::{
 use bollard::{API_DEFAULT_VERSION, ClientVersion, Docker};
 use tokio::time::timeout;
 
+use super::api_version::with_version;
 use super::error::EngineError;
 use super::facts::EngineFacts;
 
@@ -101,6 +102,7 @@ impl EngineConnection {
             let reason = format!("its API is {spoken}, older than {API_MIN}");
             return Err(EngineError::Refused(reason));
         }
+        let docker = with_version(docker, spoken);
         let version = limited(READ_LIMIT, docker.version()).await?;
         let info = limited(LIST_LIMIT, docker.info()).await?;
         Ok(Self {

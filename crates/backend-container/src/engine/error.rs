@@ -1,6 +1,5 @@
 //! What a container engine refuses, and what it does not answer.
 
-use std::error::Error as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,9 +58,9 @@ impl EngineError {
             ClientError::SocketNotFoundError(_) => {
                 Self::Disconnected("its socket is gone".to_owned())
             }
-            ClientError::HyperLegacyError { .. }
-            | ClientError::HyperResponseError { .. }
-            | ClientError::IOError { .. } => Self::Disconnected(with_causes(error)),
+            ClientError::HyperLegacyError { err } => Self::Disconnected(with_causes(err)),
+            ClientError::HyperResponseError { err } => Self::Disconnected(with_causes(err)),
+            ClientError::IOError { err } => Self::Disconnected(with_causes(err)),
             _ => Self::Malformed(with_causes(error)),
         }
     }
@@ -110,7 +109,7 @@ fn of_answer(status: u16, message: &str) -> EngineError {
 }
 
 /// The text of an error and of what caused it, each part once.
-fn with_causes(error: &ClientError) -> String {
+fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,5 +1,6 @@
 //! The client of a container engine: finding it, its requests with their time limits, its errors.
 
+mod api_version;
 mod client;
 mod connection;
 mod discovery;
