@@ -267,3 +267,7 @@ impl Backend for ContainerBackend {
         Box::pin(self.end())
     }
 }
+
+#[cfg(test)]
+#[path = "backend_tests.rs"]
+mod tests;

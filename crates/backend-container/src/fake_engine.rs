@@ -7,6 +7,7 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -19,12 +20,15 @@ use ostler_sys::seqpacket;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::EngineDiscovery;
 
 /// The version of the API that it offers: that of Docker 20.10.
 pub(crate) const API: &str = "1.41";
+/// How long a test waits.
+const WAIT_LIMIT: Duration = Duration::from_secs(10);
 /// The image that it has.
 pub(crate) const IMAGE: &str = "busybox";
 
@@ -44,7 +48,7 @@ pub(crate) enum Fault {
 pub(crate) struct FakeContainer {
     /// Its configuration, as it was sent.
     pub(crate) config: Value,
-    /// `running`, `paused`, `exited` or `created`.
+    /// `created`, `running`, `paused` or `exited`.
     pub(crate) status: &'static str,
     /// Its health.
     pub(crate) health: &'static str,
@@ -74,6 +78,8 @@ pub(crate) struct FakeEngine {
     /// What it has and does.
     pub(crate) state: Arc<Mutex<EngineState>>,
     server: JoinSet<()>,
+    /// Changes after each request.
+    answered: watch::Sender<()>,
 }
 
 impl FakeEngine {
@@ -83,6 +89,7 @@ impl FakeEngine {
             directory: tempfile::tempdir().expect("a directory"),
             state: Arc::default(),
             server: JoinSet::new(),
+            answered: watch::Sender::new(()),
         };
         engine.state.lock().image_id = "sha256:1".to_owned();
         engine.listen();
@@ -93,7 +100,20 @@ impl FakeEngine {
     pub(crate) fn listen(&mut self) {
         let _absent = std::fs::remove_file(self.socket());
         let listener = UnixListener::bind(self.socket()).expect("bound");
-        self.server.spawn(serve(listener, Arc::clone(&self.state)));
+        let (state, answered) = (Arc::clone(&self.state), self.answered.clone());
+        self.server.spawn(serve(listener, state, answered));
+    }
+
+    /// Waits until this is so; it is looked at after each request.
+    pub(crate) async fn until(&self, holds: impl Fn(&EngineState) -> bool) {
+        let mut answered = self.answered.subscribe();
+        let wait = async {
+            while !holds(&self.state.lock()) {
+                answered.changed().await.expect("the engine is there");
+            }
+        };
+        let waited = tokio::time::timeout(WAIT_LIMIT, wait).await;
+        assert!(waited.is_ok(), "{:?}", self.state.lock());
     }
 
     /// Ends it; what it has stays.
@@ -144,11 +164,22 @@ impl FakeEngine {
     }
 }
 
-async fn serve(listener: UnixListener, state: Arc<Mutex<EngineState>>) {
+async fn serve(
+    listener: UnixListener,
+    state: Arc<Mutex<EngineState>>,
+    answered: watch::Sender<()>,
+) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let state = Arc::clone(&state);
-        let service = service_fn(move |request| handle(Arc::clone(&state), request));
+        let (state, answered) = (Arc::clone(&state), answered.clone());
+        let service = service_fn(move |request| {
+            let (state, answered) = (Arc::clone(&state), answered.clone());
+            async move {
+                let response = handle(state, request).await;
+                answered.send_replace(());
+                response
+            }
+        });
         let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
         connections.spawn(async move {
             let _closed = connection.await.is_err();

@@ -385,6 +385,19 @@ impl ContainerPool {
     }
 }
 
+#[cfg(test)]
+impl ContainerPool {
+    /// The container that an execution is recorded to run in.
+    pub(crate) fn recorded(&self, id: ExecutionId) -> Option<ContainerName> {
+        self.dirs.container_of(id)
+    }
+
+    /// The containers that have a directory.
+    pub(crate) fn directories(&self) -> Vec<ContainerName> {
+        self.dirs.containers()
+    }
+}
+
 /// The image, if it is on the engine's machine.
 pub(crate) async fn local_image(
     engine: &EngineConnection,
