@@ -10,7 +10,7 @@ use bollard::models::{
 };
 use ostler_backend::ContainerError;
 use ostler_container_init::protocol::SOCKET_DIR;
-use ostler_model::container::{CONTAINER_SECRETS, CONTAINER_WORKSPACE, HealthCheck};
+use ostler_model::container::{CONTAINER_SECRETS, CONTAINER_WORKSPACE, ContainerHealth};
 use ostler_model::{ContainerSpec, Limits};
 
 /// The init in a container.
@@ -223,7 +223,7 @@ fn proxy_variables(proxy: Option<&str>) -> Vec<String> {
     both.collect()
 }
 
-fn health_config(check: &HealthCheck) -> HealthConfig {
+fn health_config(check: &ContainerHealth) -> HealthConfig {
     let mut test = vec!["CMD".to_owned()];
     test.extend(check.command.iter().cloned());
     HealthConfig {

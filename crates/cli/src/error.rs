@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use ostler_api::Problem;
+use ostler_backend_container::ImageError;
 use ostler_http::tokens::TokenError;
 use ostler_model::ErrorCode;
 
@@ -185,6 +186,32 @@ impl From<&ostler_engine::Error> for CommandError {
             exit: None,
             approval: None,
             is_spawn_failure: matches!(error, ostler_engine::Error::SpawnFailed { .. }),
+        }
+    }
+}
+
+impl From<&ImageError> for CommandError {
+    fn from(error: &ImageError) -> Self {
+        let code = match error {
+            ImageError::Engine(_) | ImageError::Pull { .. } | ImageError::TimedOut(_) => {
+                ErrorCode::Environment
+            }
+            ImageError::Build(_) => ErrorCode::CommandExecution,
+            ImageError::MissingBase { .. }
+            | ImageError::Context(_)
+            | ImageError::InvalidName(_) => ErrorCode::Value,
+        };
+        let failed = Self::new(code, error.to_string());
+        match error {
+            ImageError::Engine(_) => failed.with_hint("`ostler doctor` shows what was looked for"),
+            ImageError::MissingBase { image } => failed.with_hint(format!(
+                "fetch it by --pull, or with `ostler image pull {image}`"
+            )),
+            ImageError::Context(_)
+            | ImageError::InvalidName(_)
+            | ImageError::Build(_)
+            | ImageError::Pull { .. }
+            | ImageError::TimedOut(_) => failed,
         }
     }
 }

@@ -89,8 +89,8 @@ pub use service::{
     Diagnosis, EnsureResult, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped,
 };
 pub use settings::{
-    AllowedVolume, AutoServices, ContainerSettings, ContextSettings, IsolationSettings, Quotas, RetentionDefaults, SecretSettings,
-    SecretSource, ServiceSettings, Settings,
+    AllowedVolume, AutoServices, ContainerSettings, ContextSettings, IsolationSettings, Quotas,
+    RetentionDefaults, SecretSettings, SecretSource, ServiceSettings, Settings,
 };
 pub use shell::{IdempotencyKey, ShellCommand, ShellEnd, ShellRun};
 pub use start::{QUEUE_WAIT_MS, StartGuard};

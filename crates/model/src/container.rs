@@ -71,7 +71,7 @@ pub struct ContainerOptions {
     pub secret_files: Option<bool>,
     /// How its health is checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub health: Option<HealthCheck>,
+    pub health: Option<ContainerHealth>,
     /// From SIGTERM to SIGKILL, in milliseconds.
     #[serde(
         default,
@@ -158,7 +158,7 @@ pub struct ContainerSpec {
     pub secret_files: bool,
     /// How its health is checked; none takes the image's way, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub health: Option<HealthCheck>,
+    pub health: Option<ContainerHealth>,
     /// How long it is kept when it runs nothing.
     #[serde(rename = "idle_timeout_ms", with = "whole_millis")]
     pub idle_timeout: Duration,
@@ -211,7 +211,7 @@ impl FromStr for VolumeMount {
 /// failures in a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HealthCheck {
+pub struct ContainerHealth {
     /// The program and its arguments; exit code 0 is healthy.
     pub command: Vec<String>,
     /// From one check to the next, in milliseconds.
@@ -300,7 +300,8 @@ mod tests {
 
     #[test]
     fn a_health_check_has_the_usual_times() {
-        let check: HealthCheck = serde_json::from_str(r#"{"command": ["true"]}"#).expect("valid");
+        let check: ContainerHealth =
+            serde_json::from_str(r#"{"command": ["true"]}"#).expect("valid");
         let seconds = [check.interval, check.timeout, check.start_period].map(|it| it.as_secs());
         assert_eq!((seconds, check.retries), ([30, 10, 5], 3));
     }

@@ -114,7 +114,9 @@ fn unpack(dir: &Path, tier: Tier) -> Result<()> {
         return Ok(());
     }
     if !shell::is_on_path("apt-get") || !shell::is_on_path("dpkg-deb") {
-        bail!("PostgreSQL, Docker, nginx and others come as Debian packages; there is no apt-get here");
+        bail!(
+            "PostgreSQL, Docker, nginx and others come as Debian packages; there is no apt-get here"
+        );
     }
     let fetched = dir.join("packages");
     fs::create_dir_all(&fetched).with_context(|| fetched.display().to_string())?;

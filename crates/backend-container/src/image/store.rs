@@ -6,10 +6,13 @@ use std::time::Duration;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use futures_util::StreamExt as _;
 use ostler_backend::ContainerError;
+use ostler_model::{CapabilitySet, Timestamp};
+use serde::Serialize;
 use tokio::time::timeout;
 
 use super::build::{self, BuildRequest};
 use super::progress::{self, ProgressSink};
+use crate::capabilities::container_capabilities;
 use crate::engine::{EngineClient, EngineDiscovery, EngineError, EngineFacts, shortened};
 use crate::pool::local_image;
 use crate::reference;
@@ -24,14 +27,16 @@ pub struct ImageStore {
 }
 
 /// An image that is on the engine's machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageSummary {
     /// Its id.
     pub id: String,
     /// Its names.
     pub names: Vec<String>,
     /// Its size in bytes.
-    pub bytes: u64,
+    pub size_bytes: u64,
+    /// When it was made.
+    pub created_at: Option<Timestamp>,
 }
 
 /// The engine, as `doctor` shows it.
@@ -39,8 +44,10 @@ pub struct ImageSummary {
 pub struct EngineStatus {
     /// What it says of itself.
     pub facts: EngineFacts,
-    /// Whether the image is there.
-    pub has_image: bool,
+    /// What containers of it enforce, beside processes of this machine.
+    pub capabilities: CapabilitySet,
+    /// Whether the image is there; none where none was asked for.
+    pub has_image: Option<bool>,
 }
 
 /// An image that could not be built or fetched.
@@ -88,19 +95,29 @@ impl ImageStore {
         Self { engine }
     }
 
-    /// What `doctor` shows: the engine, and whether this image is there.
+    /// What `doctor` shows: the engine, what its containers enforce where processes of this machine
+    /// are enforced `local`, and whether this image is there.
     ///
     /// # Errors
     /// When no engine answers.
-    pub async fn status(&self, image: &str) -> Result<EngineStatus, ContainerError> {
+    pub async fn status(
+        &self,
+        local: &CapabilitySet,
+        image: Option<&str>,
+    ) -> Result<EngineStatus, ContainerError> {
         let engine = self.engine.connect().await?;
-        let has_image = match local_image(&engine, image).await {
-            Ok(_) => true,
-            Err(ContainerError::NoImage { .. }) => false,
-            Err(error) => return Err(error),
+        let has_image = match image {
+            None => None,
+            Some(image) => match local_image(&engine, image).await {
+                Ok(_) => Some(true),
+                Err(ContainerError::NoImage { .. }) => Some(false),
+                Err(error) => return Err(error),
+            },
         };
+        let facts = engine.facts().clone();
         Ok(EngineStatus {
-            facts: engine.facts().clone(),
+            capabilities: container_capabilities(local, Some(&facts)),
+            facts,
             has_image,
         })
     }
@@ -116,7 +133,8 @@ impl ImageStore {
         let images = images.into_iter().map(|it| ImageSummary {
             id: it.id,
             names: it.repo_tags,
-            bytes: u64::try_from(it.size).unwrap_or(0),
+            size_bytes: u64::try_from(it.size).unwrap_or(0),
+            created_at: Timestamp::from_second(it.created).ok(),
         });
         Ok(images.collect())
     }
@@ -151,7 +169,7 @@ impl ImageStore {
         }
     }
 
-    /// Builds an image from local files, by the engine's classic builder.
+    /// Builds an image from local files, by the engine's classic builder; returns its id.
     ///
     /// # Errors
     /// When an image that it is built from is not there and may not be fetched, a file cannot be
@@ -160,12 +178,13 @@ impl ImageStore {
         &self,
         request: &BuildRequest,
         sink: ProgressSink<'_>,
-    ) -> Result<(), ImageError> {
+    ) -> Result<String, ImageError> {
         if !reference::is_image(&request.tag) {
             return Err(ImageError::InvalidName(request.tag.clone()));
         }
         let engine = self.engine.connect().await?;
-        build::build(&engine, request, sink).await
+        build::build(&engine, request, sink).await?;
+        Ok(local_image(&engine, &request.tag).await?.id)
     }
 }
 

@@ -1,11 +1,12 @@
 //! What containers provide on this machine.
 
 use ostler_backend::Backend;
-use ostler_model::{Capability, CapabilitySet, IsolationLevel, IsolationRequest, Limits};
+use ostler_backend_container::EngineStatus;
+use ostler_model::{Capability, IsolationLevel, IsolationRequest, Limits};
 
 use super::checks::DoctorCheck;
 use super::level_reports::{self, LevelReport};
-use crate::containers::{self, EngineStatus};
+use crate::containers;
 use crate::context::CliContext;
 
 /// What was found of a container engine.
@@ -13,8 +14,6 @@ use crate::context::CliContext;
 pub(super) struct ContainerReport {
     /// Its state, or why there is none.
     engine: Result<EngineStatus, String>,
-    /// What its containers enforce.
-    capabilities: CapabilitySet,
     /// The image of containers, where a setting names one.
     image: Option<String>,
     /// Whether settings need containers.
@@ -25,11 +24,11 @@ impl ContainerReport {
     /// Asks the container engine.
     pub(super) async fn of(context: &CliContext, backend: &dyn Backend) -> Self {
         let image = context.config.container_image();
-        let engine = containers::image_engine(&context.config, &context.env);
-        let status = engine.status(image.as_deref()).await;
+        let images = containers::image_store(&context.config, &context.env);
+        let local = backend.capabilities();
+        let status = images.status(&local, image.as_deref()).await;
         Self {
-            engine: status.map_err(|error| error.message().unwrap_or_default().to_owned()),
-            capabilities: backend.container_capabilities().unwrap_or_default(),
+            engine: status.map_err(|error| error.to_string()),
             expected: image.is_some() || context.config.defaults_to_containers(),
             image,
         }
@@ -38,19 +37,18 @@ impl ContainerReport {
     /// The level, with every limit that a container has.
     pub(super) fn level(&self) -> LevelReport {
         let level = IsolationLevel::Container;
-        let problem = match &self.engine {
-            Ok(_) => None,
-            Err(problem) => Some(problem.clone()),
+        let status = match &self.engine {
+            Ok(status) => status,
+            Err(problem) => {
+                return LevelReport {
+                    level,
+                    whole: false,
+                    in_force: Vec::new(),
+                    missing: Vec::new(),
+                    problem: Some(problem.clone()),
+                };
+            }
         };
-        if problem.is_some() {
-            return LevelReport {
-                level,
-                whole: false,
-                in_force: Vec::new(),
-                missing: Vec::new(),
-                problem,
-            };
-        }
         let request = IsolationRequest {
             level,
             limits: Limits {
@@ -63,7 +61,7 @@ impl ContainerReport {
             degradable: Capability::ALL.to_vec(),
             ..IsolationRequest::default()
         };
-        level_reports::resolved(request, &self.capabilities)
+        level_reports::resolved(request, &status.capabilities)
     }
 
     /// The engine, and the image where one is named. An engine that nothing needs is no problem of
@@ -77,7 +75,7 @@ impl ContainerReport {
                 Err(problem) => problem.clone(),
             },
         };
-        let present = self.engine.as_ref().ok().and_then(|it| it.image_present);
+        let present = self.engine.as_ref().ok().and_then(|it| it.has_image);
         let image = self
             .image
             .as_ref()
@@ -95,50 +93,58 @@ impl ContainerReport {
 }
 
 fn describe(status: &EngineStatus) -> String {
-    let EngineStatus {
-        socket,
-        name,
-        version,
-        api_version,
-        storage_driver,
-        cgroup_version,
-        rootless,
-        image_present: _,
-    } = status;
-    let user = if *rootless { ", without root" } else { "" };
+    let facts = &status.facts;
+    let user = if facts.rootless { ", without root" } else { "" };
     format!(
-        "{name} {version} (API {api_version}) at {}: storage {storage_driver}, cgroup \
-         v{cgroup_version}{user}",
-        socket.display()
+        "{} {} (API {}) at {}: storage {}, cgroup v{}{user}",
+        facts.kind.as_str(),
+        facts.version,
+        facts.api_version,
+        facts.socket.display(),
+        facts.storage_driver,
+        facts.cgroup_version,
     )
 }
 
 #[cfg(test)]
 mod tests {
+    use ostler_backend_container::{EngineFacts, EngineKind};
+    use ostler_model::CapabilitySet;
+
     use super::*;
 
     fn report(engine: Result<EngineStatus, String>) -> ContainerReport {
         ContainerReport {
             engine,
-            capabilities: CapabilitySet {
-                present: Capability::ALL.to_vec(),
-                ..CapabilitySet::default()
-            },
             image: Some("work".to_owned()),
             expected: true,
         }
     }
 
-    fn status(image_present: bool) -> EngineStatus {
+    fn status(has_image: bool) -> EngineStatus {
         EngineStatus {
-            socket: "/run/docker.sock".into(),
-            name: "Docker".to_owned(),
-            version: "27.5".to_owned(),
-            api_version: "1.47".to_owned(),
-            storage_driver: "overlay2".to_owned(),
-            cgroup_version: "2".to_owned(),
-            rootless: true,
-            image_present: Some(image_present),
+            facts: EngineFacts {
+                socket: "/run/docker.sock".into(),
+                kind: EngineKind::Docker,
+                version: "27.5".to_owned(),
+                api_version: "1.47".to_owned(),
+                storage_driver: "overlay2".to_owned(),
+                storage_filesystem: None,
+                cgroup_driver: "systemd".to_owned(),
+                cgroup_version: "2".to_owned(),
+                rootless: true,
+                remaps_users: false,
+                limits_memory: true,
+                limits_swap: true,
+                limits_cpu: true,
+                limits_pids: true,
+                has_seccomp: true,
+            },
+            capabilities: CapabilitySet {
+                present: Capability::ALL.to_vec(),
+                ..CapabilitySet::default()
+            },
+            has_image: Some(has_image),
         }
     }
 

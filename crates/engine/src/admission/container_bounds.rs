@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ostler_model::container::{CAPABILITIES_MAX, VOLUMES_MAX};
-use ostler_model::{ContainerOptions, HealthCheck, IsolationLevel, NetworkAccess, suggestion};
+use ostler_model::{ContainerHealth, ContainerOptions, IsolationLevel, NetworkAccess, suggestion};
 
 use super::arguments::{self, ARGUMENT_BYTES};
 use super::sandbox_bounds::{check_count, invalid};
@@ -184,7 +184,7 @@ fn check_capability(name: &str) -> Result<(), Error> {
     Err(invalid("capability", name, &problem))
 }
 
-fn check_health(health: &HealthCheck) -> Result<(), Error> {
+fn check_health(health: &ContainerHealth) -> Result<(), Error> {
     let first = health.command.first().map_or("", String::as_str);
     if first.is_empty() {
         return Err(invalid("health check", "command", "it needs a program"));

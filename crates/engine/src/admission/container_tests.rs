@@ -3,7 +3,7 @@ use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use ostler_model::{
-    ByteString, ContainerOptions, ContainerSpec, ErrorCode, HealthCheck, IsolationLevel,
+    ByteString, ContainerHealth, ContainerOptions, ContainerSpec, ErrorCode, IsolationLevel,
     NetworkAccess, SandboxOptions, VolumeMount,
 };
 use tempfile::TempDir;
@@ -172,7 +172,7 @@ fn an_image_is_needed_and_may_be_limited() {
 #[expect(clippy::too_many_lines, reason = "one table")]
 fn malformed_options_are_refused_by_name() {
     let none = ContainerOptions::default;
-    let health = |command: &[&str], retries| HealthCheck {
+    let health = |command: &[&str], retries| ContainerHealth {
         command: command.iter().map(|it| (*it).to_owned()).collect(),
         interval: Duration::from_secs(1),
         timeout: Duration::from_secs(1),

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use ostler_backend_container::{BuildRequest, ImageStore};
 use ostler_model::ErrorCode;
 
 use super::progress;
-use crate::containers::{BuildRequest, ImageEngine};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 use crate::output::StdoutWriter;
@@ -29,6 +29,9 @@ pub(crate) struct ImageBuildArgs {
     /// The value of an ARG instruction; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = build_arg)]
     build_arg: Vec<(String, String)>,
+    /// The network of RUN instructions; the engine's default unless given
+    #[arg(long, value_name = "NAME")]
+    network: Option<String>,
     /// Fetch the images that it is based on
     #[arg(long)]
     pull: bool,
@@ -52,10 +55,11 @@ impl ImageBuildArgs {
                 .with_hint("write --tag NAME, or set container.image")
         })?;
         Ok(BuildRequest {
+            containerfile: within(&self.context, &containerfile)?,
             context: self.context,
-            containerfile,
             tag,
-            build_args: self.build_arg,
+            build_args: self.build_arg.into_iter().collect(),
+            network: self.network,
             pull: self.pull,
         })
     }
@@ -67,12 +71,16 @@ impl ImageBuildArgs {
 /// When there is nothing to build from, no container engine answers, or the build fails.
 pub(super) fn run(
     context: &CliContext,
-    engine: &dyn ImageEngine,
+    images: &ImageStore,
     args: ImageBuildArgs,
 ) -> CommandResult {
     let quiet = args.quiet;
     let request = args.into_request(context.config.container_image())?;
-    let id = block_on(engine.build(request, progress(quiet)))?;
+    let progress = progress(quiet);
+    let id = block_on(async {
+        let built = images.build(&request, &progress).await;
+        built.map_err(|error| CommandError::from(&error))
+    })?;
     let mut out = StdoutWriter::new();
     out.write_line(&id)?;
     out.flush()?;
@@ -86,6 +94,21 @@ fn find_containerfile(directory: &Path) -> Result<PathBuf, CommandError> {
         let names = CONTAINERFILES.join(" or ");
         let message = format!("{}: there is no {names}", directory.display());
         CommandError::new(ErrorCode::Value, message).with_hint("name the file with --file")
+    })
+}
+
+/// The path of a file from a directory that it is in.
+fn within(directory: &Path, file: &Path) -> Result<String, CommandError> {
+    let canonical = |path: &Path| {
+        path.canonicalize().map_err(|error| {
+            CommandError::new(ErrorCode::Value, format!("{}: {error}", path.display()))
+        })
+    };
+    let (directory, found) = (canonical(directory)?, canonical(file)?);
+    let relative = found.strip_prefix(&directory).ok().and_then(Path::to_str);
+    relative.map(str::to_owned).ok_or_else(|| {
+        let message = format!("{} is not in {}", file.display(), directory.display());
+        CommandError::value(message).with_hint("the engine is sent the files of that directory")
     })
 }
 
@@ -107,6 +130,7 @@ mod tests {
             file: None,
             tag: None,
             build_arg: Vec::new(),
+            network: None,
             pull: false,
             quiet: false,
         }
@@ -123,7 +147,7 @@ mod tests {
         let request = args(directory.path()).into_request(Some("work".to_owned()));
         let request = request.unwrap();
         assert_eq!(request.tag, "work");
-        assert_eq!(request.containerfile, directory.path().join("Dockerfile"));
+        assert_eq!(request.containerfile, "Dockerfile");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `ostler image ls`.
 
 use clap::Args;
+use ostler_backend_container::{ImageError, ImageStore, ImageSummary};
 use ostler_model::Timestamp;
 use ostler_render::isolation::format_bytes;
 
-use crate::containers::{ImageEngine, ImageRow};
 use crate::error::{CommandError, CommandResult};
 use crate::output::{StdoutWriter, TextTable, cells, format_age, print_json};
 
@@ -25,8 +25,9 @@ pub(crate) struct ImageListArgs {
 ///
 /// # Errors
 /// When no container engine answers.
-pub(super) async fn run(engine: &dyn ImageEngine, args: &ImageListArgs) -> CommandResult {
-    let images = engine.list().await?;
+pub(super) async fn run(images: &ImageStore, args: &ImageListArgs) -> CommandResult {
+    let listed = images.list().await;
+    let images = listed.map_err(|error| CommandError::from(&ImageError::from(error)))?;
     if args.json {
         print_json(&images)?;
         return Ok(0);
@@ -35,7 +36,7 @@ pub(super) async fn run(engine: &dyn ImageEngine, args: &ImageListArgs) -> Comma
     Ok(0)
 }
 
-fn print(images: &[ImageRow], now: Timestamp) -> Result<(), CommandError> {
+fn print(images: &[ImageSummary], now: Timestamp) -> Result<(), CommandError> {
     let mut table = TextTable::new(&["IMAGE", "ID", "SIZE", "AGE"]);
     for image in images {
         let age = image.created_at.map(|at| format_age(at, now));

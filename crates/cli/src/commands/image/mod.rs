@@ -7,7 +7,7 @@ mod pull;
 
 use clap::Subcommand;
 
-use crate::containers::{self, ProgressSink};
+use crate::containers;
 use crate::context::{CliContext, block_on};
 use crate::error::CommandResult;
 
@@ -28,18 +28,15 @@ pub(crate) enum ImageVerb {
 /// # Errors
 /// When no container engine answers, or it refuses.
 pub(crate) fn run(context: &CliContext, verb: ImageVerb) -> CommandResult {
-    let engine = containers::image_engine(&context.config, &context.env);
+    let images = containers::image_store(&context.config, &context.env);
     match verb {
-        ImageVerb::Build(args) => build::run(context, engine.as_ref(), args),
-        ImageVerb::Pull(args) => block_on(pull::run(engine.as_ref(), &args)),
-        ImageVerb::Ls(args) => block_on(list::run(engine.as_ref(), &args)),
+        ImageVerb::Build(args) => build::run(context, &images, args),
+        ImageVerb::Pull(args) => block_on(pull::run(&images, &args)),
+        ImageVerb::Ls(args) => block_on(list::run(&images, &args)),
     }
 }
 
-/// Prints progress on standard error, unless it is not wanted.
-fn progress(quiet: bool) -> ProgressSink {
-    if quiet {
-        return Box::new(|_line| ());
-    }
-    Box::new(|line| crate::print_note(line))
+/// What prints progress on standard error, unless it is not wanted.
+fn progress(quiet: bool) -> fn(&str) {
+    if quiet { |_line| () } else { crate::print_note }
 }

@@ -1,10 +1,10 @@
 //! `ostler image pull`.
 
 use clap::Args;
+use ostler_backend_container::ImageStore;
 
 use super::progress;
-use crate::containers::ImageEngine;
-use crate::error::CommandResult;
+use crate::error::{CommandError, CommandResult};
 
 /// What `image pull` takes.
 #[derive(Debug, Args)]
@@ -21,7 +21,8 @@ pub(crate) struct ImagePullArgs {
 ///
 /// # Errors
 /// When no container engine answers, or it cannot fetch the image.
-pub(super) async fn run(engine: &dyn ImageEngine, args: &ImagePullArgs) -> CommandResult {
-    engine.pull(&args.image, progress(args.quiet)).await?;
+pub(super) async fn run(images: &ImageStore, args: &ImagePullArgs) -> CommandResult {
+    let pulled = images.pull(&args.image, &progress(args.quiet)).await;
+    pulled.map_err(|error| CommandError::from(&error))?;
     Ok(0)
 }

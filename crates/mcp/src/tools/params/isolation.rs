@@ -92,7 +92,9 @@ pub(in crate::tools) fn apply_level(
 }
 
 /// The requested level; none means the setting.
-pub(in crate::tools) fn parse_level(arguments: &mut Arguments) -> Result<Option<IsolationLevel>, ApiError> {
+pub(in crate::tools) fn parse_level(
+    arguments: &mut Arguments,
+) -> Result<Option<IsolationLevel>, ApiError> {
     let word = arguments.text("isolation").map(|word| word.parse());
     word.transpose()
         .map_err(|error: ostler_model::isolation::IsolationLevelError| {
