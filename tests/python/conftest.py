@@ -151,7 +151,7 @@ def make_container_backend(make_installation):
         installation = make_installation(**options)
         config = installation.dir / "config" / "ostler"
         config.mkdir()
-        lines = f'[container]\nsocket = "{engine.url}"\nimage = "{image}"\n{settings}\n'
+        lines = f'[isolation]\nworkspaces = ["{installation.work}"]\n[container]\nsocket = "{engine.url}"\nimage = "{image}"\n{settings}\n'
         (config / "config.toml").write_text(lines)
         # The user of the images must have access, as the owner of a workspace has.
         os.chown(installation.work, UID, UID)

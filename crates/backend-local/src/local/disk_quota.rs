@@ -138,6 +138,9 @@ impl QuotaTarget {
     /// The target of a plan; none where nothing is limited or it runs in a private directory.
     fn from_plan(plan: &LaunchPlan) -> Option<Self> {
         plan.limits.disk_bytes?;
+        if let Some(container) = &plan.container {
+            return Some(Self::Direct(container.spec.workspace.as_path().to_owned()));
+        }
         let Some(sandbox) = &plan.sandbox else {
             return Some(Self::Direct(plan.cwd.as_path().to_owned()));
         };
