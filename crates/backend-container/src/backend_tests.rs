@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::fake_engine::{FakeEngine, Fault};
+use crate::fake_engine::{EngineFault, FakeEngine};
 use crate::fixtures;
 
 /// A local backend whose attempts end when a test says so.
@@ -238,14 +238,14 @@ async fn events_arrive_in_order_and_the_last_one_after_the_container_is_free() {
     daemon.local.end(id, EXITED);
     let mut ends = Vec::new();
     while let Some(received) = handle.events.recv().await {
-        match received.event {
-            ProcessEvent::Output { end } => ends.push(end),
-            ProcessEvent::Exited { .. } => {
-                assert!(daemon.backend.pool.recorded(id).is_none());
-                assert_eq!(daemon.backend.facts(id), None);
-            }
-            other => panic!("{other:?}"),
+        if let ProcessEvent::Output { end } = received.event {
+            ends.push(end);
+            continue;
         }
+        let event = received.event;
+        assert!(matches!(event, ProcessEvent::Exited { .. }), "{event:?}");
+        assert!(daemon.backend.pool.recorded(id).is_none());
+        assert_eq!(daemon.backend.facts(id), None);
     }
     assert_eq!(ends, (0..40).collect::<Vec<_>>());
 }
@@ -352,7 +352,7 @@ async fn what_could_not_be_made_leaves_nothing() {
         FakeEngine::start(),
     );
     let daemon = Daemon::open(state.path(), &engine);
-    let refused = |message| Fault::Refuse(500, message);
+    let refused = |message| EngineFault::Refuse(500, message);
     engine.fail(Method::POST, "/create", refused("no space left on device"));
     let error = daemon
         .backend
@@ -367,7 +367,7 @@ async fn what_could_not_be_made_leaves_nothing() {
         "{error}"
     );
     engine.repair();
-    let network = Fault::Refuse(404, "network web not found");
+    let network = EngineFault::Refuse(404, "network web not found");
     engine.fail(Method::POST, "/start", network);
     let error = daemon
         .backend

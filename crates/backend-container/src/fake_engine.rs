@@ -34,7 +34,7 @@ pub(crate) const IMAGE: &str = "busybox";
 
 /// What it does with a request instead of what an engine does.
 #[derive(Debug, Clone)]
-pub(crate) enum Fault {
+pub(crate) enum EngineFault {
     /// Refuses with this status and message.
     Refuse(u16, &'static str),
     /// Never answers.
@@ -60,7 +60,7 @@ pub(crate) struct EngineState {
     /// The containers, by name.
     pub(crate) containers: BTreeMap<String, FakeContainer>,
     /// What goes wrong, by method and the end of the path.
-    pub(crate) faults: Vec<(Method, &'static str, Fault)>,
+    pub(crate) faults: Vec<(Method, &'static str, EngineFault)>,
     /// What was requested: method, path without version.
     pub(crate) requests: Vec<String>,
     /// The versions that were in paths.
@@ -135,7 +135,7 @@ impl FakeEngine {
     }
 
     /// What goes wrong from now on.
-    pub(crate) fn fail(&self, method: Method, path_end: &'static str, fault: Fault) {
+    pub(crate) fn fail(&self, method: Method, path_end: &'static str, fault: EngineFault) {
         self.state.lock().faults.push((method, path_end, fault));
     }
 
@@ -203,9 +203,9 @@ async fn handle(
         found.map(|(_, _, fault)| fault.clone())
     };
     match fault {
-        Some(Fault::Hang) => std::future::pending().await,
-        Some(Fault::Garbage) => return Ok(Response::new(Full::from("<html>"))),
-        Some(Fault::Refuse(status, message)) => {
+        Some(EngineFault::Hang) => std::future::pending().await,
+        Some(EngineFault::Garbage) => return Ok(Response::new(Full::from("<html>"))),
+        Some(EngineFault::Refuse(status, message)) => {
             return Ok(answer(status, &json!({ "message": message })));
         }
         None => {}

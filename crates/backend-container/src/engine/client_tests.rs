@@ -1,7 +1,7 @@
 use hyper::Method;
 
 use super::*;
-use crate::fake_engine::{API, FakeEngine, Fault, IMAGE};
+use crate::fake_engine::{API, EngineFault, FakeEngine, IMAGE};
 use crate::pool::local_image;
 
 fn client(engine: &FakeEngine) -> EngineClient {
@@ -45,15 +45,15 @@ async fn what_does_not_exist_or_is_refused_is_told_apart() {
     );
     for (fault, expected) in [
         (
-            Fault::Refuse(500, "broken"),
+            EngineFault::Refuse(500, "broken"),
             "the container engine refused: broken",
         ),
         (
-            Fault::Refuse(500, "write /x: no space left on device"),
+            EngineFault::Refuse(500, "write /x: no space left on device"),
             "the container engine has no space left: write /x: no space left on device",
         ),
         (
-            Fault::Garbage,
+            EngineFault::Garbage,
             "the container engine refused: its answer is not understood",
         ),
     ] {
@@ -107,7 +107,7 @@ async fn an_engine_that_does_not_answer_takes_no_more_than_its_time() {
     let engine = FakeEngine::start();
     let client = client(&engine);
     let connection = client.connect().await.expect("connected");
-    engine.fail(Method::GET, "/json", Fault::Hang);
+    engine.fail(Method::GET, "/json", EngineFault::Hang);
     // The clock moves on when nothing else is to be done.
     tokio::time::pause();
     let began = tokio::time::Instant::now();
@@ -123,7 +123,7 @@ async fn an_engine_that_does_not_answer_takes_no_more_than_its_time() {
         "{:?}",
         began.elapsed()
     );
-    engine.fail(Method::GET, "/version", Fault::Hang);
+    engine.fail(Method::GET, "/version", EngineFault::Hang);
     let other = EngineClient::new(engine.discovery());
     let error = other.connect().await.expect_err("no answer");
     assert!(

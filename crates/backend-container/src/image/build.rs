@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
 
 use super::containerfile::base_images;
-use super::context::{ContextError, write_archive};
+use super::context::{BuildContextError, write_archive};
 use super::progress::{self, ProgressSink};
 use super::store::ImageError;
 use crate::engine::{EngineConnection, EngineError, shortened};
@@ -75,10 +75,10 @@ pub(super) async fn build(
         follow(docker.build_image(options(request), None, Some(body)), sink).await
     };
     match archive.await {
-        Ok(Err(error @ (ContextError::Read { .. } | ContextError::TooLarge))) => {
+        Ok(Err(error @ (BuildContextError::Read { .. } | BuildContextError::TooLarge))) => {
             Err(ImageError::Context(error.to_string()))
         }
-        Ok(Ok(()) | Err(ContextError::NotRead)) | Err(_) => built,
+        Ok(Ok(()) | Err(BuildContextError::NotRead)) | Err(_) => built,
     }
 }
 

@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 64;
 
 /// A context that cannot be sent.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ContextError {
+pub(super) enum BuildContextError {
     /// A file cannot be read.
     #[error("{} cannot be read: {source}", path.display())]
     Read {
@@ -49,7 +49,7 @@ pub(super) fn write_archive(
     directory: &Path,
     containerfile: &str,
     chunks: mpsc::Sender<io::Result<Bytes>>,
-) -> Result<(), ContextError> {
+) -> Result<(), BuildContextError> {
     let mut archive = Archive {
         root: directory,
         rules: read_rules(&directory.join(IGNORE_FILE))?,
@@ -63,10 +63,10 @@ pub(super) fn write_archive(
     };
     archive.add_directory(Path::new(""), 0)?;
     let finished = archive.builder.into_inner().and_then(|mut it| it.flush());
-    finished.map_err(|_closed| ContextError::NotRead)
+    finished.map_err(|_closed| BuildContextError::NotRead)
 }
 
-fn read_rules(path: &Path) -> Result<IgnoreRules, ContextError> {
+fn read_rules(path: &Path) -> Result<IgnoreRules, BuildContextError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(IgnoreRules::parse(&text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(IgnoreRules::default()),
@@ -74,8 +74,8 @@ fn read_rules(path: &Path) -> Result<IgnoreRules, ContextError> {
     }
 }
 
-fn unreadable(path: &Path, source: io::Error) -> ContextError {
-    ContextError::Read {
+fn unreadable(path: &Path, source: io::Error) -> BuildContextError {
+    BuildContextError::Read {
         path: path.to_owned(),
         source,
     }
@@ -92,9 +92,9 @@ struct Archive<'a> {
 }
 
 impl Archive<'_> {
-    fn add_directory(&mut self, relative: &Path, depth: usize) -> Result<(), ContextError> {
+    fn add_directory(&mut self, relative: &Path, depth: usize) -> Result<(), BuildContextError> {
         if depth > DEPTH_MAX {
-            return Err(ContextError::TooLarge);
+            return Err(BuildContextError::TooLarge);
         }
         let path = self.root.join(relative);
         let failed = |source| unreadable(&path, source);
@@ -110,7 +110,7 @@ impl Archive<'_> {
         Ok(())
     }
 
-    fn add(&mut self, relative: &Path, depth: usize) -> Result<(), ContextError> {
+    fn add(&mut self, relative: &Path, depth: usize) -> Result<(), BuildContextError> {
         let path = self.root.join(relative);
         let metadata = fs::symlink_metadata(&path).map_err(|it| unreadable(&path, it))?;
         let is_sent = !self.rules.ignores(relative) || relative == self.containerfile;
@@ -131,7 +131,7 @@ impl Archive<'_> {
         relative: &Path,
         path: &Path,
         metadata: &fs::Metadata,
-    ) -> Result<(), ContextError> {
+    ) -> Result<(), BuildContextError> {
         self.files += 1;
         self.bytes += if metadata.is_file() {
             metadata.len()
@@ -139,7 +139,7 @@ impl Archive<'_> {
             0
         };
         if self.files > CONTEXT_FILES || self.bytes > CONTEXT_BYTES {
-            return Err(ContextError::TooLarge);
+            return Err(BuildContextError::TooLarge);
         }
         let mut header = tar::Header::new_gnu();
         header.set_metadata_in_mode(metadata, tar::HeaderMode::Complete);
@@ -165,7 +165,7 @@ impl Archive<'_> {
         };
         appended.map_err(|source| {
             if source.kind() == io::ErrorKind::BrokenPipe {
-                ContextError::NotRead
+                BuildContextError::NotRead
             } else {
                 unreadable(path, source)
             }
@@ -230,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    fn archive(directory: &Path, containerfile: &str) -> Result<Vec<u8>, ContextError> {
+    fn archive(directory: &Path, containerfile: &str) -> Result<Vec<u8>, BuildContextError> {
         let (sender, mut receiver) = mpsc::channel::<io::Result<Bytes>>(4);
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();

@@ -19,7 +19,7 @@ use super::adoption;
 use super::container_use::ContainerUse;
 use super::facts::ContainerFacts;
 use super::make::{self, MakeRequest};
-use super::state::{Admission, CONTAINERS_MAX, ContainerTraits, PoolState};
+use super::state::{CONTAINERS_MAX, ContainerChoice, ContainerTraits, PoolState};
 use crate::engine::{ContainerStatus, EngineClient, EngineConnection, EngineError, LocalImage};
 use crate::identity::{ContainerLabels, ContainerName, PoolKey, StateIdentity};
 use crate::init_program::InitProgram;
@@ -184,9 +184,9 @@ impl ContainerPool {
         let mut tables = self.tables.lock();
         let fresh = request.name.clone();
         match tables.state.admit(traits.clone(), fresh, Instant::now()) {
-            Admission::Serve(name) => Ok((name, true)),
-            Admission::Wait(name) => Ok((name, false)),
-            Admission::Create(name) => {
+            ContainerChoice::Serve(name) => Ok((name, true)),
+            ContainerChoice::Wait(name) => Ok((name, false)),
+            ContainerChoice::Create(name) => {
                 let (sender, receiver) = watch::channel(None);
                 tables.containers.insert(name.clone(), receiver);
                 let (pool, engine) = (Arc::clone(self), Arc::clone(engine));
@@ -196,7 +196,7 @@ impl ContainerPool {
                 self.changed.notify_one();
                 Ok((name, false))
             }
-            Admission::Full => {
+            ContainerChoice::Full => {
                 tracing::warn!(execution = %id, containers = tables.state.len(), "too many");
                 Err(ContainerError::Refused(format!(
                     "this daemon has {CONTAINERS_MAX} containers in use, and no more are made"

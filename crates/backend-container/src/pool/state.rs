@@ -37,7 +37,7 @@ pub(crate) struct ContainerTraits {
 
 /// What is done for a start. The container that is named counts one more use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub(crate) enum ContainerChoice {
     /// This one runs already.
     Serve(ContainerName),
     /// This one is being made for another start.
@@ -107,7 +107,7 @@ impl PoolState {
         traits: ContainerTraits,
         fresh: ContainerName,
         now: Instant,
-    ) -> Admission {
+    ) -> ContainerChoice {
         if traits.idle_timeout.is_some() {
             for phase in [Phase::Warm, Phase::Starting] {
                 let mut members = self.members.iter_mut();
@@ -115,16 +115,16 @@ impl PoolState {
                 if let Some((name, member)) = found {
                     member.uses += 1;
                     return match phase {
-                        Phase::Starting => Admission::Wait(name.clone()),
+                        Phase::Starting => ContainerChoice::Wait(name.clone()),
                         Phase::Warm | Phase::Retired | Phase::Removing(_) => {
-                            Admission::Serve(name.clone())
+                            ContainerChoice::Serve(name.clone())
                         }
                     };
                 }
             }
         }
         if !self.make_room(now) {
-            return Admission::Full;
+            return ContainerChoice::Full;
         }
         let member = Member {
             traits,
@@ -133,7 +133,7 @@ impl PoolState {
             idle_since: now,
         };
         self.members.insert(fresh.clone(), member);
-        Admission::Create(fresh)
+        ContainerChoice::Create(fresh)
     }
 
     /// Whether one more may be made.

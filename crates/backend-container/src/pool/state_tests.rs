@@ -17,7 +17,7 @@ fn traits(key: &str) -> ContainerTraits {
 
 fn created(pool: &mut PoolState, key: &str, now: Instant) -> ContainerName {
     let admission = pool.admit(traits(key), name(), now);
-    let Admission::Create(name) = admission else {
+    let ContainerChoice::Create(name) = admission else {
         panic!("not created: {admission:?}");
     };
     name
@@ -29,13 +29,13 @@ fn two_starts_at_once_make_one_container() {
     let first = created(&mut pool, "a", now);
     assert_eq!(
         pool.admit(traits("a"), name(), now),
-        Admission::Wait(first.clone())
+        ContainerChoice::Wait(first.clone())
     );
     created(&mut pool, "b", now);
     pool.started(&first);
     assert_eq!(
         pool.admit(traits("a"), name(), now),
-        Admission::Serve(first)
+        ContainerChoice::Serve(first)
     );
     assert_eq!(pool.len(), 2);
 }
@@ -64,13 +64,13 @@ fn a_container_for_one_start_is_not_shared() {
         idle_timeout: None,
         ..traits("a")
     };
-    let Admission::Create(first) = pool.admit(single.clone(), name(), now) else {
+    let ContainerChoice::Create(first) = pool.admit(single.clone(), name(), now) else {
         panic!("not created");
     };
     pool.started(&first);
     for traits in [single, traits("a")] {
         let next = pool.admit(traits, name(), now);
-        assert!(matches!(next, Admission::Create(_)), "{next:?}");
+        assert!(matches!(next, ContainerChoice::Create(_)), "{next:?}");
     }
     pool.release(&first, now);
     assert_eq!(pool.take_due(now), [first]);
@@ -94,7 +94,10 @@ fn the_number_of_containers_is_limited_and_idle_ones_make_room() {
     let names: Vec<_> = (0..CONTAINERS_MAX)
         .map(|number| created(&mut pool, &number.to_string(), now))
         .collect();
-    assert_eq!(pool.admit(traits("more"), name(), now), Admission::Full);
+    assert_eq!(
+        pool.admit(traits("more"), name(), now),
+        ContainerChoice::Full
+    );
     for (number, name) in names.iter().take(2).enumerate() {
         pool.started(name);
         let later = Duration::from_secs(u64::from(number == 0));
@@ -158,15 +161,15 @@ proptest! {
                     };
                     let fresh = name();
                     match pool.admit(traits, fresh.clone(), now) {
-                        Admission::Serve(it) | Admission::Wait(it) => {
+                        ContainerChoice::Serve(it) | ContainerChoice::Wait(it) => {
                             prop_assert!(shared && !failed.contains(&it));
                             uses.push(it);
                         }
-                        Admission::Create(it) => {
+                        ContainerChoice::Create(it) => {
                             prop_assert_eq!(&it, &fresh);
                             uses.push(it);
                         }
-                        Admission::Full => prop_assert!(pool.len() >= CONTAINERS_MAX),
+                        ContainerChoice::Full => prop_assert!(pool.len() >= CONTAINERS_MAX),
                     }
                 }
                 Step::Started(index) => { uses.get(index).inspect(|it| pool.started(it)); }
