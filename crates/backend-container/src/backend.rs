@@ -174,10 +174,7 @@ impl ContainerBackend {
 
 /// Fails where there is no such network, or it is not the container's own.
 async fn check_network(engine: &EngineConnection, network: &str) -> Result<(), ContainerError> {
-    if reference::is_shared_network(network) {
-        let reason = format!("'{network}' is a network of the host or of another container");
-        return Err(ContainerError::Refused(reason));
-    }
+    reference::check_own_network(network)?;
     let absent = || ContainerError::NoNetwork {
         network: network.to_owned(),
     };

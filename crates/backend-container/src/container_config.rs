@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountType,
-    ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
+    RestartPolicy, RestartPolicyNameEnum,
 };
 use ostler_backend::ContainerError;
 use ostler_container_init::protocol::SOCKET_DIR;
@@ -79,6 +79,8 @@ pub(crate) fn create_body(plan: ContainerPlan<'_>) -> Result<ContainerCreateBody
     })
 }
 
+/// Limits of each process (`RLIMIT_NOFILE`, `RLIMIT_FSIZE`) are not here: the runner lowers them for the
+/// command, and engines need files themselves to start the container.
 fn host_config(plan: &ContainerPlan<'_>) -> Result<HostConfig, ContainerError> {
     let ContainerPlan { spec, limits, .. } = plan;
     let memory = limits.memory_bytes.map(saturated);
@@ -93,7 +95,6 @@ fn host_config(plan: &ContainerPlan<'_>) -> Result<HostConfig, ContainerError> {
             .cpu_millis
             .map(|millis| i64::from(millis) * NANO_CPUS_PER_MILLI),
         pids_limit: limits.pids.map(i64::from),
-        ulimits: Some(ulimits(limits)),
         storage_opt: storage,
         network_mode: Some(spec.network.clone()),
         dns: Some(spec.dns.clone()),
@@ -120,18 +121,6 @@ fn host_config(plan: &ContainerPlan<'_>) -> Result<HostConfig, ContainerError> {
 
 fn saturated(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// Limits of each process, by setrlimit(2).
-fn ulimits(limits: &Limits) -> Vec<ResourcesUlimits> {
-    let limit = |name: &str, value: i64| ResourcesUlimits {
-        name: Some(name.to_owned()),
-        soft: Some(value),
-        hard: Some(value),
-    };
-    let files = limits.open_files.map(|it| limit("nofile", i64::from(it)));
-    let bytes = limits.file_bytes.map(|it| limit("fsize", saturated(it)));
-    files.into_iter().chain(bytes).collect()
 }
 
 /// Mounts of the host, by `Mounts` and not `Binds`: a path may contain a colon, and one that is not

@@ -1,5 +1,7 @@
 //! Names that become part of a request's path: images, networks.
 
+use ostler_backend::ContainerError;
+
 /// The longest name of an image or network, in bytes.
 const NAME_BYTES: usize = 512;
 /// The ways to name a namespace that is not the container's own.
@@ -16,8 +18,19 @@ pub(crate) fn is_network(name: &str) -> bool {
     is_name(name, b"._-")
 }
 
-/// Whether this network is that of the host or of another container.
-pub(crate) fn is_shared_network(name: &str) -> bool {
+/// Refuses a network that is that of the host or of another container.
+///
+/// # Errors
+/// With its name.
+pub(crate) fn check_own_network(name: &str) -> Result<(), ContainerError> {
+    if !is_shared_network(name) {
+        return Ok(());
+    }
+    let reason = format!("'{name}' is the network of the host or of another container");
+    Err(ContainerError::Refused(reason))
+}
+
+fn is_shared_network(name: &str) -> bool {
     SHARED_NETWORKS.iter().any(|it| {
         if it.ends_with(':') {
             name.starts_with(it)

@@ -32,7 +32,7 @@ const CONTAINERS_TRIED: usize = 4;
 const REMOVALS_AT_ONCE: usize = 4;
 /// How long the end of the daemon waits for containers that are being made, and again for the
 /// removal of those that are not in use.
-const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 /// A container that runs.
 #[derive(Debug, Clone)]
@@ -229,7 +229,13 @@ impl ContainerPool {
             }
             Err(error) => {
                 tracing::warn!(container = %name, %error, "a container could not be made");
-                self.tables.lock().state.failed(name, Instant::now());
+                let state = &mut self.tables.lock().state;
+                if matches!(error, ContainerError::EngineUnresponsive { .. }) {
+                    // It may be made when nobody waits for it any more.
+                    state.not_removed(name, Instant::now());
+                } else {
+                    state.failed(name, Instant::now());
+                }
             }
         }
         result.send_replace(Some(made));

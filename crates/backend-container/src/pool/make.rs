@@ -14,6 +14,7 @@ use crate::container_config::{ContainerPlan, create_body};
 use crate::engine::{ContainerStatus, EngineConnection, EngineError, InitOutput, LocalImage};
 use crate::host_paths;
 use crate::identity::{ContainerLabels, ContainerName};
+use crate::reference;
 
 /// How long the init may take from the start of the container until its socket is there.
 const READY_LIMIT: Duration = Duration::from_secs(20);
@@ -44,15 +45,17 @@ pub(super) async fn make(
     engine: &EngineConnection,
     request: &MakeRequest,
 ) -> Result<RunningContainer, ContainerError> {
-    host_paths::check(&request.launch.spec, engine.socket())?;
+    let spec = &request.launch.spec;
+    reference::check_own_network(&spec.network)?;
+    host_paths::check(spec, engine.socket())?;
     let name = &request.name;
     let storage = |error: std::io::Error| ContainerError::NotStarted(error.to_string());
     let dir = pool.dirs.create(name).map_err(storage)?;
     let socket = pool.dirs.socket(name);
     let mut watch = FileWatch::with_creation(&socket).map_err(storage)?;
-    let masked = host_paths::shown_state(&request.launch.spec, pool.state_dir());
+    let masked = host_paths::shown_state(spec, pool.state_dir());
     let plan = |limits_layer| ContainerPlan {
-        spec: &request.launch.spec,
+        spec,
         limits: &request.limits,
         image_user: request.image.user.as_deref(),
         init: &pool.init.path,
