@@ -19,12 +19,15 @@ pub(crate) const INIT_TARGET: &str = "/run/ostler-init/init";
 const TMP_BYTES: u64 = 256 * 1024 * 1024;
 /// The share of a limit on memory that `/tmp` may take.
 const TMP_SHARE: u64 = 2;
+/// Everyone may create files, which are their owner's.
+const SHARED_MODE: &str = "mode=1777";
 /// The most that secrets are, in bytes.
 const SECRETS_BYTES: u64 = 1024 * 1024;
 /// What is mounted over the state directory, in bytes: nothing can be written to it.
 const MASK_BYTES: u64 = 4 * 1024;
-/// From SIGTERM to SIGKILL where somebody else stops the container, in seconds.
-const STOP_TIMEOUT_S: i64 = 10;
+/// From SIGTERM to SIGKILL where the engine stops the container, in seconds. The init has no use for
+/// SIGTERM, and Podman stops what it removes.
+const STOP_TIMEOUT_S: i64 = 0;
 /// Hosts that are reached without the proxy.
 const NO_PROXY: &str = "localhost,127.0.0.1,::1";
 /// What Docker calls a thousandth of a processor.
@@ -47,6 +50,8 @@ pub(crate) struct ContainerPlan<'a> {
     pub(crate) masked: &'a [std::path::PathBuf],
     /// Its labels.
     pub(crate) labels: HashMap<String, String>,
+    /// Whether the engine gives directories in memory an owner: Podman refuses that option.
+    pub(crate) has_tmpfs_owners: bool,
     /// Whether the storage driver limits the container's own layer.
     pub(crate) limits_layer: bool,
 }
@@ -55,10 +60,12 @@ pub(crate) struct ContainerPlan<'a> {
 ///
 /// # Errors
 /// When a path is no text, which the engine's API cannot carry.
-pub(crate) fn create_body(plan: ContainerPlan<'_>) -> Result<ContainerCreateBody, ContainerError> {
+pub(crate) fn create_body(
+    plan: ContainerPlan<'_>,
+) -> Result<Box<ContainerCreateBody>, ContainerError> {
     let host_config = host_config(&plan)?;
     let spec = plan.spec;
-    Ok(ContainerCreateBody {
+    Ok(Box::new(ContainerCreateBody {
         image: Some(spec.image.clone()),
         user: spec.user.clone(),
         entrypoint: Some(vec![INIT_TARGET.to_owned()]),
@@ -76,7 +83,7 @@ pub(crate) fn create_body(plan: ContainerPlan<'_>) -> Result<ContainerCreateBody
         tty: Some(false),
         host_config: Some(host_config),
         ..ContainerCreateBody::default()
-    })
+    }))
 }
 
 /// Limits of each process (`RLIMIT_NOFILE`, `RLIMIT_FSIZE`) are not here: the runner lowers them for the
@@ -164,9 +171,10 @@ fn tmpfs(plan: &ContainerPlan<'_>) -> Result<HashMap<String, String>, ContainerE
     let memory = plan.limits.memory_bytes;
     let tmp = memory.map_or(TMP_BYTES, |memory| TMP_BYTES.min(memory / TMP_SHARE));
     let user = plan.spec.user.as_deref().or(plan.image_user);
+    let owner = Some(user.unwrap_or_default()).filter(|_| plan.has_tmpfs_owners);
     let secrets = format!(
         "rw,nosuid,nodev,noexec,size={SECRETS_BYTES},{}",
-        secrets_owner(user.unwrap_or_default())
+        owner.map_or(SHARED_MODE.to_owned(), secrets_owner)
     );
     let mut tmpfs = HashMap::from([
         (
@@ -192,7 +200,7 @@ fn secrets_owner(user: &str) -> String {
     };
     match (id(user), id(group)) {
         (Some(user), Some(group)) => format!("mode=0700,uid={user},gid={group}"),
-        _ => "mode=1777".to_owned(),
+        _ => SHARED_MODE.to_owned(),
     }
 }
 

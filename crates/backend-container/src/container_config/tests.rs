@@ -5,7 +5,7 @@ use ostler_model::{ByteString, VolumeMount};
 use super::*;
 use crate::fixtures;
 
-fn body(spec: &ContainerSpec, limits: &Limits) -> ContainerCreateBody {
+fn body(spec: &ContainerSpec, limits: &Limits) -> Box<ContainerCreateBody> {
     let plan = ContainerPlan {
         spec,
         limits,
@@ -14,6 +14,7 @@ fn body(spec: &ContainerSpec, limits: &Limits) -> ContainerCreateBody {
         socket_dir: Path::new("/state/container/ostler-1"),
         masked: &[PathBuf::from("/workspace/state")],
         labels: HashMap::from([("a".to_owned(), "b".to_owned())]),
+        has_tmpfs_owners: true,
         limits_layer: true,
     };
     create_body(plan).expect("valid")

@@ -8,13 +8,10 @@ use std::time::Duration;
 
 use bollard::container::AttachContainerResults;
 use bollard::errors::Error as ClientError;
-use bollard::models::{
-    ContainerCreateBody, ContainerInspectResponse, ContainerStateStatusEnum, HealthStatusEnum,
-    ImageSummary,
-};
+use bollard::models::{ContainerCreateBody, ImageSummary};
 use bollard::query_parameters::{
-    AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ListContainersOptionsBuilder,
-    ListImagesOptionsBuilder, RemoveContainerOptionsBuilder,
+    AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ListImagesOptionsBuilder,
+    RemoveContainerOptionsBuilder,
 };
 use bollard::{API_DEFAULT_VERSION, ClientVersion, Docker};
 use tokio::time::timeout;
@@ -22,6 +19,7 @@ use tokio::time::timeout;
 use super::api_version::with_version;
 use super::error::EngineError;
 use super::facts::EngineFacts;
+use super::tolerant::TolerantClient;
 
 /// How long requests may take that only read.
 const READ_LIMIT: Duration = Duration::from_secs(5);
@@ -156,10 +154,10 @@ impl EngineConnection {
     pub(crate) async fn create(
         &self,
         name: &str,
-        config: ContainerCreateBody,
+        config: Box<ContainerCreateBody>,
     ) -> Result<String, EngineError> {
         let options = CreateContainerOptionsBuilder::new().name(name).build();
-        let create = self.docker.create_container(Some(options), config);
+        let create = Box::pin(self.docker.create_container(Some(options), *config));
         Ok(self.request(MAKE_LIMIT, create).await?.id)
     }
 
@@ -179,8 +177,7 @@ impl EngineConnection {
 
     /// The state of a container.
     pub(crate) async fn inspect(&self, name: &str) -> Result<ContainerStatus, EngineError> {
-        let inspect = self.docker.inspect_container(name, None);
-        Ok(status(self.request(READ_LIMIT, inspect).await?))
+        self.noted(within(READ_LIMIT, self.tolerant().inspect(name)).await)
     }
 
     /// Kills and removes a container with its anonymous volumes. One that is not there, or is being
@@ -196,19 +193,7 @@ impl EngineConnection {
 
     /// All containers with this label, whether or not they run.
     pub(crate) async fn list(&self, label: &str) -> Result<Vec<ListedContainer>, EngineError> {
-        let filters = HashMap::from([("label", vec![label])]);
-        let options = ListContainersOptionsBuilder::new().all(true);
-        let options = options.filters(&filters).build();
-        let list = self.docker.list_containers(Some(options));
-        let found = self.request(LIST_LIMIT, list).await?.into_iter();
-        let found = found.filter_map(|it| {
-            let name = it.names?.into_iter().next()?;
-            Some(ListedContainer {
-                name: name.trim_start_matches('/').to_owned(),
-                labels: it.labels.unwrap_or_default(),
-            })
-        });
-        Ok(found.collect())
+        self.noted(within(LIST_LIMIT, self.tolerant().list(label)).await)
     }
 
     /// All images that have a name.
@@ -223,11 +208,22 @@ impl EngineConnection {
         limit: Duration,
         request: impl Future<Output = Result<T, ClientError>>,
     ) -> Result<T, EngineError> {
-        let result = limited(limit, request).await;
+        self.noted(limited(limit, request).await)
+    }
+
+    /// Takes note of a connection that was lost.
+    fn noted<T>(&self, result: Result<T, EngineError>) -> Result<T, EngineError> {
         if result.as_ref().is_err_and(EngineError::is_disconnected) {
             self.lost.store(true, Ordering::Relaxed);
         }
         result
+    }
+
+    fn tolerant(&self) -> TolerantClient<'_> {
+        TolerantClient {
+            socket: &self.facts.socket,
+            api_version: &self.facts.api_version,
+        }
     }
 }
 
@@ -235,29 +231,18 @@ async fn limited<T>(
     limit: Duration,
     request: impl Future<Output = Result<T, ClientError>>,
 ) -> Result<T, EngineError> {
-    match timeout(limit, request).await {
-        Ok(result) => result.map_err(|error| EngineError::of(&error, limit)),
-        Err(_) => Err(EngineError::TimedOut(limit)),
-    }
+    let request = async {
+        request
+            .await
+            .map_err(|error| EngineError::of(&error, limit))
+    };
+    within(limit, request).await
 }
 
-fn status(found: ContainerInspectResponse) -> ContainerStatus {
-    let state = found.state.unwrap_or_default();
-    let health = state.health.and_then(|it| it.status);
-    // Podman says `running` of a paused container, too.
-    let paused =
-        state.paused.unwrap_or(false) || state.status == Some(ContainerStateStatusEnum::PAUSED);
-    let running = state.running.unwrap_or(false) && !state.restarting.unwrap_or(false);
-    let storage = found.host_config.and_then(|it| it.storage_opt);
-    let pid = state.pid.and_then(|pid| u32::try_from(pid).ok());
-    ContainerStatus {
-        id: found.id.unwrap_or_default(),
-        running: running && !paused && !state.dead.unwrap_or(false),
-        unhealthy: health == Some(HealthStatusEnum::UNHEALTHY),
-        pid: pid.filter(|pid| *pid != 0),
-        exit_code: state.exit_code.unwrap_or(0),
-        error: state.error.unwrap_or_default(),
-        image_id: found.image.unwrap_or_default(),
-        limits_layer: storage.is_some_and(|it| it.contains_key("size")),
-    }
+async fn within<T>(
+    limit: Duration,
+    request: impl Future<Output = Result<T, EngineError>>,
+) -> Result<T, EngineError> {
+    let result = timeout(limit, request).await;
+    result.unwrap_or(Err(EngineError::TimedOut(limit)))
 }

@@ -52,17 +52,36 @@ impl EngineError {
             ClientError::DockerResponseServerError {
                 status_code,
                 message,
-            } => of_answer(*status_code, message),
+            } => Self::of_answer(*status_code, message),
             ClientError::RequestTimeoutError => Self::TimedOut(limit),
-            ClientError::DockerStreamError { error } => of_answer(0, error),
+            ClientError::DockerStreamError { error } => Self::of_answer(0, error),
             ClientError::SocketNotFoundError(_) => {
                 Self::Disconnected("its socket is gone".to_owned())
             }
-            ClientError::HyperLegacyError { err } => Self::Disconnected(with_causes(err)),
-            ClientError::HyperResponseError { err } => Self::Disconnected(with_causes(err)),
-            ClientError::IOError { err } => Self::Disconnected(with_causes(err)),
+            ClientError::HyperLegacyError { err } => Self::disconnected(err),
+            ClientError::HyperResponseError { err } => Self::disconnected(err),
+            ClientError::IOError { err } => Self::disconnected(err),
             _ => Self::Malformed(with_causes(error)),
         }
+    }
+
+    /// The error of an answer with this status.
+    pub(super) fn of_answer(status: u16, message: &str) -> Self {
+        let message = shortened(message);
+        let lower = message.to_lowercase();
+        if FULL_DISK.iter().any(|text| lower.contains(text)) {
+            return Self::NoSpace(message);
+        }
+        match status {
+            NOT_FOUND => Self::NotFound(message),
+            CONFLICT => Self::Conflict(message),
+            _ => Self::Refused(message),
+        }
+    }
+
+    /// The error of a connection that was lost or could not be made.
+    pub(super) fn disconnected(error: &dyn std::error::Error) -> Self {
+        Self::Disconnected(with_causes(error))
     }
 
     /// The error of a start, where what is not found has one of its own.
@@ -92,19 +111,6 @@ impl EngineError {
             }
             Self::Malformed(_) => ContainerError::Refused(self.to_string()),
         }
-    }
-}
-
-fn of_answer(status: u16, message: &str) -> EngineError {
-    let message = shortened(message);
-    let lower = message.to_lowercase();
-    if FULL_DISK.iter().any(|text| lower.contains(text)) {
-        return EngineError::NoSpace(message);
-    }
-    match status {
-        NOT_FOUND => EngineError::NotFound(message),
-        CONFLICT => EngineError::Conflict(message),
-        _ => EngineError::Refused(message),
     }
 }
 

@@ -7,6 +7,7 @@ mod discovery;
 mod error;
 mod facts;
 mod init_output;
+mod tolerant;
 
 pub(crate) use client::EngineClient;
 pub(crate) use connection::{ContainerStatus, EngineConnection, ListedContainer, LocalImage};

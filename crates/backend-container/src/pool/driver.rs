@@ -104,7 +104,7 @@ impl ContainerPool {
         let reaper = Arc::clone(&pool);
         pool.config.tasks.spawn(async move {
             let stop = reaper.config.stop.clone();
-            let _stopped = stop.run_until_cancelled(reaper.serve()).await;
+            let _stopped = stop.run_until_cancelled(Box::pin(reaper.serve())).await;
         });
         Ok(pool)
     }

@@ -11,7 +11,9 @@ use tokio::time::{Instant, sleep_until};
 use super::driver::{ContainerPool, RunningContainer};
 use super::facts::{ContainerFacts, DiskEnforcement};
 use crate::container_config::{ContainerPlan, create_body};
-use crate::engine::{ContainerStatus, EngineConnection, EngineError, InitOutput, LocalImage};
+use crate::engine::{
+    ContainerStatus, EngineConnection, EngineError, EngineKind, InitOutput, LocalImage,
+};
 use crate::host_paths;
 use crate::identity::{ContainerLabels, ContainerName};
 use crate::reference;
@@ -62,6 +64,7 @@ pub(super) async fn make(
         socket_dir: &dir,
         masked: &masked,
         labels: request.labels.to_map(&pool.identity),
+        has_tmpfs_owners: engine.facts().kind == EngineKind::Docker,
         limits_layer,
     };
     let disk = create(engine, request, plan).await?;
