@@ -14,7 +14,8 @@ use ostler_testkit::fake_containers::container_capabilities;
 use tempfile::TempDir;
 
 use crate::{
-    Engine, Error, ExecutionInfo, ListFilter, ServiceRequest, Settings, StartRequest, WaitFor,
+    ClientKind, Engine, Error, ExecutionInfo, ListFilter, ServiceRequest, Settings, StartRequest,
+    WaitFor,
 };
 
 struct Ground {
@@ -102,7 +103,7 @@ async fn a_plan_names_its_container_and_nothing_of_the_host() {
     let ground = Ground::new(|_| ()).await;
     let mut request = ground.request(&["no-such-program", "x"]);
     request.base_env = vec![("HOME".into(), "/home/me".into()), ("A".into(), "1".into())];
-    request.options.inherit_env = Some(true);
+    (request.options.inherit_env, request.client_kind) = (Some(true), ClientKind::Cli);
     request.options.set_env = vec![("B".into(), "2".into())];
     let (info, plan) = ground.started(request).await;
     assert_eq!(plan.program, ByteString::from("no-such-program"));

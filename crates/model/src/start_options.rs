@@ -26,8 +26,8 @@ pub struct StartOptions {
     /// Environment variables added or replaced.
     #[serde(default, rename = "env", skip_serializing_if = "Vec::is_empty")]
     pub set_env: Vec<(ByteString, ByteString)>,
-    /// Whether all of the client's environment is passed on; none takes the setting. A container gets
-    /// nothing of it.
+    /// Whether all of the client's environment is passed on; none takes the setting. Nothing of it is
+    /// passed to a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit_env: Option<bool>,
     /// The wall-clock limit of the command, in milliseconds.

@@ -8,7 +8,9 @@ use std::time::Duration;
 use clap::Args;
 use hyper::Method;
 use ostler_api::{ExecutionBody, QueuedStartBody, StartBody};
-use ostler_model::{AlertThresholds, ByteString, ErrorCode, ExecutionId, StartOptions};
+use ostler_model::{
+    AlertThresholds, ByteString, ErrorCode, ExecutionId, IsolationLevel, StartOptions,
+};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::approve;
@@ -72,9 +74,11 @@ impl CommonArgs {
         context: &CliContext,
         isolation: IsolationArgs,
     ) -> Result<StartOptions, CommandError> {
+        let isolation = isolation.into_options(&context.config)?;
+        let in_container = isolation.level == Some(IsolationLevel::Container);
         Ok(StartOptions {
             set_env: parse_variables(context, self.env)?,
-            inherit_env: Some(inherits_env(context, self.clean_env)),
+            inherit_env: (!in_container).then(|| inherits_env(context, self.clean_env)),
             labels: self.label,
             record_input: self.record_input,
             alerts: self
@@ -84,7 +88,7 @@ impl CommonArgs {
                 .fold(AlertThresholds::default(), AlertThresholds::or),
             description: self.description,
             allowed: context.config.client_policy().allowed_commands,
-            ..isolation.into_options(&context.config)?
+            ..isolation
         })
     }
 }

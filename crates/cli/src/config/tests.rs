@@ -109,7 +109,7 @@ fn isolation_and_limits_reach_the_engine() {
 
 #[test]
 fn containers_reach_the_engine() {
-    let file = "[container]\nimage = \"work:2\"\nnetworks = [\"none\"]\nvolumes = [\"/srv/a:rw\", \
+    let file = "[container]\nsocket = \"unix:///run/x.sock\"\nimage = \"work:2\"\nnetworks = [\"none\"]\nvolumes = [\"/srv/a:rw\", \
                 \"/srv/b\"]\ncapabilities = [\"NET_RAW\"]\nmounts = [\"/srv/b:/b\"]\nmemory = \"1G\"\n\
                 images = [\"team/*\"]\nstop_grace_ms = 500\n";
     let settings = load(file, &[], &[]).unwrap().engine_settings(Vec::new());
@@ -125,6 +125,7 @@ fn containers_reach_the_engine() {
     assert_eq!(writable, [true, false]);
     assert_eq!(container.limits.memory_bytes, Some(1 << 30));
     assert_eq!(container.images, ["team/*"]);
+    assert_eq!(container.socket.as_deref(), Some(Path::new("/run/x.sock")));
     let plain = load("", &[], &[])
         .unwrap()
         .engine_settings(Vec::new())

@@ -6,6 +6,7 @@
 mod attach;
 mod completions;
 mod config;
+mod containers;
 mod daemon;
 mod input;
 mod interrupts;

@@ -18,7 +18,7 @@ use super::isolation_level::effective_level;
 use super::sandbox_bounds::{invalid, require_level_high};
 use super::working_dir;
 use crate::error::{ArgumentError, Error};
-use crate::request::StartRequest;
+use crate::request::{ClientKind, StartRequest};
 use crate::settings::Settings;
 use crate::shell_script_dir::script_dir;
 
@@ -45,6 +45,11 @@ pub(crate) fn resolve(
         return Ok(None);
     }
     require_level_high(level, &request.options.sandbox)?;
+    // Of the command line it is the default for commands of a person.
+    if request.options.inherit_env == Some(true) && request.client_kind != ClientKind::Cli {
+        let problem = "a container gets the variables of its request only";
+        return Err(invalid("request for", "inherit_env", problem));
+    }
     check_options(requested)?;
     let bounds = ContainerBounds::of(settings);
     bounds.check(requested)?;

@@ -81,7 +81,7 @@ impl HostPaths {
         } else {
             &request.base_env
         };
-        let context = PathContext::of(settings, request, client_env);
+        let context = PathContext::of_container(settings, request, client_env);
         let given = requested.unwrap_or(&request.cwd);
         let Some(path) = context.workspace(&request.cwd, requested)? else {
             let problem = "it is shared by everything on this machine; name a directory below it";

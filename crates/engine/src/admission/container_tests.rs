@@ -9,7 +9,7 @@ use ostler_model::{
 use tempfile::TempDir;
 
 use super::container::{inner_cwd, resolve};
-use crate::request::StartRequest;
+use crate::request::{ClientKind, StartRequest};
 use crate::settings::{AllowedVolume, Settings};
 
 struct Ground {
@@ -555,4 +555,32 @@ fn the_workspace_holds_the_working_directory_and_nothing_of_ours() {
     hiding.isolation.hide = vec![ground.path("home/project/src")];
     let refused = problem(&hiding, &ground.request("home/project"));
     assert!(refused.contains("what the settings hide"), "{refused}");
+}
+
+#[test]
+fn root_lets_a_container_write_where_another_user_does() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let ground = Ground::new();
+    let project = ground.path("home/project");
+    std::os::unix::fs::chown(project.as_path(), Some(1_000), Some(1_000)).expect("owned");
+    let spec = resolved(&ground.settings(), &ground.request("home/project"));
+    assert_eq!(spec.workspace, project);
+    let mut high = ground.request("home/project");
+    high.options.level = Some(IsolationLevel::High);
+    assert!(super::sandbox::resolve(&ground.settings(), &high).is_err());
+}
+
+#[test]
+fn the_clients_environment_cannot_be_asked_for() {
+    let ground = Ground::new();
+    let mut request = ground.request("home/project");
+    request.options.inherit_env = Some(true);
+    assert!(problem(&ground.settings(), &request).contains("variables of its request only"));
+    request.client_kind = ClientKind::Cli;
+    assert!(
+        resolve(&ground.settings(), &request).is_ok(),
+        "it is the default there"
+    );
 }

@@ -163,12 +163,14 @@ pub(super) struct PathContext<'a> {
     workspaces: Option<Vec<PathBuf>>,
     /// Where the directories of contexts are created.
     contexts: PathBuf,
+    /// Whether workspaces of other users are permitted.
+    any_owner: bool,
     /// The directory that was created for the context of this start.
     context: Option<PathBuf>,
 }
 
 impl<'a> PathContext<'a> {
-    pub(super) fn of(
+    fn of(
         settings: &'a Settings,
         request: &StartRequest,
         env: &[(ByteString, ByteString)],
@@ -182,6 +184,7 @@ impl<'a> PathContext<'a> {
         let state = std::iter::once(settings.state_dir.as_path());
         let hidden = isolation.hide.iter().map(ByteString::as_path).chain(state);
         Self {
+            any_owner: false,
             contexts: canonical_or_self(contexts),
             context: context.map(|id| canonical_or_self(&contexts.join(id.as_str()))),
             settings: isolation,
@@ -194,6 +197,19 @@ impl<'a> PathContext<'a> {
                     .map(|it| canonical_or_self(it.as_path()))
                     .collect()
             }),
+        }
+    }
+
+    /// The same for a container. Root may let one write where another user owns it: of that user are
+    /// the commands of images that bring no root.
+    pub(super) fn of_container(
+        settings: &'a Settings,
+        request: &StartRequest,
+        env: &[(ByteString, ByteString)],
+    ) -> Self {
+        Self {
+            any_owner: rustix::process::geteuid().is_root(),
+            ..Self::of(settings, request, env)
         }
     }
 
@@ -254,6 +270,7 @@ impl<'a> PathContext<'a> {
         let rules = WritableRules {
             uid: rustix::process::geteuid().as_raw(),
             own_home: self.own_home.as_deref(),
+            any_owner: self.any_owner,
             other_homes: self.home.iter().map(PathBuf::as_path).collect(),
             toolchains: paths(&self.settings.home_visible),
             hidden: self.hidden.iter().map(PathBuf::as_path).collect(),

@@ -70,6 +70,8 @@ pub(super) struct WritableRules<'a> {
     /// The permitted workspaces of the settings, without symbolic links; none permits the caller's
     /// own directories.
     pub(super) workspaces: Option<Vec<&'a Path>>,
+    /// Whether directories of other users are permitted, too.
+    pub(super) any_owner: bool,
     /// The directory that the engine created for the context of this start: permitted wherever it is.
     pub(super) context: Option<&'a Path>,
 }
@@ -117,7 +119,7 @@ impl fmt::Display for UnwritableReason {
                 f.write_str("it is shared by everything on this machine; name a directory below it")
             }
             Self::HoldsHome => f.write_str(
-                "it holds the home directory, which stays hidden; name a directory below it",
+                "it holds the home directory, which levels high and container hide; name a directory below it",
             ),
             Self::HomeSettings(path) => {
                 let path = path.display();
@@ -202,7 +204,7 @@ pub(super) fn check(facts: &PathFacts, rules: &WritableRules<'_>) -> Result<(), 
         .context
         .is_some_and(|context| facts.path.starts_with(context))
     {
-        return check_owner(facts, rules.uid);
+        return check_owner(facts, rules);
     }
     if let Some(permitted) = &rules.workspaces {
         // By its own path only: an alias may be permitted because of a neighbouring directory.
@@ -220,7 +222,7 @@ pub(super) fn check(facts: &PathFacts, rules: &WritableRules<'_>) -> Result<(), 
     if facts.is_device_root {
         return Err(UnwritableReason::DeviceRoot);
     }
-    check_owner(facts, rules.uid)
+    check_owner(facts, rules)
 }
 
 /// A home may lie in such a tree, as those of service accounts do.
@@ -257,7 +259,11 @@ fn check_home(name: &Path, rules: &WritableRules<'_>) -> Result<(), UnwritableRe
 
 /// The rule that git applies to repositories (`safe.directory` in git-config(1)), also for all
 /// parent directories: those of root cannot be replaced by others.
-fn check_owner(facts: &PathFacts, uid: u32) -> Result<(), UnwritableReason> {
+fn check_owner(facts: &PathFacts, rules: &WritableRules<'_>) -> Result<(), UnwritableReason> {
+    let uid = rules.uid;
+    if rules.any_owner {
+        return Ok(());
+    }
     if facts.owner != uid {
         let (owner, ancestor) = (facts.owner, false);
         return Err(UnwritableReason::OtherOwner { owner, ancestor });
