@@ -298,6 +298,7 @@ mod tests {
 
     fn grounds() -> WritableRules<'static> {
         WritableRules {
+            any_owner: false,
             uid: 0,
             own_home: Some(Path::new("/home/admin")),
             other_homes: Vec::new(),
