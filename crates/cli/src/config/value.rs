@@ -300,6 +300,32 @@ impl ValueKind {
             Self::Capabilities => {
                 list(raw, |word| word.parse::<Capability>().is_ok()).map(SettingValue::List)
             }
+            Self::EngineSocket
+            | Self::Container(_)
+            | Self::ContainerList(_)
+            | Self::ImagePatterns
+            | Self::AllowedVolumes => self.parse_container(raw),
+            Self::Quantity(name) => quantity(raw)
+                .filter(|text| Limits::default().set(name, text).is_ok())
+                .map(SettingValue::Text),
+            Self::HistoryDatabase => text_of::<PostgresAddress>(raw),
+            Self::SchemaName => text_of::<SchemaName>(raw),
+            Self::WebhookUrl => text_of::<WebhookUrl>(raw),
+            Self::LogFilter => text(raw)
+                .filter(|filter| is_log_filter(filter))
+                .map(SettingValue::Text),
+        }
+    }
+}
+
+impl ValueKind {
+    /// Parses a value of a kind of containers.
+    fn parse_container(self, raw: &RawValue) -> Option<SettingValue> {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "the other kinds are parsed above"
+        )]
+        match self {
             Self::EngineSocket => text(raw)
                 .filter(|text| is_plain_absolute(container::socket_path(text)))
                 .map(SettingValue::Text),
@@ -318,20 +344,10 @@ impl ValueKind {
                 let is_item = |word: &str| container::allowed_volume(word).is_some();
                 list(raw, is_item).map(SettingValue::List)
             }
-            Self::Quantity(name) => quantity(raw)
-                .filter(|text| Limits::default().set(name, text).is_ok())
-                .map(SettingValue::Text),
-            Self::HistoryDatabase => text_of::<PostgresAddress>(raw),
-            Self::SchemaName => text_of::<SchemaName>(raw),
-            Self::WebhookUrl => text_of::<WebhookUrl>(raw),
-            Self::LogFilter => text(raw)
-                .filter(|filter| is_log_filter(filter))
-                .map(SettingValue::Text),
+            _ => None,
         }
     }
-}
 
-impl ValueKind {
     /// Whether a refused value is shown. An address may be one with a password.
     pub(crate) const fn is_shown(self) -> bool {
         !matches!(self, Self::WebhookUrl | Self::HistoryDatabase)
