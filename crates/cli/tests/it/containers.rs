@@ -47,7 +47,6 @@ fn flags_of_containers_reach_the_engine() {
 }
 
 #[test]
-#[ignore = "needs the backend of containers in containers/wiring.rs"]
 fn without_an_engine_the_sockets_that_were_tried_are_named_and_nothing_starts() {
     let cli = CliEnv::new();
     let socket = cli.path().join("away.sock").display().to_string();

@@ -74,6 +74,20 @@ struct RunTarget<'a> {
     owner: &'a Owner,
 }
 
+impl<'a> RunTarget<'a> {
+    fn new(
+        policy: &'a IsolationSpec,
+        container: Option<&'a ContainerSpec>,
+        owner: &'a Owner,
+    ) -> Self {
+        Self {
+            sandbox: policy.confinement.as_ref(),
+            container,
+            owner,
+        }
+    }
+}
+
 impl CommandView {
     fn of(
         settings: &Settings,
@@ -191,31 +205,16 @@ pub(crate) fn admit(
     } = prepared;
     let policy = resolve_isolation(context, &request, confinement, container.as_ref())?;
     let settings = context.settings;
-    service_plan::check_plan(request.lifetime.as_ref(), policy.level, &settings.state_dir)?;
-    check_allow_lists(settings, &request)?;
-    working_dir::check(&request.cwd)?;
+    check_request(settings, &request, policy.level)?;
     let in_container = container.is_some();
     let inherit = request.options.inherit_env.unwrap_or(settings.inherit_env) && !in_container;
-    let target = RunTarget {
-        sandbox: policy.confinement.as_ref(),
-        container: container.as_ref(),
-        owner: &caller.owner,
-    };
+    let target = RunTarget::new(&policy, container.as_ref(), &caller.owner);
     let view = CommandView::of(settings, &request, inherit, target, &secrets)?;
     let grace = container::grace(settings, in_container, request.options.container.stop_grace);
-    let encoding = arguments::check_encoding(
-        request
-            .options
-            .encoding
-            .or(settings.default_encoding.clone()),
-    )?;
-    let mut lifetime = request.lifetime.unwrap_or(Lifetime::Finite {
-        timeout: request.options.timeout,
-        idle: request.options.idle,
-    });
-    if in_container {
-        container::allow_for_start(&mut lifetime);
-    }
+    let encoding = request.options.encoding.take();
+    let encoding = encoding.or_else(|| settings.default_encoding.clone());
+    let encoding = arguments::check_encoding(encoding)?;
+    let lifetime = resolve_lifetime(&mut request, in_container);
     let (io, launch_io) = resolve_stdio(request.stdin, request.options.pty, &lifetime);
     let plan = LaunchTemplate {
         argv: request.command.argv(),
@@ -242,10 +241,7 @@ pub(crate) fn admit(
         io,
         lifetime,
         policy,
-        place: match &container {
-            Some(_) => BackendName::container(),
-            None => context.backend.clone(),
-        },
+        place: place(context, container.as_ref()),
         container: container.map(Box::new),
         owner: caller.owner.clone(),
         description: redact(&ByteString::from(request.options.description)).to_string(),
@@ -262,6 +258,36 @@ pub(crate) fn admit(
         spec,
         template: plan,
     })
+}
+
+/// What is checked of a request once its level is known.
+fn check_request(
+    settings: &Settings,
+    request: &StartRequest,
+    level: IsolationLevel,
+) -> Result<(), Error> {
+    service_plan::check_plan(request.lifetime.as_ref(), level, &settings.state_dir)?;
+    check_allow_lists(settings, request)?;
+    Ok(working_dir::check(&request.cwd)?)
+}
+
+fn resolve_lifetime(request: &mut StartRequest, in_container: bool) -> Lifetime {
+    let mut lifetime = request.lifetime.take().unwrap_or(Lifetime::Finite {
+        timeout: request.options.timeout,
+        idle: request.options.idle,
+    });
+    if in_container {
+        container::allow_for_start(&mut lifetime);
+    }
+    lifetime
+}
+
+/// The backend that runs it.
+fn place(context: AdmissionContext<'_>, container: Option<&ContainerSpec>) -> BackendName {
+    match container {
+        Some(_) => BackendName::container(),
+        None => context.backend.clone(),
+    }
 }
 
 /// The command, the probes of a service and the health check of a container must be on the settings' list and on the request's own.
@@ -367,11 +393,7 @@ pub(crate) fn relaunch_template(settings: &Settings, spec: &Spec) -> Result<Laun
         Io::Pty { size } => Some(size),
         Io::Pipes { .. } => None,
     };
-    let target = RunTarget {
-        sandbox: spec.policy.confinement.as_ref(),
-        container: spec.container.as_deref(),
-        owner: &spec.owner,
-    };
+    let target = RunTarget::new(&spec.policy, spec.container.as_deref(), &spec.owner);
     let view = CommandView::of(settings, &request, spec.env.inherit, target, &secrets)?;
     let io = match spec.io {
         Io::Pipes {

@@ -6,7 +6,7 @@ use clap::Args;
 use ostler_backend_container::{BuildRequest, ImageStore};
 use ostler_model::ErrorCode;
 
-use super::progress;
+use super::verb::progress;
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
 use crate::output::StdoutWriter;

@@ -3,7 +3,7 @@
 use clap::Args;
 use ostler_backend_container::ImageStore;
 
-use super::progress;
+use super::verb::progress;
 use crate::error::{CommandError, CommandResult};
 
 /// What `image pull` takes.
