@@ -559,7 +559,7 @@ async def test_agents_run_commands_there(backend):
         assert (await agent.detail(pid))["status"] == "running"
         assert not (await agent.stop(pid, force=True)).is_error
         if backend.is_container:
-            reply = await agent.must("exec", script="pwd", wait_ms=20_000, backend="container")
+            reply = await agent.must("exec", script="pwd", wait_ms=20_000, options={"backend": "container"})
             assert backend.cwd in reply.text, "the level follows from the backend"
 
 

@@ -45,7 +45,8 @@ def test_no_directory_of_the_host_is_mounted_but_the_workspace(container_backend
     of_host = {point: root for point, root, kind in mounts(container_backend) if kind not in kernel}
     # On a tmpfs of the host, by their place in it.
     work = str(container_backend.work)
-    of_host |= {point: root for point, root, kind in mounts(container_backend) if root.startswith("/ostler-")}
+    of_host |= {point: root for point, root, kind in mounts(container_backend)
+                if kind == "tmpfs" and root.startswith("/ostler-")}
     beyond = {point: root for point, root in of_host.items() if point not in ENGINE_FILES}
     ours = {point for point in beyond if point.startswith("/run/ostler")}
     assert set(beyond) - ours == {INSIDE} and work.endswith(beyond[INSIDE]), beyond
@@ -70,7 +71,7 @@ def test_nothing_of_ours_can_be_seen(debian):
     # A workspace that contains the state directory would show it.
     with pytest.raises(ProblemError) as refused:
         debian.run("ls", cwd=str(debian.installation.dir))
-    assert "Ostler" in str(refused.value), refused.value
+    assert "workspace" in str(refused.value), refused.value
 
 
 def test_a_link_in_the_workspace_leads_nowhere(container_backend):
@@ -199,6 +200,7 @@ ATTEMPTS = {
 @pytest.mark.parametrize("user", ["user", "root without capabilities"])
 def test_what_is_forbidden_fails(request, user):
     backend = request.getfixturevalue("debian" if user == "user" else "as_root")
+    backend.work.chmod(0o755)
     script = "\n".join(f"({command}) >/dev/null 2>&1 && echo 'it could: {name}'" for name, command in ATTEMPTS.items())
     result = backend.run(f"{script}\necho tried")
     could = result.out.decode().splitlines()
@@ -211,7 +213,7 @@ def test_a_setuid_program_gives_nothing(make_container_backend, docker_engine, t
     """Of an image, where a user may have put one."""
     (tmp_path / "Containerfile").write_text(
         f"FROM {DEBIAN}\nUSER 0:0\nRUN cp /usr/bin/id /usr/local/bin/rootid && chmod 4755 /usr/local/bin/rootid\nUSER 1000:1000\n")
-    docker_engine.cli("build", "--network", "none", "--tag", "ostler-test/setuid", tmp_path, timeout=55)
+    docker_engine.cli("build", "--file", tmp_path / "Containerfile", "--network", "none", "--tag", "ostler-test/setuid", tmp_path, timeout=55)
     backend = make_container_backend(docker_engine, "ostler-test/setuid")
     result = backend.run(["rootid", "-u"])
     assert result.out == b"1000\n", result
@@ -346,8 +348,8 @@ def test_variables_of_the_daemon_are_not_those_of_commands(make_container_backen
     for name in ("OSTLER_STATE_DIR", "OSTLER_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         assert f"{name}=" not in seen, seen
     assert f"HOME={backend.installation.dir}" not in seen, seen
-    with pytest.raises(ProblemError):
-        backend.run("env", inherit_env=True)
+    # What the command line asks for by itself.
+    assert "XDG_CONFIG_HOME=" not in backend.run("env", inherit_env=True).out.decode()
 
 
 def test_a_sparse_command_leaves_no_process_in_the_container(container_backend):

@@ -16,7 +16,7 @@ use rustix::net::{SocketFlags, accept_with};
 use rustix::process::DumpableBehavior;
 
 use crate::protocol::{SOCKET_DIR, SOCKET_NAME};
-use crate::runner;
+use crate::{runner, secret_files};
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -95,6 +95,9 @@ fn accept(listener: &OwnedFd) -> Option<OwnedFd> {
 fn reap(runners: &mut BTreeSet<i32>) {
     while let ReapOutcome::Reaped(ended) = wait::reap(-1) {
         runners.remove(&ended.pid);
+    }
+    if runners.is_empty() {
+        secret_files::remove_all();
     }
     let own = i32::try_from(std::process::id()).unwrap_or(1);
     let orphans = proc::children(own);

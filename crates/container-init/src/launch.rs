@@ -2,27 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
-use std::fs;
-use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 
 use ostler_model::ByteString;
-use ostler_model::container::CONTAINER_SECRETS;
 use ostler_sandbox::spawn::memory::Pages;
 use ostler_sandbox::spawn::{self, CArray, STACK_BYTES, SpawnSpec, SpawnStep, SpawnedChild};
 use ostler_sandbox::stdio::{Channels, Stdio, failing_step};
 use ostler_sandbox::tree::{EXECUTION_VARIABLE, marker};
-use ostler_sys::errno::errno_of;
 use ostler_sys::signals;
 use rustix::io::Errno;
 
 use crate::program;
 use crate::protocol::{LaunchRequest, LaunchStdio, TreeEvent};
-
-/// The step at which a secret's file could not be written.
-const STEP_SECRETS: &str = "secrets";
+use crate::secret_files::SecretFiles;
 
 /// A command that runs.
 #[derive(Debug)]
@@ -31,14 +23,16 @@ pub(crate) struct Launched {
     pub(crate) child: SpawnedChild,
     /// The shim's ends of its standard streams.
     pub(crate) channels: Channels,
+    /// Its secrets that are files.
+    pub(crate) secrets: SecretFiles,
 }
 
 /// Why a command does not run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LaunchError {
-    step: &'static str,
-    errno: Errno,
-    message: Option<String>,
+    pub(crate) step: &'static str,
+    pub(crate) errno: Errno,
+    pub(crate) message: Option<String>,
 }
 
 impl LaunchError {
@@ -65,7 +59,7 @@ pub(crate) fn launch(
     request: &LaunchRequest,
     own_environment: &[(OsString, OsString)],
 ) -> Result<Launched, LaunchError> {
-    write_secrets(&request.secret_files)?;
+    let secrets = SecretFiles::write(&request.secret_files)?;
     let stdio = stdio(&request.stdio);
     let channels = Channels::open(stdio).map_err(LaunchError::at(failing_step(stdio)))?;
     let environment = environment(own_environment, &request.env);
@@ -85,7 +79,11 @@ pub(crate) fn launch(
     };
     let program = found.map_err(LaunchError::at(SpawnStep::Exec.name()))?;
     let child = spawn_child(request, &channels, &program.into(), argv, environment)?;
-    Ok(Launched { child, channels })
+    Ok(Launched {
+        child,
+        channels,
+        secrets,
+    })
 }
 
 fn spawn_child(
@@ -152,41 +150,6 @@ fn c_string(bytes: impl Into<Vec<u8>>) -> Result<CString, LaunchError> {
     CString::new(bytes).map_err(|_| LaunchError::at(SpawnStep::Exec.name())(Errno::INVAL))
 }
 
-/// Writes each secret to a file that only the container's user reads, in memory.
-fn write_secrets(secrets: &[(ByteString, ByteString)]) -> Result<(), LaunchError> {
-    for (name, value) in secrets {
-        let failed = |errno| LaunchError {
-            step: STEP_SECRETS,
-            errno,
-            message: Some(format!(
-                "cannot write the secret {} to {CONTAINER_SECRETS}: {}",
-                name.to_string_lossy(),
-                std::io::Error::from(errno)
-            )),
-        };
-        if name.is_empty() || name.as_bytes().contains(&b'/') {
-            return Err(failed(Errno::INVAL));
-        }
-        let file = Path::new(CONTAINER_SECRETS).join(name.as_path());
-        replace(&file, value.as_bytes()).map_err(|error| failed(errno_of(&error)))?;
-    }
-    Ok(())
-}
-
-/// Writes a private file whole: a command that reads the one before keeps it.
-fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
-    let mut new = file.as_os_str().to_owned();
-    new.push(format!(".{}", std::process::id()));
-    let _absent = fs::remove_file(&new);
-    let opened = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o400)
-        .open(&new);
-    opened?.write_all(content)?;
-    fs::rename(&new, file)
-}
-
 /// The descriptors that a shim is sent, each with its message.
 pub(crate) fn into_messages(channels: Channels) -> Vec<(TreeEvent, OwnedFd)> {
     let outputs = channels.sources.into_iter();
@@ -197,8 +160,6 @@ pub(crate) fn into_messages(channels: Channels) -> Vec<(TreeEvent, OwnedFd)> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -208,24 +169,5 @@ mod tests {
         let all = environment(&own, &requested);
         let all: Vec<_> = all.iter().map(|(a, b)| format!("{a}={b}")).collect();
         assert_eq!(all, ["A=1", "B=3", "C=4"]);
-    }
-
-    #[test]
-    fn a_secret_is_replaced_whole_and_private() {
-        let dir = tempfile::TempDir::new().expect("a directory");
-        let file = dir.path().join("TOKEN");
-        replace(&file, b"first").expect("written");
-        replace(&file, b"second").expect("replaced");
-        assert_eq!(fs::read(&file).expect("readable"), b"second");
-        let mode = fs::metadata(&file).expect("there").permissions().mode();
-        assert_eq!(mode & 0o777, 0o400);
-        assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 1);
-    }
-
-    #[test]
-    fn a_secret_s_name_is_no_path() {
-        let escaping = [("../etc/passwd".into(), "x".into())];
-        let refused = write_secrets(&escaping).expect_err("a path");
-        assert_eq!((refused.step, refused.errno), (STEP_SECRETS, Errno::INVAL));
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! [`protocol`] is what a shim and a runner say to each other, [`init`] accepts connections and reaps
 //! orphans, [`runner`] serves one connection, [`launch`] turns its request into a running tree, [`program`] finds its program,
-//! [`counters`] reads the counters of the container's cgroup.
+//! [`secret_files`] writes secrets to memory, [`counters`] reads the counters of the container's cgroup.
 #![forbid(unsafe_code)]
 
 mod counters;
@@ -16,3 +16,4 @@ mod launch;
 mod program;
 pub mod protocol;
 mod runner;
+mod secret_files;

@@ -18,6 +18,7 @@ use crate::launch::{self, Launched};
 use crate::protocol::{
     LAUNCH_MAX_BYTES, LaunchRequest, MESSAGE_BYTES, TreeEnd, TreeEvent, TreeRequest, decode, encode,
 };
+use crate::secret_files::SecretFiles;
 
 /// How long a process may hide from SIGKILL before the others are searched for again, in
 /// milliseconds.
@@ -36,6 +37,8 @@ struct Runner {
     /// Whether the leader's end was reported.
     leader_reported: bool,
     counters: Counters,
+    /// The files that are removed at the end.
+    _secrets: SecretFiles,
 }
 
 /// Serves one connection to its end; commands have this environment and what their request adds.
@@ -102,7 +105,11 @@ impl Runner {
         request: &LaunchRequest,
         counters: Counters,
     ) -> Self {
-        let Launched { child, channels } = launched;
+        let Launched {
+            child,
+            channels,
+            secrets,
+        } = launched;
         let master = channels.sources.first().filter(|_| channels.terminal);
         let terminal = master.and_then(|(_, master)| fcntl_dupfd_cloexec(master, 3).ok());
         for (message, descriptor) in launch::into_messages(channels) {
@@ -122,6 +129,7 @@ impl Runner {
             stop_requested: false,
             leader_reported: false,
             counters,
+            _secrets: secrets,
         }
     }
 

@@ -16,7 +16,6 @@ const WRITABLE: &str = ":rw";
 /// What values of an option look like, for people.
 pub(super) fn allowed(option: &str) -> &'static str {
     match option {
-        "socket" => "an absolute path, with or without unix:// before it",
         "image" => "an image: name, name:tag, name@digest, or an id",
         "network" => "networks by name; never host",
         "dns" => "a comma list of at most 3 IP addresses",
@@ -32,7 +31,6 @@ pub(super) fn is_valid(option: &str, words: &[String]) -> bool {
     let one = || words.first().cloned().filter(|_| words.len() == 1);
     let mut options = ContainerOptions::default();
     match option {
-        "socket" => return one().is_some_and(|text| Path::new(socket_path(&text)).is_absolute()),
         "image" => options.image = one(),
         "network" => options.network = one(),
         "proxy" => options.proxy = one(),
@@ -52,11 +50,6 @@ pub(super) fn is_valid(option: &str, words: &[String]) -> bool {
         }
     }
     options != ContainerOptions::default() && check_options(&options).is_ok()
-}
-
-/// The path of a socket, without the scheme by which variables name it.
-fn socket_path(text: &str) -> &str {
-    text.strip_prefix("unix://").unwrap_or(text)
 }
 
 /// Whether a text is an image, or the beginning of one with `*` after it.

@@ -8,7 +8,7 @@ pub(super) const CONTAINER_KEYS: [SettingKey; 24] = [
     key(
         "container.socket",
         &["OSTLER_CONTAINER_SOCKET"],
-        ValueKind::Container("socket"),
+        ValueKind::EngineSocket,
         None,
         "the socket of the container engine; unset: that of Docker or Podman, where one is found",
     ),

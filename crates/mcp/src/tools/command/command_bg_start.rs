@@ -30,6 +30,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
             "Seconds; default none",
         ),
         start_params::ISOLATION,
+        isolation::BACKEND,
         isolation::IMAGE,
     ],
     hints: ToolHints::EXECUTES,

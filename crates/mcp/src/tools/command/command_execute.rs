@@ -43,6 +43,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
         start_params::ENCODING,
         BLOCK_LINES,
         start_params::ISOLATION,
+        isolation::BACKEND,
         isolation::IMAGE,
     ],
     hints: ToolHints::EXECUTES,

@@ -105,6 +105,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
             .in_options(),
         Parameter::optional("labels", ParameterKind::List, "").in_options(),
         Parameter::optional("keep", ParameterKind::Flag, "").in_options(),
+        isolation::BACKEND.in_options(),
         isolation::IMAGE.in_options(),
         isolation::NETWORK.in_options(),
         isolation::WORKSPACE.in_options(),

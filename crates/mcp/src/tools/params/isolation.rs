@@ -2,7 +2,7 @@
 
 use ostler_engine::StartRequest;
 use ostler_model::{
-    Capability, IsolationLevel, Limits, NetworkAccess, PortForward, PortForwardError,
+    BackendName, Capability, IsolationLevel, Limits, NetworkAccess, PortForward, PortForwardError,
 };
 
 use ostler_interface::error::ApiError;
@@ -11,6 +11,12 @@ use ostler_interface::params::{Arguments, Parameter, ParameterKind};
 /// The levels.
 pub(in crate::tools) const LEVELS: ParameterKind =
     ParameterKind::Choice(&["basic", "medium", "high", "container"]);
+/// What runs the command; container alone means level container.
+pub(in crate::tools) const BACKEND: Parameter = Parameter::optional(
+    "backend",
+    ParameterKind::Choice(&["local", "container"]),
+    "",
+);
 /// The image of a container; alone it means level container.
 pub(in crate::tools) const IMAGE: Parameter =
     Parameter::optional("image", ParameterKind::Text, "container: its image");
@@ -84,7 +90,10 @@ pub(in crate::tools) fn apply_level(
     arguments: &mut Arguments,
 ) -> Result<(), ApiError> {
     let image = arguments.text("image");
-    let implied = image.as_ref().map(|_| IsolationLevel::Container);
+    let backend = arguments.text("backend").map(BackendName);
+    let in_container = image.is_some() || backend == Some(BackendName::container());
+    let implied = in_container.then_some(IsolationLevel::Container);
+    request.options.backend = backend;
     let level = parse_level(arguments)?.or(implied);
     request.options.level = level.or(request.options.level);
     request.options.container.image = image;

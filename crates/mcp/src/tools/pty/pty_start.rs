@@ -66,6 +66,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
         Parameter::optional("description", ParameterKind::Text, ""),
         Parameter::optional("labels", ParameterKind::List, ""),
         Parameter::optional("isolation", isolation::LEVELS, ""),
+        isolation::BACKEND,
         isolation::IMAGE,
         isolation::NETWORK,
         isolation::WORKSPACE,

@@ -25,6 +25,7 @@ const START_PARAMETERS: &[&str] = &[
     "restart",
     "depends_on",
     "isolation",
+    "backend",
     "image",
     "wait_ms",
 ];
@@ -40,6 +41,7 @@ const DEFINE_PARAMETERS: &[&str] = &[
     "restart",
     "depends_on",
     "isolation",
+    "backend",
     "image",
 ];
 
@@ -140,6 +142,7 @@ pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
         ),
         Parameter::optional("depends_on", ParameterKind::List, "").in_options(),
         Parameter::optional("isolation", isolation::LEVELS, "").in_options(),
+        isolation::BACKEND.in_options(),
         isolation::IMAGE.in_options(),
         Parameter::optional("reason", ParameterKind::Text, "").in_options(),
         Parameter::optional("all_workspaces", ParameterKind::Flag, "").in_options(),
