@@ -200,10 +200,11 @@ impl Backend for ContainerBackend {
         self.local.capabilities()
     }
 
+    /// None until an engine was reached.
     fn container_capabilities(&self) -> Option<CapabilitySet> {
-        let facts = self.engine.last_facts();
+        let facts = self.engine.last_facts()?;
         let local = self.local.capabilities();
-        Some(container_capabilities(&local, facts.as_ref()))
+        Some(container_capabilities(&local, &facts))
     }
 
     fn check_container<'a>(

@@ -47,12 +47,8 @@ const NEVER: [(Capability, &str); 5] = [
     ),
 ];
 
-/// What containers enforce, by an engine that was found, or by any where none was found yet:
-/// [`check_container`](ostler_backend::Backend::check_container) refuses without one.
-pub(crate) fn container_capabilities(
-    local: &CapabilitySet,
-    engine: Option<&EngineFacts>,
-) -> CapabilitySet {
+/// What containers of this engine enforce.
+pub(crate) fn container_capabilities(local: &CapabilitySet, engine: &EngineFacts) -> CapabilitySet {
     let mut present: Vec<Capability> = ALWAYS.to_vec();
     present.push(Capability::NetworkNamespace);
     let mut missing = Vec::new();
@@ -72,32 +68,30 @@ pub(crate) fn container_capabilities(
             );
         }
     }
-    let says = |has: fn(&EngineFacts) -> bool| engine.is_none_or(has);
-    let own_users = |it: &EngineFacts| it.rootless || it.remaps_users;
     for (ability, is_present, reason) in [
         (
             Capability::PidsLimit,
-            says(|it| it.limits_pids),
+            engine.limits_pids,
             "the container engine limits no processes here",
         ),
         (
             Capability::MemoryLimit,
-            says(|it| it.limits_memory),
+            engine.limits_memory,
             "the container engine limits no memory here",
         ),
         (
             Capability::CpuLimit,
-            says(|it| it.limits_cpu),
+            engine.limits_cpu,
             "the container engine limits no processor time here",
         ),
         (
             Capability::Seccomp,
-            says(|it| it.has_seccomp),
+            engine.has_seccomp,
             "the container engine filters no system calls here",
         ),
         (
             Capability::SpareIds,
-            engine.is_some_and(own_users),
+            engine.rootless || engine.remaps_users,
             "the container engine maps users of containers to those of the host",
         ),
     ] {
@@ -110,9 +104,10 @@ pub(crate) fn container_capabilities(
     CapabilitySet {
         present,
         missing,
-        backend: match engine.map(|it| it.cgroup_version.as_str()) {
-            Some("1") => LimitBackend::CgroupV1,
-            _ => LimitBackend::CgroupV2,
+        backend: if engine.cgroup_version == "1" {
+            LimitBackend::CgroupV1
+        } else {
+            LimitBackend::CgroupV2
         },
         // Commands are started by the engine, whoever asks for them.
         root: false,
@@ -129,6 +124,7 @@ fn lack(ability: Capability, reason: &str) -> MissingCapability {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
 
     #[test]
     fn each_capability_is_present_or_missing_with_a_reason() {
@@ -143,11 +139,14 @@ mod tests {
                 assert_eq!(count, 1, "{}", ability.as_str());
             }
         };
-        check(&container_capabilities(&local, None));
+        check(&container_capabilities(&local, &fixtures::engine_facts()));
         local.missing = vec![lack(Capability::Durable, "no keeper")];
         local.present = vec![Capability::DiskLimit];
-        let set = container_capabilities(&local, None);
+        let mut engine = fixtures::engine_facts();
+        engine.limits_memory = false;
+        let set = container_capabilities(&local, &engine);
         check(&set);
+        assert!(!set.has(Capability::MemoryLimit), "as the engine says");
         assert!(!set.has(Capability::Durable), "as the local backend");
     }
 }

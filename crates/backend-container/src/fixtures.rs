@@ -1,9 +1,12 @@
 //! What several tests start from.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ostler_backend::ContainerLaunch;
 use ostler_model::{ByteString, ContainerSpec};
+
+use crate::engine::{EngineFacts, EngineKind};
 
 /// A start in a container with nothing but what every container has.
 pub(crate) fn launch() -> ContainerLaunch {
@@ -26,5 +29,26 @@ pub(crate) fn launch() -> ContainerLaunch {
         },
         principal: "local:1000".to_owned(),
         project: "/srv/project".to_owned(),
+    }
+}
+
+/// An engine that limits everything.
+pub(crate) fn engine_facts() -> EngineFacts {
+    EngineFacts {
+        socket: PathBuf::from("/run/docker.sock"),
+        kind: EngineKind::Docker,
+        version: "20.10.24".to_owned(),
+        api_version: "1.41".to_owned(),
+        storage_driver: "overlay2".to_owned(),
+        storage_filesystem: None,
+        cgroup_driver: "cgroupfs".to_owned(),
+        cgroup_version: "2".to_owned(),
+        rootless: false,
+        remaps_users: false,
+        limits_memory: true,
+        limits_swap: true,
+        limits_cpu: true,
+        limits_pids: true,
+        has_seccomp: true,
     }
 }

@@ -116,7 +116,7 @@ impl ImageStore {
         };
         let facts = engine.facts().clone();
         Ok(EngineStatus {
-            capabilities: container_capabilities(local, Some(&facts)),
+            capabilities: container_capabilities(local, &facts),
             facts,
             has_image,
         })
