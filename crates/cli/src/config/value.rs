@@ -103,8 +103,6 @@ pub(crate) enum ValueKind {
     HistoryDatabase,
     /// A schema of that.
     SchemaName,
-    /// The socket of a container engine.
-    EngineSocket,
     /// This option of containers.
     Container(&'static str),
     /// A list of what this option of containers may be.
@@ -207,7 +205,6 @@ impl ValueKind {
             Self::Capabilities => {
                 format!("a comma list of {}", Capability::OPTIONAL_NAMES.join(", "))
             }
-            Self::EngineSocket => "an absolute path, or unix:// before one".to_owned(),
             Self::Container(option) | Self::ContainerList(option) => {
                 container::allowed(option).to_owned()
             }
@@ -300,8 +297,7 @@ impl ValueKind {
             Self::Capabilities => {
                 list(raw, |word| word.parse::<Capability>().is_ok()).map(SettingValue::List)
             }
-            Self::EngineSocket
-            | Self::Container(_)
+            Self::Container(_)
             | Self::ContainerList(_)
             | Self::ImagePatterns
             | Self::AllowedVolumes => self.parse_container(raw),
@@ -326,9 +322,6 @@ impl ValueKind {
             reason = "the other kinds are parsed above"
         )]
         match self {
-            Self::EngineSocket => text(raw)
-                .filter(|text| is_plain_absolute(container::socket_path(text)))
-                .map(SettingValue::Text),
             Self::Container(option @ ("dns" | "cap_add" | "volumes")) => list(raw, |_| true)
                 .filter(|words| words.is_empty() || container::is_valid(option, words))
                 .map(SettingValue::List),
