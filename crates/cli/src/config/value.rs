@@ -249,9 +249,7 @@ impl ValueKind {
             Self::Encoding => text(raw)
                 .filter(|label| ostler_journal::encoding_for_label(label).is_ok())
                 .map(SettingValue::Text),
-            Self::SearchPath => text(raw)
-                .filter(|path| is_search_path(path))
-                .map(SettingValue::Text),
+            Self::SearchPath => text_where(raw, is_search_path),
             Self::Retention if is_forever(raw) => Some(SettingValue::Text(FOREVER.to_owned())),
             Self::Retention | Self::IdleSeconds => number(raw, 0, LONGEST_S),
             Self::Count => number(raw, 1, u32::MAX.into()),
@@ -267,9 +265,7 @@ impl ValueKind {
             Self::Tokens => one_of(raw, &TOKEN_MODES),
             Self::Structured => one_of(raw, &STRUCTURED),
             Self::Tasks => one_of(raw, &TASKS),
-            Self::Host => text(raw)
-                .filter(|host| is_address(host))
-                .map(SettingValue::Text),
+            Self::Host => text_where(raw, is_address),
             Self::Port => number(raw, 0, u16::MAX.into()),
             Self::PortRange => text(raw)
                 .filter(|range| port_range(range).is_some())
@@ -369,6 +365,11 @@ fn text(raw: &RawValue) -> Option<String> {
             None
         }
     }
+}
+
+/// A text of which this holds.
+fn text_where(raw: &RawValue, is: impl Fn(&str) -> bool) -> Option<SettingValue> {
+    text(raw).filter(|text| is(text)).map(SettingValue::Text)
 }
 
 /// A text that is a `T`.

@@ -26,6 +26,28 @@ fn a_container_needs_an_image() {
 }
 
 #[test]
+fn flags_of_containers_and_of_other_levels_exclude_each_other() {
+    let cli = CliEnv::new();
+    for (words, expected) in [
+        (
+            &["--isolation", "container", "--overlay"][..],
+            "only at isolation level high",
+        ),
+        (
+            &["--isolation", "high", "--image", "x"],
+            "--isolation container",
+        ),
+        (&["--backend", "local", "--user", "5"], "--user"),
+        (&["--backend", "slurm"], "local, container"),
+        (&["--volume", "/a"], "HOST:CONTAINER"),
+    ] {
+        let refused = run(&cli, &[&["run"][..], words, &["true"]].concat());
+        assert_eq!(refused.code, 64, "{refused:?}");
+        assert!(refused.err.contains(expected), "{refused:?}");
+    }
+}
+
+#[test]
 fn flags_of_containers_reach_the_engine() {
     let cli = CliEnv::new();
     for (flags, expected) in [

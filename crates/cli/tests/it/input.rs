@@ -57,27 +57,6 @@ fn bad_input_is_reported_with_code_and_exit() {
             "basic, medium, high or container",
         ),
         (
-            &["run", "--isolation", "container", "--overlay", "true"],
-            64,
-            "only at isolation level high",
-        ),
-        (
-            &["run", "--isolation", "high", "--image", "x", "true"],
-            64,
-            "--isolation container",
-        ),
-        (
-            &["run", "--backend", "slurm", "true"],
-            64,
-            "local, container",
-        ),
-        (
-            &["run", "--backend", "local", "--user", "5", "true"],
-            64,
-            "--user",
-        ),
-        (&["run", "--volume", "/a", "true"], 64, "HOST:CONTAINER"),
-        (
             &["doctor", "--user", "nobody-has-this-name"],
             64,
             "no such user",
