@@ -1934,6 +1934,8 @@ export interface components {
             /** @description The number of further findings. */
             more?: number;
         };
+        /** @description The name of a backend: `local` or `container`. */
+        BackendName: string;
         /** @description Text; bytes that are not UTF-8 as base64. */
         ByteString: string | {
             base64: string;
@@ -2152,6 +2154,87 @@ export interface components {
          * @enum {string}
          */
         ConflictReason: "replaced" | "modified" | "appeared" | "vanished";
+        /** @description A health check, which the container engine makes: the container is unhealthy after `retries` failures in a row. */
+        ContainerHealth: {
+            /** @description The program and its arguments; exit code 0 is healthy. */
+            command: string[];
+            /** @description From one check to the next, in milliseconds. */
+            interval_ms?: number;
+            /** @description How many failures in a row make it unhealthy. */
+            retries?: number;
+            /** @description How long failures do not count after the start, in milliseconds. */
+            start_period_ms?: number;
+            /** @description How long one check may take, in milliseconds. */
+            timeout_ms?: number;
+        };
+        /**
+         * @description What a start asks of its container; a field that is absent takes the setting. In JSON, durations are milliseconds, and unknown fields are refused.
+         *
+         *     Memory, processor, processes and disk are `Limits`, as of any command.
+         */
+        ContainerOptions: {
+            /** @description capabilities(7) that it keeps, without `CAP_`; all others are dropped. */
+            cap_add?: string[];
+            /** @description Name servers, as addresses. */
+            dns?: string[];
+            /** @description How its health is checked. */
+            health?: components["schemas"]["ContainerHealth"] | null;
+            /** @description How long the container is kept when it runs nothing, in milliseconds. */
+            idle_timeout_ms?: number | null;
+            /** @description The image, by name or id. It must be on this machine: nothing is pulled by a start. */
+            image?: string | null;
+            /** @description The network: `bridge`, `none`, or one that the settings allow. */
+            network?: string | null;
+            /** @description Whether execve(2) grants no further privileges. */
+            no_new_privileges?: boolean | null;
+            /** @description The proxy for HTTP and HTTPS, as a URL. */
+            proxy?: string | null;
+            /** @description Whether the root file system is read-only. */
+            read_only_root?: boolean | null;
+            /** @description Whether a container that runs already is used, and this one is kept for later starts. */
+            reuse?: boolean | null;
+            /** @description Whether secrets are files in `/run/secrets` instead of variables. */
+            secret_files?: boolean | null;
+            /** @description From SIGTERM to SIGKILL, in milliseconds. */
+            stop_grace_ms?: number | null;
+            /** @description The user, as `name`, `uid`, `name:group` or `uid:gid`. */
+            user?: string | null;
+            /** @description Directories and files of the host to mount. */
+            volumes?: components["schemas"]["VolumeMount"][];
+            /** @description The host's directory at `/workspace`, which must contain the working directory; none takes the working directory. */
+            workspace?: components["schemas"]["ByteString"] | null;
+        };
+        /** @description The container of an execution, resolved. Executions with equal specifications, limits and owners share a container where `reuse` is set. */
+        ContainerSpec: {
+            /** @description capabilities(7) that it keeps, without `CAP_`, in upper case. */
+            cap_add?: string[];
+            /** @description Name servers; none takes the engine's. */
+            dns?: string[];
+            /** @description How its health is checked; none takes the image's way, if it has one. */
+            health?: components["schemas"]["ContainerHealth"];
+            /** @description How long it is kept when it runs nothing. */
+            idle_timeout_ms: number;
+            /** @description The image, by name or id. */
+            image: string;
+            /** @description The network's name; `none` has the loopback interface only. */
+            network: string;
+            /** @description Whether execve(2) grants no further privileges. */
+            no_new_privileges: boolean;
+            /** @description The proxy for HTTP and HTTPS. */
+            proxy?: string;
+            /** @description Whether the root file system is read-only. */
+            read_only_root: boolean;
+            /** @description Whether it may run several executions, one after the other or side by side. */
+            reuse: boolean;
+            /** @description Whether secrets are files in `CONTAINER_SECRETS` instead of variables. */
+            secret_files?: boolean;
+            /** @description The user; none takes the image's. */
+            user?: string;
+            /** @description Directories and files of the host that are mounted besides the workspace. */
+            volumes?: components["schemas"]["VolumeMount"][];
+            /** @description The host's directory at `CONTAINER_WORKSPACE`. */
+            workspace: components["schemas"]["ByteString"];
+        };
         /** @description One context. Variables are in it by name only, and so are secrets. */
         ContextBody: {
             /** @description When it was created. */
@@ -2199,8 +2282,12 @@ export interface components {
         ContextRequestBody: {
             /** @description From which use on somebody is told, where that differs from the settings. */
             alerts?: components["schemas"]["AlertThresholds"];
-            /** @description What isolation level high exposes and reaches beyond its defaults; must be the default at lower levels. */
+            /** @description The backend that runs it: `local` or `container`; none takes the one of the isolation level. */
+            backend?: components["schemas"]["BackendName"] | null;
+            /** @description What isolation level high exposes and reaches beyond its defaults; must be the default at other levels. */
             confine?: components["schemas"]["SandboxOptions"];
+            /** @description Its container; must be the default elsewhere. */
+            container?: components["schemas"]["ContainerOptions"];
             /** @description The absolute directory that executions work in; absent takes the project where that is an absolute path, or else creates one, which is removed with the context. */
             cwd?: components["schemas"]["ByteString"] | null;
             /** @description A description for people. */
@@ -2216,7 +2303,7 @@ export interface components {
             idle_ms?: number | null;
             /** @description When it ends without use, in milliseconds; absent takes the setting. */
             idle_timeout_ms?: number | null;
-            /** @description Whether all of the client's environment is passed on; none takes the setting. */
+            /** @description Whether all of the client's environment is passed on; none takes the setting. Nothing of it is passed to a container. */
             inherit_env?: boolean | null;
             /** @description The isolation level; none takes the setting. */
             isolation?: components["schemas"]["IsolationLevel"] | null;
@@ -3224,8 +3311,10 @@ export interface components {
             autorun?: components["schemas"]["AutorunReport"];
             /** @description How limits are enforced. */
             backend: components["schemas"]["LimitBackend"];
-            /** @description What it can see and reach; absent below level high, where that is the same as for its user. */
+            /** @description What it can see and reach at level high; absent at lower levels, where that is the same as for its user, and in a container. */
             confinement?: components["schemas"]["SandboxInfoBody"];
+            /** @description The container that it runs in; absent at other levels than container. */
+            container?: components["schemas"]["ContainerSpec"];
             /** @description The level in force. */
             in_force: components["schemas"]["Capability"][];
             /** @description The limits of its tree. */
@@ -3379,9 +3468,11 @@ export interface components {
          *     `files_damaged`: Its directory or files were removed or damaged from outside.
          *
          *     `engine_killed`: The engine ran without a zygote and was itself killed.
+         *
+         *     `container_gone`: Its container was stopped or removed by somebody else, and every process in it was killed.
          * @enum {string}
          */
-        LostReason: "reboot" | "shim_killed" | "no_record" | "files_damaged" | "engine_killed";
+        LostReason: "reboot" | "shim_killed" | "no_record" | "files_damaged" | "engine_killed" | "container_gone";
         /** @description A rule that matched. */
         MatchedRuleBody: {
             /** @description Its decision. */
@@ -4267,6 +4358,8 @@ export interface components {
             allowed?: string[] | null;
             /** @description The id of the interaction in which a person approved, where the command policy requires that. */
             approval?: string | null;
+            /** @description The backend that runs it: `local` or `container`; none takes the one of the isolation level. */
+            backend?: components["schemas"]["BackendName"] | null;
             /** @description The environment of the requesting client. */
             base_env?: [
                 components["schemas"]["ByteString"],
@@ -4294,8 +4387,10 @@ export interface components {
                     shell: components["schemas"]["ByteString"];
                 };
             };
-            /** @description What isolation level high exposes and reaches beyond its defaults; must be the default at lower levels. */
+            /** @description What isolation level high exposes and reaches beyond its defaults; must be the default at other levels. */
             confine?: components["schemas"]["SandboxOptions"];
+            /** @description Its container; must be the default elsewhere. */
+            container?: components["schemas"]["ContainerOptions"];
             /** @description The context that it runs in: `cwd` is its directory or below, and its options and variables hold for this start, too. */
             context?: components["schemas"]["ContextId"] | null;
             /** @description The absolute working directory. */
@@ -4319,7 +4414,7 @@ export interface components {
             id?: components["schemas"]["ExecutionId"] | null;
             /** @description The limit of time without output, in milliseconds. */
             idle_ms?: number | null;
-            /** @description Whether all of the client's environment is passed on; none takes the setting. */
+            /** @description Whether all of the client's environment is passed on; none takes the setting. Nothing of it is passed to a container. */
             inherit_env?: boolean | null;
             /** @description The isolation level; none takes the setting. */
             isolation?: components["schemas"]["IsolationLevel"] | null;
@@ -4529,6 +4624,8 @@ export interface components {
             allowed?: string[] | null;
             /** @description The id of the interaction in which a person approved, where the command policy requires that. */
             approval?: string | null;
+            /** @description The backend that runs it: `local` or `container`; none takes the one of the isolation level. */
+            backend?: components["schemas"]["BackendName"] | null;
             /** @description The environment of the requesting client. */
             base_env?: [
                 components["schemas"]["ByteString"],
@@ -4538,8 +4635,10 @@ export interface components {
             cli?: boolean;
             /** @description Columns of its terminal. */
             cols?: number;
-            /** @description What isolation level high exposes and reaches beyond its defaults; must be the default at lower levels. */
+            /** @description What isolation level high exposes and reaches beyond its defaults; must be the default at other levels. */
             confine?: components["schemas"]["SandboxOptions"];
+            /** @description Its container; must be the default elsewhere. */
+            container?: components["schemas"]["ContainerOptions"];
             /** @description The absolute working directory. */
             cwd: components["schemas"]["ByteString"];
             /** @description A description for people. */
@@ -4551,7 +4650,7 @@ export interface components {
             ][];
             /** @description The id to use, a `UUIDv7` of about now; absent means that the daemon chooses one. Repeating a start with its id returns what the first request started: for retries after a lost response, also to the next daemon. */
             id?: components["schemas"]["ExecutionId"] | null;
-            /** @description Whether all of the client's environment is passed on; none takes the setting. */
+            /** @description Whether all of the client's environment is passed on; none takes the setting. Nothing of it is passed to a container. */
             inherit_env?: boolean | null;
             /** @description The isolation level; none takes the setting. */
             isolation?: components["schemas"]["IsolationLevel"] | null;
@@ -4627,6 +4726,8 @@ export interface components {
             allowed?: string[] | null;
             /** @description The id of the interaction in which a person approved, where the command policy requires that. */
             approval?: string | null;
+            /** @description The backend that runs it: `local` or `container`; none takes the one of the isolation level. */
+            backend?: components["schemas"]["BackendName"] | null;
             /** @description The environment of the requesting client. */
             base_env?: [
                 components["schemas"]["ByteString"],
@@ -4654,8 +4755,10 @@ export interface components {
                     shell: components["schemas"]["ByteString"];
                 };
             };
-            /** @description What isolation level high exposes and reaches beyond its defaults; must be the default at lower levels. */
+            /** @description What isolation level high exposes and reaches beyond its defaults; must be the default at other levels. */
             confine?: components["schemas"]["SandboxOptions"];
+            /** @description Its container; must be the default elsewhere. */
+            container?: components["schemas"]["ContainerOptions"];
             /** @description The context that it runs in: `cwd` is its directory or below, and its options and variables hold for this start, too. */
             context?: components["schemas"]["ContextId"] | null;
             /** @description The absolute working directory. */
@@ -4673,7 +4776,7 @@ export interface components {
             id?: components["schemas"]["ExecutionId"] | null;
             /** @description The limit of time without output, in milliseconds. */
             idle_ms?: number | null;
-            /** @description Whether all of the client's environment is passed on; none takes the setting. */
+            /** @description Whether all of the client's environment is passed on; none takes the setting. Nothing of it is passed to a container. */
             inherit_env?: boolean | null;
             /** @description The isolation level; none takes the setting. */
             isolation?: components["schemas"]["IsolationLevel"] | null;
@@ -5237,6 +5340,15 @@ export interface components {
         VersionBody: {
             /** @description As Semantic Versioning has it. */
             version: string;
+        };
+        /** @description A directory or file of the host in a container. */
+        VolumeMount: {
+            /** @description Its absolute path in the container. */
+            container: components["schemas"]["ByteString"];
+            /** @description Its absolute path on the host. */
+            host: components["schemas"]["ByteString"];
+            /** @description Whether it is writable. */
+            write?: boolean;
         };
         /** @description The body of `POST /api/v1/executions/{id}/wait`. */
         WaitBody: {
