@@ -58,6 +58,11 @@ pub(super) fn is_image_pattern(text: &str) -> bool {
     text == "*" || is_valid("image", &[start.to_owned()])
 }
 
+/// The path of a socket that may be written as a URL.
+pub(super) fn socket_path(text: &str) -> &str {
+    text.strip_prefix("unix://").unwrap_or(text)
+}
+
 /// Parses a directory that volumes may be in.
 pub(super) fn allowed_volume(text: &str) -> Option<AllowedVolume> {
     let (path, write) = match text.strip_suffix(WRITABLE) {

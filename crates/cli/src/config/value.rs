@@ -103,6 +103,8 @@ pub(crate) enum ValueKind {
     HistoryDatabase,
     /// A schema of that.
     SchemaName,
+    /// The socket of a container engine.
+    EngineSocket,
     /// This option of containers.
     Container(&'static str),
     /// A list of what this option of containers may be.
@@ -205,6 +207,7 @@ impl ValueKind {
             Self::Capabilities => {
                 format!("a comma list of {}", Capability::OPTIONAL_NAMES.join(", "))
             }
+            Self::EngineSocket => "an absolute path, or unix:// before one".to_owned(),
             Self::Container(option) | Self::ContainerList(option) => {
                 container::allowed(option).to_owned()
             }
@@ -293,7 +296,8 @@ impl ValueKind {
             Self::Capabilities => {
                 list(raw, |word| word.parse::<Capability>().is_ok()).map(SettingValue::List)
             }
-            Self::Container(_)
+            Self::EngineSocket
+            | Self::Container(_)
             | Self::ContainerList(_)
             | Self::ImagePatterns
             | Self::AllowedVolumes => self.parse_container(raw),
@@ -318,6 +322,9 @@ impl ValueKind {
             reason = "the other kinds are parsed above"
         )]
         match self {
+            Self::EngineSocket => text(raw)
+                .filter(|text| is_plain_absolute(container::socket_path(text)))
+                .map(SettingValue::Text),
             Self::Container(option @ ("dns" | "cap_add" | "volumes")) => list(raw, |_| true)
                 .filter(|words| words.is_empty() || container::is_valid(option, words))
                 .map(SettingValue::List),
