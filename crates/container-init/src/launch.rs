@@ -12,6 +12,7 @@ use ostler_sandbox::tree::{EXECUTION_VARIABLE, marker};
 use ostler_sys::signals;
 use rustix::io::Errno;
 
+use crate::launch_error::LaunchError;
 use crate::program;
 use crate::protocol::{LaunchRequest, LaunchStdio, TreeEvent};
 use crate::secret_files::SecretFiles;
@@ -25,33 +26,6 @@ pub(crate) struct Launched {
     pub(crate) channels: Channels,
     /// Its secrets that are files.
     pub(crate) secrets: SecretFiles,
-}
-
-/// Why a command does not run.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct LaunchError {
-    pub(crate) step: &'static str,
-    pub(crate) errno: Errno,
-    pub(crate) message: Option<String>,
-}
-
-impl LaunchError {
-    const fn at(step: &'static str) -> impl Fn(Errno) -> Self {
-        move |errno| Self {
-            step,
-            errno,
-            message: None,
-        }
-    }
-
-    /// As a shim is told.
-    pub(crate) fn into_event(self) -> TreeEvent {
-        TreeEvent::Failed {
-            step: self.step.to_owned(),
-            errno: self.errno.raw_os_error(),
-            message: self.message,
-        }
-    }
 }
 
 /// Spawns the command.

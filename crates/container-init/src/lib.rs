@@ -13,6 +13,7 @@
 mod counters;
 pub mod init;
 mod launch;
+mod launch_error;
 mod program;
 pub mod protocol;
 mod runner;

@@ -10,7 +10,7 @@ use ostler_model::container::CONTAINER_SECRETS;
 use ostler_sys::errno::errno_of;
 use rustix::io::Errno;
 
-use crate::launch::LaunchError;
+use crate::launch_error::LaunchError;
 
 /// The step at which a secret's file could not be written.
 const STEP_SECRETS: &str = "secrets";
