@@ -27,7 +27,7 @@ def own_engine():
 
 
 @pytest.fixture
-def own_backend(make_container_backend, own_engine):
+def own_backend(own_engine, make_container_backend):
     return make_container_backend(own_engine)
 
 
@@ -65,7 +65,7 @@ def works(backend):
 # ---- the engine
 
 
-def test_without_an_engine_a_start_is_refused_and_others_work(make_container_backend, own_engine):
+def test_without_an_engine_a_start_is_refused_and_others_work(own_engine, make_container_backend):
     backend = make_container_backend(own_engine)
     socket = own_engine.socket
     own_engine.stop()
@@ -87,7 +87,7 @@ def test_a_missing_image_is_named_and_not_pulled(own_backend):
     assert [image["RepoTags"] for image in images] == [[f"{BUSYBOX}:latest"]]
 
 
-def test_a_missing_network_is_named(make_container_backend, own_engine):
+def test_a_missing_network_is_named(own_engine, make_container_backend):
     backend = make_container_backend(own_engine, settings='networks = ["bridge", "none", "build"]')
     message = refusal(backend, 10, container={"network": "build"})
     assert "build" in message and "network" in message, message
