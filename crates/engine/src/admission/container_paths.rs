@@ -83,11 +83,11 @@ impl HostPaths {
         };
         let context = PathContext::of_container(settings, request, client_env);
         let given = requested.unwrap_or(&request.cwd);
+        self.check_contents("workspace", given, &canonical_path("workspace", given)?)?;
         let Some(path) = context.workspace(&request.cwd, requested)? else {
             let problem = "it is shared by everything on this machine; name a directory below it";
             return Err(invalid("workspace", &given.to_string(), problem));
         };
-        self.check_contents("workspace", given, &path)?;
         Ok(ByteString::from(path))
     }
 

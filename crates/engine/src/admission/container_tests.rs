@@ -540,7 +540,7 @@ fn the_workspace_holds_the_working_directory_and_nothing_of_ours() {
     request.options.container.workspace = Some(ground.path("data"));
     assert!(problem(&settings, &request).contains("not below the workspace"));
     for (cwd, expected) in [
-        ("", "holds the home directory"),
+        ("", "contains what belongs to Ostler"),
         ("home", "holds the home directory"),
         ("state/executions", "belongs to Ostler"),
         ("missing", "no such directory"),
@@ -548,7 +548,7 @@ fn the_workspace_holds_the_working_directory_and_nothing_of_ours() {
         let refused = problem(&settings, &ground.request(cwd));
         assert!(refused.contains(expected), "{refused}: {expected}");
     }
-    let mut request = StartRequest::argv(["true"], "/tmp");
+    let mut request = StartRequest::argv(["true"], "/var/tmp");
     request.options.level = Some(IsolationLevel::Container);
     assert!(problem(&settings, &request).contains("shared by everything"));
     let mut hiding = settings.clone();
