@@ -3,6 +3,7 @@
 
 mod baseline;
 mod concurrency;
+mod containers;
 mod context;
 mod echo;
 mod engine;

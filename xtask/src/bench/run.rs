@@ -8,8 +8,8 @@ use super::context::{BenchContext, Measure};
 use super::machine::Machine;
 use super::report;
 use super::{
-    concurrency, echo, engine, followers, history, isolation, journal, logs, monitor, output, pty,
-    retained_memory, services, start, transports,
+    concurrency, containers, echo, engine, followers, history, isolation, journal, logs, monitor,
+    output, pty, retained_memory, services, start, transports,
 };
 use crate::console::{CheckResult, print_line};
 use crate::workspace::{Profile, Workspace};
@@ -49,6 +49,8 @@ enum Suite {
     Services,
     /// A million executions in the history
     History,
+    /// Containers against the engine's own commands
+    Containers,
     /// Streams of REST
     Http,
     /// What failed, in answers to long logs of real tools
@@ -95,6 +97,7 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<CheckResult
         Suite::Isolation => run_suite(&bench, &machine, args, "isolation", isolation::ALL),
         Suite::Services => run_suite(&bench, &machine, args, "services", services::ALL),
         Suite::History => run_suite(&bench, &machine, args, "history", history::ALL),
+        Suite::Containers => run_suite(&bench, &machine, args, "containers", containers::ALL),
         Suite::Http => run_suite(&bench, &machine, args, "http", followers::ALL),
         Suite::Logs => {
             let path = logs::measure(&bench, &machine, &args.only)?;
