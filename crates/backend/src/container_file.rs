@@ -7,6 +7,7 @@ use rustix::fs::renameat;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::ContainerAttachment;
 use crate::execution_dir::{temporary_name, write_file};
 use crate::stored_files::{ReadFileError, read_json};
 
@@ -24,8 +25,9 @@ pub struct ContainerFile {
     version: u8,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// The container's id, as its engine names it.
-    pub container: String,
+    /// The container, and how it is reached.
+    #[serde(flatten)]
+    pub attachment: ContainerAttachment,
     /// The OS pid on this machine of the process from which those of the attempt descend; 0 where
     /// this machine does not show it.
     pub runner_pid: i32,
@@ -36,11 +38,16 @@ pub struct ContainerFile {
 impl ContainerFile {
     /// The content for an attempt.
     #[must_use]
-    pub const fn new(attempt: u32, container: String, runner_pid: i32, runner_start: u64) -> Self {
+    pub const fn new(
+        attempt: u32,
+        attachment: ContainerAttachment,
+        runner_pid: i32,
+        runner_start: u64,
+    ) -> Self {
         Self {
             version: CONTAINER_FILE_VERSION,
             attempt,
-            container,
+            attachment,
             runner_pid,
             runner_start,
         }
@@ -81,14 +88,23 @@ mod tests {
         let root = tempfile::TempDir::new().expect("a directory");
         let dir = std::fs::File::open(root.path()).expect("there");
         assert_eq!(ContainerFile::read(dir.as_fd()), Ok(None));
-        let file = ContainerFile::new(2, "f00".to_owned(), 12, 345);
+        let file = ContainerFile::new(
+            2,
+            ContainerAttachment {
+                container: "f00".to_owned(),
+                socket: "/run/init.sock".into(),
+                init_pid: 7,
+            },
+            12,
+            345,
+        );
         file.write(dir.as_fd()).expect("written");
         assert_eq!(ContainerFile::read(dir.as_fd()), Ok(Some(file)));
         let path = root.path().join(CONTAINER_FILE);
         for content in [
             "",
             "{}",
-            r#"{"version":2,"attempt":1,"container":"f","runner_pid":1,"runner_start":1}"#,
+            r#"{"version":2,"attempt":1,"container":"f","socket":"s","init_pid":1,"runner_pid":1,"runner_start":1}"#,
         ] {
             std::fs::write(&path, content).expect("written");
             assert_eq!(

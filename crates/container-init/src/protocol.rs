@@ -6,6 +6,9 @@
 //! [`TreeEvent::Started`], or with [`TreeEvent::Failed`] alone. From then on requests are the
 //! operations of a process tree, and the runner reports the end of the leader and, last, that of the
 //! tree ([`TreeEvent::Empty`]). It kills the tree when the connection closes.
+//!
+//! Instead of a launch, [`TreeRequest::Socket`] is answered with [`TreeEvent::Socket`] and ends the
+//! connection: probes connect from inside the container's network, which only root could enter.
 
 use ostler_model::termination::WaitStatus;
 use ostler_model::{ByteString, ExecutionId, LimitKind, OrphanPolicy, StreamName, TermSize, Usage};
@@ -44,6 +47,11 @@ pub enum TreeRequest {
     Kill,
     /// Let the processes that the leader left continue the attempt.
     Detach,
+    /// Instead of a launch: make a stream socket for TCP in the container's network.
+    Socket {
+        /// Whether it is one for IPv6.
+        ipv6: bool,
+    },
 }
 
 /// What a runner tells its shim.
@@ -75,6 +83,8 @@ pub enum TreeEvent {
     },
     /// No process of the tree is left. The last message.
     Empty(TreeEnd),
+    /// The descriptor is the socket that was requested.
+    Socket,
 }
 
 /// The end of a tree.

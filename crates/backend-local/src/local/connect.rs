@@ -14,7 +14,9 @@ use tokio::io::Interest;
 use tokio::time::timeout;
 
 use super::shim_manager::ShimManager;
+
 use super::sockets::{self, ConnectNamespace};
+use crate::shim::socket_in_container;
 use crate::sys::netns::{self, SocketKind};
 
 /// How long a connection may take, in milliseconds: every destination is on loopback.
@@ -52,6 +54,9 @@ fn open_socket(
     address: SocketAddr,
 ) -> Result<OwnedFd, Errno> {
     let tree = shims.process_trees.info(id).ok_or(Errno::NOENT)?;
+    if let Some(container) = shims.process_trees.container(&tree, id) {
+        return socket_in_container(&container.attachment, address.is_ipv6());
+    }
     let kind = SocketKind {
         family: match address {
             SocketAddr::V4(_) => AddressFamily::INET,

@@ -33,16 +33,15 @@ pub(super) fn read_shim(executions: BorrowedFd<'_>, id: ExecutionId) -> Option<S
     }
 }
 
-/// The process in a container from which those of this attempt descend, by pid and start time on
-/// this machine; none while it is not known.
-pub(super) fn read_runner(
+/// The container of this attempt; none while it is not known.
+pub(super) fn read_container(
     executions: BorrowedFd<'_>,
     id: ExecutionId,
     attempt: u32,
-) -> Option<(i32, u64)> {
+) -> Option<ContainerFile> {
     let dir = open_directory(executions, id).ok()?;
     let file = ContainerFile::read(dir.as_fd()).ok()??;
-    (file.attempt == attempt).then_some((file.runner_pid, file.runner_start))
+    (file.attempt == attempt).then_some(file)
 }
 
 /// The attempt of the exit record, if there is one.

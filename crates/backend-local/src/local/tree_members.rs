@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use ostler_backend::container_file::ContainerFile;
 use ostler_backend::execution_dir;
 use ostler_backend::spec_file::{SPEC_FILE, ShimIdentity};
 use ostler_backend::stored_files::SpecHeader;
@@ -36,8 +37,8 @@ pub(super) struct TreeInfo {
     slot: Option<PathBuf>,
     /// Whether its processes are in a container.
     in_container: bool,
-    /// The process there from which they descend, once it is known.
-    runner: OnceLock<(i32, u64)>,
+    /// Which one, once it is known.
+    container: OnceLock<ContainerFile>,
     /// The newest exit record that was read, with its attempt.
     exit_record: Mutex<Option<(StatStamp, u32)>>,
     pub(super) netns_diags: NetnsDiagCache,
@@ -85,7 +86,8 @@ impl TreeInfo {
         {
             return counted;
         }
-        let reaper = self.runner.get().map_or_else(|| self.shim_pid(), |it| it.0);
+        let container = self.container.get();
+        let reaper = container.map_or_else(|| self.shim_pid(), |it| it.runner_pid);
         let has_own_reaper = self.in_container || !self.shim.in_process;
         let reaped = proc::stat(reaper).filter(|_| has_own_reaper);
         let ended = reaped.map_or(0, |stat| stat.children_ticks);
@@ -164,7 +166,7 @@ impl ProcessTrees {
             attempt,
             slot: slot.filter(|_| !boot.in_process && !in_container),
             in_container,
-            runner: OnceLock::new(),
+            container: OnceLock::new(),
             shim: boot,
             exit_record: Mutex::default(),
             netns_diags: NetnsDiagCache::default(),
@@ -232,17 +234,31 @@ impl ProcessTrees {
         if !tree.in_container {
             return shim_descendants(tree, walk);
         }
-        let read = || execution_files::read_runner(self.executions.as_fd(), id, tree.attempt);
-        let known = tree.runner.get().copied().or_else(read);
-        let Some((runner, start)) = known else {
+        let Some(container) = self.container(tree, id) else {
             return Vec::new();
         };
-        let (runner, start) = *tree.runner.get_or_init(|| (runner, start));
+        let (runner, start) = (container.runner_pid, container.runner_start);
         if runner > 0 && proc::is_same(runner, start) {
             walk.descendants(runner)
         } else {
             Vec::new()
         }
+    }
+
+    /// The container of a tree; none where it is in none, or that is not known yet.
+    pub(super) fn container<'a>(
+        &self,
+        tree: &'a TreeInfo,
+        id: ExecutionId,
+    ) -> Option<&'a ContainerFile> {
+        if !tree.in_container {
+            return None;
+        }
+        if let Some(known) = tree.container.get() {
+            return Some(known);
+        }
+        let read = execution_files::read_container(self.executions.as_fd(), id, tree.attempt)?;
+        Some(tree.container.get_or_init(|| read))
     }
 
     /// The execution that a running shim runs, as far as it was inspected.

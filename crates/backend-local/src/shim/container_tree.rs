@@ -28,6 +28,8 @@ use crate::sys::proc;
 /// How long a runner may take to start a command, in milliseconds: searching its program on a busy
 /// machine, but not the time of a container that was frozen.
 const LAUNCH_MS: u64 = 10_000;
+/// How long an init may take to make a socket, in milliseconds.
+const SOCKET_MS: u64 = 2_000;
 /// The status of a leader whose end nobody saw.
 const KILLED: WaitStatus = WaitStatus::Signal(Signal::KILL);
 /// The step at which the container could not be reached.
@@ -189,6 +191,7 @@ impl ContainerTree {
             | TreeEvent::Output(_)
             | TreeEvent::Input
             | TreeEvent::Started
+            | TreeEvent::Socket
             | TreeEvent::Failed { .. } => {}
         }
     }
@@ -227,6 +230,28 @@ impl ContainerTree {
     fn send(&self, request: TreeRequest) {
         if let Ok(packet) = encode(&request) {
             let _gone = seqpacket::send(self.connection.as_fd(), &packet, None);
+        }
+    }
+}
+
+/// A TCP socket in the network of a container.
+///
+/// # Errors
+/// When the container's init cannot be reached in time, or the kernel refuses a socket.
+pub(crate) fn socket_in_container(
+    attachment: &ContainerAttachment,
+    ipv6: bool,
+) -> Result<OwnedFd, Errno> {
+    let connection = connect(attachment).map_err(|failure| failure.errno)?;
+    let packet = encode(&TreeRequest::Socket { ipv6 }).map_err(|_| Errno::INVAL)?;
+    seqpacket::send(connection.as_fd(), &packet, None)?;
+    let deadline = Instant::now() + Duration::from_millis(SOCKET_MS);
+    loop {
+        let received = receive_until(&connection, deadline).map_err(|failure| failure.errno)?;
+        match received {
+            (TreeEvent::Socket, Some(socket)) => return Ok(socket),
+            (TreeEvent::Failed { errno, .. }, _) => return Err(Errno::from_raw_os_error(errno)),
+            _ => {}
         }
     }
 }
@@ -275,6 +300,7 @@ impl Starting {
                 TreeEvent::Hello
                 | TreeEvent::Output(_)
                 | TreeEvent::Input
+                | TreeEvent::Socket
                 | TreeEvent::LeaderExited { .. }
                 | TreeEvent::Empty(_),
                 _,

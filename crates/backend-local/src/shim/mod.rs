@@ -29,6 +29,7 @@ mod state;
 mod streams;
 mod terminal_queries;
 
+pub(crate) use container_tree::socket_in_container;
 pub(crate) use ostler_sandbox::tree::{EXECUTION_VARIABLE, marker};
 pub(crate) use serve::{ShimSetup, serve};
 pub(crate) use state::{ShimInfo, ShimMode};

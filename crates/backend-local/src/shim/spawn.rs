@@ -290,7 +290,7 @@ fn launch_in_container(
     let started = ContainerTree::start(plan, attachment)?;
     let runner = started.tree.runner();
     let start = proc::start_time(runner);
-    ContainerFile::new(plan.attempt, attachment.container.clone(), runner, start)
+    ContainerFile::new(plan.attempt, attachment.clone(), runner, start)
         .write(dir)
         .map_err(LaunchFailure::at(STEP_STORAGE))?;
     Ok((
