@@ -43,7 +43,7 @@ def refusals(installation):
         "NUL in envs": (EXECUTE, ok | {"envs": {"A": "b\0c"}}, value, ["NUL", "nul", "env"]),
         "NUL in an argument": (EXECUTE, ok | {"args": ["a\0b"]}, value, ["NUL", "nul", "args"]),
         "unknown parameter": (EXECUTE, ok | {"comand": "true"}, value, ["comand"]),
-        "isolation that is not built": (EXECUTE, ok | {"isolation": "container"}, ("value_error", "security_error"), ["container"]),
+        "a container without an image": (EXECUTE, ok | {"isolation": "container"}, ("value_error", "security_error"), ["container"]),
         "unknown isolation": (EXECUTE, ok | {"isolation": "fortress"}, value, ["fortress"]),
         "start without description": (START, ok, value, ["description"]),
         "labels not a list": (START, start | {"labels": "web"}, value, ["labels"]),

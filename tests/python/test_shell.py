@@ -35,7 +35,7 @@ async def test_the_profile_has_the_documents_tools(installation):
     assert set(execute) == {"command", "timeout", "run_mode", "isolation"}
     assert execute["timeout"]["default"] == 30
     assert execute["run_mode"]["enum"] == ["sync", "async", "background"]
-    assert execute["isolation"]["enum"] == ["basic", "medium", "high"]
+    assert execute["isolation"]["enum"] == ["basic", "medium", "high", "container"]
     tail = properties["poll_process"]["tail"]["properties"]
     assert tail["src"] == {"type": "string", "enum": ["stdout", "stderr"], "description": "Stream", "default": "stdout"}
     assert (tail["n"]["maximum"], tail["n"]["default"]) == (100, 10)

@@ -14,8 +14,8 @@ use ostler_testkit::fake_containers::container_capabilities;
 use tempfile::TempDir;
 
 use crate::{
-    ClientKind, Engine, Error, ExecutionInfo, ListFilter, ServiceRequest, Settings, StartRequest,
-    WaitFor,
+    ClientKind, ContextRequest, Engine, Error, ExecutionInfo, ListFilter, ServiceRequest, Settings,
+    StartRequest, WaitFor,
 };
 
 struct Ground {
@@ -343,4 +343,24 @@ async fn a_health_check_must_satisfy_the_allow_list() {
         .await
         .expect_err("refused");
     assert!(error.to_string().contains("curl"), "{error}");
+}
+
+#[tokio::test]
+async fn starts_in_a_context_share_its_directory_as_the_workspace() {
+    let ground = Ground::new(|_| ()).await;
+    let mut request = ContextRequest::new("demo");
+    request.directory = Some(ground.cwd());
+    request.options.level = Some(IsolationLevel::Container);
+    let opened = ground.engine.open_context(&me(), request).await;
+    let context = opened.expect("a context").0;
+    let inner = ground.root.path().join("project/src");
+    let mut start = StartRequest::argv(["true"], ByteString::from(inner));
+    start.context = Some(context.id);
+    let (info, plan) = ground.started(start).await;
+    let spec = info.spec.container.as_deref().expect("a container");
+    assert_eq!(spec.workspace, ground.cwd());
+    assert_eq!(plan.cwd, ByteString::from("/workspace/src"));
+    assert_eq!(variable(&plan, "CLAUDE_PROJECT_ID"), Some(&"demo".into()));
+    let launch = plan.container.expect("a container");
+    assert_eq!(launch.project, "demo");
 }

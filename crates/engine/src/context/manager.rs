@@ -18,6 +18,7 @@ use super::record::{ContextRecord, CreatedDir, StoredStage};
 use super::request::{ContextKey, ContextRequest};
 use super::start_checks::{check_directory, check_lifetime};
 use super::table::{ContextEntry, ContextTable, ContextWork};
+use crate::admission::isolation_level;
 use crate::engine_inner::EngineInner;
 use crate::error::{ContextError, Error};
 use crate::keyed_mutex::KeyedMutex;
@@ -313,6 +314,11 @@ impl ContextManager {
             request.options.timeout.get_or_insert(settings.timeout);
         }
         request.default_limits = settings.limits;
+        if isolation_level::runs_in_container(&self.core.settings.isolation, request) {
+            // So that all of them find the same container warm, wherever in it they work.
+            let workspace = &mut request.options.container.workspace;
+            workspace.get_or_insert_with(|| record.directory.clone());
+        }
         // A start may ask for less than its context has, not for more.
         if let Some(limit_bytes) = self.disk_limit(&record.options)
             && let Some(base_bytes) = record.base_bytes.or(record.created.map(|_| 0))
