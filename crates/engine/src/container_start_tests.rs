@@ -9,6 +9,7 @@ use ostler_model::{
     BackendName, ByteString, Caller, Capability, Command, ErrorCode, IsolationLevel, Lifetime,
     MissingCapability, Owner, Principal, ReadyCondition, RestartPolicy, Scope, ShellKind, TermSize,
 };
+use ostler_policy::{RuleSet, RuleSource, RuleTier};
 use ostler_testkit::fake_backend::{FakeBackend, SpawnBehavior};
 use ostler_testkit::fake_containers::container_capabilities;
 use tempfile::TempDir;
@@ -363,4 +364,77 @@ async fn starts_in_a_context_share_its_directory_as_the_workspace() {
     assert_eq!(variable(&plan, "CLAUDE_PROJECT_ID"), Some(&"demo".into()));
     let launch = plan.container.expect("a container");
     assert_eq!(launch.project, "demo");
+}
+
+const RULES: &str = r#"
+    default = "allow"
+    [[rule]]
+    id = "ask-deploy"
+    prefix = ["deploy"]
+    decision = "ask"
+    justification = "to be asked"
+    match = ["deploy"]
+    not_match = ["true"]
+    [[rule]]
+    id = "no-false"
+    prefix = ["false"]
+    decision = "deny"
+    justification = "never"
+    match = ["false"]
+    not_match = ["true"]
+"#;
+
+#[tokio::test]
+async fn a_person_is_told_the_image_and_approves_that_one() {
+    let ground = Ground::new(|settings| {
+        let source = RuleSource::new(RuleTier::User, "test", RULES);
+        settings.policy = Some(Arc::new(RuleSet::load(&[source]).expect("rules")));
+    })
+    .await;
+    let with_image = |image: &str| {
+        let mut request = ground.request(&["deploy"]);
+        request.options.container.image = Some(image.to_owned());
+        request
+    };
+    let Error::ApprovalRequired { interaction, .. } = ground.refused(with_image("one")).await
+    else {
+        panic!("it is asked about");
+    };
+    let pending = ground.engine.interactions(&me(), true);
+    let asked = pending.iter().find(|it| it.id.to_string() == interaction);
+    let message = &asked.expect("it is open").question.message;
+    assert!(
+        message.contains("(in a container of image one)"),
+        "{message}"
+    );
+    let answered = ground
+        .engine
+        .answer_interaction(&me(), &interaction, "yes".to_owned())
+        .await;
+    answered.expect("answered");
+    let approved = |image| {
+        let mut request = with_image(image);
+        request.options.approval = Some(interaction.clone());
+        request
+    };
+    ground.refused(approved("other")).await;
+    let (info, plan) = ground.started(approved("one")).await;
+    assert_eq!(plan.pinned_files, [], "its files are the image's");
+    assert!(info.spec.container.is_some());
+    let denied = ground.engine.start(&me(), ground.request(&["false"])).await;
+    assert!(matches!(denied, Err(Error::Denied { .. })), "{denied:?}");
+}
+
+#[tokio::test]
+async fn a_health_check_must_be_allowed_outright() {
+    let ground = Ground::new(|settings| {
+        let source = RuleSource::new(RuleTier::User, "test", RULES);
+        settings.policy = Some(Arc::new(RuleSet::load(&[source]).expect("rules")));
+    })
+    .await;
+    let mut request = ground.request(&["true"]);
+    let check = serde_json::json!({"command": ["deploy"]});
+    request.options.container.health = serde_json::from_value(check).expect("valid");
+    let error = ground.refused(request).await;
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
 }

@@ -121,25 +121,25 @@ pub use ostler_engine::detection::DetectedService;
 pub use ostler_engine::lease::LeaseId;
 pub use ostler_engine::terminal::TERMINAL_VIEW_BYTES;
 pub use ostler_engine::{
-    AlertNotice, AutoServices, CleanOutcome, ClientKind, ContextInfo, ContextRequest, Diagnosis,
-    EnsureResult, Error, EventFeedPage, EventFeedQuery, ExecutionInfo, ExecutionWatch,
-    IdempotencyKey, Interaction, InteractionId, InteractionOutcome, IsolationSettings, Lease,
-    LeaseHolder, LifecycleEvent, LineMatch, ListFilter, OutputFollower, PortRequest, Prompt,
-    Question, QueueWait, QueuedStart, Quotas, RetentionDefaults, RetentionRequest, SandboxOptions,
-    SecretSettings, SecretSource, SentInput, ServiceError, ServiceInfo, ServiceRequest,
-    ServiceSettings, ServiceStopped, Settings, ShellCommand, ShellEnd, ShellRun, StartGuard,
-    StartRequest, StdinRequest, StopRequest, TerminalEvent, TerminalEvents, TerminalInput,
-    TerminalInputResult, TerminalPage, TerminalPageQuery, UsageHistory, UsageHistoryQuery,
-    UsageResolution, WaitEnd, WaitFor, WaitOutcome, interaction, prompt,
+    AlertNotice, AllowedVolume, AutoServices, CleanOutcome, ClientKind, ContainerSettings,
+    ContextInfo, ContextRequest, Diagnosis, EnsureResult, Error, EventFeedPage, EventFeedQuery,
+    ExecutionInfo, ExecutionWatch, IdempotencyKey, Interaction, InteractionId, InteractionOutcome,
+    IsolationSettings, Lease, LeaseHolder, LifecycleEvent, LineMatch, ListFilter, OutputFollower,
+    PortRequest, Prompt, Question, QueueWait, QueuedStart, Quotas, RetentionDefaults,
+    RetentionRequest, SandboxOptions, SecretSettings, SecretSource, SentInput, ServiceError,
+    ServiceInfo, ServiceRequest, ServiceSettings, ServiceStopped, Settings, ShellCommand, ShellEnd,
+    ShellRun, StartGuard, StartRequest, StdinRequest, StopRequest, TerminalEvent, TerminalEvents,
+    TerminalInput, TerminalInputResult, TerminalPage, TerminalPageQuery, UsageHistory,
+    UsageHistoryQuery, UsageResolution, WaitEnd, WaitFor, WaitOutcome, interaction, prompt,
 };
 pub use ostler_export as export;
 pub use ostler_journal as journal;
 pub use ostler_journal::{AuditFinding, AuditReport, HeadKey, Journal, LedgerReader};
 pub use ostler_model as model;
 pub use ostler_model::{
-    AlertKind, AlertState, AlertThresholds, ByteString, Caller, CapabilitySet, Cursor, EventRecord,
-    ExecutionId, OverlayRequest, OverlayResponse, ShellKind, Signal, SnapshotRequest, StartOptions,
-    TermSize, TreeSnapshot, UsageSample,
+    AlertKind, AlertState, AlertThresholds, ByteString, Caller, CapabilitySet, ContainerOptions,
+    ContainerSpec, Cursor, EventRecord, ExecutionId, OverlayRequest, OverlayResponse, ShellKind,
+    Signal, SnapshotRequest, StartOptions, TermSize, TreeSnapshot, UsageSample,
 };
 pub use ostler_terminal as terminal;
 pub use ostler_terminal::{Checkpoint, ScreenSnapshot, ShellState};

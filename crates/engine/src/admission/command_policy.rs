@@ -5,7 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_model::{ByteString, TemplateRecord, has_hidden, shell_quote, visible};
+use ostler_model::{
+    BackendName, ByteString, IsolationLevel, TemplateRecord, has_hidden, shell_quote, visible,
+};
 use ostler_policy::{CommandContext, PolicyDecision, PolicyVerdict, RuleSet, RuleSource, RuleTier};
 
 use super::approval::{Approval, ApprovalStatus, ApprovalSubject};
@@ -305,11 +307,24 @@ fn approval_message(
     let (rule, reason) = (render_part(&verdict.rule), render_part(&verdict.reason));
     let command = &display.text;
     let mut message = format!("May this run in {cwd}?\n{command}\n(rule '{rule}': {reason})");
+    message.push_str(&render_container(subject));
     message.push_str(&render_files(&subject.files));
     if display.is_escaped {
         message.push_str(ESCAPES_NOTE);
     }
     message
+}
+
+/// That it runs in a container, where the request says so, and in which image.
+fn render_container(subject: &ApprovalSubject) -> String {
+    let backend = subject.backend.as_ref();
+    let by_backend = backend.is_some_and(|it| *it == BackendName::container());
+    if subject.level != Some(IsolationLevel::Container) && !by_backend {
+        return String::new();
+    }
+    let image = subject.container.image.as_deref();
+    let image = image.map_or_else(String::new, |it| format!(" of image {}", render_part(it)));
+    format!("\n(in a container{image})")
 }
 
 /// The note that control characters were escaped.
