@@ -401,8 +401,8 @@ async fn a_person_is_told_the_image_and_approves_that_one() {
         panic!("it is asked about");
     };
     let pending = ground.engine.interactions(&me(), true);
-    let asked = pending.iter().find(|it| it.id.to_string() == interaction);
-    let message = &asked.expect("it is open").question.message;
+    let question = pending.iter().find(|it| it.id.to_string() == interaction);
+    let message = &question.expect("it is open").question.message;
     assert!(
         message.contains("(in a container of image one)"),
         "{message}"
