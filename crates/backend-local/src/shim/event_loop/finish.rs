@@ -53,6 +53,7 @@ impl AttemptRunner<'_> {
         self.streams.flush(None, &mut self.sink);
         self.sink.return_to_disk();
         self.send_sink_events();
+        self.wait_for_disk();
         let mut record = self.exit_record(idle);
         let mut written = execution_dir::write_exit_record(self.dir.as_fd(), &record);
         if let Err(error) = written {
@@ -71,6 +72,21 @@ impl AttemptRunner<'_> {
             .send(&ProcessEvent::Exited { record, idle }, None);
     }
 
+    /// With a full disk and no daemon, output in memory exists only in this process. Stays until the
+    /// disk takes it, a daemon connects, which reads it from memory, or it could no longer be found.
+    fn wait_for_disk(&mut self) {
+        let mut reachable_at = Instant::now();
+        while self.sink.is_in_memory()
+            && !self.daemon.has_daemon()
+            && reachable_at.elapsed() < Duration::from_millis(UNREACHABLE_MS)
+        {
+            if is_reachable(self.dir.as_fd()) {
+                reachable_at = Instant::now();
+            }
+            self.retry_while_waiting();
+        }
+    }
+
     /// With a full disk and no daemon the record exists only in this process. Stays until there is
     /// space for it, a daemon connects, or it could no longer be found.
     fn retry_until_recorded(&mut self, record: &mut ExitRecord, error: Errno) -> Result<(), Errno> {
@@ -83,23 +99,27 @@ impl AttemptRunner<'_> {
             if is_reachable(self.dir.as_fd()) {
                 reachable_at = Instant::now();
             }
-            if self.listen_at.is_some() {
-                self.open_control_socket();
-            }
-            let mut polled: Vec<PollFd<'_>> = self.daemon.poll_fd().into_iter().collect();
-            let _woken = rustix::event::poll(&mut polled, Some(&RETRY));
-            let buffer = self.shim.buffer.as_mut_slice();
-            if let DaemonEvent::Reconnected = self.daemon.receive(buffer, ReceiveMode::NonBlocking)
-            {
-                self.send_hello();
-            }
-            self.sink.return_to_disk();
-            self.send_sink_events();
+            self.retry_while_waiting();
             record.journal_error = self.sink.error().map(str::to_owned);
             record.lost_bytes = self.sink.lost_bytes();
             result = execution_dir::write_exit_record(self.dir.as_fd(), record);
         }
         result
+    }
+
+    /// Waits for a daemon, and tries the disk again.
+    fn retry_while_waiting(&mut self) {
+        if self.listen_at.is_some() {
+            self.open_control_socket();
+        }
+        let mut polled: Vec<PollFd<'_>> = self.daemon.poll_fd().into_iter().collect();
+        let _woken = rustix::event::poll(&mut polled, Some(&RETRY));
+        let buffer = self.shim.buffer.as_mut_slice();
+        if let DaemonEvent::Reconnected = self.daemon.receive(buffer, ReceiveMode::NonBlocking) {
+            self.send_hello();
+        }
+        self.sink.return_to_disk();
+        self.send_sink_events();
     }
 
     /// The usage of reaped processes, and at level high what the slot counted: children of an init
