@@ -59,8 +59,7 @@ pub fn run(environment: &[(OsString, OsString)]) -> io::Result<()> {
                 Ok(Forked::Parent(pid)) => {
                     runners.insert(pid);
                 }
-                // Closing the connection tells the shim that nothing was started.
-                Err(_) => drop(connection),
+                Err(error) => runner::refuse(&connection, error),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use ostler_model::ByteString;
 use ostler_sandbox::spawn::memory::Pages;
@@ -28,10 +28,12 @@ pub(crate) struct Launched {
     pub(crate) secrets: SecretFiles,
 }
 
-/// Spawns the command.
+/// Spawns the command, right after the shim was handed its ends of the streams: from then on the
+/// command may have run, even if it ends this process before that is reported.
 pub(crate) fn launch(
     request: &LaunchRequest,
     own_environment: &[(OsString, OsString)],
+    hand_over: impl FnOnce(&Channels) -> Result<(), Errno>,
 ) -> Result<Launched, LaunchError> {
     let secrets = SecretFiles::write(&request.secret_files)?;
     let stdio = stdio(&request.stdio);
@@ -52,6 +54,7 @@ pub(crate) fn launch(
         (found, _) => found,
     };
     let program = found.map_err(LaunchError::at(SpawnStep::Exec.name()))?;
+    hand_over(&channels).map_err(LaunchError::at(SpawnStep::Stdio.name()))?;
     let child = spawn_child(request, &channels, &program.into(), argv, environment)?;
     Ok(Launched {
         child,
@@ -98,7 +101,8 @@ fn spawn_child(
         restrictions: None,
     };
     let mut stack = Pages::map(STACK_BYTES).map_err(LaunchError::at(SpawnStep::Clone.name()))?;
-    spawn::spawn(&spec, &mut stack).map_err(|error| LaunchError::at(error.step.name())(error.errno))
+    spawn::spawn(&spec, &mut stack)
+        .map_err(|error| LaunchError::of_spawn(&error, request.cwd.as_path()))
 }
 
 fn stdio(requested: &LaunchStdio) -> Stdio<'_> {
@@ -125,10 +129,11 @@ fn c_string(bytes: impl Into<Vec<u8>>) -> Result<CString, LaunchError> {
 }
 
 /// The descriptors that a shim is sent, each with its message.
-pub(crate) fn into_messages(channels: Channels) -> Vec<(TreeEvent, OwnedFd)> {
-    let outputs = channels.sources.into_iter();
-    let outputs = outputs.map(|(stream, source)| (TreeEvent::Output(stream), source));
-    let input = channels.input.map(|input| (TreeEvent::Input, input));
+pub(crate) fn messages(channels: &Channels) -> Vec<(TreeEvent, BorrowedFd<'_>)> {
+    let outputs = channels.sources.iter();
+    let outputs = outputs.map(|(stream, source)| (TreeEvent::Output(*stream), source.as_fd()));
+    let input = channels.input.iter();
+    let input = input.map(|input| (TreeEvent::Input, input.as_fd()));
     outputs.chain(input).collect()
 }
 

@@ -1,5 +1,8 @@
 //! Why a command could not be started.
 
+use std::path::Path;
+
+use ostler_sandbox::spawn::{SpawnStep, SpawnStepError};
 use rustix::io::Errno;
 
 use crate::protocol::TreeEvent;
@@ -18,6 +21,34 @@ impl LaunchError {
             step,
             errno,
             message: None,
+        }
+    }
+
+    /// That of a command, or of its runner, for which no process could be made.
+    pub(crate) fn no_process(errno: Errno) -> Self {
+        let error = Self::at(SpawnStep::Clone.name())(errno);
+        let message = "no process can be made: the container has as many as its limit allows";
+        Self {
+            message: (errno == Errno::AGAIN).then(|| message.to_owned()),
+            ..error
+        }
+    }
+
+    /// That of a command, with what only the container knows of it.
+    pub(crate) fn of_spawn(error: &SpawnStepError, cwd: &Path) -> Self {
+        let SpawnStepError { step, errno } = *error;
+        match step {
+            SpawnStep::Clone => Self::no_process(errno),
+            SpawnStep::Chdir if errno == Errno::ACCESS => Self {
+                message: Some(format!(
+                    "cannot enter {}: the container's user, with uid {} and no capability that \
+                     overrides permissions, may not, by its owner and mode on the host",
+                    cwd.display(),
+                    rustix::process::geteuid().as_raw()
+                )),
+                ..Self::at(step.name())(errno)
+            },
+            _ => Self::at(step.name())(errno),
         }
     }
 

@@ -2,8 +2,9 @@
 //! each with at most one descriptor.
 //!
 //! The shim sends one [`TreeRequest::Launch`]. The runner answers with the ends of pipes or the
-//! master of a terminal ([`TreeEvent::Output`], [`TreeEvent::Input`]), then
-//! [`TreeEvent::Started`], or with [`TreeEvent::Failed`] alone. From then on requests are the
+//! master of a terminal ([`TreeEvent::Output`], [`TreeEvent::Input`]) right before it starts the
+//! command, then with [`TreeEvent::Started`], or [`TreeEvent::Failed`]: a connection that closes in
+//! between is that of a command which may have run. From then on requests are the
 //! operations of a process tree, and the runner reports the end of the leader and, last, that of the
 //! tree ([`TreeEvent::Empty`]). It kills the tree when the connection closes.
 //!

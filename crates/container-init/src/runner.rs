@@ -6,15 +6,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use ostler_sandbox::spawn::memory;
+use ostler_sandbox::stdio::Channels;
 use ostler_sandbox::tree::{ProcessTree, TreeConfig, TreeReaper};
 use ostler_sys::seqpacket::{self, Packet, ReceiveMode};
 use ostler_sys::{pidfd, process_role, signals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use rustix::termios::tcgetpgrp;
 
 use crate::counters::Counters;
 use crate::launch::{self, Launched};
+use crate::launch_error::LaunchError;
 use crate::protocol::{
     LAUNCH_MAX_BYTES, LaunchRequest, MESSAGE_BYTES, TreeEnd, TreeEvent, TreeRequest, decode, encode,
 };
@@ -23,6 +26,9 @@ use crate::secret_files::SecretFiles;
 /// How long a process may hide from SIGKILL before the others are searched for again, in
 /// milliseconds.
 const KILL_AGAIN_MS: u64 = 50;
+
+/// The step at which a socket could not be made.
+const STEP_SOCKET: &str = "socket";
 
 /// The runner of one attempt.
 #[derive(Debug)]
@@ -55,12 +61,25 @@ pub(crate) fn serve(connection: OwnedFd, environment: &[(OsString, OsString)]) {
         return;
     };
     let counters = Counters::read();
-    match launch::launch(&request, environment) {
+    let hand_over = |channels: &Channels| {
+        let mut messages = launch::messages(channels).into_iter();
+        messages.try_for_each(|(message, end)| try_send(&connection, &message, Some(end)))
+    };
+    match launch::launch(&request, environment, hand_over) {
         Err(error) => send(&connection, &error.into_event(), None),
         Ok(launched) => {
             Runner::new(connection, children, launched, &request, counters).run();
         }
     }
+}
+
+/// Tells a shim that no runner can be made for it.
+pub(crate) fn refuse(connection: &OwnedFd, error: Errno) {
+    send(
+        connection,
+        &LaunchError::no_process(error).into_event(),
+        None,
+    );
 }
 
 /// Waits for the launch; none where the connection closes or sends something else.
@@ -84,20 +103,51 @@ fn receive_launch(connection: &OwnedFd) -> Option<LaunchRequest> {
                 let bytes = memory::read_memfd(file, LAUNCH_MAX_BYTES).ok()?;
                 return decode(&bytes).ok();
             }
+            Ok(packet) if packet.len > 0 => {
+                if let Ok(TreeRequest::Socket { ipv6 }) = decode(&buffer[..packet.len]) {
+                    send_socket(connection, ipv6);
+                }
+                return None;
+            }
             Ok(_) | Err(_) => return None,
+        }
+    }
+}
+
+/// Makes a TCP socket in the container's network namespace, for the host.
+fn send_socket(connection: &OwnedFd, ipv6: bool) {
+    let family = if ipv6 {
+        AddressFamily::INET6
+    } else {
+        AddressFamily::INET
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP));
+    match socket {
+        Ok(socket) => send(connection, &TreeEvent::Socket, Some(socket.as_fd())),
+        Err(errno) => {
+            let failed = LaunchError::at(STEP_SOCKET)(errno);
+            send(connection, &failed.into_event(), None);
         }
     }
 }
 
 /// Sends one message. A shim that does not read has closed its end or will: then the tree is killed.
 fn send(connection: &OwnedFd, event: &TreeEvent, descriptor: Option<BorrowedFd<'_>>) {
-    if let Ok(packet) = encode(event) {
-        let _closed = seqpacket::send(connection.as_fd(), &packet, descriptor);
-    }
+    let _closed = try_send(connection, event, descriptor);
+}
+
+fn try_send(
+    connection: &OwnedFd,
+    event: &TreeEvent,
+    descriptor: Option<BorrowedFd<'_>>,
+) -> Result<(), Errno> {
+    let packet = encode(event).map_err(|_| Errno::INVAL)?;
+    seqpacket::send(connection.as_fd(), &packet, descriptor)
 }
 
 impl Runner {
-    /// Hands the shim its ends, and reports the start.
+    /// Reports the start.
     fn new(
         connection: OwnedFd,
         children: OwnedFd,
@@ -112,9 +162,6 @@ impl Runner {
         } = launched;
         let master = channels.sources.first().filter(|_| channels.terminal);
         let terminal = master.and_then(|(_, master)| fcntl_dupfd_cloexec(master, 3).ok());
-        for (message, descriptor) in launch::into_messages(channels) {
-            send(&connection, &message, Some(descriptor.as_fd()));
-        }
         send(&connection, &TreeEvent::Started, Some(child.pidfd.as_fd()));
         let config = TreeConfig {
             reaper: TreeReaper::Subreaper,
@@ -171,7 +218,7 @@ impl Runner {
 
     fn handle(&mut self, request: TreeRequest) {
         match request {
-            TreeRequest::Launch => {}
+            TreeRequest::Launch | TreeRequest::Socket { .. } => {}
             TreeRequest::Signal(signal) => {
                 match signal {
                     libc::SIGSTOP | libc::SIGTSTP => self.stop_requested = true,

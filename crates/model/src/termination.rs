@@ -213,7 +213,7 @@ impl LostReason {
             Self::FilesDamaged => "its files were removed or damaged",
             Self::EngineKilled => "the engine that ran it in its own process was killed",
             Self::ContainerGone => {
-                "its container was stopped from outside, and the command with it"
+                "its container, or its supervisor in it, was killed, and the command with it"
             }
         }
     }

@@ -70,12 +70,24 @@ impl ContainerTree {
         attachment: &ContainerAttachment,
     ) -> Result<StartedContainerTree, LaunchFailure> {
         let connection = connect(attachment)?;
-        send_launch(&connection, plan)?;
+        match send_launch(&connection, plan) {
+            // What it sent before it closed says why.
+            Ok(())
+            | Err(LaunchFailure {
+                errno: Errno::PIPE, ..
+            }) => {}
+            Err(failure) => return Err(failure),
+        }
         let mut started = Starting::default();
         let deadline = Instant::now() + Duration::from_millis(LAUNCH_MS);
         while !started.has_started {
-            let (event, descriptor) = receive_until(&connection, deadline)?;
-            started.record(event, descriptor)?;
+            match receive_until(&connection, deadline) {
+                Ok((event, descriptor)) => started.record(event, descriptor)?,
+                // The command may have run, and have killed or stopped its runner: what is left of
+                // it is found out as for any tree.
+                Err(_) if !started.sources.is_empty() => break,
+                Err(failure) => return Err(failure),
+            }
         }
         for (_, source) in &started.sources {
             rustix::io::ioctl_fionbio(source, true).map_err(LaunchFailure::at(STEP_CONTAINER))?;
