@@ -482,6 +482,104 @@ async fn the_next_daemon_removes_containers_of_another_init_and_of_ended_executi
 }
 
 #[tokio::test]
+async fn the_end_of_a_daemon_that_did_not_look_yet_leaves_no_idle_container() {
+    let (state, mut engine) = (
+        tempfile::tempdir().expect("a directory"),
+        FakeEngine::start(),
+    );
+    let first = Daemon::open(state.path(), &engine);
+    first.run(plan(unchanged)).await;
+    let (id, handle) = first
+        .start(plan(|spec| spec.dns.push("192.0.2.1".to_owned())))
+        .await;
+    write_spec(state.path(), id);
+    let used = first.containers()[1].clone();
+    drop((first, handle));
+    // It is not there when the next daemon starts, and is when that ends.
+    engine.stop().await;
+    let second = Daemon::open(state.path(), &engine);
+    second
+        .backend
+        .engine
+        .connect()
+        .await
+        .expect_err("nothing listens");
+    engine.listen();
+    second.backend.close().await;
+    assert_eq!(engine.names(), [used]);
+    // With nothing of its own in the engine, a daemon does not wait for one that hangs.
+    let other = tempfile::tempdir().expect("a directory");
+    engine.fail(Method::GET, "/version", EngineFault::Hang);
+    let third = Daemon::open(other.path(), &engine);
+    let closed = tokio::time::timeout(Duration::from_secs(2), third.backend.close());
+    closed.await.expect("at once");
+}
+
+#[tokio::test]
+async fn what_an_engine_creates_after_the_end_of_its_daemon_is_removed() {
+    let (state, engine) = (
+        tempfile::tempdir().expect("a directory"),
+        FakeEngine::start(),
+    );
+    let first = Daemon::open(state.path(), &engine);
+    first.run(plan(unchanged)).await;
+    let (name, late) = engine.state.lock().containers.pop_first().expect("made");
+    drop(first);
+    let second = Daemon::open(state.path(), &engine);
+    second.run(plan(|spec| spec.reuse = false)).await;
+    engine.state.lock().containers.insert(name, late);
+    tokio::time::pause();
+    engine.until(|state| state.containers.is_empty()).await;
+    second.backend.close().await;
+    assert_eq!(second.backend.pool.directories(), []);
+}
+
+#[tokio::test]
+async fn a_removal_that_another_request_began_is_waited_for() {
+    let (state, engine) = (
+        tempfile::tempdir().expect("a directory"),
+        FakeEngine::start(),
+    );
+    let daemon = Daemon::open(state.path(), &engine);
+    daemon.run(plan(unchanged)).await;
+    let busy = EngineFault::Refuse(409, "removal of container x is already in progress");
+    engine.fail(Method::DELETE, "", busy);
+    daemon.backend.close().await;
+    assert_eq!(engine.count(&Method::POST, "/wait"), 1);
+    assert_eq!(engine.names(), Vec::<String>::new());
+    assert_eq!(daemon.backend.pool.directories(), []);
+}
+
+#[tokio::test]
+async fn a_container_without_the_socket_of_its_init_is_replaced() {
+    let (state, engine) = (
+        tempfile::tempdir().expect("a directory"),
+        FakeEngine::start(),
+    );
+    let daemon = Daemon::open(state.path(), &engine);
+    daemon.run(plan(unchanged)).await;
+    let socket = daemon.local.attachments.lock()[0].socket.clone();
+    std::fs::remove_file(socket.as_path()).expect("there");
+    daemon.run(plan(unchanged)).await;
+    let [first, second] = &daemon.containers()[..] else {
+        panic!("two starts");
+    };
+    assert_ne!(first, second);
+    // Something that does not listen is found out by the start that fails.
+    let socket = daemon.local.attachments.lock()[1].socket.clone();
+    engine.change(crate::fake_engine::FakeContainer::stop_listening);
+    assert!(socket.as_path().exists());
+    let started = daemon.start(plan(unchanged)).await;
+    let failed = LeaderOutcome::SpawnFailed {
+        step: "container".to_owned(),
+        errno: None,
+        message: String::new(),
+    };
+    daemon.end(started, failed).await;
+    engine.until(|state| state.containers.is_empty()).await;
+}
+
+#[tokio::test]
 async fn a_check_says_what_is_missing_and_changes_nothing() {
     let (state, engine) = (
         tempfile::tempdir().expect("a directory"),

@@ -73,7 +73,7 @@ pub(crate) fn create_body(
         env: Some(proxy_variables(spec.proxy.as_deref())),
         working_dir: Some(CONTAINER_WORKSPACE.to_owned()),
         labels: Some(plan.labels),
-        healthcheck: spec.health.as_ref().map(health_config),
+        healthcheck: Some(spec.health.as_ref().map_or_else(no_health, health_config)),
         stop_signal: Some("SIGTERM".to_owned()),
         stop_timeout: Some(STOP_TIMEOUT_S),
         attach_stdin: Some(false),
@@ -218,6 +218,15 @@ fn proxy_variables(proxy: Option<&str>) -> Vec<String> {
         ]
     });
     both.collect()
+}
+
+/// No check, not even that of the image: it looks at what the image's entry point serves, which does
+/// not run.
+fn no_health() -> HealthConfig {
+    HealthConfig {
+        test: Some(vec!["NONE".to_owned()]),
+        ..HealthConfig::default()
+    }
 }
 
 fn health_config(check: &ContainerHealth) -> HealthConfig {

@@ -55,6 +55,13 @@ pub(crate) struct FakeContainer {
     init: Option<OwnedFd>,
 }
 
+impl FakeContainer {
+    /// Its init accepts nothing any more; its socket stays.
+    pub(crate) fn stop_listening(&mut self) {
+        self.init = None;
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct EngineState {
     /// The containers, by name.
@@ -259,6 +266,11 @@ fn respond(
         ("POST", ["containers", "create"]) => create(state, query, body),
         ("POST", ["containers", name, "start"]) => start(state, name),
         ("GET", ["containers", name, "json"]) => inspect(state, name),
+        // Another request removes it meanwhile.
+        ("POST", ["containers", name, "wait"]) => match state.containers.remove(*name) {
+            Some(_) => (200, json!({ "StatusCode": 137 })),
+            None => missing(path),
+        },
         ("DELETE", ["containers", name]) => match state.containers.remove(*name) {
             Some(_) => (204, Value::Null),
             None => missing(path),

@@ -1,16 +1,34 @@
 //! Which directories of the host a container must not see.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ostler_backend::ContainerError;
 use ostler_container_init::protocol::SOCKET_DIR;
 use ostler_model::ContainerSpec;
 use ostler_model::container::CONTAINER_WORKSPACE;
+use serde::Serialize;
 
 use crate::container_config::INIT_TARGET;
 
 /// Where our own things are in a container: no volume may hide them or lie in them.
 const RESERVED: [&str; 2] = [SOCKET_DIR, INIT_TARGET];
+
+/// What the paths of a workspace and of volumes lead to, as device and inode: a container has
+/// mounted these, whatever has their names later. Their numbers are not used again while it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct MountedInodes(Vec<Option<(u64, u64)>>);
+
+impl MountedInodes {
+    /// Those of a specification now. Reads the file system.
+    pub(crate) fn of(spec: &ContainerSpec) -> Self {
+        let inode = |path: &Path| {
+            let metadata = path.metadata().ok()?;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        Self(mounted(spec).map(inode).collect())
+    }
+}
 
 /// Refuses a workspace or volume that contains the engine's socket, which gives whoever reaches it
 /// the whole machine. Reads the file system: links are followed, as the engine follows them.

@@ -12,6 +12,8 @@ use ostler_model::Limits;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest as _, Sha256};
 
+use crate::host_paths::MountedInodes;
+
 /// The label with the identity of the state directory.
 pub(crate) const LABEL_STATE: &str = "dev.ostler.state";
 /// The label with the [`PoolKey`].
@@ -48,8 +50,8 @@ impl StateIdentity {
     }
 }
 
-/// What starts have in common that may share a container: user, project, specification, limits,
-/// the content of the image, and the init.
+/// What starts have in common that may share a container: user, project, specification, what its
+/// paths lead to, limits, the content of the image, and the init.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PoolKey(String);
 
@@ -60,6 +62,7 @@ impl PoolKey {
     /// Where the specification cannot be written as JSON, which is a defect of ours.
     pub(crate) fn new(
         launch: &ContainerLaunch,
+        mounted: &MountedInodes,
         limits: &Limits,
         image_id: &str,
         init_hash: &str,
@@ -69,7 +72,9 @@ impl PoolKey {
             principal,
             project,
         } = launch;
-        let parts = (principal, project, spec, limits, image_id, init_hash);
+        let parts = (
+            principal, project, spec, mounted, limits, image_id, init_hash,
+        );
         Ok(Self(hash(&serde_json::to_vec(&parts)?)))
     }
 
@@ -163,13 +168,16 @@ impl ContainerLabels {
 
 #[cfg(test)]
 mod tests {
+    use ostler_model::ByteString;
+
     use super::*;
     use crate::fixtures;
 
     #[test]
     fn a_key_is_of_everything_that_starts_must_share() {
         let key = |launch: &ContainerLaunch, limits: &Limits, image: &str, init: &str| {
-            PoolKey::new(launch, limits, image, init).expect("plain")
+            let mounted = MountedInodes::of(&launch.spec);
+            PoolKey::new(launch, &mounted, limits, image, init).expect("plain")
         };
         let launch = fixtures::launch();
         let limits = Limits::default();
@@ -194,6 +202,28 @@ mod tests {
             others.push(key(&changed, &limits, "image", "init"));
         }
         assert!(others.iter().all(|other| *other != first));
+    }
+
+    #[test]
+    fn a_directory_that_was_replaced_has_another_key() {
+        let root = tempfile::tempdir().expect("a directory");
+        let work = root.path().join("work");
+        let mut launch = fixtures::launch();
+        launch.spec.workspace = ByteString::from(work.to_str().expect("text"));
+        let key = || {
+            let mounted = MountedInodes::of(&launch.spec);
+            PoolKey::new(&launch, &mounted, &Limits::default(), "image", "init").expect("plain")
+        };
+        let absent = key();
+        std::fs::create_dir(&work).expect("made");
+        let first = key();
+        assert_eq!(first, key());
+        // As by a container that has mounted it.
+        let _held = std::fs::File::open(&work).expect("there");
+        std::fs::remove_dir(&work).expect("empty");
+        std::fs::create_dir(&work).expect("made");
+        let second = key();
+        assert!(absent != first && first != second && absent != second);
     }
 
     #[test]

@@ -17,8 +17,9 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ostler_container_init::protocol::SOCKET_NAME;
 use ostler_model::ExecutionId;
@@ -65,6 +66,19 @@ impl StateDirs {
     /// The socket of a container's init.
     pub(crate) fn socket(&self, name: &ContainerName) -> PathBuf {
         self.of_container(name).join(SOCKET_NAME)
+    }
+
+    /// The inode of that socket; none where it is not there.
+    pub(crate) fn socket_inode(&self, name: &ContainerName) -> Option<u64> {
+        let metadata = fs::symlink_metadata(self.socket(name)).ok()?;
+        Some(metadata.ino())
+    }
+
+    /// Whether the directory of a container has changed within this time.
+    pub(crate) fn is_recent(&self, name: &ContainerName, within: Duration) -> bool {
+        let changed = fs::metadata(self.of_container(name)).and_then(|it| it.modified());
+        // A clock that was set back makes it recent.
+        changed.is_ok_and(|changed| changed.elapsed().map_or(true, |since| since < within))
     }
 
     /// Makes the directory of a container, for its init to make the socket in.

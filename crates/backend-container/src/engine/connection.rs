@@ -11,9 +11,10 @@ use bollard::errors::Error as ClientError;
 use bollard::models::{ContainerCreateBody, ImageSummary};
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, ListImagesOptionsBuilder,
-    RemoveContainerOptionsBuilder,
+    RemoveContainerOptionsBuilder, WaitContainerOptionsBuilder,
 };
 use bollard::{API_DEFAULT_VERSION, ClientVersion, Docker};
+use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
 use super::api_version::with_version;
@@ -180,13 +181,31 @@ impl EngineConnection {
         self.noted(within(READ_LIMIT, self.tolerant().inspect(name)).await)
     }
 
-    /// Kills and removes a container with its anonymous volumes. One that is not there, or is being
-    /// removed, is no error.
+    /// Kills and removes a container with its anonymous volumes. One that is not there is no error; one
+    /// that is being removed, by a request that was given up, is waited for.
     pub(crate) async fn remove(&self, name: &str) -> Result<(), EngineError> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true);
         let remove = self.docker.remove_container(name, Some(options.build()));
         match self.request(REMOVE_LIMIT, remove).await {
-            Err(EngineError::NotFound(_) | EngineError::Conflict(_)) => Ok(()),
+            Err(EngineError::NotFound(_)) => Ok(()),
+            Err(EngineError::Conflict(_)) => self.wait_until_removed(name).await,
+            other => other,
+        }
+    }
+
+    /// Waits until a container is not there any more.
+    async fn wait_until_removed(&self, name: &str) -> Result<(), EngineError> {
+        let options = WaitContainerOptionsBuilder::new().condition("removed");
+        let mut ends = self.docker.wait_container(name, Some(options.build()));
+        let removed = async {
+            match ends.next().await {
+                // An exit code other than 0 is an error to the library.
+                None | Some(Ok(_) | Err(ClientError::DockerContainerWaitError { .. })) => Ok(()),
+                Some(Err(error)) => Err(error),
+            }
+        };
+        match self.request(REMOVE_LIMIT, removed).await {
+            Err(EngineError::NotFound(_)) => Ok(()),
             other => other,
         }
     }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use ostler_backend::{ContainerAttachment, execution_dir, stored_files};
@@ -23,6 +24,10 @@ use crate::state_dirs::StateDirs;
 
 /// How many containers are inspected at once.
 const INSPECTIONS_AT_ONCE: usize = 8;
+
+/// How long an engine may go on to create a container whose daemon was killed meanwhile, and which it
+/// does not list before.
+const LATE_CREATION: Duration = Duration::from_secs(10);
 
 /// A container of an earlier daemon.
 #[derive(Debug)]
@@ -88,7 +93,17 @@ pub(super) async fn adopt(
         .collect();
     take_over(pool, engine, found);
     for name in pool.dirs.containers() {
-        if !names.contains(&name) && !pool.tables.lock().containers.contains_key(&name) {
+        if names.contains(&name) {
+            continue;
+        }
+        let tables = &mut pool.tables.lock();
+        if tables.containers.contains_key(&name) {
+            continue;
+        }
+        if pool.dirs.is_recent(&name, LATE_CREATION) {
+            let due = Instant::now() + LATE_CREATION;
+            tables.state.adopt_for_removal(name, due);
+        } else {
             pool.dirs.remove(&name);
         }
     }
@@ -113,12 +128,7 @@ async fn inspect(
         Err(error) => return Err(error),
     };
     let listens = match status.pid.filter(|_| status.running) {
-        Some(pid) => {
-            let dir = pool.dirs.of_container(&name);
-            let listens = move || init_socket::listens(&dir, pid).is_ok_and(|it| it);
-            let connect = pool.config.tasks.spawn_blocking(listens);
-            connect.await.unwrap_or(false)
-        }
+        Some(pid) => init_socket::listens_in(pool, &name, pid).await,
         None => false,
     };
     Ok(Some(FoundContainer {
@@ -201,5 +211,6 @@ fn running(
             socket: ByteString::from(pool.dirs.socket(name)),
             init_pid,
         },
+        socket_inode: pool.dirs.socket_inode(name),
     }
 }

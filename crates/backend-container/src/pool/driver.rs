@@ -18,9 +18,11 @@ use tokio_util::task::TaskTracker;
 use super::adoption;
 use super::container_use::ContainerUse;
 use super::facts::ContainerFacts;
+use super::init_socket;
 use super::make::{self, MakeRequest};
 use super::state::{CONTAINERS_MAX, ContainerChoice, ContainerTraits, PoolState};
 use crate::engine::{ContainerStatus, EngineClient, EngineConnection, EngineError, LocalImage};
+use crate::host_paths::MountedInodes;
 use crate::identity::{ContainerLabels, ContainerName, PoolKey, StateIdentity};
 use crate::init_program::InitProgram;
 use crate::reference;
@@ -41,6 +43,8 @@ pub(crate) struct RunningContainer {
     pub(crate) attachment: ContainerAttachment,
     /// What is told of it.
     pub(crate) facts: Arc<ContainerFacts>,
+    /// The inode of its init's socket.
+    pub(crate) socket_inode: Option<u64>,
 }
 
 /// What became of a container that is made; none while that is not known.
@@ -136,7 +140,8 @@ impl ContainerPool {
         let engine = self.config.engine.connect().await?;
         self.adopt_once(&engine).await?;
         let image = local_image(&engine, &launch.spec.image).await?;
-        let key = PoolKey::new(launch, limits, &image.id, &self.init.hash);
+        let mounted = MountedInodes::of(&launch.spec);
+        let key = PoolKey::new(launch, &mounted, limits, &image.id, &self.init.hash);
         let key = key.map_err(|error| ContainerError::Refused(error.to_string()))?;
         let idle_timeout = launch.spec.reuse.then_some(launch.spec.idle_timeout);
         let traits = ContainerTraits { key, idle_timeout };
@@ -145,6 +150,7 @@ impl ContainerPool {
                 name: ContainerName::unique().map_err(|error| not_started(&error))?,
                 launch: launch.clone(),
                 limits: *limits,
+                mounted: mounted.clone(),
                 image: image.clone(),
                 labels: ContainerLabels {
                     key: traits.key.clone(),
@@ -265,11 +271,11 @@ impl ContainerPool {
             Err(error) => return Err(error.into_container_error(engine.socket())),
         };
         let same = status.pid == Some(running.attachment.init_pid);
-        let usable = status.running && !status.unhealthy && same;
+        let has_socket = self.dirs.socket_inode(name) == running.socket_inode;
+        let usable = status.running && !status.unhealthy && same && has_socket;
         if !usable {
-            tracing::info!(container = %name, ?status, "a warm container is replaced");
-            self.tables.lock().state.retire(name, Instant::now());
-            self.changed.notify_one();
+            tracing::info!(container = %name, ?status, has_socket, "a warm container is replaced");
+            self.retire(name);
         }
         Ok(usable)
     }
@@ -278,8 +284,15 @@ impl ContainerPool {
     pub(crate) async fn check(&self, name: &ContainerName) {
         let known = self.tables.lock().containers.get(name).cloned();
         let running = known.and_then(|it| it.borrow().clone());
-        if let Some(Ok(running)) = running
-            && let Ok(engine) = self.config.engine.connect().await
+        let Some(Ok(running)) = running else {
+            return;
+        };
+        if !init_socket::listens_in(self, name, running.attachment.init_pid).await {
+            tracing::info!(container = %name, "its init cannot be reached: it is replaced");
+            self.retire(name);
+            return;
+        }
+        if let Ok(engine) = self.config.engine.connect().await
             && let Err(error) = self.is_usable(&engine, name, &running).await
         {
             tracing::debug!(container = %name, %error, "its state is not known");
@@ -320,8 +333,8 @@ impl ContainerPool {
         Ok(())
     }
 
-    /// Adopts containers, then removes them when they are due.
-    async fn serve(&self) {
+    /// Adopts containers, if an engine answers.
+    async fn adopt_now(&self) {
         match self.config.engine.connect().await {
             Ok(engine) => {
                 if let Err(error) = self.adopt_once(&engine).await {
@@ -330,6 +343,11 @@ impl ContainerPool {
             }
             Err(error) => tracing::debug!(%error, "no containers for now"),
         }
+    }
+
+    /// Adopts containers, then removes them when they are due.
+    async fn serve(&self) {
+        self.adopt_now().await;
         loop {
             let due = self.tables.lock().state.next_due();
             let passed = async {
@@ -383,6 +401,11 @@ impl ContainerPool {
         let ended = timeout(CLOSE_LIMIT, self.config.tasks.wait()).await;
         if ended.is_err() {
             tracing::warn!("a container is still being made; the next daemon removes it");
+        }
+        // Containers without a directory are not ours: without any, no engine is asked.
+        let unknown = !self.adopted.initialized() && !self.dirs.containers().is_empty();
+        if unknown && timeout(CLOSE_LIMIT, self.adopt_now()).await.is_err() {
+            tracing::warn!("containers of an earlier daemon stay for the next one");
         }
         let names = self.tables.lock().state.take_unused();
         if timeout(CLOSE_LIMIT, self.remove_all(names)).await.is_err() {

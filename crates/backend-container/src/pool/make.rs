@@ -14,7 +14,7 @@ use crate::container_config::{ContainerPlan, create_body};
 use crate::engine::{
     ContainerStatus, EngineConnection, EngineError, EngineKind, InitOutput, LocalImage,
 };
-use crate::host_paths;
+use crate::host_paths::{self, MountedInodes};
 use crate::identity::{ContainerLabels, ContainerName};
 use crate::reference;
 
@@ -32,6 +32,8 @@ pub(super) struct MakeRequest {
     pub(super) launch: ContainerLaunch,
     /// Its limits.
     pub(super) limits: Limits,
+    /// What its workspace and volumes are.
+    pub(super) mounted: MountedInodes,
     /// Its image.
     pub(super) image: LocalImage,
     /// Its labels.
@@ -78,6 +80,11 @@ pub(super) async fn make(
         Ok(both) => both,
         Err(error) => return Err(with_exit(error, engine, name, &output.text()).await),
     };
+    // The engine has mounted what was there meanwhile.
+    if MountedInodes::of(spec) != request.mounted {
+        let reason = "its workspace or a volume was replaced meanwhile";
+        return Err(ContainerError::NotStarted(reason.to_owned()));
+    }
     pool.dirs.close(name).map_err(storage)?;
     let ended = |status: &ContainerStatus| exited(status, &output.text());
     let init_pid = status.pid.ok_or_else(|| ended(&status))?;
@@ -88,6 +95,7 @@ pub(super) async fn make(
             socket: ByteString::from(socket),
             init_pid,
         },
+        socket_inode: pool.dirs.socket_inode(name),
     })
 }
 

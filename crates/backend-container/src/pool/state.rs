@@ -171,16 +171,16 @@ impl PoolState {
         self.members.entry(name).or_insert(member);
     }
 
-    /// A container of an earlier daemon is to be removed.
-    pub(crate) fn adopt_for_removal(&mut self, name: ContainerName, now: Instant) {
+    /// A container of an earlier daemon is to be removed at this time.
+    pub(crate) fn adopt_for_removal(&mut self, name: ContainerName, due: Instant) {
         let member = Member {
             traits: ContainerTraits {
                 key: PoolKey::from_label(""),
                 idle_timeout: None,
             },
-            phase: Phase::Removing(Some(now)),
+            phase: Phase::Removing(Some(due)),
             uses: 0,
-            idle_since: now,
+            idle_since: due,
         };
         self.members.entry(name).or_insert(member);
     }
