@@ -400,10 +400,10 @@ fn spawn_failure_hint(step: &str, errno: Option<i32>) -> Option<String> {
     }
     match errno {
         Some(NO_EXEC) => Some("it is no program for this machine; a script needs a '#!' line"),
-        // Admission found the program: its interpreter or loader is missing.
+        // On this machine, admission found the program: its interpreter or loader is missing.
         Some(NO_ENTRY) if step == "exec" => Some(
-            "its interpreter or loader is missing; at level high, what is not shown is not there: \
-             name its directory in read",
+            "it, its interpreter or its loader is missing; in a container, what is not in the image or \
+             mounted is not there, and at level high, what is not shown: name its directory in read",
         ),
         _ => None,
     }
