@@ -9,7 +9,7 @@ import pytest
 
 from harness import disk, named, procs, until
 from harness.backend import none_left
-from harness.docker import BUSYBOX, DockerEngine
+from harness.docker import BUSYBOX, DEBIAN, DockerEngine
 from harness.installation import ProblemError
 from test_backend_suite import mark
 
@@ -20,15 +20,21 @@ TICKS = "i=0; until [ -e go ]; do i=$((i+1)); echo tick $i; sleep 0.05; done; ec
 
 
 @pytest.fixture
-def own_engine():
-    """An engine for one test, which may harm it."""
-    with DockerEngine(images=(BUSYBOX,)) as engine:
+def own_engine(request):
+    """An engine for one test, which may harm it; its options are the parameter. It outlives the installations that use
+    it: their end removes their containers from it."""
+    with DockerEngine(images=(BUSYBOX,), **getattr(request, "param", {})) as engine:
         yield engine
 
 
 @pytest.fixture
 def own_backend(own_engine, make_container_backend):
     return make_container_backend(own_engine)
+
+
+def with_engine(**options):
+    """The test's engine has these options."""
+    return pytest.mark.parametrize("own_engine", [options], indirect=True, ids=[""])
 
 
 def refusal(backend, seconds, **fields):
@@ -135,18 +141,14 @@ def test_a_command_is_ended_while_the_engine_is_away(own_backend):
     own_backend.engine.start()
 
 
-def test_a_restart_that_restores_containers_is_not_noticed(make_container_backend):
-    with DockerEngine(images=(BUSYBOX,), live_restore=True) as engine:
-        backend = make_container_backend(engine)
-        execution = backend.start(TICKS)
-        backend.shows(execution, "tick 3")
-        container = backend.the_container()["Id"]
-        engine.restart()
-        lets_go(backend, execution)
-        assert works(backend) and backend.the_container()["Id"] == container, "it is used again"
-        backend.installation.end_commands()
-        backend.installation.shut_down()
-        assert engine.containers() == []
+@with_engine(live_restore=True)
+def test_a_restart_that_restores_containers_is_not_noticed(own_backend):
+    execution = own_backend.start(TICKS)
+    own_backend.shows(execution, "tick 3")
+    container = own_backend.the_container()["Id"]
+    own_backend.engine.restart()
+    lets_go(own_backend, execution)
+    assert works(own_backend) and own_backend.the_container()["Id"] == container, "it is used again"
 
 
 def test_an_engine_that_hangs_is_waited_for_for_a_while_only(own_backend):
@@ -174,19 +176,18 @@ def test_a_daemon_starts_while_the_engine_hangs(own_backend):
     until(lambda: works(own_backend), 30, "a start with the engine that is back")
 
 
-def test_a_full_disk_of_the_engine_is_told_as_that(make_container_backend):
-    with DockerEngine(images=(BUSYBOX,), mebibytes=48) as engine:
-        backend = make_container_backend(engine)
-        execution = backend.start(TICKS)
-        backend.shows(execution, "tick 3")
-        filler = disk.fill(engine.data)
-        message = refusal(backend, 30, container={"network": "none"})
-        assert "space" in message, message
-        lets_go(backend, execution)
-        filler.unlink()
-        until(lambda: works(backend), 20, "a start with the space that is back")
-        assert backend.run("echo fine", container={"network": "none"}).out == b"fine\n"
-        assert len(backend.containers()) == 2, "what failed is not left"
+@with_engine(mebibytes=48)
+def test_a_full_disk_of_the_engine_is_told_as_that(own_backend):
+    execution = own_backend.start(TICKS)
+    own_backend.shows(execution, "tick 3")
+    filler = disk.fill(own_backend.engine.data)
+    message = refusal(own_backend, 30, container={"network": "none"})
+    assert "space" in message, message
+    lets_go(own_backend, execution)
+    filler.unlink()
+    until(lambda: works(own_backend), 20, "a start with the space that is back")
+    assert own_backend.run("echo fine", container={"network": "none"}).out == b"fine\n"
+    assert len(own_backend.containers()) == 2, "what failed is not left"
 
 
 # ---- containers
@@ -271,6 +272,66 @@ def holds(pid, uuid):
     files = f"/proc/{pid}/fd"
     links = [os.readlink(f"{files}/{fd}") for fd in os.listdir(files)]
     return any(uuid in link for link in links) or uuid.encode() in procs.read(pid, "cmdline")
+
+
+#: Takes every process that the container may have.
+FILL = """
+import os, time
+try:
+    while os.fork():
+        pass
+except OSError:
+    print('full', flush=True)
+time.sleep(300)
+"""
+
+
+def test_a_container_full_of_processes_says_so_and_is_stopped(make_container_backend, docker_engine):
+    backend = make_container_backend(docker_engine, DEBIAN)
+    limits = {"pids": 16}
+    execution = backend.start(["python3", "-c", FILL], limits=limits)
+    backend.shows(execution, "full")
+    container = backend.the_container()["Id"]
+    assert "as many as its limit allows" in refusal(backend, 10, limits=limits)
+    backend.stop(execution)
+    assert backend.ended(execution).cause["kind"] == "stopped"
+    assert backend.run("echo fine", limits=limits).out == b"fine\n"
+    assert backend.the_container()["Id"] == container
+
+
+@pytest.mark.parametrize("script", ["kill -KILL $PPID", "kill -KILL -1"])
+def test_a_command_that_kills_its_runner_at_once_is_lost_and_not_one_that_never_ran(container_backend, script):
+    """Whoever is told that it never ran may run it again."""
+    for _ in range(5):
+        result = container_backend.run(f"echo ran >> log; {script}; sleep 300")
+        assert result.cause == {"kind": "lost", "reason": "container_gone"}, result
+    assert (container_backend.work / "log").read_text() == "ran\n" * 5
+    assert works(container_backend)
+
+
+def test_a_command_that_stops_its_runner_is_ended(container_backend):
+    one = mark()
+    execution = container_backend.start(f"kill -STOP $PPID; echo ran >> log; sleep {one}")
+    container_backend.stop(execution, force=True)
+    assert container_backend.ended(execution).cause["kind"] == "stopped"
+    none_left(f"sleep {one}")
+    assert (container_backend.work / "log").read_text() == "ran\n" and works(container_backend)
+
+
+@pytest.mark.parametrize("script", [
+    "rm -f init.sock", "mv init.sock other", "rm -rf *; mkdir init.sock", "chmod 0 init.sock .", "ln -sf /etc/passwd init.sock",
+    "dd if=/dev/zero of=fill bs=1M count=8", "dd if=/dev/zero of=/tmp/fill bs=1M count=600",
+    "dd if=/dev/zero of=/run/secrets/fill bs=1M count=8", "echo x > /proc/1/fd/1; echo x > /proc/1/fd/2",
+])
+@pytest.mark.parametrize("user", ["user", "root"])
+def test_no_command_spoils_the_next_start(make_container_backend, docker_engine, script, user):
+    """What is at /run/ostler is the user's own where the container's user is root as the daemon's is."""
+    backend = make_container_backend(docker_engine, settings='users = ["root"]')
+    backend.work.chmod(0o777)
+    options = {"container": {"user": "root"}} if user == "root" else {}
+    backend.run(f"cd /run/ostler; {script}", **options)
+    result = backend.run("echo fine", **options)
+    assert result.out == b"fine\n", result
 
 
 # ---- daemons
