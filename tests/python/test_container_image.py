@@ -1,13 +1,24 @@
 """The execution image of `docker/Containerfile`, built from local files over bases that have no such user, another one, or it."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from harness.docker import BUSYBOX, DEBIAN
+from harness.procs import until
 
 pytestmark = [pytest.mark.root, pytest.mark.limit(120)]
+
+#: Prints the status of a request without a token.
+UNAUTHORIZED = """
+import urllib.error, urllib.request
+try:
+    urllib.request.urlopen('http://127.0.0.1:8080/api/v1/executions')
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,13 +70,12 @@ def test_it_has_the_requested_packages_and_user(docker_engine, tmp_path):
     assert seen.splitlines() == ["add --no-cache git curl", "worker"], seen
 
 
-def test_the_image_of_ostler_has_what_it_is_run_with(docker_engine, tmp_path):
-    """The stages that need a compiler and a registry are replaced by their result: a program of this name."""
+def test_the_image_of_ostler_runs_commands(docker_engine, tmp_path, binary):
+    """The stages that need a compiler and a registry are replaced by their result. Its seccomp profile has no clone3(2)."""
     text = (ROOT / "docker/ostler.Containerfile").read_text()
     last = text[text.rindex("FROM ${BASE}"):]
     last = last.replace("--from=build /source/target/dist/ostler", "ostler")
-    (tmp_path / "ostler").write_text('#!/bin/sh\necho "$@"; id -un; echo "$OSTLER_STATE_DIR"; touch "$OSTLER_STATE_DIR/here" && echo writable\n')
-    (tmp_path / "ostler").chmod(0o755)
+    shutil.copy2(binary, tmp_path / "ostler")
     # The base image has no user of this uid, as Debian's has none.
     (tmp_path / "Containerfile").write_text(
         f"FROM {DEBIAN} AS base\nUSER 0:0\nRUN userdel --remove claude\n{last.replace('${BASE}', 'base')}")
@@ -73,5 +83,17 @@ def test_the_image_of_ostler_has_what_it_is_run_with(docker_engine, tmp_path):
     config = docker_engine.api("GET", "/images/ostler-test/ostler/json")["Config"]
     assert config["User"] == "1000:1000" and json.dumps(config["ExposedPorts"]) == '{"8080/tcp": {}}'
     assert list(config["Volumes"]) == ["/var/lib/ostler"]
-    seen = docker_engine.cli("run", "--rm", "--network", "none", "ostler-test/ostler").splitlines()
-    assert seen == ["serve --host 0.0.0.0 --port 8080", "ostler", "/var/lib/ostler", "writable"], seen
+    docker_engine.cli("run", "--detach", "--init", "--name", "ostler", "--network", "none", "ostler-test/ostler")
+    try:
+        within = ("exec", "ostler", "ostler")
+        until(lambda: "COMMAND" in docker_engine.cli(*within, "ps", check=False), 20, "its daemon")
+        script = "id -un; setsid sleep 300 & echo to stderr >&2; exit 3"
+        assert docker_engine.cli(*within, "run", "--", "sh", "-c", script, check=False) == "ostler\n"
+        done = json.loads(docker_engine.cli(*within, "ps", "--all", "--json"))
+        done = done["executions"] if isinstance(done, dict) else done
+        assert [one["exit_code"] for one in done] == [3], done
+        assert "sleep" not in docker_engine.cli("top", "ostler"), "the whole tree is ended"
+        answer = docker_engine.cli("exec", "ostler", "python3", "-c", UNAUTHORIZED)
+        assert answer == "401\n", "its listener is there, and needs a token"
+    finally:
+        docker_engine.cli("rm", "--force", "--volumes", "ostler")
