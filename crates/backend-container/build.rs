@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
+use miniz_oxide::deflate::compress_to_vec;
+use sha2::{Digest as _, Sha256};
+
 /// The workspace, from the directory of the crate.
 const WORKSPACE: &str = "../..";
 /// The package and its binary.
@@ -22,6 +25,10 @@ const SOURCES: [&str; 7] = [
     "Cargo.toml",
     "rust-toolchain.toml",
 ];
+/// The best compression that deflate has.
+const LEVEL: u8 = 10;
+/// How much of a digest is used.
+const HASH_BYTES: usize = 16;
 /// What it is built with instead of the flags of this build: it runs in images without libraries.
 const RUSTFLAGS: &str = "-C target-feature=+crt-static";
 /// What this build tells its own compilers, and must not tell others.
@@ -44,8 +51,18 @@ fn main() -> io::Result<()> {
     }
     let out = PathBuf::from(variable("OUT_DIR")?);
     let program = build(workspace, &out.join("target"))?;
-    fs::copy(program, out.join("init"))?;
+    let program = fs::read(program)?;
+    fs::write(out.join("init.deflate"), compress_to_vec(&program, LEVEL))?;
+    let hash = hash(&program);
+    println!("cargo::rustc-env=OSTLER_CONTAINER_INIT_HASH={hash}");
     Ok(())
+}
+
+/// The hash by which a container names the program that it runs, as `identity::hash` makes it.
+fn hash(program: &[u8]) -> String {
+    let hash = Sha256::digest(program);
+    let digits = hash.iter().take(HASH_BYTES);
+    digits.map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Builds the program, and returns its path.

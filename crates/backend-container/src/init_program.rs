@@ -6,11 +6,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::identity::hash;
+use miniz_oxide::inflate::decompress_to_vec;
 
-/// The program.
-static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/init"));
-/// What the names of its files begin with; the hash of its content follows.
+/// The program, compressed.
+static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/init.deflate"));
+/// The hash of its content.
+const HASH: &str = env!("OSTLER_CONTAINER_INIT_HASH");
+/// What the names of its files begin with; the hash follows.
 const NAME_PREFIX: &str = "init-";
 /// Read and execute, for whichever user a container runs as.
 const MODE: u32 = 0o555;
@@ -25,22 +27,30 @@ pub(crate) struct InitProgram {
 }
 
 impl InitProgram {
-    /// Writes the embedded program into this directory, unless it is there.
+    /// The program in this directory, where [`install`](Self::install) puts it.
+    pub(crate) fn at(dir: &Path) -> Self {
+        Self {
+            path: dir.join(format!("{NAME_PREFIX}{HASH}")),
+            hash: HASH.to_owned(),
+        }
+    }
+
+    /// Writes the embedded program, unless it is there.
     ///
     /// # Errors
     /// When the directory cannot be written.
-    pub(crate) fn install(dir: &Path) -> io::Result<Self> {
-        Self::install_content(dir, PROGRAM)
+    pub(crate) fn install(&self) -> io::Result<()> {
+        let content = decompress_to_vec(PROGRAM);
+        let content = content.map_err(|error| io::Error::other(error.to_string()))?;
+        self.install_content(&content)
     }
 
-    fn install_content(dir: &Path, content: &[u8]) -> io::Result<Self> {
-        let hash = hash(content);
-        let path = dir.join(format!("{NAME_PREFIX}{hash}"));
+    fn install_content(&self, content: &[u8]) -> io::Result<()> {
         // Compared, and not only by its length: a crash may have left its blocks unwritten.
-        if fs::read(&path).is_ok_and(|found| found == content) {
-            return Ok(Self { path, hash });
+        if fs::read(&self.path).is_ok_and(|found| found == content) {
+            return Ok(());
         }
-        let unfinished = path.with_extension("new");
+        let unfinished = self.path.with_extension("new");
         let _absent = fs::remove_file(&unfinished);
         let mut options = fs::OpenOptions::new();
         let mut file = options
@@ -52,8 +62,7 @@ impl InitProgram {
         file.set_permissions(fs::Permissions::from_mode(MODE))?;
         file.write_all(content)?;
         drop(file);
-        fs::rename(&unfinished, &path)?;
-        Ok(Self { path, hash })
+        fs::rename(&unfinished, &self.path)
     }
 
     /// Removes programs of other versions, but those with these hashes, which containers run.
@@ -78,21 +87,41 @@ impl InitProgram {
 mod tests {
     use super::*;
 
+    fn named(dir: &Path, hash: &str) -> InitProgram {
+        InitProgram {
+            path: dir.join(format!("{NAME_PREFIX}{hash}")),
+            hash: hash.to_owned(),
+        }
+    }
+
+    #[test]
+    fn it_is_a_static_program_of_its_hash() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let program = InitProgram::at(dir.path());
+        program.install().expect("written");
+        let content = fs::read(&program.path).expect("there");
+        assert_eq!(crate::identity::hash(&content), program.hash);
+        assert!(content.starts_with(b"\x7fELF"));
+        let interpreter = content.windows(9).any(|it| it == b"/ld-linux");
+        assert!(!interpreter, "it is linked statically");
+    }
+
     #[test]
     fn it_is_written_once_repaired_and_others_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
-        let old = InitProgram::install_content(dir.path(), b"old").expect("written");
-        let used = InitProgram::install_content(dir.path(), b"used").expect("written");
-        let new = InitProgram::install_content(dir.path(), b"new").expect("written");
+        let programs = ["old", "used", "new"].map(|hash| named(dir.path(), hash));
+        for program in &programs {
+            program.install_content(b"content").expect("written");
+        }
+        let [old, used, new] = &programs;
         let metadata = fs::metadata(&new.path).expect("there");
         assert_eq!(metadata.permissions().mode() & 0o777, MODE);
         fs::remove_file(&new.path).expect("removed");
-        fs::write(&new.path, b"ne").expect("damaged");
-        let again = InitProgram::install_content(dir.path(), b"new").expect("written");
-        assert_eq!(again, new);
-        assert_eq!(fs::read(&new.path).expect("there"), b"new");
+        fs::write(&new.path, b"conten").expect("damaged");
+        new.install_content(b"content").expect("written");
+        assert_eq!(fs::read(&new.path).expect("there"), b"content");
         new.remove_others(dir.path(), std::slice::from_ref(&used.hash));
-        let stays = [&old, &used, &new].map(|it| it.path.exists());
+        let stays = [old, used, new].map(|it| it.path.exists());
         assert_eq!(stays, [false, true, true]);
     }
 }

@@ -37,18 +37,21 @@ impl LaunchError {
     /// That of a command, with what only the container knows of it.
     pub(crate) fn of_spawn(error: &SpawnStepError, cwd: &Path) -> Self {
         let SpawnStepError { step, errno } = *error;
-        match step {
-            SpawnStep::Clone => Self::no_process(errno),
-            SpawnStep::Chdir if errno == Errno::ACCESS => Self {
-                message: Some(format!(
-                    "cannot enter {}: the container's user, with uid {} and no capability that \
-                     overrides permissions, may not, by its owner and mode on the host",
-                    cwd.display(),
-                    rustix::process::geteuid().as_raw()
-                )),
-                ..Self::at(step.name())(errno)
-            },
-            _ => Self::at(step.name())(errno),
+        let failed = Self::at(step.name())(errno);
+        if step == SpawnStep::Clone {
+            return Self::no_process(errno);
+        }
+        if step != SpawnStep::Chdir || errno != Errno::ACCESS {
+            return failed;
+        }
+        Self {
+            message: Some(format!(
+                "cannot enter {}: the container's user, with uid {} and no capability that \
+                 overrides permissions, may not, by its owner and mode on the host",
+                cwd.display(),
+                rustix::process::geteuid().as_raw()
+            )),
+            ..failed
         }
     }
 

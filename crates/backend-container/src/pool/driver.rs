@@ -98,7 +98,7 @@ impl ContainerPool {
         adoption::forget_ended_uses(&config.state_dir, &dirs);
         let pool = Arc::new(Self {
             identity: StateIdentity::of(&config.state_dir)?,
-            init: InitProgram::install(dirs.root())?,
+            init: InitProgram::at(dirs.root()),
             dirs,
             config,
             tables: Mutex::default(),

@@ -54,6 +54,7 @@ pub(super) async fn make(
     host_paths::check(spec, engine.socket())?;
     let name = &request.name;
     let storage = |error: std::io::Error| ContainerError::NotStarted(error.to_string());
+    pool.init.install().map_err(storage)?;
     let dir = pool.dirs.create(name).map_err(storage)?;
     let socket = pool.dirs.socket(name);
     let mut watch = FileWatch::with_creation(&socket).map_err(storage)?;
