@@ -350,14 +350,24 @@ fn pid_of(pidfd: &OwnedFd) -> u32 {
 
 /// Connects to the container's init, and to nobody who has taken its place.
 fn connect(attachment: &ContainerAttachment) -> Result<OwnedFd, LaunchFailure> {
-    let unreachable = |errno| LaunchFailure {
-        step: STEP_CONTAINER,
-        errno,
-        message: Some(format!(
-            "the init of container {} cannot be reached: {}",
-            short(&attachment.container),
-            std::io::Error::from(errno)
-        )),
+    let unreachable = |errno| {
+        let container = short(&attachment.container);
+        let message = match errno {
+            Errno::CONNREFUSED | Errno::NOENT => {
+                format!(
+                    "container {container} ended, or was removed, before the command was started"
+                )
+            }
+            _ => format!(
+                "the init of container {container} cannot be reached: {}",
+                std::io::Error::from(errno)
+            ),
+        };
+        LaunchFailure {
+            step: STEP_CONTAINER,
+            errno,
+            message: Some(message),
+        }
     };
     let socket: &Path = attachment.socket.as_path();
     let directory = socket.parent().unwrap_or_else(|| Path::new("/"));
