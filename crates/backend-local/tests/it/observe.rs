@@ -45,7 +45,7 @@ fn listeners() {
     let (id, dir) = (plan.id, fixture.dir(plan.id));
     fixture.runtime.block_on(async {
         let mut handle = fixture.backend.spawn(plan).await.expect("it spawns");
-        wait_output(&mut handle, &dir, "port").await;
+        wait_output(&mut handle, &dir, "\n").await;
         let seen = look(&fixture, id).await;
         let names: Vec<&str> = seen.members.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names.first(), Some(&"sh"), "{names:?}");
