@@ -5,11 +5,11 @@
 //! run the attempt in there, and everything that a backend promises of a running attempt stays the
 //! local backend's (`docs/design/037-containers.md`).
 //!
-//! * [`engine`]: finding an engine, and the requests to it;
-//! * [`pool`]: warm containers: which one serves a start (pure), making, adopting and removing them;
-//! * [`container_config`]: the configuration of a container (pure);
-//! * [`image`]: images, and the state of the engine;
-//! * [`init_program`]: the static program inside, embedded.
+//! * `engine`: finding an engine, and the requests to it;
+//! * `pool`: warm containers: which one serves a start (pure), making, adopting and removing them;
+//! * `container_config`: the configuration of a container (pure);
+//! * `image`: images, and the state of the engine;
+//! * `init_program`: the static program inside, embedded.
 //!
 //! Must never know of shims, journals, processes, services, owners or HTTP to clients, and never
 //! read the environment.

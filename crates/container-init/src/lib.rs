@@ -6,8 +6,8 @@
 //! outside: no journal, no deadlines, no policy. Must never know of the container engine.
 //!
 //! [`protocol`] is what a shim and a runner say to each other, [`init`] accepts connections and reaps
-//! orphans, [`runner`] serves one connection, [`launch`] turns its request into a running tree, [`program`] finds its program,
-//! [`secret_files`] writes secrets to memory, [`counters`] reads the counters of the container's cgroup.
+//! orphans, `runner` serves one connection, `launch` turns its request into a running tree, `program` finds its program,
+//! `secret_files` writes secrets to memory, `counters` reads the counters of the container's cgroup.
 #![forbid(unsafe_code)]
 
 mod counters;
