@@ -27,6 +27,8 @@ const RETRY: Timespec = Timespec {
 /// How long the shim waits for a full disk when the record can no longer be read, because its
 /// directory was removed or its file system unmounted, in milliseconds.
 const UNREACHABLE_MS: u64 = 10_000;
+/// How long the record of an end waits for output that is in memory only, in milliseconds.
+const MEMORY_KEPT_MS: u64 = 10_000;
 
 impl AttemptRunner<'_> {
     /// Ends the attempt: writes the record, reports it, and cleans up.
@@ -72,17 +74,15 @@ impl AttemptRunner<'_> {
             .send(&ProcessEvent::Exited { record, idle }, None);
     }
 
-    /// With a full disk and no daemon, output in memory exists only in this process. Stays until the
-    /// disk takes it, a daemon connects, which reads it from memory, or it could no longer be found.
+    /// With a full disk and no daemon, output in memory exists only in this process. Waits a while
+    /// until the disk takes it, or a daemon connects, which reads it from memory. Then the end is
+    /// recorded in space that was reserved, with what was lost.
     fn wait_for_disk(&mut self) {
-        let mut reachable_at = Instant::now();
+        let began = Instant::now();
         while self.sink.is_in_memory()
             && !self.daemon.has_daemon()
-            && reachable_at.elapsed() < Duration::from_millis(UNREACHABLE_MS)
+            && began.elapsed() < Duration::from_millis(MEMORY_KEPT_MS)
         {
-            if is_reachable(self.dir.as_fd()) {
-                reachable_at = Instant::now();
-            }
             self.retry_while_waiting();
         }
     }
