@@ -24,6 +24,8 @@ const IMAGE: &str = "ostler-test/busybox";
 const COLD_STARTS: usize = 12;
 /// How many commands run in a container that is there.
 const WARM_STARTS: usize = 60;
+/// The processors of a container: more than the machine needs to have.
+const PROCESSORS: u32 = 2;
 /// What is printed, as the pattern of busybox's `yes`, which ends each with a newline.
 const LINE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde";
 /// How much is printed.
@@ -86,9 +88,10 @@ fn environment(bench: &BenchContext, engine: &Engine, reuse: bool) -> Result<Tes
     let env = bench.idle_env()?;
     let directory = env.path().join("config/ostler");
     fs::create_dir(&directory)?;
+    // As many processors as the engine's own containers have.
     let settings = format!(
         "[isolation]\nworkspaces = [{:?}]\n[container]\nsocket = {:?}\nimage = {IMAGE:?}\n\
-         reuse = {reuse}\n",
+         reuse = {reuse}\ncpus = \"{PROCESSORS}\"\n",
         env.work(),
         engine.url
     );
