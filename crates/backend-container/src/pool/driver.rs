@@ -347,7 +347,10 @@ impl ContainerPool {
 
     /// Adopts containers, then removes them when they are due.
     async fn serve(&self) {
-        self.adopt_now().await;
+        // Containers without a directory are not ours: without any, no engine is asked.
+        if !self.dirs.containers().is_empty() {
+            self.adopt_now().await;
+        }
         loop {
             let due = self.tables.lock().state.next_due();
             let passed = async {
@@ -402,7 +405,6 @@ impl ContainerPool {
         if ended.is_err() {
             tracing::warn!("a container is still being made; the next daemon removes it");
         }
-        // Containers without a directory are not ours: without any, no engine is asked.
         let unknown = !self.adopted.initialized() && !self.dirs.containers().is_empty();
         if unknown && timeout(CLOSE_LIMIT, self.adopt_now()).await.is_err() {
             tracing::warn!("containers of an earlier daemon stay for the next one");
