@@ -83,7 +83,7 @@ def test_the_image_of_ostler_runs_commands(docker_engine, tmp_path, binary):
     config = docker_engine.api("GET", "/images/ostler-test/ostler/json")["Config"]
     assert config["User"] == "1000:1000" and json.dumps(config["ExposedPorts"]) == '{"8080/tcp": {}}'
     assert list(config["Volumes"]) == ["/var/lib/ostler"]
-    docker_engine.cli("run", "--detach", "--init", "--name", "ostler", "--network", "none", "ostler-test/ostler")
+    docker_engine.cli("run", "--detach", "--name", "ostler", "--network", "none", "ostler-test/ostler")
     try:
         within = ("exec", "ostler", "ostler")
         until(lambda: "COMMAND" in docker_engine.cli(*within, "ps", check=False), 20, "its daemon")
