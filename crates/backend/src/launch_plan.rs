@@ -74,8 +74,8 @@ pub struct LaunchPlan {
     #[serde(skip)]
     pub container: Option<Box<ContainerLaunch>>,
     /// The running container that the attempt is spawned in; what resolves
-    /// [`container`](Self::container) sets it. This and the fields after it are sent apart from the plan, where there is
-    /// a container.
+    /// [`container`](Self::container) sets it. This and the fields after it are sent apart from the
+    /// plan, where there is a container.
     #[serde(skip)]
     pub attachment: Option<ContainerAttachment>,
     /// The program to search for in the container where [`program`](Self::program) is not found

@@ -23,7 +23,8 @@ const BACKLOG: i32 = 1024;
 /// The name of the socket before it listens.
 const NEW_SOCKET_NAME: &str = "init.sock.new";
 
-/// Listens, with the container's environment, until the container ends. Returns in runners, once they have served their connection.
+/// Listens, with the container's environment, until the container ends. Returns in runners, once
+/// they have served their connection.
 ///
 /// # Errors
 /// When the socket cannot be made.

@@ -19,7 +19,7 @@ use crate::secret_files::SecretFiles;
 
 /// A command that runs.
 #[derive(Debug)]
-pub(crate) struct Launched {
+pub(crate) struct RunningCommand {
     /// The leader.
     pub(crate) child: SpawnedChild,
     /// The shim's ends of its standard streams.
@@ -28,13 +28,13 @@ pub(crate) struct Launched {
     pub(crate) secrets: SecretFiles,
 }
 
-/// Spawns the command, right after the shim was handed its ends of the streams: from then on the
+/// Spawns the command, right after the shim was sent its ends of the streams: from then on the
 /// command may have run, even if it ends this process before that is reported.
 pub(crate) fn launch(
     request: &LaunchRequest,
     own_environment: &[(OsString, OsString)],
-    hand_over: impl FnOnce(&Channels) -> Result<(), Errno>,
-) -> Result<Launched, LaunchError> {
+    send_channels: impl FnOnce(&Channels) -> Result<(), Errno>,
+) -> Result<RunningCommand, LaunchError> {
     let secrets = SecretFiles::write(&request.secret_files)?;
     let stdio = stdio(&request.stdio);
     let channels = Channels::open(stdio).map_err(LaunchError::at(failing_step(stdio)))?;
@@ -54,9 +54,9 @@ pub(crate) fn launch(
         (found, _) => found,
     };
     let program = found.map_err(LaunchError::at(SpawnStep::Exec.name()))?;
-    hand_over(&channels).map_err(LaunchError::at(SpawnStep::Stdio.name()))?;
+    send_channels(&channels).map_err(LaunchError::at(SpawnStep::Stdio.name()))?;
     let child = spawn_child(request, &channels, &program.into(), argv, environment)?;
-    Ok(Launched {
+    Ok(RunningCommand {
         child,
         channels,
         secrets,

@@ -55,7 +55,7 @@ impl LaunchError {
         }
     }
 
-    /// As a shim is told.
+    /// The event that reports it to the shim.
     pub(crate) fn into_event(self) -> TreeEvent {
         TreeEvent::Failed {
             step: self.step.to_owned(),

@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use rustix::termios::tcgetpgrp;
 
 use crate::counters::Counters;
-use crate::launch::{self, Launched};
+use crate::launch::{self, RunningCommand};
 use crate::launch_error::LaunchError;
 use crate::protocol::{
     LAUNCH_MAX_BYTES, LaunchRequest, MESSAGE_BYTES, TreeEnd, TreeEvent, TreeRequest, decode, encode,
@@ -61,14 +61,14 @@ pub(crate) fn serve(connection: OwnedFd, environment: &[(OsString, OsString)]) {
         return;
     };
     let counters = Counters::read();
-    let hand_over = |channels: &Channels| {
+    let send_channels = |channels: &Channels| {
         let mut messages = launch::messages(channels).into_iter();
         messages.try_for_each(|(message, end)| try_send(&connection, &message, Some(end)))
     };
-    match launch::launch(&request, environment, hand_over) {
+    match launch::launch(&request, environment, send_channels) {
         Err(error) => send(&connection, &error.into_event(), None),
-        Ok(launched) => {
-            Runner::new(connection, children, launched, &request, counters).run();
+        Ok(command) => {
+            Runner::new(connection, children, command, &request, counters).run();
         }
     }
 }
@@ -151,15 +151,15 @@ impl Runner {
     fn new(
         connection: OwnedFd,
         children: OwnedFd,
-        launched: Launched,
+        command: RunningCommand,
         request: &LaunchRequest,
         counters: Counters,
     ) -> Self {
-        let Launched {
+        let RunningCommand {
             child,
             channels,
             secrets,
-        } = launched;
+        } = command;
         let master = channels.sources.first().filter(|_| channels.terminal);
         let terminal = master.and_then(|(_, master)| fcntl_dupfd_cloexec(master, 3).ok());
         send(&connection, &TreeEvent::Started, Some(child.pidfd.as_fd()));

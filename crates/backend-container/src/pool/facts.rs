@@ -1,4 +1,4 @@
-//! What is told of a container.
+//! Facts about a container, for logs and tests.
 
 use std::fmt;
 

@@ -3,7 +3,7 @@
 //! ```text
 //!             create                 started                    removed
 //!   (none) ──────────▶ starting ───────────────▶ warm ──────────────────────┐
-//!                         │ failed                │ retired: it is ill,      ▼
+//!                         │ failed                │ retired: unhealthy,      ▼
 //!                         │                       │ or serves one start  removing ──▶ (none)
 //!                         └───────────────────────┴──▶ (last use ends) ──────┘
 //! ```
@@ -62,7 +62,7 @@ enum Phase {
 }
 
 #[derive(Debug, Clone)]
-struct Member {
+struct PoolEntry {
     traits: ContainerTraits,
     phase: Phase,
     uses: usize,
@@ -70,7 +70,7 @@ struct Member {
     idle_since: Instant,
 }
 
-impl Member {
+impl PoolEntry {
     fn serves(&self, key: &PoolKey, phase: Phase) -> bool {
         self.phase == phase && self.traits.idle_timeout.is_some() && self.traits.key == *key
     }
@@ -96,7 +96,7 @@ impl Member {
 /// All containers of a daemon.
 #[derive(Debug, Default)]
 pub(crate) struct PoolState {
-    members: BTreeMap<ContainerName, Member>,
+    members: BTreeMap<ContainerName, PoolEntry>,
 }
 
 impl PoolState {
@@ -126,7 +126,7 @@ impl PoolState {
         if !self.make_room(now) {
             return ContainerChoice::Full;
         }
-        let member = Member {
+        let member = PoolEntry {
             traits,
             phase: Phase::Starting,
             uses: 1,
@@ -162,7 +162,7 @@ impl PoolState {
         uses: usize,
         now: Instant,
     ) {
-        let member = Member {
+        let member = PoolEntry {
             traits,
             phase: Phase::Warm,
             uses,
@@ -173,7 +173,7 @@ impl PoolState {
 
     /// A container of an earlier daemon is to be removed at this time.
     pub(crate) fn adopt_for_removal(&mut self, name: ContainerName, due: Instant) {
-        let member = Member {
+        let member = PoolEntry {
             traits: ContainerTraits {
                 key: PoolKey::from_label(""),
                 idle_timeout: None,
@@ -243,7 +243,7 @@ impl PoolState {
 
     /// When the next one is to be removed.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.members.values().filter_map(Member::due).min()
+        self.members.values().filter_map(PoolEntry::due).min()
     }
 
     /// The container is gone.

@@ -52,7 +52,6 @@ pub(crate) struct ContainerTree {
     /// The connection closed before the end was reported: the container, or its runner, has ended,
     /// and with it every process.
     lost: bool,
-    detached: bool,
 }
 
 /// A tree that was just started, with the shim's ends of its standard streams.
@@ -78,37 +77,36 @@ impl ContainerTree {
             }) => {}
             Err(failure) => return Err(failure),
         }
-        let mut started = Starting::default();
+        let mut progress = LaunchProgress::default();
         let deadline = Instant::now() + Duration::from_millis(LAUNCH_MS);
-        while !started.has_started {
+        while !progress.has_started {
             match receive_until(&connection, deadline) {
-                Ok((event, descriptor)) => started.record(event, descriptor)?,
+                Ok((event, descriptor)) => progress.record(event, descriptor)?,
                 // The command may have run, and have killed or stopped its runner: what is left of
                 // it is found out as for any tree.
-                Err(_) if !started.sources.is_empty() => break,
+                Err(_) if !progress.sources.is_empty() => break,
                 Err(failure) => return Err(failure),
             }
         }
-        for (_, source) in &started.sources {
+        for (_, source) in &progress.sources {
             rustix::io::ioctl_fionbio(source, true).map_err(LaunchFailure::at(STEP_CONTAINER))?;
         }
-        if let Some(input) = &started.input {
+        if let Some(input) = &progress.input {
             rustix::io::ioctl_fionbio(input, true).map_err(LaunchFailure::at(STEP_CONTAINER))?;
         }
         Ok(StartedContainerTree {
             tree: Self {
                 connection,
-                pid: started.leader,
-                runner: started.runner,
+                pid: progress.leader,
+                runner: progress.runner,
                 orphan_policy: plan.orphan_policy,
                 status: None,
                 usage: Usage::default(),
                 end: None,
                 lost: false,
-                detached: false,
             },
-            sources: started.sources,
-            input: started.input,
+            sources: progress.sources,
+            input: progress.input,
         })
     }
 
@@ -208,8 +206,7 @@ impl ContainerTree {
         }
     }
 
-    pub(super) fn detach(&mut self) {
-        self.detached = true;
+    pub(super) fn detach(&self) {
         self.send(TreeRequest::Detach);
     }
 
@@ -270,7 +267,7 @@ pub(crate) fn socket_in_container(
 
 /// What a runner has sent before its command runs.
 #[derive(Debug, Default)]
-struct Starting {
+struct LaunchProgress {
     runner: i32,
     leader: u32,
     sources: Vec<(StreamName, OwnedFd)>,
@@ -278,7 +275,7 @@ struct Starting {
     has_started: bool,
 }
 
-impl Starting {
+impl LaunchProgress {
     fn record(
         &mut self,
         event: TreeEvent,
