@@ -313,9 +313,43 @@ fn collect_child(
 ///
 /// # Safety
 /// `entry` must not return and must be fit to run in memory shared with a suspended parent.
-#[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn clone3(
     arguments: &CloneArgs,
+    entry: extern "C" fn(*const c_void) -> !,
+    data: *const c_void,
+) -> i64 {
+    let address = ptr::from_ref(arguments) as u64;
+    let words = [address, size_of::<CloneArgs>() as u64, 0];
+    // SAFETY: as the caller promises; the arguments live through the call.
+    unsafe { call_clone(libc::SYS_clone3, words, entry, data) }
+}
+
+/// Calls clone(2), with those of the arguments that it has: signals with a handler have it still in
+/// the child, which resets them before it unblocks any. As [`clone3`] otherwise.
+///
+/// # Safety
+/// As of [`clone3`].
+unsafe fn clone(
+    arguments: &CloneArgs,
+    entry: extern "C" fn(*const c_void) -> !,
+    data: *const c_void,
+) -> i64 {
+    let flags = (arguments.flags & !CLONE_CLEAR_SIGHAND) | arguments.exit_signal;
+    let top = arguments.stack + arguments.stack_size;
+    // The third argument is where the pidfd is stored.
+    let words = [flags, top, arguments.pidfd];
+    // SAFETY: as the caller promises.
+    unsafe { call_clone(libc::SYS_clone, words, entry, data) }
+}
+
+/// Calls a system call that clones, with three arguments; those after them are zero.
+///
+/// # Safety
+/// As of [`clone3`]; the arguments must give the child a stack of its own.
+#[cfg(target_arch = "x86_64")]
+unsafe fn call_clone(
+    number: libc::c_long,
+    [first, second, third]: [u64; 3],
     entry: extern "C" fn(*const c_void) -> !,
     data: *const c_void,
 ) -> i64 {
@@ -333,9 +367,12 @@ pub(super) unsafe fn clone3(
             "call r13",
             "ud2",
             "2:",
-            inlateout("rax") libc::SYS_clone3 => result,
-            in("rdi") arguments,
-            in("rsi") size_of::<CloneArgs>(),
+            inlateout("rax") number => result,
+            in("rdi") first,
+            in("rsi") second,
+            in("rdx") third,
+            in("r10") 0_u64,
+            in("r8") 0_u64,
             in("r12") data,
             in("r13") entry,
             lateout("rcx") _,
@@ -345,13 +382,14 @@ pub(super) unsafe fn clone3(
     result
 }
 
-/// Calls clone3(2); the child calls `entry(data)` on its own stack and never returns here.
+/// Calls a system call that clones, with three arguments; those after them are zero.
 ///
 /// # Safety
-/// `entry` must not return and must be fit to run in memory shared with a suspended parent.
+/// As of [`clone3`]; the arguments must give the child a stack of its own.
 #[cfg(target_arch = "aarch64")]
-pub(super) unsafe fn clone3(
-    arguments: &CloneArgs,
+unsafe fn call_clone(
+    number: libc::c_long,
+    [first, second, third]: [u64; 3],
     entry: extern "C" fn(*const c_void) -> !,
     data: *const c_void,
 ) -> i64 {
@@ -366,82 +404,10 @@ pub(super) unsafe fn clone3(
             "blr x21",
             "brk 1",
             "2:",
-            in("x8") libc::SYS_clone3,
-            inlateout("x0") arguments => result,
-            in("x1") size_of::<CloneArgs>(),
-            in("x20") data,
-            in("x21") entry,
-        );
-    }
-    result
-}
-
-/// Calls clone(2), with those of the arguments that it has: signals with a handler have it still in
-/// the child, which resets them before it unblocks any. As [`clone3`] otherwise.
-///
-/// # Safety
-/// As of [`clone3`].
-#[cfg(target_arch = "x86_64")]
-unsafe fn clone(
-    arguments: &CloneArgs,
-    entry: extern "C" fn(*const c_void) -> !,
-    data: *const c_void,
-) -> i64 {
-    let result: i64;
-    let flags = (arguments.flags & !CLONE_CLEAR_SIGHAND) | arguments.exit_signal;
-    // SAFETY: as of `clone3`; the third argument is where the pidfd is stored.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            "test rax, rax",
-            "jnz 2f",
-            "xor ebp, ebp",
-            "mov rdi, r12",
-            "call r13",
-            "ud2",
-            "2:",
-            inlateout("rax") libc::SYS_clone => result,
-            in("rdi") flags,
-            in("rsi") arguments.stack + arguments.stack_size,
-            in("rdx") arguments.pidfd,
-            in("r10") 0_u64,
-            in("r8") 0_u64,
-            in("r12") data,
-            in("r13") entry,
-            lateout("rcx") _,
-            lateout("r11") _,
-        );
-    }
-    result
-}
-
-/// Calls clone(2), with those of the arguments that it has: signals with a handler have it still in
-/// the child, which resets them before it unblocks any. As [`clone3`] otherwise.
-///
-/// # Safety
-/// As of [`clone3`].
-#[cfg(target_arch = "aarch64")]
-unsafe fn clone(
-    arguments: &CloneArgs,
-    entry: extern "C" fn(*const c_void) -> !,
-    data: *const c_void,
-) -> i64 {
-    let result: i64;
-    let flags = (arguments.flags & !CLONE_CLEAR_SIGHAND) | arguments.exit_signal;
-    // SAFETY: as of `clone3`; the third argument is where the pidfd is stored.
-    unsafe {
-        std::arch::asm!(
-            "svc 0",
-            "cbnz x0, 2f",
-            "mov x29, xzr",
-            "mov x0, x20",
-            "blr x21",
-            "brk 1",
-            "2:",
-            in("x8") libc::SYS_clone,
-            inlateout("x0") flags => result,
-            in("x1") arguments.stack + arguments.stack_size,
-            in("x2") arguments.pidfd,
+            in("x8") number,
+            inlateout("x0") first => result,
+            in("x1") second,
+            in("x2") third,
             in("x3") 0_u64,
             in("x4") 0_u64,
             in("x20") data,
