@@ -12,8 +12,8 @@ use ostler_backend::{
     SnapshotError, SpawnError, SpawnHandle, UsageReading,
 };
 use ostler_model::{
-    BackendName, CapabilitySet, ContainerSpec, ExecutionId, MissingCapability, OverlayRequest,
-    OverlayResponse, PortHolder, SandboxSpec, SnapshotRequest, TreeSnapshot,
+    BackendName, CapabilitySet, ContainerSpec, DiskEnforcement, ExecutionId, MissingCapability,
+    OverlayRequest, OverlayResponse, PortHolder, SandboxSpec, SnapshotRequest, TreeSnapshot,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -205,6 +205,15 @@ impl Backend for ContainerBackend {
         let facts = self.engine.last_facts()?;
         let local = self.local.capabilities();
         Some(container_capabilities(&local, &facts))
+    }
+
+    fn container_disk(&self) -> Option<DiskEnforcement> {
+        let facts = self.engine.last_facts()?;
+        Some(if facts.limits_layers() {
+            DiskEnforcement::StorageDriver
+        } else {
+            DiskEnforcement::Accounting
+        })
     }
 
     fn check_container<'a>(

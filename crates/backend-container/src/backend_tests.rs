@@ -207,7 +207,7 @@ async fn two_starts_at_once_share_a_container_and_so_does_the_next() {
     let (first, second) = starts;
     let facts = daemon.backend.facts(first.0).expect("it runs");
     assert_eq!(facts.engine, "Docker 20.10.24");
-    assert_eq!(facts.disk, crate::DiskEnforcement::Accounting);
+    assert_eq!(facts.disk, ostler_model::DiskEnforcement::Accounting);
     daemon.end(first, EXITED).await;
     daemon.end(second, EXITED).await;
     daemon.run(plan(unchanged)).await;

@@ -26,6 +26,7 @@ pub(crate) fn launch() -> ContainerLaunch {
             health: None,
             idle_timeout: Duration::from_secs(60),
             reuse: true,
+            disk: None,
         },
         principal: "local:1000".to_owned(),
         project: "/srv/project".to_owned(),

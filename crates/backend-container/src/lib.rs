@@ -35,4 +35,4 @@ mod state_dirs;
 pub use backend::{ContainerBackend, ContainerOpenError};
 pub use engine::{EngineDiscovery, EngineFacts, EngineKind};
 pub use image::{BuildRequest, EngineStatus, ImageError, ImageStore, ImageSummary, ProgressSink};
-pub use pool::{ContainerFacts, DiskEnforcement};
+pub use pool::ContainerFacts;

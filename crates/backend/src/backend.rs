@@ -11,8 +11,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ostler_model::{
-    BackendName, ByteString, CapabilitySet, ContainerSpec, ExecutionId, MissingCapability,
-    OverlayRequest, OverlayResponse, SandboxSpec, SnapshotRequest, Timestamp, TreeSnapshot,
+    BackendName, ByteString, CapabilitySet, ContainerSpec, DiskEnforcement, ExecutionId,
+    MissingCapability, OverlayRequest, OverlayResponse, SandboxSpec, SnapshotRequest, Timestamp,
+    TreeSnapshot,
 };
 use tokio::sync::mpsc;
 
@@ -38,6 +39,11 @@ pub trait Backend: Send + Sync + fmt::Debug {
 
     /// What containers enforce here; none where this backend runs no containers.
     fn container_capabilities(&self) -> Option<CapabilitySet> {
+        None
+    }
+
+    /// How containers' limits on the disk are enforced; none where no engine was reached.
+    fn container_disk(&self) -> Option<DiskEnforcement> {
         None
     }
 

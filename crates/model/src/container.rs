@@ -1,5 +1,6 @@
 //! Containers: what a request asks for, and what was resolved from that and the settings.
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -164,6 +165,29 @@ pub struct ContainerSpec {
     pub idle_timeout: Duration,
     /// Whether it may run several executions, one after the other or side by side.
     pub reuse: bool,
+    /// How the limit on its disk is enforced; none where that was not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskEnforcement>,
+}
+
+/// How a limit on the disk of a container is enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiskEnforcement {
+    /// The storage driver limits the container's own layer; the growth of the workspace is counted.
+    StorageDriver,
+    /// The growth of the workspace is counted; the storage driver is not known to limit the
+    /// container's own layer.
+    Accounting,
+}
+
+impl fmt::Display for DiskEnforcement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::StorageDriver => "storage driver",
+            Self::Accounting => "accounting",
+        })
+    }
 }
 
 /// A directory or file of the host in a container.

@@ -63,7 +63,9 @@ pub use alert::{AlertKind, AlertState, AlertTextError, AlertThresholds};
 pub use autorun::{AutorunFinding, AutorunReport};
 pub use byte_string::ByteString;
 pub use capability::{Capability, CapabilityError, CapabilitySet, LimitBackend, MissingCapability};
-pub use container::{ContainerHealth, ContainerOptions, ContainerSpec, VolumeMount};
+pub use container::{
+    ContainerHealth, ContainerOptions, ContainerSpec, DiskEnforcement, VolumeMount,
+};
 pub use context_id::{ContextId, ContextIdError};
 pub use control::{ControlCommand, IdempotentInput, InputProgress};
 pub use cursor::Cursor;

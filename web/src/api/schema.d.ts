@@ -2208,6 +2208,8 @@ export interface components {
         ContainerSpec: {
             /** @description capabilities(7) that it keeps, without `CAP_`, in upper case. */
             cap_add?: string[];
+            /** @description How the limit on its disk is enforced; none where that was not known. */
+            disk?: components["schemas"]["DiskEnforcement"];
             /** @description Name servers; none takes the engine's. */
             dns?: string[];
             /** @description How its health is checked; none takes the image's way, if it has one. */
@@ -2463,6 +2465,15 @@ export interface components {
             /** @description Warnings. */
             warnings: number;
         };
+        /**
+         * @description How a limit on the disk of a container is enforced.
+         *
+         *     `storage_driver`: The storage driver limits the container's own layer; the growth of the workspace is counted.
+         *
+         *     `accounting`: The growth of the workspace is counted; the storage driver is not known to limit the container's own layer.
+         * @enum {string}
+         */
+        DiskEnforcement: "storage_driver" | "accounting";
         /** @description The result of an examination: what was tried, and what became of it. */
         DoctorBody: {
             /** @description Everything that was tried, in order. */

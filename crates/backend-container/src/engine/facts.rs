@@ -120,6 +120,12 @@ impl EngineFacts {
     pub fn may_limit_layers(&self) -> bool {
         let on_xfs =
             self.storage_driver == "overlay2" && self.storage_filesystem.as_deref() == Some("xfs");
-        on_xfs || DRIVERS_WITH_SIZE.contains(&self.storage_driver.as_str())
+        on_xfs || self.limits_layers()
+    }
+
+    /// Whether its storage driver is known to limit the size of a container's own layer.
+    #[must_use]
+    pub fn limits_layers(&self) -> bool {
+        DRIVERS_WITH_SIZE.contains(&self.storage_driver.as_str())
     }
 }

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use ostler_backend::{ContainerAttachment, execution_dir, stored_files};
-use ostler_model::{ByteString, ExecutionId};
+use ostler_model::{ByteString, DiskEnforcement, ExecutionId};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::driver::{ContainerPool, RunningContainer};
-use super::facts::{ContainerFacts, DiskEnforcement};
+use super::facts::ContainerFacts;
 use super::init_socket;
 use super::make::engine_name;
 use super::state::ContainerTraits;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_backend::{ContainerAttachment, ContainerError, ContainerLaunch};
-use ostler_model::{ByteString, Limits};
+use ostler_model::{ByteString, DiskEnforcement, Limits};
 use ostler_sys::file_watch::FileWatch;
 use tokio::time::{Instant, sleep_until};
 
 use super::driver::{ContainerPool, RunningContainer};
-use super::facts::{ContainerFacts, DiskEnforcement};
+use super::facts::ContainerFacts;
 use crate::container_config::{ContainerPlan, create_body};
 use crate::engine::{
     ContainerStatus, EngineConnection, EngineError, EngineKind, InitOutput, LocalImage,

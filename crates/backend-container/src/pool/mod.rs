@@ -11,4 +11,4 @@ mod state;
 
 pub(crate) use container_use::ContainerUse;
 pub(crate) use driver::{ContainerPool, PoolConfig, local_image};
-pub use facts::{ContainerFacts, DiskEnforcement};
+pub use facts::ContainerFacts;

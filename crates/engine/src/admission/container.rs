@@ -80,6 +80,7 @@ pub(crate) fn resolve(
             .idle_timeout
             .unwrap_or(Duration::from_millis(CONTAINER_IDLE_MS)),
         reuse: options.reuse.unwrap_or(true),
+        disk: None,
     }))
 }
 

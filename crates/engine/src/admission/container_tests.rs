@@ -110,6 +110,7 @@ fn the_defaults_are_those_of_a_tight_container() {
         health: None,
         idle_timeout: Duration::from_secs(1_800),
         reuse: true,
+        disk: None,
     };
     assert_eq!(spec, expected);
 }

@@ -304,7 +304,7 @@ async fn admit(
     secrets: Vec<ResolvedSecret>,
 ) -> Result<AdmittedStart, Error> {
     let sandbox = sandbox::resolve(&core.settings, &request)?;
-    let container = container::resolve(&core.settings, &request)?;
+    let mut container = container::resolve(&core.settings, &request)?;
     let capabilities = match (&sandbox, &container) {
         (Some(confinement), _) => {
             let missing = core.backend.probe_filesystems(confinement).await;
@@ -313,6 +313,10 @@ async fn admit(
         (None, Some(container)) => Some(Box::pin(container_capabilities(core, container)).await?),
         (None, None) => None,
     };
+    if let Some(container) = &mut container {
+        // Known since an engine was reached for its capabilities.
+        container.disk = core.backend.container_disk();
+    }
     let context = AdmissionContext {
         settings: &core.settings,
         capabilities: capabilities.as_ref().unwrap_or(&core.capabilities),

@@ -182,6 +182,7 @@ fn a_container_does_without_what_it_was_granted() {
         health: None,
         idle_timeout: std::time::Duration::ZERO,
         reuse: true,
+        disk: None,
     };
     let at = |container| {
         let request = IsolationRequest {
