@@ -188,6 +188,18 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usi
     Ok(filled)
 }
 
+/// Reads from offset `at` on with one system call: as much of `buffer` as the file has, or less where
+/// the call returns early (read(2)). For readers that read on later.
+pub(crate) fn read_once_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    use std::os::unix::fs::FileExt;
+    loop {
+        match file.read_at(buffer, at) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
 /// The truncation point: the offset below which everything was cleared, and the counters of each
 /// stream there. Encoded like the header of a segment that begins at that offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

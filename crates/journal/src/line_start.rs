@@ -2,15 +2,18 @@
 
 use ostler_model::StreamName;
 
-use crate::index::IndexRecord;
+use crate::index::{IndexRecord, relative_offset};
 use crate::open_line::OpenLine;
 use crate::query::stream_code;
+use crate::record_iter::RecordBlock;
 use crate::segment::{OutputSegment, SegmentError};
 use crate::snapshot::{JournalSnapshot, RecordPosition};
 use crate::tail::RawRecord;
 
-/// The number of records read in one step.
+/// The number of records read in one step backward.
 const STEP_RECORDS: u64 = 256;
+/// The number of records read in one step forward.
+const WINDOW_RECORDS: usize = 256;
 
 /// The line that continues into `record`, without the bytes of `record` itself. Where the
 /// beginning of the line is gone, it begins with the oldest byte kept.
@@ -21,29 +24,29 @@ pub(crate) fn line_continuing_into(
     keep: usize,
 ) -> Result<OpenLine, SegmentError> {
     let chunks = chunks_of_line(snapshot, place, record.stream, record.line)?;
+    let mut reader = ChunkReader::new(snapshot);
     let mut line = OpenLine {
         offset: record.offset,
         at_ns: record.at_ns,
         number: record.line + 1,
         ..OpenLine::default()
     };
-    for (slot, place) in chunks.into_iter().rev() {
-        let segment = snapshot.segment(slot)?;
+    for place in chunks.into_iter().rev() {
         if line.len > 0 && line.kept.len() >= keep {
             // Enough is buffered: of the rest only the length matters, and the index has it.
-            if let Some(record) = segment.record(place)? {
+            if let Some(record) = reader.record(place)? {
                 line.len += u64::from(record.len);
                 line.end = record.end();
             }
             continue;
         }
-        let Some((record, bytes)) = segment.chunk(snapshot.dir(), place)? else {
+        let Some((record, bytes)) = reader.chunk(place)? else {
             // Damaged: the bytes before it do not belong to those after it.
             line.kept.clear();
             line.len = 0;
             continue;
         };
-        let from = memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1);
+        let from = memchr::memrchr(b'\n', bytes).map_or(0, |newline| newline + 1);
         if line.len == 0 {
             line.offset = record.offset + from as u64;
             line.at_ns = record.at_ns;
@@ -91,6 +94,77 @@ pub(crate) fn open_line_before(
     Ok(Some(line))
 }
 
+/// Reads chunks at increasing positions, many with one system call: a line can be thousands of
+/// chunks, one for each character that was typed.
+struct ChunkReader<'v, 'd> {
+    snapshot: &'v JournalSnapshot<'d>,
+    /// Raw records from `window_at` on, of one segment.
+    window: Vec<RawRecord>,
+    window_at: RecordPosition,
+    /// Some of them with their bytes.
+    block: RecordBlock,
+}
+
+impl<'v, 'd> ChunkReader<'v, 'd> {
+    fn new(snapshot: &'v JournalSnapshot<'d>) -> Self {
+        Self {
+            snapshot,
+            window: Vec::new(),
+            window_at: RecordPosition::default(),
+            block: RecordBlock::default(),
+        }
+    }
+
+    /// The record at a position; none where it is invalid.
+    fn record(&mut self, place: RecordPosition) -> Result<Option<IndexRecord>, SegmentError> {
+        let raw = self.raw_records(place)?;
+        Ok(raw.first().and_then(IndexRecord::decode))
+    }
+
+    /// The record at a position with its bytes; none where either is damaged.
+    fn chunk(
+        &mut self,
+        place: RecordPosition,
+    ) -> Result<Option<(IndexRecord, &[u8])>, SegmentError> {
+        if index_after(self.block.position, place, self.block.records.len()).is_none() {
+            self.raw_records(place)?;
+            let skip = index_after(self.window_at, place, self.window.len());
+            let raw = skip.map_or(&[][..], |skip| &self.window[skip..]);
+            let segment = self.snapshot.segment(place.slot)?;
+            self.block.position = place;
+            self.block.fill(self.snapshot, segment, raw)?;
+        }
+        let block = &self.block;
+        let Some(index) = index_after(block.position, place, block.records.len()) else {
+            return Ok(None);
+        };
+        let record = block.records[index];
+        let from = relative_offset(block.first_offset(), record.offset);
+        Ok(Some((
+            record,
+            &block.bytes[from..from + record.len as usize],
+        )))
+    }
+
+    /// The raw records from a position on, as many as are in memory.
+    fn raw_records(&mut self, place: RecordPosition) -> Result<&[RawRecord], SegmentError> {
+        if index_after(self.window_at, place, self.window.len()).is_none() {
+            let segment = self.snapshot.segment(place.slot)?;
+            segment.records(place.record, &mut self.window, WINDOW_RECORDS)?;
+            self.window_at = place;
+        }
+        let skip = index_after(self.window_at, place, self.window.len());
+        Ok(skip.map_or(&[], |skip| &self.window[skip..]))
+    }
+}
+
+/// The index of `place` among `count` records from `first` on.
+fn index_after(first: RecordPosition, place: RecordPosition, count: usize) -> Option<usize> {
+    let skip = place.record.checked_sub(first.record)?;
+    let skip = usize::try_from(skip).ok()?;
+    (first.slot == place.slot && skip < count).then_some(skip)
+}
+
 /// The chunks before `position` that hold parts of the line with `newlines` newlines before it, newest
 /// first.
 fn chunks_of_line(
@@ -98,11 +172,11 @@ fn chunks_of_line(
     place: RecordPosition,
     stream: StreamName,
     newlines: u64,
-) -> Result<Vec<(usize, u64)>, SegmentError> {
+) -> Result<Vec<RecordPosition>, SegmentError> {
     let mut chunks = Vec::new();
     let mut cursor = BackwardCursor::new(snapshot, place, stream);
     while let Some((slot, at, record)) = cursor.previous()? {
-        chunks.push((slot, at));
+        chunks.push(RecordPosition { slot, record: at });
         if record.begins_line || record.line != newlines {
             break;
         }

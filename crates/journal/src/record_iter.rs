@@ -87,7 +87,7 @@ impl RecordBlock {
 
     /// Fills the block with as many of `raw` as follow from each other and are intact. Returns
     /// their number.
-    fn fill(
+    pub(crate) fn fill(
         &mut self,
         snapshot: &JournalSnapshot<'_>,
         segment: &OutputSegment,

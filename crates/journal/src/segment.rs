@@ -95,7 +95,7 @@ impl SharedSegment {
             return Ok(false);
         };
         let mut raw = Vec::with_capacity(NEW_RECORDS);
-        self.0.records(last, &mut raw, NEW_RECORDS)?;
+        self.0.available_records(last, &mut raw, NEW_RECORDS)?;
         let Some((first, new)) = raw.split_first().filter(|_| raw.len() < NEW_RECORDS) else {
             return Ok(false);
         };

@@ -1,11 +1,13 @@
 //! Patterns without look-around and back-references: time is linear in the bytes searched, but the
 //! factor is the size of the pattern, and that may be large: `(a{1,200}){1,200}` has 40,000 states.
 //!
-//! Where pattern and text are small, the library's engine searches; it cannot be interrupted.
-//! Elsewhere a lazy DFA does, which gives up when it would have to build too many states, and after
-//! it the [`simulation`](super::simulation), which checks the time.
+//! Where pattern and text are small, the library's engines search; they cannot be interrupted. Most
+//! patterns search a few lines, once: those that need no automaton do until some kilobytes have been
+//! searched. Elsewhere a lazy DFA searches, which gives up when it would have to build too many
+//! states, and after it the [`simulation`](super::simulation), which checks the time.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -28,9 +30,18 @@ const CACHE_CLEARS: usize = 16;
 /// The cache size of a lazy DFA in bytes.
 const CACHE_BYTES: usize = 2 * 1024 * 1024;
 
+/// How many bytes are searched without a lazy DFA: to compile one, with its reverse, takes as long
+/// as to search some kilobytes without.
+const BYTES_WITHOUT_DFA: usize = 4 * 1024;
+
 #[derive(Debug)]
 pub(super) struct Linear {
+    /// Searches by backtracking within bounds, or by simulation.
     regex: meta::Regex,
+    /// The same with a lazy DFA; compiled once enough has been searched.
+    with_dfa: OnceLock<meta::Regex>,
+    /// The bytes searched so far, up to [`BYTES_WITHOUT_DFA`].
+    searched: AtomicUsize,
     parsed: Hir,
     /// Compiled when a search may take long; none where the library refuses it.
     interruptible: OnceLock<Option<Box<InterruptibleSearch>>>,
@@ -51,41 +62,45 @@ struct LazyAutomaton {
 }
 
 impl Linear {
-    /// Compiles without fully compiled DFAs: most patterns are searched in a few lines, once, and a
-    /// lazy DFA is as fast in many.
     pub(super) fn new(parsed: Hir) -> Result<Self, PatternError> {
-        let config = meta::Config::new()
-            .utf8_empty(false)
-            .nfa_size_limit(Some(PATTERN_BYTES))
-            .dfa(false)
-            .onepass(false);
-        let built = meta::Builder::new()
-            .configure(config)
-            .build_from_hir(&parsed);
-        match built {
-            Ok(small) => Ok(Self {
-                regex: small,
-                parsed,
-                interruptible: OnceLock::new(),
-            }),
-            Err(error) => Err(match error.size_limit() {
-                Some(limit) => pattern_error(
-                    format!("the pattern takes more than {limit} bytes once compiled"),
-                    0,
-                ),
-                None => pattern_error(error, 0),
-            }),
-        }
+        Ok(Self {
+            regex: compile_regex(&parsed, false)?,
+            with_dfa: OnceLock::new(),
+            searched: AtomicUsize::new(0),
+            parsed,
+            interruptible: OnceLock::new(),
+        })
     }
 
     /// Whether a search of that many bytes ends soon, whatever they are.
     pub(super) fn is_quick(&self, bytes: usize) -> bool {
-        self.regex.memory_usage().saturating_mul(bytes) <= UNINTERRUPTED
+        self.compiled_bytes().saturating_mul(bytes) <= UNINTERRUPTED
     }
 
     /// Whether many lines may be searched at once, without an interruption.
     pub(super) fn is_small(&self) -> bool {
-        self.regex.memory_usage() <= SMALL_BYTES
+        self.compiled_bytes() <= SMALL_BYTES
+    }
+
+    /// The bytes of the pattern compiled for both directions, about.
+    fn compiled_bytes(&self) -> usize {
+        self.regex.memory_usage().saturating_mul(2)
+    }
+
+    /// The engine for a text of this many bytes that is not interrupted.
+    fn regex_for(&self, bytes: usize) -> &meta::Regex {
+        let searched = self.searched.load(Ordering::Relaxed);
+        if searched <= BYTES_WITHOUT_DFA {
+            let searched = searched.saturating_add(bytes);
+            self.searched.store(searched, Ordering::Relaxed);
+            if searched <= BYTES_WITHOUT_DFA {
+                return &self.regex;
+            }
+        }
+        self.with_dfa.get_or_init(|| {
+            // The reverse of a pattern can be larger than the pattern.
+            compile_regex(&self.parsed, true).unwrap_or_else(|_| self.regex.clone())
+        })
     }
 
     /// The first match at or after `from`; the bytes before it are context. With `earliest`, the
@@ -103,7 +118,13 @@ impl Linear {
             false => self.long(),
         };
         let Some(long) = long else {
-            return Ok(self.regex.find(input).map(|found| found.range()));
+            let regex = self.regex_for(text.len() - from);
+            if earliest {
+                // Without a request for the beginning, no second search runs backward.
+                let end = regex.search_half(&input);
+                return Ok(end.map(|end| from..end.offset()));
+            }
+            return Ok(regex.find(input).map(|found| found.range()));
         };
         let found = long.automaton.as_ref().ok_or(LazyGaveUp).and_then(|lazy| {
             // Without a request for the beginning, no second search runs backward.
@@ -161,6 +182,26 @@ impl LazyAutomaton {
             .map(|found| found.map(|found| found.offset()))
             .map_err(|_| LazyGaveUp)
     }
+}
+
+/// Compiles without fully compiled DFAs: a lazy DFA is as fast.
+fn compile_regex(parsed: &Hir, lazy_dfa: bool) -> Result<meta::Regex, PatternError> {
+    let config = meta::Config::new()
+        .utf8_empty(false)
+        .nfa_size_limit(Some(PATTERN_BYTES))
+        .hybrid(lazy_dfa)
+        .dfa(false)
+        .onepass(false);
+    let built = meta::Builder::new()
+        .configure(config)
+        .build_from_hir(parsed);
+    built.map_err(|error| match error.size_limit() {
+        Some(limit) => pattern_error(
+            format!("the pattern takes more than {limit} bytes once compiled"),
+            0,
+        ),
+        None => pattern_error(error, 0),
+    })
 }
 
 fn compile_nfa(parsed: &Hir, reverse: bool) -> Option<NFA> {
@@ -247,6 +288,10 @@ mod tests {
             let linear = linear(&pattern);
             let input = Input::new(&text).span(from..text.len());
             let want = linear.regex.find(input.clone()).map(|found| found.range());
+            let with_dfa = compile_regex(&linear.parsed, true).expect("small enough");
+            prop_assert_eq!(with_dfa.find(input.clone()).map(|found| found.range()), want.clone());
+            let found = linear.find(&text, from, true, later()).unwrap();
+            prop_assert_eq!(found.is_some(), want.is_some());
             let long = linear.long().expect("compiled");
             prop_assert_eq!(simulation::find(&long.nfa, &text, from, false, later()).unwrap(), want.clone());
             let any = simulation::find(&long.nfa, &text, from, true, later()).unwrap();

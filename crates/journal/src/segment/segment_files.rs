@@ -78,10 +78,30 @@ impl SegmentFiles {
         buffer: &mut Vec<RawRecord>,
         max_records: usize,
     ) -> Result<(), SegmentError> {
+        self.read_records(first, buffer, max_records, files::read_at)
+    }
+
+    /// As [`SegmentFiles::records`] with one system call; the rest is there at the next one.
+    pub(super) fn available_records(
+        &self,
+        first: u64,
+        buffer: &mut Vec<RawRecord>,
+        max_records: usize,
+    ) -> Result<(), SegmentError> {
+        self.read_records(first, buffer, max_records, files::read_once_at)
+    }
+
+    fn read_records(
+        &self,
+        first: u64,
+        buffer: &mut Vec<RawRecord>,
+        max_records: usize,
+        read_at: fn(&File, &mut [u8], u64) -> io::Result<usize>,
+    ) -> Result<(), SegmentError> {
         buffer.clear();
         buffer.resize(max_records, [0; RECORD_BYTES]);
         let at = HEADER_BYTES as u64 + first * RECORD_BYTES as u64;
-        let filled = files::read_at(&self.index, buffer.as_flattened_mut(), at);
+        let filled = read_at(&self.index, buffer.as_flattened_mut(), at);
         let filled = filled.map_err(|error| self.failed(files::INDEX, error))?;
         buffer.truncate(filled / RECORD_BYTES);
         Ok(())

@@ -311,3 +311,49 @@ fn a_full_disk_leaves_the_files_valid() {
     };
     assert_eq!(journal.lines(&last).unwrap().lines[0].bytes, b"three");
 }
+
+/// A line that was typed character by character is more chunks than are read at once.
+#[test]
+fn a_line_of_many_chunks_is_whole_and_begins_after_damage() {
+    const CHARACTERS: usize = 700;
+    const DAMAGED: usize = 300;
+    let dir = tempfile::tempdir().unwrap();
+    let handle = std::fs::File::open(dir.path()).unwrap();
+    let mut writer = OutputWriter::create(handle.as_fd(), SegmentLimits::default()).unwrap();
+    let text: Vec<u8> = (b'a'..=b'z').cycle().take(CHARACTERS).collect();
+    for (at, byte) in (1..).zip(&text) {
+        writer.append(at, StreamName::Pty, &[*byte]).unwrap();
+        // Another stream between the chunks of the line.
+        writer.append(at, StreamName::Stdin, b"-").unwrap();
+    }
+    let journal = Journal::open(dir.path()).unwrap();
+    let from_last = LineQuery {
+        from: Some(Cursor {
+            offset: 2 * (CHARACTERS as u64 - 1),
+            event: 0,
+        }),
+        unfinished: OpenLineMode::Preview,
+        ..LineQuery::default()
+    };
+    let line = |journal: &Journal, query: &LineQuery| journal.lines(query).unwrap().lines.remove(0);
+    let whole = line(&journal, &from_last);
+    assert_eq!((whole.offset, &whole.bytes), (0, &text));
+    let beginning = LineQuery {
+        max_line_bytes: 10,
+        ..from_last.clone()
+    };
+    let clipped = line(&journal, &beginning);
+    assert_eq!(clipped.bytes, text[..10]);
+    assert_eq!(clipped.clipped, CHARACTERS as u64 - 10);
+
+    let path = dir.path().join("output.0.seg");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[2 * DAMAGED] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let rest = line(&journal, &from_last);
+    let begin = DAMAGED + 1;
+    assert_eq!(
+        (rest.offset, &rest.bytes[..]),
+        (2 * begin as u64, &text[begin..])
+    );
+}
