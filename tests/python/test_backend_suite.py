@@ -151,6 +151,17 @@ def test_the_command_line_passes_its_input_on(backend):
     assert (done.returncode, done.stdout, done.stderr) == (9, b"o\n", b"e\n")
 
 
+def test_programs_that_cannot_be_executed_have_the_exit_codes_of_shells(backend):
+    work = backend.installation.work
+    for name, text in (("plain", "no program\n"), ("orphan", "#!/no/such/interpreter\n")):
+        (work / name).write_text(text)
+    (work / "orphan").chmod(0o755)
+    for program, code in (("no-such-program", 127), ("./orphan", 127), ("./plain", 126)):
+        done = backend.installation.cli("run", *backend.words(), "--", program, check=False)
+        assert (done.returncode, done.stdout) == (code, b""), (program, done.stderr)
+        assert done.stderr, program
+
+
 # ---- environment
 
 

@@ -24,7 +24,7 @@ pub(crate) enum CommandError {
         exit: Option<u8>,
         /// The id of the approval that is required first.
         approval: Option<String>,
-        /// Whether an execution was created whose program could not be executed.
+        /// Whether an execution was created whose program exists and could not be executed.
         is_spawn_failure: bool,
     },
     /// The connection to the daemon broke: it ended or was killed. A retry starts another.
@@ -100,7 +100,7 @@ impl CommandError {
         }
     }
 
-    /// Whether an execution was created whose program could not be executed.
+    /// Whether an execution was created whose program exists and could not be executed.
     pub(crate) fn is_spawn_failure(&self) -> bool {
         match self {
             Self::Failure {
@@ -185,7 +185,7 @@ impl From<&ostler_engine::Error> for CommandError {
             hint: error.hint(),
             exit: None,
             approval: None,
-            is_spawn_failure: matches!(error, ostler_engine::Error::SpawnFailed { .. }),
+            is_spawn_failure: error.is_exec_failure(),
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct ApiError {
     pub hint: Option<String>,
     /// Id of the question a person has to answer first.
     pub approval: Option<String>,
-    /// Whether an execution was created whose program could not be executed.
+    /// Whether an execution was created whose program exists and could not be executed.
     pub spawn_failed: bool,
 }
 
@@ -104,7 +104,7 @@ impl From<Error> for ApiError {
             message: error.to_string(),
             hint: error.hint(),
             approval,
-            spawn_failed: matches!(error, Error::SpawnFailed { .. }),
+            spawn_failed: error.is_exec_failure(),
         }
     }
 }

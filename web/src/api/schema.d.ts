@@ -3776,7 +3776,7 @@ export interface components {
             request_id?: string;
             /** @description Whether the same request may succeed later. */
             retryable: boolean;
-            /** @description Whether an execution was created whose program could not be executed. */
+            /** @description Whether an execution was created whose program exists and could not be executed. */
             spawn_failed?: boolean;
             /** @description The HTTP status. */
             status: number;

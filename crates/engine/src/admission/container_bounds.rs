@@ -109,7 +109,7 @@ fn check_image(image: &str) -> Result<(), Error> {
     if starts && image.len() <= NAME_BYTES && image.chars().all(is_allowed) {
         return Ok(());
     }
-    let problem = "it is the name or the id of an image (name, name:tag, name@digest)";
+    let problem = "it must be the name or the id of an image (name, name:tag, name@digest)";
     Err(invalid("image", image, problem))
 }
 

@@ -217,6 +217,14 @@ impl Error {
         }
     }
 
+    /// Whether a program that exists could not be executed, for which shells have an exit code of
+    /// their own (126; 127 where there is none, or no interpreter for it).
+    #[must_use]
+    pub fn is_exec_failure(&self) -> bool {
+        const ENOENT: i32 = 2;
+        matches!(self, Self::SpawnFailed { errno, .. } if *errno != Some(ENOENT))
+    }
+
     /// Its stable error code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
