@@ -143,7 +143,7 @@ def is_fine(installation, level):
 
 @pytest.mark.skipif(not is_root(), reason="makes an ordinary user's place")
 @pytest.mark.parametrize("interface", INTERFACES)
-def test_an_ordinary_user_without_a_cgroup_is_walled_all_the_same(protected_envs, interface):
+def test_an_ordinary_user_without_a_cgroup_is_isolated_all_the_same(protected_envs, interface):
     """Processes are counted in the user namespace instead; the missing cgroup is reported."""
     installation = protected_envs.of("ordinary")
     result = INTERFACES[interface](installation, ["echo", "ran"], IsolationOptions())

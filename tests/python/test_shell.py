@@ -200,8 +200,8 @@ async def test_isolation_is_reported_and_never_faked(each_installation):
         reply = await shell.sh("ps -o sid= -p $$; echo $$", isolation="basic")
         isolation = reply.value("isolation")
         assert isolation["asked"] == "basic" and "tree_kill" in isolation["in_force"]
-        walled = await shell.sh("ps -o pid= -p $$; ls /root", isolation="high")
-        assert "namespaces" in walled.value("isolation")["in_force"] and "No such file" in walled.text
+        jailed = await shell.sh("ps -o pid= -p $$; ls /root", isolation="high")
+        assert "namespaces" in jailed.value("isolation")["in_force"] and "No such file" in jailed.text
         assert (await shell.execute("true", isolation="container")).code == "value_error"
 
 

@@ -14,7 +14,7 @@ const DIRECTORY_CHARS: usize = 300;
 /// Guidance that applies to every tool.
 const COMMON: &str = "\
 An id (pid, process_id) is a short string, no OS pid, and the same for every tool. An exit code \
-other than 0 is a normal answer, not an error. isolation \"high\" walls a command off from \
+other than 0 is a normal answer, not an error. isolation \"high\" isolates a command from \
 everything but the system (read-only) and its workspace; its network is none unless asked for. A \
 reply holds at most 12,000 characters; what is left out is counted, with the cursor to read on \
 from.";

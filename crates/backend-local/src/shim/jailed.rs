@@ -281,7 +281,10 @@ fn jail_failure(error: JailError) -> LaunchFailure {
     LaunchFailure {
         step: error.step,
         errno: error.errno,
-        message: Some(format!("cannot wall it off: {}{on}: {reason}", error.step)),
+        message: Some(format!(
+            "it cannot be isolated: {}{on}: {reason}",
+            error.step
+        )),
     }
 }
 

@@ -255,7 +255,8 @@ fn failures() {
         assert_eq!(step, "chdir", "{message}");
         let mut plan = jailed.sh("true");
         let nowhere = jailed.workspace.path().join("nowhere");
-        plan.sandbox.as_mut().expect("walls").workspace = Some(ByteString::from(nowhere.as_path()));
+        plan.sandbox.as_mut().expect("a sandbox").workspace =
+            Some(ByteString::from(nowhere.as_path()));
         let nowhere = jailed.run(plan);
         let LeaderOutcome::SpawnFailed { message, .. } = &nowhere.record.outcome else {
             panic!("{:?}", nowhere.record.outcome);
@@ -371,7 +372,7 @@ fn frozen() {
 fn recycled() {
     each(|jailed| {
         for round in 0..3 {
-            let done = jailed.shell("echo walled; ls /proc | grep -c '^[0-9]'");
+            let done = jailed.shell("echo jailed; ls /proc | grep -c '^[0-9]'");
             assert_spawned(&done);
             let mut lines = done
                 .out()
@@ -379,7 +380,7 @@ fn recycled() {
                 .map(str::to_owned)
                 .collect::<Vec<_>>()
                 .into_iter();
-            assert_eq!(lines.next().as_deref(), Some("walled"));
+            assert_eq!(lines.next().as_deref(), Some("jailed"));
             let seen: u32 = lines
                 .next()
                 .and_then(|it| it.parse().ok())
@@ -443,7 +444,7 @@ fn gate() {
     let mut plan = jailed.sh("echo up; read line; echo got $line");
     plan.io = LaunchIo::Piped;
     plan.limits.pids = Some(4);
-    let confinement = plan.sandbox.as_mut().expect("walls");
+    let confinement = plan.sandbox.as_mut().expect("a sandbox");
     let rule = "allowed.example".parse().expect("a host");
     confinement.network = NetworkAccess::AllowList { hosts: vec![rule] };
     let (id, dir) = (plan.id, jailed.fixture.dir(plan.id));

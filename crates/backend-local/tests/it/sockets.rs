@@ -252,7 +252,7 @@ fn dialled_inside() {
         let words = ["/usr/bin/env", "python3", "-c", SERVER];
         let mut plan = jailed.plan(&[&words[..], &["127.0.0.1=8080", "::1=8081"]].concat());
         plan.io = LaunchIo::Piped;
-        let confinement = plan.sandbox.as_ref().expect("walls");
+        let confinement = plan.sandbox.as_ref().expect("a sandbox");
         assert_eq!(confinement.network, NetworkAccess::None);
         let fixture = &jailed.fixture;
         fixture.runtime.block_on(async {

@@ -20,8 +20,8 @@ use crate::error::CommandError;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Isolation")]
 pub(crate) struct IsolationArgs {
-    /// How far to wall it off: basic, medium, high, container; unless given, high or container
-    /// where a flag below needs it, else `isolation.default`
+    /// Isolation level: basic, medium, high, container; unless given, high or container where a
+    /// flag below needs it, else `isolation.default`
     #[arg(long, value_name = "LEVEL", value_parser = value_parsers::isolation_level)]
     isolation: Option<IsolationLevel>,
     /// What it reaches, at level high: none, full, or the only hosts it reaches, as in example.org,10.0.0.5:22;
@@ -157,7 +157,7 @@ impl IsolationArgs {
     fn into_container_options(self) -> Result<StartOptions, CommandError> {
         if let Some(flag) = self.high_only_flag() {
             return Err(CommandError::value(format!(
-                "{flag}: there are walls for it only at isolation level high, not at container"
+                "{flag}: it is enforced only at isolation level high, not at container"
             )));
         }
         let network = (!self.network.is_empty()).then(|| self.network.join(","));
@@ -197,8 +197,8 @@ impl IsolationArgs {
         &self,
         network: Option<&NetworkAccess>,
     ) -> Result<Option<IsolationLevel>, CommandError> {
-        let is_walled = network.is_some_and(|it| *it != NetworkAccess::Full);
-        let flag = if is_walled {
+        let is_restricted = network.is_some_and(|it| *it != NetworkAccess::Full);
+        let flag = if is_restricted {
             Some("--network")
         } else if self.workspace.is_some() {
             Some("--workspace")
@@ -210,7 +210,7 @@ impl IsolationArgs {
         };
         match self.isolation {
             Some(level) if level < IsolationLevel::High => Err(CommandError::value(format!(
-                "{flag}: there are walls for it only at isolation level high, not at {level}"
+                "{flag}: it is enforced only at isolation level high, not at {level}"
             ))
             .with_hint(format!(
                 "write --isolation high; {flag} alone means that too"

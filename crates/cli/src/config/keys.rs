@@ -170,7 +170,7 @@ const OTHER_KEYS: [SettingKey; 76] = [
         &["OSTLER_ISOLATION_DEFAULT"],
         ValueKind::Level,
         Some("medium"),
-        "how far commands are walled off where a request does not say",
+        "the isolation level of commands whose request does not say",
     ),
     key(
         "isolation.minimum",
@@ -240,7 +240,7 @@ const OTHER_KEYS: [SettingKey; 76] = [
         &["OSTLER_ISOLATION_ALLOW_DEGRADED"],
         ValueKind::Capabilities,
         Some(""),
-        "walls level high may do without",
+        "restrictions that level high may lack",
     ),
     key(
         "limits.memory",

@@ -116,7 +116,7 @@ impl DoctorReport {
         }
         table.print(out)?;
         out.write_line("")?;
-        out.write_line("Not walled off at level high by this kernel:")?;
+        out.write_line("Not isolated at level high by this kernel:")?;
         for open in self.known_gaps() {
             out.write_line(format!("  {open}"))?;
         }

@@ -25,7 +25,7 @@ fn run_high(cli: &CliEnv, flags: &[&str], script: &str) -> Option<CommandOutput>
 }
 
 #[test]
-fn a_walled_command_sees_its_workspace_and_not_our_state() {
+fn an_isolated_command_sees_its_workspace_and_not_our_state() {
     let cli = CliEnv::new();
     let state = cli.state().display().to_string();
     let script = format!("echo in > made; cat made; ls {state}/ledger; cat /etc/shadow; :");
@@ -148,7 +148,7 @@ fn the_doctor_tells_every_level_and_exits_by_the_highest() {
 }
 
 #[test]
-fn a_wall_of_level_high_asks_for_level_high() {
+fn a_flag_of_level_high_asks_for_level_high() {
     let cli = CliEnv::new();
     let directory = project(&cli).display().to_string();
     for (flag, value) in [("--overlay", None), ("--network", Some("none"))] {

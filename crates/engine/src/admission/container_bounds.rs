@@ -240,23 +240,23 @@ pub(super) struct ContainerBounds<'a> {
 impl<'a> ContainerBounds<'a> {
     pub(super) fn of(settings: &'a Settings) -> Self {
         let isolation = &settings.isolation;
-        // A container is no way around the walls that all requests are held to.
-        let is_walled =
+        // A container does not lift the restrictions that all requests are held to.
+        let is_restricted =
             isolation.minimum >= IsolationLevel::High && isolation.network != NetworkAccess::Full;
         let settings = &settings.container;
         let listed = settings.networks.as_ref();
         let networks = match listed {
             Some(listed) => listed.iter().map(String::as_str).collect(),
-            None if is_walled => vec!["none"],
+            None if is_restricted => vec!["none"],
             None => vec!["bridge", "none"],
         };
         Self { settings, networks }
     }
 
     /// The network where neither the request nor the settings name one.
-    pub(super) fn default_network(&self, usual: &str, walled: &str) -> String {
+    pub(super) fn default_network(&self, usual: &str, restricted: &str) -> String {
         let is_allowed = self.networks.contains(&usual);
-        if is_allowed { usual } else { walled }.to_owned()
+        if is_allowed { usual } else { restricted }.to_owned()
     }
 
     /// Whether a request asks for nothing beyond the settings. What is a default may be asked for.

@@ -38,7 +38,7 @@ pub(super) fn require_level_high(
         Some((_, what)) => Err(invalid(
             "request for",
             what,
-            &format!("there are walls for it only at isolation level high, not at {level}"),
+            &format!("it is enforced only at isolation level high, not at {level}"),
         )),
         None => Ok(()),
     }

@@ -86,7 +86,7 @@ pub(crate) fn check_plan(
     check_dependencies(plan)?;
     if level >= IsolationLevel::High && !probe_commands(lifetime).is_empty() {
         let problem = format!(
-            "it would run outside the walls of level {level}; ask for http, tcp or listening"
+            "it would run outside the restrictions of level {level}; ask for http, tcp or listening"
         );
         return Err(invalid_value("probe", "exec", problem).into());
     }
@@ -487,7 +487,7 @@ mod tests {
         let at = |level| check_plan(Some(&lifetime), level, Path::new("/s"));
         assert!(at(IsolationLevel::Medium).is_ok());
         let error = at(IsolationLevel::High).expect_err("outside").to_string();
-        assert!(error.contains("outside the walls"), "{error}");
+        assert!(error.contains("outside the restrictions"), "{error}");
         assert_eq!(probe_commands(Some(&lifetime)).len(), 1);
     }
 }

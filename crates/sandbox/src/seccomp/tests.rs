@@ -225,7 +225,7 @@ fn other_interfaces_to_the_kernel_end_the_process() {
 }
 
 #[test]
-fn without_a_namespace_the_internet_is_walled_off_by_family() {
+fn without_a_namespace_the_internet_is_refused_by_family() {
     let number = u32::try_from(libc::SYS_socket).expect("positive");
     for (family, meant) in [
         (1, SeccompAction::Allow),

@@ -166,7 +166,7 @@ impl SpawnStep {
             Self::SetIds => "inside ids",
             Self::Chdir => "chdir",
             Self::Limits => "limits",
-            Self::Restrictions => "walls",
+            Self::Restrictions => "restrictions",
             Self::Exec => "exec",
         }
     }

@@ -30,7 +30,7 @@ pub(crate) struct UpArgs {
     /// Where ostler.toml is looked for, upwards; here unless given
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// How far to wall off those whose definition does not say: basic, medium, high
+    /// The isolation level of those whose definition does not say: basic, medium, high, container
     #[arg(long, value_name = "LEVEL", value_parser = value_parsers::isolation_level)]
     isolation: Option<IsolationLevel>,
     /// Everything known of them, as JSON
