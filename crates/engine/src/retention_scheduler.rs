@@ -35,9 +35,27 @@ pub(crate) struct RetentionScheduler {
 #[derive(Debug, Default)]
 struct RetentionInner {
     due: BTreeSet<(Timestamp, ExecutionId)>,
-    holdings: HashMap<ExecutionId, ExecutionDiskUsage>,
+    holdings: HashMap<ExecutionId, EndedUsage>,
     bytes: u64,
     inodes: u64,
+}
+
+/// The disk usage of an ended execution.
+#[derive(Debug, Clone, Copy)]
+struct EndedUsage {
+    bytes: u64,
+    ended_at: Timestamp,
+}
+
+impl EndedUsage {
+    const fn of_execution(self, id: ExecutionId) -> ExecutionDiskUsage {
+        ExecutionDiskUsage {
+            id,
+            bytes: self.bytes,
+            inodes: INODES,
+            ended_at: Some(self.ended_at),
+        }
+    }
 }
 
 impl RetentionScheduler {
@@ -69,14 +87,12 @@ impl RetentionScheduler {
                 self.changed.notify_one();
             }
         }
-        let holding = ExecutionDiskUsage {
-            id: entry.id,
+        let holding = EndedUsage {
             bytes: info.output_end + OVERHEAD_BYTES,
-            inodes: INODES,
-            ended_at: Some(ended_at),
+            ended_at,
         };
         inner.bytes += holding.bytes;
-        inner.inodes += holding.inodes;
+        inner.inodes += INODES;
         inner.holdings.insert(entry.id, holding);
         if self.is_full(&inner) {
             self.changed.notify_one();
@@ -95,7 +111,7 @@ impl RetentionScheduler {
         let mut inner = self.inner.lock();
         if let Some(holding) = inner.holdings.remove(&entry.id) {
             inner.bytes -= holding.bytes;
-            inner.inodes -= holding.inodes;
+            inner.inodes -= INODES;
         }
         let due = info.state.ended_at.zip(info.spec.retention);
         if let Some(due) = due.and_then(|(ended, kept)| ended.checked_add(kept).ok()) {
@@ -115,7 +131,9 @@ impl RetentionScheduler {
         let next = inner.due.iter().find(|(due, _)| *due > now);
         let mut next = next.map(|(due, _)| *due);
         if let Some(policy) = self.policy.filter(|_| self.is_full(&inner)) {
-            let mut holdings: Vec<ExecutionDiskUsage> = inner.holdings.values().cloned().collect();
+            let usages = inner.holdings.iter();
+            let mut holdings: Vec<ExecutionDiskUsage> =
+                usages.map(|(id, usage)| usage.of_execution(*id)).collect();
             let protected_until = holdings
                 .iter_mut()
                 .filter_map(|it| protect_recent(it, now))
