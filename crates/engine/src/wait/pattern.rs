@@ -237,6 +237,8 @@ fn line_match(journal: &Journal, hit: &SearchHit) -> Result<LineMatch, Error> {
         count_omitted: false,
         head: Some(1),
         max_lines: 1,
+        // Its text is known.
+        max_line_bytes: 0,
         ..LineQuery::default()
     })?;
     let line = page.lines.into_iter().next();
