@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from harness import until
 from harness.protected_env import USERS, isolation
 
 LEVELS = ("basic", "medium", "high")
@@ -94,4 +95,4 @@ def test_it_leaves_nothing_behind(protected_envs, user):
     ours = set(installation.ours())
     installation.cli("doctor", check=False)
     assert sorted(path.name for path in installation.dir.iterdir()) == before
-    assert set(installation.ours()) <= ours
+    until(lambda: set(installation.ours()) <= ours, 10, "its processes to end")

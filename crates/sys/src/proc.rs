@@ -46,6 +46,19 @@ pub fn is_same(pid: i32, start: u64) -> bool {
     stat(pid).is_some_and(|stat| stat.start == start && stat.is_alive())
 }
 
+/// Whether no thread of a process can run: each has stopped or ended. True where there is no such
+/// process.
+pub fn has_stopped(pid: i32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return true;
+    };
+    threads.flatten().all(|thread| {
+        let fields = fs::read(thread.path().join("stat"));
+        let stat = fields.ok().and_then(|bytes| ProcessStat::parse(&bytes));
+        stat.is_none_or(|stat| stat.is_stopped() || !stat.is_alive())
+    })
+}
+
 /// The pids of all processes.
 pub fn all() -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else {
@@ -206,15 +219,20 @@ mod tests {
 
     #[test]
     fn one_walk_finds_what_two_do() {
+        let own = i32::try_from(std::process::id()).expect("a pid");
+        let value = own.to_string();
         let mut child = std::process::Command::new("/bin/sleep")
             .arg("60")
-            .env("OSTLER_WALK_TEST", "yes")
+            .env("OSTLER_WALK_TEST", &value)
             .spawn()
             .expect("it starts");
         let pid = i32::try_from(child.id()).expect("a pid");
-        let own = i32::try_from(std::process::id()).expect("a pid");
+        // For a moment during execve(2), a process shows no environment.
+        while fs::read(format!("/proc/{pid}/environ")).is_ok_and(|it| it.is_empty()) {
+            std::thread::yield_now();
+        }
         let walk = ProcessWalk::default();
-        let found = walk.with_variable(b"OSTLER_WALK_TEST", b"yes");
+        let found = walk.with_variable(b"OSTLER_WALK_TEST", value.as_bytes());
         let none = walk.with_variable(b"OSTLER_WALK_TEST", b"no");
         let by_lists = walk.descendants(own).contains(&pid);
         let by_parents = walk.descendants_by_parents(own).contains(&pid);
@@ -222,6 +240,27 @@ mod tests {
         child.wait().expect("reaped");
         assert_eq!((found, none), (vec![pid], Vec::new()));
         assert!(by_lists && by_parents);
+    }
+
+    #[test]
+    fn a_process_has_stopped_once_its_threads_have() {
+        let mut child = std::process::Command::new("/bin/sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .expect("it starts");
+        let pid = i32::try_from(child.id()).expect("a pid");
+        assert!(!has_stopped(pid));
+        crate::signals::kill(pid, libc::SIGSTOP).expect("stopped");
+        while !has_stopped(pid) {
+            std::thread::yield_now();
+        }
+        crate::signals::kill(pid, libc::SIGCONT).expect("continued");
+        while has_stopped(pid) {
+            std::thread::yield_now();
+        }
+        child.kill().expect("ended");
+        child.wait().expect("reaped");
+        assert!(has_stopped(pid));
     }
 
     #[test]

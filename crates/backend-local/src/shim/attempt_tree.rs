@@ -1,13 +1,19 @@
 //! The tree of an attempt, here or in a container: the event loop does not know which.
 
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
 use ostler_model::termination::WaitStatus;
 use ostler_model::{AutorunReport, OrphanPolicy, Usage};
 use ostler_sandbox::tree::ProcessTree;
+use ostler_sys::proc;
 
 use super::container_tree::ContainerTree;
 use super::jailed::RunningJail;
+
+/// How long it is waited until stopped processes stand, in milliseconds; usually it takes
+/// microseconds. One in an uninterruptible sleep stops when that ends.
+const STOP_WAIT_MS: u64 = 200;
 
 /// A leader and its descendants.
 #[derive(Debug)]
@@ -157,11 +163,18 @@ impl AttemptTree {
         }
     }
 
-    /// Stops all processes by SIGSTOP.
+    /// Stops all processes by SIGSTOP, and waits until they stand: a signal only takes effect when
+    /// its process would run, and a runner is asked to send it.
     pub(crate) fn stop_all(&self) {
         match self {
             Self::Local(tree) => tree.stop_all(),
             Self::Container(tree) => tree.stop_all(),
+        }
+        let deadline = Instant::now() + Duration::from_millis(STOP_WAIT_MS);
+        let stands = || self.members().into_iter().all(proc::has_stopped);
+        // No notification says so: they are not all children of this process.
+        while !stands() && Instant::now() < deadline {
+            std::thread::yield_now();
         }
     }
 
