@@ -18,7 +18,7 @@ const WORKSPACE_FLAGS: &[&str] = &[
     "ostler-mcp/conformance-fixtures",
 ];
 /// The number of concurrent Python tests.
-const PYTHON_WORKERS: &str = "4";
+const PYTHON_WORKERS: &str = "6";
 /// More failures than this are not accidental, and are not retried.
 const MAX_RETRIED: u64 = 10;
 /// The duration of each fuzz target in the full tier, in seconds.
