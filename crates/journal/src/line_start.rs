@@ -23,6 +23,11 @@ pub(crate) fn line_continuing_into(
     record: &IndexRecord,
     keep: usize,
 ) -> Result<OpenLine, SegmentError> {
+    if keep == 0
+        && let Some(line) = measure_line(snapshot, place, record)?
+    {
+        return Ok(line);
+    }
     let chunks = chunks_of_line(snapshot, place, record.stream, record.line)?;
     let mut reader = ChunkReader::new(snapshot);
     let mut line = OpenLine {
@@ -58,6 +63,48 @@ pub(crate) fn line_continuing_into(
         line.at_ns = record.at_ns;
     }
     Ok(line)
+}
+
+/// As [`line_continuing_into`] without any text: of all chunks but the line's first one only the
+/// index is read. None where that chunk is damaged, or holds nothing of the line.
+fn measure_line(
+    snapshot: &JournalSnapshot<'_>,
+    place: RecordPosition,
+    record: &IndexRecord,
+) -> Result<Option<OpenLine>, SegmentError> {
+    let mut cursor = BackwardCursor::new(snapshot, place, record.stream);
+    let mut line = OpenLine {
+        offset: record.offset,
+        at_ns: record.at_ns,
+        number: record.line + 1,
+        ..OpenLine::default()
+    };
+    let mut oldest = None;
+    while let Some((slot, at, earlier)) = cursor.previous()? {
+        if oldest.is_none() {
+            line.end = earlier.end();
+        }
+        line.len += u64::from(earlier.len);
+        let begins_here = earlier.begins_line || earlier.line != record.line;
+        oldest = Some((slot, at, earlier));
+        if begins_here {
+            break;
+        }
+    }
+    let Some((slot, at, oldest)) = oldest else {
+        return Ok(Some(line));
+    };
+    let chunk = snapshot.segment(slot)?.chunk(snapshot.dir(), at)?;
+    let newline = chunk.map(|(_, bytes)| memchr::memrchr(b'\n', &bytes));
+    let before = newline.map(|newline| newline.map_or(0, |newline| newline as u64 + 1));
+    Ok(before
+        .filter(|&before| before < u64::from(oldest.len))
+        .map(|before| OpenLine {
+            offset: oldest.offset + before,
+            at_ns: oldest.at_ns,
+            len: line.len - before,
+            ..line
+        }))
 }
 
 /// The line of `stream` that is open at `offset`, if there is one.

@@ -93,6 +93,9 @@ pub struct ByteQuery {
     pub streams: StreamSet,
     /// The most bytes to return; at least one byte is returned where there is one.
     pub max_bytes: u64,
+    /// Whether bytes of one stream that follow each other are one chunk, with the time of the first
+    /// ones: a line that was typed is thousands of chunks otherwise.
+    pub joined: bool,
 }
 
 impl ByteQuery {
@@ -104,14 +107,15 @@ impl ByteQuery {
             until: None,
             streams: StreamSet::OUTPUT,
             max_bytes: PAGE_BYTES,
+            joined: false,
         }
     }
 }
 
-/// Bytes of one stream that arrived together.
+/// Bytes of one stream that arrived together, or, where that was requested, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// When they were read from the command.
+    /// When they were read from the command; of several, the first ones.
     pub at: Timestamp,
     /// The stream they belong to.
     pub stream: StreamName,

@@ -117,12 +117,21 @@ impl BytePageReader<'_> {
             self.remaining -= to - from;
             let range = relative_offset(block.first_offset(), from)
                 ..relative_offset(block.first_offset(), to);
-            self.page.chunks.push(Chunk {
-                at: timestamp(record.at_ns),
-                stream: record.stream,
-                offset: from,
-                bytes: block.bytes[range].to_vec(),
+            let bytes = &block.bytes[range];
+            let last = self.page.chunks.last_mut().filter(|last| {
+                self.query.joined
+                    && last.stream == record.stream
+                    && last.offset + last.bytes.len() as u64 == from
             });
+            match last {
+                Some(last) => last.bytes.extend_from_slice(bytes),
+                None => self.page.chunks.push(Chunk {
+                    at: timestamp(record.at_ns),
+                    stream: record.stream,
+                    offset: from,
+                    bytes: bytes.to_vec(),
+                }),
+            }
         }
         self.page.next = Cursor {
             offset: to,

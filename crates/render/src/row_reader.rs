@@ -267,6 +267,7 @@ pub fn with_pattern_encoding(
     if let (Some(pattern), Some(encoding)) = (&query.grep, encoding) {
         let sample = journal.read(&ByteQuery {
             max_bytes: SAMPLE_BYTES,
+            joined: true,
             ..ByteQuery::starting_at(Cursor::START)
         })?;
         let sample: Vec<u8> = sample

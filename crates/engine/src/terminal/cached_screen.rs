@@ -78,6 +78,7 @@ impl CachedScreen {
         let page = journal.read(&ByteQuery {
             until: Some(end),
             max_bytes: bytes,
+            joined: true,
             ..ByteQuery::starting_at(Cursor {
                 offset: at,
                 event: 0,

@@ -213,6 +213,7 @@ fn line_before(entry: &ExecutionHandle, journal: &Journal, offset: u64) -> Resul
     for lookback in LINE_LOOKBACK_BYTES {
         let before = journal.read(&ByteQuery {
             until: Some(offset),
+            joined: true,
             ..ByteQuery::starting_at(cursor_at(offset.saturating_sub(lookback)))
         })?;
         let bytes = before

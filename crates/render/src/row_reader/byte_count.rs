@@ -55,6 +55,7 @@ impl<'j> ByteCounter<'j> {
             let page = self.journal.read(&ByteQuery {
                 until: Some(until),
                 streams: self.streams,
+                joined: true,
                 ..ByteQuery::starting_at(next)
             })?;
             sum += page

@@ -232,6 +232,7 @@ fn end_of_line(journal: &Journal, page: &LinePage, index: usize) -> Result<Vec<u
         until: Some(end),
         streams: StreamSet::only(line.stream),
         max_bytes: LINE_TAIL_BYTES,
+        joined: true,
         ..ByteQuery::starting_at(Cursor { offset, event: 0 })
     })?;
     let mut bytes: Vec<u8> = page.chunks.into_iter().flat_map(|c| c.bytes).collect();

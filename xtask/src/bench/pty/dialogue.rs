@@ -28,7 +28,6 @@ const SHELL: [&str; 3] = [
 const READY: &str = "ready";
 /// The timeout of an answer in milliseconds.
 const ANSWER_MS: u64 = 30_000;
-/// No promise.
 /// A terminal that accepts lines.
 trait LineTerminal {
     /// Types a line and waits until a line matches the pattern.

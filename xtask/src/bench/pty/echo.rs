@@ -18,7 +18,6 @@ const CHARACTERS: usize = 2_000;
 const CALLS: usize = 500;
 /// The same where each waits for a quiet of milliseconds.
 const CALLS_WITH_QUIET: usize = 50;
-/// No promise.
 /// The program that serves requests about terminals.
 pub(super) fn start_library(bench: &BenchContext, env: &TestEnv) -> Result<LineProcess> {
     let mut command = line_process::program(bench, "terminals")?;

@@ -17,7 +17,6 @@ const THOUSAND: usize = 1_000;
 const WORD: &str = "pineapple";
 /// The timeout of an answer in milliseconds.
 const ANSWER_MS: u64 = 60_000;
-/// No promise.
 /// Fifty shells, their screens read, compared with the peer's host program with fifty.
 pub(super) fn fifty(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let seen = measure(bench, FIFTY)?;

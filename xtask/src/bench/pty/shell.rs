@@ -18,7 +18,6 @@ const SHELLS: usize = 20;
 const COMMANDS: usize = 100;
 /// The prompt to wait for.
 const PROMPT: &str = "ready";
-/// No promise.
 /// From start to prompt, and a command in a running shell, compared with a raw terminal.
 pub(super) fn to_the_prompt(bench: &BenchContext) -> Result<Vec<ReportRow>> {
     let env = bench.idle_env()?;

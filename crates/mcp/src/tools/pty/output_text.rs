@@ -238,6 +238,7 @@ fn read_range(
     let page = journal.read(&ByteQuery {
         until: Some(to),
         max_bytes: to.saturating_sub(from),
+        joined: true,
         ..ByteQuery::starting_at(Cursor {
             offset: from,
             event: 0,
