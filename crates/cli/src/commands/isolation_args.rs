@@ -44,8 +44,8 @@ pub(crate) struct IsolationArgs {
     /// At level high: this port of 127.0.0.1 leads to one inside, as in 8080 or 8080:80; repeatable
     #[arg(long, value_name = "PORT[:INSIDE]")]
     forward: Vec<PortForward>,
-    /// Run also where this wall or limit cannot be had, such as landlock or memory_limit; repeatable
-    #[arg(long, value_name = "WALL", value_delimiter = ',', value_parser = value_parsers::capability)]
+    /// Run also where this restriction or limit cannot be had, such as landlock or memory_limit; repeatable
+    #[arg(long, value_name = "CAPABILITY", value_delimiter = ',', value_parser = value_parsers::capability)]
     allow_degraded: Vec<Capability>,
     /// A secret to hand over as a variable of this name; repeatable
     #[arg(long, value_name = "NAME")]

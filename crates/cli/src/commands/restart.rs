@@ -13,7 +13,7 @@ use crate::error::{CommandError, CommandResult};
 /// What `restart` takes.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The command, its directory, --env, limits, walls, labels and the terminal are as they were; its
+The command, its directory, --env, limits, restrictions, labels and the terminal are as they were; its
 input is at its end, what it inherits of the environment and its secrets are yours. What cannot
 start again, or needs a person's word and does not get it, is not stopped. Services are restarted by
 `ostler service restart NAME`.")]

@@ -13,7 +13,7 @@ use crate::output::{StdoutWriter, Style, TextTable, cells};
 
 /// The note about session isolation.
 const SESSION_NOTE: &str = "Session isolation is between clients; only levels high and container \
-                        wall commands off from each other and from us.";
+                        keep commands apart from each other and from us.";
 
 /// What no known kernel limits for a jail, whichever user runs it.
 const SHARED_GAPS: [&str; 2] = [
