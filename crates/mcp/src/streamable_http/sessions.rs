@@ -25,7 +25,9 @@ use tokio::sync::mpsc::Receiver;
 
 use super::batch::BatchExtension;
 use super::config::StreamableConfig;
-use super::streams::{ResponseStream, StreamCalls, StreamKey, StreamWatch, error_message};
+use super::streams::{
+    ResponseStream, Resumption, StreamCalls, StreamKey, StreamWatch, error_message, event_position,
+};
 use crate::json_rpc::IN_FLIGHT;
 
 /// Sessions, and the calls whose answers are pending.
@@ -229,16 +231,21 @@ impl SessionManager for HookedSessionManager {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let stream = stream_number(&last_event_id);
+        let position = event_position(&last_event_id);
         let handle = self.handle(id).await?;
         let last = last_event_id.parse()?;
         // Before the library replaces the old stream, so that its end is ignored.
-        let key = stream.map(|stream| (id.clone(), stream));
-        let turn = key.as_ref().and_then(|key| self.calls.resume(key));
+        let key = position.map(|(_, stream)| (id.clone(), stream));
+        let resumption = position
+            .zip(key.as_ref())
+            .and_then(|((index, _), key)| self.calls.resume(key, index));
+        if let Some(Resumption::Answered(missed)) = resumption {
+            return Ok(ResponseStream::replay(missed));
+        }
         let receiver = handle.resume(last).await?.inner;
-        Ok(match (key, turn) {
-            (Some(key), Some(turn)) => self.watch_stream(key, turn, receiver),
-            (_, None) | (None, _) => ResponseStream::unwatched(receiver),
+        Ok(match (key, resumption) {
+            (Some(key), Some(Resumption::Live(turn))) => self.watch_stream(key, turn, receiver),
+            _ => ResponseStream::unwatched(receiver),
         })
     }
 
@@ -248,9 +255,4 @@ impl SessionManager for HookedSessionManager {
     ) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
         self.sessions.restore_session(id).await
     }
-}
-
-/// The number of the response stream that an event id (`index/stream`) belongs to.
-fn stream_number(event_id: &str) -> Option<u64> {
-    event_id.split_once('/')?.1.parse().ok()
 }

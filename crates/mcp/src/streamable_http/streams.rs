@@ -1,6 +1,6 @@
 //! Response streams of MCP sessions over HTTP, and the fate of calls whose stream ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,14 +16,16 @@ use rmcp::transport::streamable_http_server::session::{
     ServerSseMessage, SessionId, SessionManager as _,
 };
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::Receiver;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::config::StreamableConfig;
 
 /// The error of a request whose session has ended, in the range JSON-RPC leaves to
 /// implementations.
 const SESSION_ENDED: ErrorCode = ErrorCode(-32_000);
+/// The most events kept for a client that lost its stream; the oldest are dropped.
+const MISSED_MAX: usize = 64;
 
 /// Calls whose response streams are open or may be resumed.
 #[derive(Debug, Default)]
@@ -37,6 +39,19 @@ struct LiveCall {
     request: RequestId,
     /// How often the stream was resumed: only the loss of the latest one counts.
     epoch: u64,
+    /// What came while no client read the stream.
+    missed: VecDeque<ServerSseMessage>,
+    /// Whether the answer is among that: the session knows nothing of the call any more.
+    is_answered: bool,
+}
+
+/// How a stream is resumed.
+#[derive(Debug)]
+pub(super) enum Resumption {
+    /// By the session, as this epoch.
+    Live(u64),
+    /// The call was answered meanwhile: what the client missed.
+    Answered(VecDeque<ServerSseMessage>),
 }
 
 impl StreamCalls {
@@ -56,17 +71,42 @@ impl StreamCalls {
             LiveCall {
                 request,
                 epoch: turn,
+                missed: VecDeque::new(),
+                is_answered: false,
             },
         );
         Some(turn)
     }
 
-    /// The stream is resumed; ends of earlier ones are ignored from now on.
-    pub(super) fn resume(&self, key: &StreamKey) -> Option<u64> {
+    /// The stream is resumed after the event of this index; ends of earlier ones are ignored from
+    /// now on.
+    pub(super) fn resume(&self, key: &StreamKey, last: u64) -> Option<Resumption> {
         let mut calls = self.0.lock();
         let live = calls.get_mut(key)?;
+        if live.is_answered {
+            let position = |event: &ServerSseMessage| event_position(event.event_id.as_deref()?);
+            let is_new =
+                |event: &&ServerSseMessage| position(event).is_none_or(|(at, _)| at > last);
+            return Some(Resumption::Answered(
+                live.missed.iter().filter(is_new).cloned().collect(),
+            ));
+        }
         live.epoch += 1;
-        Some(live.epoch)
+        live.missed.clear();
+        Some(Resumption::Live(live.epoch))
+    }
+
+    /// Keeps an event that no client read, for the holder of the stream of this epoch.
+    fn keep(&self, key: &StreamKey, turn: u64, event: ServerSseMessage) {
+        let mut calls = self.0.lock();
+        let Some(live) = calls.get_mut(key).filter(|live| live.epoch == turn) else {
+            return;
+        };
+        if live.missed.len() >= MISSED_MAX {
+            live.missed.pop_front();
+        }
+        live.is_answered |= is_response(&event);
+        live.missed.push_back(event);
     }
 
     /// Inspects a message of the client to the session: a request it cancels gets no answer.
@@ -128,6 +168,16 @@ impl ResponseStream {
             watch: None,
             is_member: false,
         }
+    }
+
+    /// Events that are known already, and nothing after them.
+    pub(super) fn replay(events: VecDeque<ServerSseMessage>) -> Self {
+        let (sender, receiver) = mpsc::channel(events.len().max(1));
+        for event in events {
+            // There is room for all of them.
+            let _sent = sender.try_send(event);
+        }
+        Self::unwatched(receiver)
     }
 
     pub(super) fn in_batch(mut self) -> Self {
@@ -201,25 +251,28 @@ impl Drop for ResponseStream {
         let shutting_down = watch.streaming.shutdown.is_cancelled();
         if let (false, Ok(runtime)) = (shutting_down, Handle::try_current()) {
             let tasks = watch.streaming.tasks.clone();
-            tasks.spawn_on(watch.cancel_unless_resumed(), &runtime);
+            let (_, closed) = mpsc::channel(1);
+            let receiver = std::mem::replace(&mut self.receiver, closed);
+            tasks.spawn_on(watch.keep_until_resumed(receiver), &runtime);
         }
     }
 }
 
 impl StreamWatch {
-    /// The client lost the stream: unless it resumes in time, its call is cancelled.
-    async fn cancel_unless_resumed(self) {
-        let until = Instant::now() + self.streaming.resume_window;
-        let waiting = self
-            .streaming
-            .shutdown
-            .run_until_cancelled(sleep_until(until));
-        if waiting.await.is_none() {
+    /// The client lost the stream: what comes meanwhile is kept; unless the client resumes in time,
+    /// its call is cancelled, and an answer dropped.
+    async fn keep_until_resumed(self, mut receiver: Receiver<ServerSseMessage>) {
+        let shutdown = self.streaming.shutdown.clone();
+        let waiting = shutdown.run_until_cancelled(self.keep_events(&mut receiver));
+        let Some(is_answered) = waiting.await else {
             return;
-        }
+        };
         let Some(request) = self.calls.finish(&self.key, self.turn) else {
             return;
         };
+        if is_answered {
+            return;
+        }
         let (session, _) = &self.key;
         let cancelled = self
             .sessions
@@ -229,6 +282,29 @@ impl StreamWatch {
             tracing::debug!(%error, "the session of a lost stream is gone");
         }
     }
+
+    /// Keeps events until the client may no longer resume; returns whether the answer is one.
+    async fn keep_events(&self, receiver: &mut Receiver<ServerSseMessage>) -> bool {
+        let window = self.streaming.resume_window;
+        let mut until = Instant::now() + window;
+        let mut is_answered = false;
+        while let Ok(Some(event)) = timeout_at(until, receiver.recv()).await {
+            if is_response(&event) {
+                is_answered = true;
+                until = Instant::now() + window;
+            }
+            self.calls.keep(&self.key, self.turn, event);
+        }
+        // Its end comes with the answer, or where the client resumes.
+        sleep_until(until).await;
+        is_answered
+    }
+}
+
+/// The index and the number of the response stream in an event id (`index/stream`).
+pub(super) fn event_position(event_id: &str) -> Option<(u64, u64)> {
+    let (index, stream) = event_id.split_once('/')?;
+    Some((index.parse().ok()?, stream.parse().ok()?))
 }
 
 fn cancel_notification(request: RequestId) -> ClientJsonRpcMessage {
