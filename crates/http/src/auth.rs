@@ -100,6 +100,7 @@ impl HttpAccess {
             Self::Open(principal) => {
                 let identity = HttpIdentity {
                     principal: principal.clone(),
+                    token: None,
                     sees_all: false,
                     may_stop: false,
                     project: None,
@@ -119,6 +120,7 @@ impl HttpAccess {
         };
         let identity = HttpIdentity {
             principal: token.principal.clone(),
+            token: Some(token.name.clone()),
             sees_all: token.scopes.contains(&TokenScope::SessionsAll),
             may_stop: token.scopes.contains(&TokenScope::DaemonStop),
             project: None,

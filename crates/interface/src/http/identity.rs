@@ -9,14 +9,16 @@ use super::HttpProblem;
 use super::project_name::requested_project;
 use crate::project_access::ProjectAccess;
 
-/// The session of requests that name none and have none of their own.
-pub const SHARED_SESSION: &str = "http";
+/// The session of REST requests that name none.
+const SHARED_SESSION: &str = "http";
 
 /// The authenticated identity of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpIdentity {
     /// The user or the token's holder.
     pub principal: Principal,
+    /// The name of its token.
+    pub token: Option<String>,
     /// Whether it has access to all sessions of its principal.
     pub sees_all: bool,
     /// Whether it may shut the daemon down.
@@ -55,11 +57,22 @@ impl HttpIdentity {
         self.reader(Some(session), Scope::Session)
     }
 
-    /// This identity as the caller of the shared session. With `sessions:all` it sees the others
+    /// The session of agents that name none and have none of their own: one for each token, or, where
+    /// none are asked for, that of REST requests.
+    #[must_use]
+    pub fn agent_session(&self) -> SessionName {
+        let name = self.token.as_ref();
+        SessionName(name.map_or_else(
+            || SHARED_SESSION.to_owned(),
+            |name| format!("{SHARED_SESSION}-{name}"),
+        ))
+    }
+
+    /// This identity as the caller of that session. With `sessions:all` it sees the others
     /// too.
     #[must_use]
-    pub fn shared_caller(&self) -> Caller {
-        let mut caller = self.caller(SessionName(SHARED_SESSION.to_owned()));
+    pub fn agent_caller(&self) -> Caller {
+        let mut caller = self.caller(self.agent_session());
         if self.sees_all {
             caller.scope = Scope::Principal;
         }
@@ -113,6 +126,7 @@ mod tests {
     fn identity(access: ProjectAccess) -> HttpIdentity {
         HttpIdentity {
             principal: Principal::unix(1),
+            token: None,
             sees_all: false,
             may_stop: false,
             project: None,
@@ -127,11 +141,16 @@ mod tests {
         assert_eq!(narrow.scope, Scope::Session);
         assert_eq!(narrow.owner.channel, ostler_model::RequestChannel::Network);
         assert_eq!(narrow.owner.session, Some(SessionName("http".to_owned())));
+        identity.token = Some("ci".to_owned());
+        let (rest, agent) = (identity.rest_caller(), identity.agent_caller());
+        assert_eq!(rest.owner.session, Some(SessionName("http".to_owned())));
+        let of_token = SessionName("http-ci".to_owned());
+        assert_eq!(agent.owner.session, Some(of_token));
         identity.sees_all = true;
         assert_eq!(identity.rest_caller().owner.session, None);
         let named = identity.caller(SessionName("a".to_owned()));
         assert_eq!(named.scope, Scope::Session);
-        assert_eq!(identity.shared_caller().scope, Scope::Principal);
+        assert_eq!(identity.agent_caller().scope, Scope::Principal);
         assert!(identity.rest_caller().sees_all());
     }
 

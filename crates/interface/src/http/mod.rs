@@ -9,7 +9,7 @@ mod session_name;
 
 pub use body_limit::{BODY_BYTES, too_large};
 pub use guarded_body::hold_until_sent;
-pub use identity::{HttpIdentity, SHARED_SESSION, identity};
+pub use identity::{HttpIdentity, identity};
 pub use problem::{HttpProblem, SentProblem};
 pub use project_name::PROJECT_HEADER;
 pub use session_name::{SESSION_HEADER, parse_session_name};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use ostler_interface::http::{
-    HttpIdentity, HttpProblem, SESSION_HEADER, SHARED_SESSION, identity, parse_session_name,
+    HttpIdentity, HttpProblem, SESSION_HEADER, identity, parse_session_name,
 };
 use ostler_model::{ByteString, Caller, ErrorCode, SessionName};
 
@@ -116,7 +116,7 @@ fn begin_session(
         parts.extensions.insert(AnonymousInitialize);
     }
     let is_named = session.is_some();
-    let session = session.unwrap_or_else(|| SessionName(SHARED_SESSION.to_owned()));
+    let session = session.unwrap_or_else(|| identity.agent_session());
     let key = SessionKey {
         principal: identity.principal.clone(),
         session: session.clone(),
@@ -135,7 +135,7 @@ fn begin_session(
     let caller = if is_named {
         identity.caller(session)
     } else {
-        identity.shared_caller()
+        identity.agent_caller()
     };
     insert_client(parts, identity, caller, requested.client_context);
     Ok(RequestTarget::Mcp(
