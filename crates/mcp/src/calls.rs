@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt as _;
 use ostler_engine::StartGuard;
 use ostler_model::ErrorCode;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, JsonObject, ProtocolVersion};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use tokio_util::task::TaskTracker;
@@ -184,7 +184,19 @@ async fn invoke(
     })
 }
 
-fn to_response(call_request: ToolCallRequest<'_>, reply: ToolReply) -> CallToolResponse {
+/// Whether the client's revision has links to resources in results (2025-06-18 and later): a
+/// client of an earlier one may reject the whole result.
+fn knows_resource_links(context: &RequestContext<RoleServer>) -> bool {
+    let peer = context.peer.peer_info();
+    peer.is_none_or(|peer| peer.protocol_version >= ProtocolVersion::V_2025_06_18)
+}
+
+fn to_response(call_request: ToolCallRequest<'_>, mut reply: ToolReply) -> CallToolResponse {
+    if !knows_resource_links(call_request.context) {
+        let uris = reply.links.drain(..);
+        let lines = uris.map(|link| format!("{}: resource {}", link.title, link.uri));
+        reply.blocks.extend(lines);
+    }
     let line = call_request
         .state
         .notifications()

@@ -37,6 +37,9 @@ const FISH_INIT: &str = "fish/init.fish";
 
 /// The variable that passes the nonce to the script, which removes it from the environment first.
 const NONCE: &str = "OSTLER_SHELL_NONCE";
+/// Set for a shell that programs type into: it does not expand history, so that an exclamation mark
+/// is one. The script removes it from the environment.
+pub const LITERAL_INPUT: &str = "OSTLER_SHELL_LITERAL";
 /// The directory where zsh looks for its startup files.
 const ZDOTDIR: &str = "ZDOTDIR";
 /// The user's own [`ZDOTDIR`], for the script to restore.

@@ -43,6 +43,11 @@ impl ServiceMode {
         }
     }
 
+    /// Whether the call says that it is one.
+    pub(super) fn is_service(&self) -> bool {
+        self.mode.as_deref() == Some("service")
+    }
+
     /// Why the command runs as a service; none where it does not.
     pub(super) fn service_reason(
         &self,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ostler_engine::{ClientKind, StartRequest, StdinRequest, WaitEnd, WaitFor, WaitOutcome};
 
 use super::as_service::{self, RequestedLaunch, ServiceMode};
-use super::terminal;
+use super::terminal::{self, TerminalLaunch};
 use super::watch::reply_with_watch;
 use crate::approval;
 use crate::reply::ToolInterrupt;
@@ -130,9 +130,14 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
     let options = wait_options(&mut arguments, &request, &reason);
     request.options.queue_timeout = options.timeout;
     if request.options.pty.is_some() {
-        let reason = mode.has_until.then_some(reason);
-        let starting = terminal::start_in_terminal(call, request, reason, options, notify);
-        return Box::pin(starting).await;
+        check_terminal(&mode, &reason, options.on_prompt)?;
+        let launch = TerminalLaunch {
+            until: mode.has_until.then_some(reason),
+            options,
+            notify,
+            chars: selection.chars,
+        };
+        return Box::pin(terminal::start_in_terminal(call, request, launch)).await;
     }
     if let Some(service_reason) = mode.service_reason(call, &request, &reason)? {
         let launch = RequestedLaunch {
@@ -150,6 +155,23 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
         wait::run_until(call, request, &reason, options).await?
     };
     Ok(reply_with_watch(call, &waited, notify, &selection).await)
+}
+
+/// Refuses what a command in a terminal cannot be: a service, or one whose prompts are passed on.
+fn check_terminal(
+    mode: &ServiceMode,
+    reason: &WaitFor,
+    on_prompt: OnPrompt,
+) -> Result<(), ApiError> {
+    let refused = match (mode.is_service(), reason, on_prompt) {
+        (true, ..) => "mode 'service' does not go with input 'tty'; allowed: no input",
+        (_, WaitFor::Ready, _) => "until 'ready' does not go with input 'tty'; allowed: no input",
+        (_, _, OnPrompt::Ask) => {
+            "on_prompt 'ask' does not go with input 'tty'; allowed: input 'open'"
+        }
+        _ => return Ok(()),
+    };
+    Err(ApiError::value(refused))
 }
 
 /// The options of the wait. Only a call without a wait time of its own may become a task.

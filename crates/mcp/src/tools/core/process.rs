@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ostler_engine::{WaitEnd, WaitFor, WaitOutcome};
-use ostler_model::{Io, StdinSource};
+use ostler_engine::{ExecutionInfo, WaitEnd, WaitFor, WaitOutcome};
+use ostler_model::{Cursor, Io, StdinSource};
 use serde_json::{Map, Value, json};
 
 use super::detail;
@@ -202,10 +202,26 @@ fn parse_selection(
         ));
     }
     for id in &ids {
-        call.info(id)
-            .map_err(|error| with_id(id, ApiError::from(error)))?;
+        let info = call.info(id);
+        let info = info.map_err(|error| with_id(id, ApiError::from(error)))?;
+        check_cursor(&info, selection.query.from)?;
     }
     Ok((ids, selection))
+}
+
+/// No answer about a process has a cursor beyond its output: such a cursor is that of another one.
+fn check_cursor(info: &ExecutionInfo, cursor: Option<Cursor>) -> Result<(), ApiError> {
+    // Where an unfinished line was shown finally, the cursor is one beyond it.
+    let end = info.output_end + 1;
+    match cursor.filter(|cursor| cursor.offset > end) {
+        None => Ok(()),
+        Some(cursor) => Err(ApiError::value(format!(
+            "parameter 'cursor' is \"{cursor}\", beyond the output of {}, which ends at {}; allowed: \
+             a cursor of an answer about this process, or none",
+            info.id.short(),
+            info.output_end
+        ))),
+    }
 }
 
 /// Every execution in the given order, those that `shows_output` with their output as long as
@@ -227,6 +243,11 @@ async fn render_outcomes(
         // The status line is part of what replaces it.
         let line = part.chars();
         if !shows_output(it) || remaining + line < MIN_CHARS {
+            if let Some(note) = execution_reply::unread_note(call, it) {
+                let chars = part.chars();
+                part.add_note(&note);
+                remaining = (remaining + chars).saturating_sub(part.chars());
+            }
             continue;
         }
         let share = OutputSelection {

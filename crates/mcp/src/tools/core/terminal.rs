@@ -24,31 +24,46 @@ pub(super) const SIZE: TermSize = TermSize { cols: 80, rows: 24 };
 /// How long showing a screen waits to detect a prompt.
 const PROMPT_WAIT: Duration = Duration::from_millis(250);
 
+/// What a start in a terminal is answered with.
+#[derive(Debug)]
+pub(super) struct TerminalLaunch {
+    /// The condition that the call names.
+    pub(super) until: Option<WaitFor>,
+    pub(super) options: WaitOptions,
+    /// The lines to watch for.
+    pub(super) notify: Option<Pattern>,
+    /// The most characters of the answer.
+    pub(super) chars: usize,
+}
+
 /// Starts a command in a terminal; answers with its output or screen once it asks for input or is
 /// quiet, or the given condition is met.
 pub(super) async fn start_in_terminal(
     call: ToolCall<'_>,
     request: StartRequest,
-    reason: Option<WaitFor>,
-    options: WaitOptions,
-    notify: Option<Pattern>,
+    launch: TerminalLaunch,
 ) -> ToolResult {
     let start_guard = approval::begin(call, request).await?;
     let id = start_guard.id().short();
     // Until its id is published, cancelling the request ends it.
     let info = call.publish_id(start_guard);
     let wait = SettleWait {
-        until: reason.map_or(SettleUntil::Settled, SettleUntil::Reason),
-        timeout: options.timeout.unwrap_or_default(),
+        until: launch
+            .until
+            .map_or(SettleUntil::Settled, SettleUntil::Reason),
+        timeout: launch.options.timeout.unwrap_or_default(),
     };
     let waited = settle::wait_session(call, &id, &wait, Some(Cursor::START)).await;
     let outcome = settle::outcome_of_start(waited, info)?;
     outcome.waited.info.ensure_spawned()?;
     let failure = execution_reply::ending_failure(&outcome.waited.info);
-    let problem = notify.and_then(|pattern| start_watch(call, &outcome.waited, pattern));
+    let problem = launch
+        .notify
+        .and_then(|pattern| start_watch(call, &outcome.waited, pattern));
     let waited = outcome.waited.clone();
     let mut reply = match SessionReply::of_outcome(call, outcome)
         .for_core_tools()
+        .in_chars(launch.chars)
         .with_changes(0)
         .await
     {

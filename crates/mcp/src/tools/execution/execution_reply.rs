@@ -55,8 +55,13 @@ impl ExecutionReply {
 
     /// Adds a note.
     pub(in crate::tools) fn with_note(mut self, note: &str) -> Self {
-        self.text.push_str(&format!("\n[note: {}]", clip(note)));
+        self.add_note(note);
         self
+    }
+
+    /// Adds a note.
+    pub(in crate::tools) fn add_note(&mut self, note: &str) {
+        self.text.push_str(&format!("\n[note: {}]", clip(note)));
     }
 
     /// The answer of a tool that shows one execution.
@@ -103,6 +108,10 @@ pub(in crate::tools) async fn execution_reply(
     } else {
         read_body(call, &waited.info, selection, remaining).await?
     };
+    if selection.shows_everything() {
+        let from = selection.query.from.map_or(0, |cursor| cursor.offset);
+        call.mark_shown(&waited.info, from, body.next.offset);
+    }
     let mut fields = outcome_fields(waited);
     fields.insert("cursor".to_owned(), json!(body.next));
     fields.extend(usual.map(|usual| ("usual".to_owned(), json!(usual))));
@@ -127,13 +136,32 @@ async fn usual_end(call: ToolCall<'_>, info: &ExecutionInfo) -> Option<RunStatis
     statistics.get(&info.id).map(run_statistics_body)
 }
 
-/// The status in one line, without output.
+/// The status in one line, without output: its cursor is before what this client was not shown.
 pub(in crate::tools) fn status_line(call: ToolCall<'_>, waited: &WaitOutcome) -> ExecutionReply {
     call.mark_notified(&waited.info);
+    let unread = unread_cursor(call, waited);
+    let mut fields = outcome_fields(waited);
+    fields.insert("cursor".to_owned(), json!(unread));
     ExecutionReply {
-        text: render_header(waited, waited.cursor),
-        fields: outcome_fields(waited),
+        text: render_header(waited, unread),
+        fields,
         link: None,
+    }
+}
+
+/// What a status line says about the output it omits, if there is some.
+pub(in crate::tools) fn unread_note(call: ToolCall<'_>, waited: &WaitOutcome) -> Option<String> {
+    let unread = unread_cursor(call, waited);
+    let bytes = waited.info.output_end.saturating_sub(unread.offset);
+    let note = format!("{bytes} bytes of output are not shown: action output, cursor \"{unread}\"");
+    (bytes > 0).then_some(note)
+}
+
+/// Where the output begins that this client was not shown.
+fn unread_cursor(call: ToolCall<'_>, waited: &WaitOutcome) -> Cursor {
+    Cursor {
+        offset: call.unread_from(&waited.info).unwrap_or(0),
+        event: waited.cursor.event,
     }
 }
 

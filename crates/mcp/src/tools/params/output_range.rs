@@ -135,6 +135,13 @@ impl OutputSelection {
         Ok(selection)
     }
 
+    /// Whether it selects all that was printed from its position on.
+    pub(in crate::tools) fn shows_everything(&self) -> bool {
+        let query = &self.query;
+        let is_filtered = query.grep.is_some() || query.since.is_some() || query.tail.is_some();
+        !is_filtered && query.streams == StreamSet::OUTPUT
+    }
+
     /// Whether it starts at a position, not at a number of lines before the end.
     const fn is_forward(&self) -> bool {
         self.query.from.is_some() && self.query.tail.is_none()

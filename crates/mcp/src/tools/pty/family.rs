@@ -50,6 +50,14 @@ impl ToolFamily {
         }
     }
 
+    /// How to read the page after this one.
+    pub(super) fn how_to_read_on(self, next: u64) -> String {
+        match self {
+            Self::Pty => format!("more: pty_read with view \"text\" and offset {next}"),
+            Self::Core => format!("more: process output with cursor \"{next}.0\""),
+        }
+    }
+
     /// The text of a wait that timed out.
     pub(super) const fn timed_out_text(self) -> &'static str {
         match self {

@@ -108,6 +108,23 @@ pub(super) async fn has_line(call: ToolCall<'_>, info: &ExecutionInfo, from: u64
     lines.iter().any(is_visible)
 }
 
+/// Where a page of a range ends: after its last line end, or at its end where there is none.
+pub(super) async fn page_end(
+    call: ToolCall<'_>,
+    info: &ExecutionInfo,
+    from: u64,
+    to: u64,
+) -> Result<u64, ApiError> {
+    let journal = call.engine.journal(call.caller, &info.id.short())?;
+    let length = to.saturating_sub(from);
+    let read = run_read_of_size(&journal, length, move |journal| {
+        read_range(journal, from, to)
+    });
+    let (bytes, first, _) = read.await?;
+    let line_end = bytes.iter().rposition(|&byte| byte == b'\n');
+    Ok(line_end.map_or(to, |at| first + at as u64 + 1))
+}
+
 /// Raw bytes of a small range.
 async fn read_bytes(
     call: ToolCall<'_>,

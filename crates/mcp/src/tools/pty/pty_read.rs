@@ -89,7 +89,12 @@ async fn run_tool(call: ToolCall<'_>, mut arguments: Arguments) -> ToolResult {
         "raw" => read_raw(call, &id, offset, limit).await,
         "text" => {
             let reply = SessionReply::of_outcome(call, outcome);
-            let reply = reply.with_text(unread.unwrap_or(0), limit).await?;
+            let from = unread.unwrap_or(0);
+            let reply = if offset.is_some() || limit.is_some() {
+                reply.with_page(from, limit).await?
+            } else {
+                reply.with_text(from).await?
+            };
             Ok(reply.into_reply(None).await)
         }
         _ => {

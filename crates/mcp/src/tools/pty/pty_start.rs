@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ostler_engine::{ClientKind, StartRequest, WaitEnd};
 use ostler_model::{ByteString, Command, Cursor, ShellKind, TermSize};
+use ostler_terminal::shell::LITERAL_INPUT;
 
 use super::session;
 use super::session_reply::SessionReply;
@@ -185,6 +186,11 @@ async fn shell_request(
     // The client's defaults apply to shells, too.
     let defaults = call.start_request(request.command.clone(), directory);
     request.options = request.options.over(defaults.options);
+    // fish has no history expansion.
+    if kind != ShellKind::Fish {
+        let literal = (LITERAL_INPUT.into(), "1".into());
+        request.options.set_env.push(literal);
+    }
     Ok(request)
 }
 

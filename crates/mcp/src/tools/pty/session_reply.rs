@@ -22,10 +22,14 @@ use crate::tools::execution::end_text;
 use crate::tools::execution::isolation_notes;
 use ostler_interface::error::{ApiError, object};
 
-/// Reserved for the text around a screen or output.
+/// Reserved for the text around a screen or output; in a shorter answer, a quarter of it.
 const FRAME_CHARS: usize = 3_000;
 /// Characters for a screen or output.
 const BODY_CHARS: usize = REPLY_CHARS - FRAME_CHARS;
+/// The most bytes of one page of output.
+const PAGE_BYTES: u64 = BODY_CHARS as u64;
+/// A page of fewer bytes is not made smaller, although something of it is omitted.
+const MIN_PAGE_BYTES: u64 = 1_024;
 /// The most characters of a prompt, a directory, a name or a note.
 const CLAUSE_CHARS: usize = 300;
 
@@ -45,6 +49,8 @@ pub(in crate::tools) struct SessionReply<'a> {
     /// The range of output it shows.
     shown_range: Option<(u64, u64)>,
     activity: Option<Activity>,
+    /// Characters for a screen or output.
+    body_chars: usize,
 }
 
 impl<'a> SessionReply<'a> {
@@ -83,6 +89,7 @@ impl<'a> SessionReply<'a> {
             next: None,
             shown_range: None,
             activity: None,
+            body_chars: BODY_CHARS,
         }
     }
 
@@ -105,6 +112,18 @@ impl<'a> SessionReply<'a> {
         let mut reply = Self::new(call, outcome.waited);
         reply.activity = outcome.activity;
         reply
+    }
+
+    /// The same, in an answer of at most this many characters.
+    pub(in crate::tools) const fn in_chars(mut self, chars: usize) -> Self {
+        let quarter = chars / 4;
+        let frame = if quarter < FRAME_CHARS {
+            quarter
+        } else {
+            FRAME_CHARS
+        };
+        self.body_chars = chars - frame;
+        self
     }
 
     /// The same, worded for profile `core`.
@@ -180,7 +199,7 @@ impl<'a> SessionReply<'a> {
 
     /// Shows this screen.
     pub(super) fn with_view(mut self, view: &ScreenSnapshot) -> Self {
-        let rendered = render_screen(view, BODY_CHARS);
+        let rendered = render_screen(view, self.body_chars);
         self.head = format!(" | {}", screen::describe_view(view));
         self.body = rendered.text();
         self.set_field("screen", screen::fields(view, &rendered));
@@ -204,15 +223,36 @@ impl<'a> SessionReply<'a> {
         Ok(self.with_span(span, from))
     }
 
-    /// Adds the output from an offset on, at most this many bytes.
-    pub(super) async fn with_text(self, from: u64, most: Option<u64>) -> Result<Self, ApiError> {
-        let mut range = self.range_since(from);
-        if let Some(most) = most.filter(|most| from.saturating_add(*most) < range.to) {
-            range.to = from + most;
-            range.can_grow = true;
-        }
-        let span = self.read_span(range).await?;
+    /// Adds the output from an offset on.
+    pub(super) async fn with_text(self, from: u64) -> Result<Self, ApiError> {
+        let span = self.read_span(self.range_since(from)).await?;
         Ok(self.with_span(span, from))
+    }
+
+    /// Adds a page of the output from an offset on: as much as is shown without an omission, at
+    /// most this many bytes; whole lines, where one ends in it.
+    pub(super) async fn with_page(self, from: u64, most: Option<u64>) -> Result<Self, ApiError> {
+        let all = self.range_since(from);
+        let mut bytes = most.unwrap_or(PAGE_BYTES).min(PAGE_BYTES);
+        let span = loop {
+            let mut range = all;
+            if from.saturating_add(bytes) < all.to {
+                range.to =
+                    output_text::page_end(self.call, self.info(), from, from + bytes).await?;
+                range.can_grow = true;
+            }
+            let span = self.read_span(range).await?;
+            if span.omitted.is_none() || bytes <= MIN_PAGE_BYTES {
+                break span;
+            }
+            bytes /= 2;
+        };
+        let next = span.next;
+        let mut reply = self.with_span(span, from);
+        if from < next && next < all.to {
+            reply.add_note(reply.family.how_to_read_on(next));
+        }
+        Ok(reply)
     }
 
     /// Shows a range of output; for a program on the alternate screen, that screen.
@@ -266,7 +306,7 @@ impl<'a> SessionReply<'a> {
     }
 
     async fn read_span(&self, range: SpanRange) -> Result<OutputSpan, ApiError> {
-        output_text::read_span(self.call, self.info(), range, BODY_CHARS).await
+        output_text::read_span(self.call, self.info(), range, self.body_chars).await
     }
 
     async fn read_view(&self) -> Result<ScreenSnapshot, ApiError> {

@@ -84,7 +84,11 @@ __ostler_last() {
     return 0
 }
 
+__ostler_literal=${OSTLER_SHELL_LITERAL-}
+unset OSTLER_SHELL_LITERAL
 [[ -r ~/.bashrc ]] && source ~/.bashrc
+[[ -n "$__ostler_literal" ]] && set +o histexpand 2>/dev/null
+unset __ostler_literal
 
 __ostler_array=
 if ((BASH_VERSINFO[0] > 5 || (BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] >= 1))); then

@@ -26,9 +26,13 @@ else
     unset ZDOTDIR
 fi
 unset __ostler_zdotdir __ostler_exported
+typeset -g __ostler_literal="${OSTLER_SHELL_LITERAL-}"
+unset OSTLER_SHELL_LITERAL
 if [[ -r "${ZDOTDIR-$HOME}/.zshrc" ]]; then
     source "${ZDOTDIR-$HOME}/.zshrc"
 fi
+[[ -n "$__ostler_literal" ]] && setopt no_bang_hist
+unset __ostler_literal
 
 # The working directory, percent-encoded into __ostler_cwd_url.
 __ostler_url() {
