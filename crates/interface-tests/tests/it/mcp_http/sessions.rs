@@ -64,14 +64,18 @@ async fn sessions_of_one_principal_see_only_their_own() {
     let foreign = a.call("command_ps_stop", json!({"pid": in_b})).await;
     assert_eq!(foreign["isError"], true);
 
-    // REST sees one session, or with the scope all of them.
+    // Agents of another token have another session.
+    let other = web.agent(&web.secret("two", "uid:0", &[]));
+    assert!(list_ids(&other).await.is_empty());
+
+    // REST sees the session that it names, or with the scope all of them.
     let rest = agent.at("/api/v1/executions");
     let count = |body: Value| body["executions"].as_array().unwrap().len();
-    assert_eq!(count(rest.get().await.json().await), 1);
-    assert_eq!(
-        count(rest.with("ostler-session", "a").get().await.json().await),
-        1
-    );
+    assert_eq!(count(rest.get().await.json().await), 0);
+    for name in ["a", "http-first"] {
+        let named = rest.with("ostler-session", name);
+        assert_eq!(count(named.get().await.json().await), 1, "{name}");
+    }
     let all = web.agent(&web.secret("all", "uid:0", &[TokenScope::SessionsAll]));
     assert_eq!(
         count(all.at("/api/v1/executions").get().await.json().await),

@@ -120,7 +120,7 @@ async fn a_token_with_all_its_requests_in_flight_locks_no_other_out() {
     };
     setrlimit(Resource::Nofile, limit).unwrap();
     let web = HttpFixture::new().await;
-    let agent = web.agent(&web.token);
+    let agent = web.agent(&web.token).with("ostler-session", "a");
     let id = start_script(&agent, "sleep 600").await;
     let follow = agent.at(&format!("/api/v1/executions/{id}/raw?follow=true"));
     let mut streams = Vec::new();
