@@ -23,6 +23,15 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
+fn a_pattern_within_ready_is_told_its_key() {
+    for key in ["log", "pattern"] {
+        let file = format!("[services.web]\ncommand = \"x\"\nready = {{ {key} = \"up\" }}");
+        let problem = refused(&file);
+        assert!(problem.contains("'ready_pattern'"), "{problem}");
+    }
+}
+
+#[test]
 fn a_container_is_a_table() {
     let services = read(
         r#"

@@ -61,6 +61,14 @@ pub(super) fn ready(item: &TomlValue<'_>) -> Result<ReadyCondition, ManifestErro
         };
     }
     let section = item.table().ok_or_else(|| item.invalid(READY))?;
+    let pattern = ["log", "pattern"]
+        .into_iter()
+        .find_map(|key| section.get(key));
+    if let Some(pattern) = pattern {
+        return Err(
+            pattern.error("is no key: a line that reports it ready goes in 'ready_pattern'")
+        );
+    }
     section.reject_unknown_keys(&["http", "tcp", "exec", "quiet"])?;
     match (section.items().as_slice(), section.get("quiet")) {
         ([_], Some(quiet)) => Ok(ReadyCondition::Quiet {
