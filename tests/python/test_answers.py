@@ -54,6 +54,26 @@ def test_a_cursor_beyond_the_output_is_refused(each_installation):
         assert "no new output" in text, text
 
 
+def test_a_cut_line_is_said_where_it_is_whole(installation):
+    with RawMcpClient(installation, ["--tools", "core"]) as wire:
+        wire.shake()
+        text = wire.text(wire.call("exec", command="printf 'a%.0s' $(seq 30000); echo END"))
+        process = text.split()[0].strip("[")
+        assert "characters in this line" in text and f"process output of {process} with raw true has all of it" in text, text
+        rest, cursor = "", None
+        for _ in range(10):
+            page = {} if cursor is None else {"cursor": cursor}
+            answer = wire.text(wire.call("process", action="output", ids=[process], raw=True, **page))
+            rest += answer
+            found = re.search(r'cursor "?([\d.]+)', answer)
+            if "END" in answer or not found:
+                break
+            cursor = found[1]
+        assert rest.count("a") >= 30_000 and "END" in rest, len(rest)
+        # One that fits is whole.
+        assert "raw true" not in wire.text(wire.call("exec", command="printf 'a%.0s' $(seq 300); echo END"))
+
+
 @pytest.mark.parametrize("limit", [None, 3000])
 def test_the_text_of_a_terminal_is_read_in_pages(installation, limit):
     count = 8_000

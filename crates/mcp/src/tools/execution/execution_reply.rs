@@ -6,7 +6,7 @@ use ostler_journal::LineQuery;
 use ostler_model::duration;
 use ostler_model::termination::{Termination, TerminationCause};
 use ostler_model::{Cursor, ErrorCode, Phase};
-use ostler_render::{ExcerptBudget, FAILURE_CHARS, clean, truncated};
+use ostler_render::{ExcerptBudget, FAILURE_CHARS, clean, has_cut_line, truncated};
 use serde_json::{Map, Value, json};
 
 use super::fields::isolation_body;
@@ -219,6 +219,11 @@ async fn read_body(
     };
     output.add_fields(&mut body.fields);
     body.notes.extend(remaining_note(&output));
+    if has_cut_line(&body.text) {
+        let id = info.id.short();
+        let note = format!("a line is cut: process output of {id} with raw true has all of it");
+        body.notes.push(note);
+    }
     if body.text.is_empty() {
         body.notes
             .extend(empty_note(&selection.query).map(str::to_owned));
