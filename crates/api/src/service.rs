@@ -1,6 +1,6 @@
 //! Services: definitions, running ones, and their state.
 
-use ostler_model::{ByteString, Dependency, PortHolder, ServiceKind};
+use ostler_model::{ByteString, Dependency, ErrorCode, PortHolder, ServiceKind};
 use serde::{Deserialize, Serialize};
 
 use super::info::ExecutionBody;
@@ -21,6 +21,10 @@ pub struct ServiceBody {
     /// The path of the `ostler.toml` it is defined in, or `api`; null where it was started
     /// without a definition.
     pub defined_in: Option<String>,
+    /// Where its name is defined now: the path of the workspace's `ostler.toml`, or `api`. Absent
+    /// where no definition has it, and in lists of all workspaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
     /// The `ostler.toml` of the workspace it belongs to; absent where it belongs to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
@@ -95,6 +99,24 @@ pub struct ReadinessWaitBody {
 pub struct UpResponse {
     /// The services, each after its dependencies.
     pub services: Vec<EnsureResponse>,
+    /// Those that could not be started. Where none of the requested ones could, the response is the
+    /// error of the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<StartFailureBody>,
+}
+
+/// A service that could not be started beside others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartFailureBody {
+    /// Its name.
+    pub name: String,
+    /// The stable error code.
+    pub code: ErrorCode,
+    /// The cause.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// The outcome of a stop.
@@ -164,6 +186,16 @@ pub struct DetectedServiceBody {
     pub port_arguments: Option<Vec<String>>,
     /// Whether it requires a terminal.
     pub terminal: bool,
+}
+
+impl From<EnsureResponse> for UpResponse {
+    /// One service that was started.
+    fn from(service: EnsureResponse) -> Self {
+        Self {
+            services: vec![service],
+            failures: Vec::new(),
+        }
+    }
 }
 
 impl ServiceBody {

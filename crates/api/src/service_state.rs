@@ -29,6 +29,9 @@ pub struct ServiceStateBody {
     pub health: Option<ServiceHealthBody>,
     /// Attempts after the first.
     pub restarts: u32,
+    /// When the process of the newest attempt was started; null where it could not be.
+    #[serde(default)]
+    pub attempt_start_time: Option<Timestamp>,
     /// When the next attempt starts, between two attempts.
     pub backoff_until: Option<Timestamp>,
     /// How the previous attempt ended, as text.

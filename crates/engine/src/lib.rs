@@ -87,6 +87,7 @@ pub use search::SentInput;
 pub use secret_bindings::{SecretBinding, SecretHolder, SecretHolders};
 pub use service::{
     Diagnosis, EnsureResult, ServiceError, ServiceInfo, ServiceRequest, ServiceStopped,
+    StartFailure, UpResult,
 };
 pub use settings::{
     AllowedVolume, AutoServices, ContainerSettings, ContextSettings, IsolationSettings, Quotas,

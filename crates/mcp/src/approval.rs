@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ostler_engine::interaction::CancelReason;
 use ostler_engine::{
-    EnsureResult, Error, InteractionOutcome, ServiceRequest, StartGuard, StartRequest,
+    EnsureResult, Error, InteractionOutcome, ServiceRequest, StartGuard, StartRequest, UpResult,
 };
 use ostler_model::{ErrorCode, ExecutionId};
 use tokio::time::Instant;
@@ -155,7 +155,7 @@ pub(super) async fn service_up(
     call: ToolCall<'_>,
     names: &[String],
     base: StartRequest,
-) -> Result<Vec<EnsureResult>, ToolInterrupt> {
+) -> Result<UpResult, ToolInterrupt> {
     with_approval(call, |approval| {
         let mut base = base.clone();
         base.options.approval = approval.or_else(|| base.options.approval.take());

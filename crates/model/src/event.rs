@@ -291,6 +291,9 @@ pub enum ContextStage {
     Failed,
 }
 
+/// The beginning of the reason of a stop after which the service is started under another id.
+pub const REPLACED: &str = "replaced: ";
+
 /// Who or what decided that an execution must end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

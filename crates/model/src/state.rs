@@ -39,11 +39,15 @@ pub struct State {
     pub created_at: Option<Timestamp>,
     /// When the first process was started.
     pub started_at: Option<Timestamp>,
+    /// When the process of the newest attempt was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// The newest attempt, from 1; 0 before the first.
     pub attempt: u32,
-    /// The OS pid of the newest attempt, kept after its end for the record.
+    /// The OS pid of the newest attempt, kept after its end for the record; none where its process
+    /// could not be started.
     pub pid: Option<u32>,
     /// Why the newest attempt counts as ready, or as running with nothing to probe.
     pub ready_evidence: Option<String>,
@@ -71,9 +75,13 @@ pub struct State {
     /// When the next attempt starts, between two attempts.
     #[serde(default)]
     pub backoff_until: Option<Timestamp>,
-    /// How the leader of the previous attempt ended, as text; empty before the first end.
+    /// How the leader of the previous attempt ended, or why it could not be started, as text; empty
+    /// before the first end.
     #[serde(default)]
     pub last_end: Option<String>,
+    /// Why the newest attempt is being stopped so that the next one starts, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_reason: Option<String>,
     /// Whether the leader ended and the processes it left continue the service.
     #[serde(default)]
     pub detached: bool,
@@ -132,6 +140,12 @@ impl State {
         self.stage == Some(ServiceStage::Ready)
     }
 
+    /// When its newest attempt was started, or the first one, where the newest could not be.
+    #[must_use]
+    pub fn newest_start(&self) -> Option<Timestamp> {
+        self.attempt_started_at.or(self.started_at)
+    }
+
     /// Whether it ended for good.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -147,7 +161,9 @@ impl State {
                 self.missing.clone_from(missing);
             }
             Event::Started { attempt, pid } => self.start(record.at, *attempt, *pid),
-            Event::SpawnFailed { attempt, .. } => self.attempt = *attempt,
+            Event::SpawnFailed {
+                attempt, message, ..
+            } => self.fail_to_start(*attempt, message),
             Event::Ports { ports, url, .. } => {
                 self.ports.clone_from(ports);
                 self.url.clone_from(url);
@@ -195,7 +211,11 @@ impl State {
                 status,
                 ..
             } => {
-                self.last_end = Some(status.to_string());
+                let status = status.to_string();
+                self.last_end = Some(match self.restart_reason.take() {
+                    Some(reason) => format!("{status}, stopped for a restart: {reason}"),
+                    None => status,
+                });
                 self.exit(*leftovers, *usage);
             }
             Event::Adopted { attempt } => self.adopt(*attempt),
@@ -208,6 +228,10 @@ impl State {
                     self.last_end = Some(reason.describe().to_owned());
                     self.exit(0, self.usage);
                 }
+                self.clear_readiness();
+            }
+            Event::Restarting { reason, .. } if self.phase == Phase::Running => {
+                self.restart_reason = Some(reason.clone());
             }
             Event::Refused { .. }
             | Event::Interaction { .. }
@@ -222,12 +246,24 @@ impl State {
         self.attempt = attempt;
         self.pid = Some(pid);
         self.started_at.get_or_insert(at);
+        self.attempt_started_at = Some(at);
         self.clear_readiness();
+        self.restart_reason = None;
         self.backoff_until = None;
         self.detached = false;
         if self.phase == Phase::Starting {
             self.phase = Phase::Running;
         }
+    }
+
+    /// The observations and the process id are those of the attempt before.
+    fn fail_to_start(&mut self, attempt: u32, message: &str) {
+        self.attempt = attempt;
+        self.pid = None;
+        self.attempt_started_at = None;
+        self.backoff_until = None;
+        self.last_end = Some(format!("could not start: {message}"));
+        self.clear_readiness();
     }
 
     fn set_health(&mut self, ok: bool, detail: &str) {

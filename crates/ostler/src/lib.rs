@@ -128,9 +128,10 @@ pub use ostler_engine::{
     PortRequest, Prompt, Question, QueueWait, QueuedStart, Quotas, RetentionDefaults,
     RetentionRequest, SandboxOptions, SecretSettings, SecretSource, SentInput, ServiceError,
     ServiceInfo, ServiceRequest, ServiceSettings, ServiceStopped, Settings, ShellCommand, ShellEnd,
-    ShellRun, StartGuard, StartRequest, StdinRequest, StopRequest, TerminalEvent, TerminalEvents,
-    TerminalInput, TerminalInputResult, TerminalPage, TerminalPageQuery, UsageHistory,
-    UsageHistoryQuery, UsageResolution, WaitEnd, WaitFor, WaitOutcome, interaction, prompt,
+    ShellRun, StartFailure, StartGuard, StartRequest, StdinRequest, StopRequest, TerminalEvent,
+    TerminalEvents, TerminalInput, TerminalInputResult, TerminalPage, TerminalPageQuery, UpResult,
+    UsageHistory, UsageHistoryQuery, UsageResolution, WaitEnd, WaitFor, WaitOutcome, interaction,
+    prompt,
 };
 pub use ostler_export as export;
 pub use ostler_journal as journal;

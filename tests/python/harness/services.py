@@ -26,6 +26,8 @@ WORKER, WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix(
 #: Below the kernel's range of ephemeral ports. Each worker has a range of its own, so that no other takes a port
 #: between the check and its use.
 PORTS = range(20_000 + WORKER % WORKERS * 1_000, 21_000 + WORKER % WORKERS * 1_000)
+#: Those that tests of this process were given.
+GIVEN_PORTS = set()
 #: Suffixes of configuration files that hold the server's port.
 CONFIGS = {".conf", ".cfg"}
 #: Disables telemetry and update checks.
@@ -43,10 +45,15 @@ STARTED = re.compile(
 
 
 def free_port():
-    """A free port whose next one is free too."""
+    """A free port whose next one is free too, each once."""
+    if len(GIVEN_PORTS) > len(PORTS) / 2:
+        GIVEN_PORTS.clear()
     while True:
         port = random.choice(PORTS)
+        if port in GIVEN_PORTS or port + 1 in GIVEN_PORTS:
+            continue
         with contextlib.suppress(OSError), taken(port), taken(port + 1):
+            GIVEN_PORTS.update((port, port + 1))
             return port
 
 

@@ -4272,6 +4272,8 @@ export interface components {
             command: string;
             /** @description The path of the `ostler.toml` it is defined in, or `api`; null where it was started without a definition. */
             defined_in: string | null;
+            /** @description Where its name is defined now: the path of the workspace's `ostler.toml`, or `api`. Absent where no definition has it, and in lists of all workspaces. */
+            definition?: string;
             /** @description The services it depends on. */
             depends_on: components["schemas"]["Dependency"][];
             /** @description Whether it ended and was dismissed: lists show it on request only. */
@@ -4494,6 +4496,8 @@ export interface components {
         };
         /** @description The state of an execution as a service. */
         ServiceStateBody: {
+            /** @description When the process of the newest attempt was started; null where it could not be. */
+            attempt_start_time?: components["schemas"]["Timestamp"] | null;
             /** @description Whether it was recognised as a service rather than requested as one. */
             automatic: boolean;
             /** @description When the next attempt starts, between two attempts. */
@@ -4841,6 +4845,17 @@ export interface components {
             template?: components["schemas"]["TemplateRecord"] | null;
             /** @description The wall-clock limit of the command, in milliseconds. */
             timeout_ms?: number | null;
+        };
+        /** @description A service that could not be started beside others. */
+        StartFailureBody: {
+            /** @description The stable error code. */
+            code: components["schemas"]["ErrorCode"];
+            /** @description What to do about it. */
+            hint?: string;
+            /** @description The cause. */
+            message: string;
+            /** @description Its name. */
+            name: string;
         };
         /** @description The source of standard input. */
         StdinBody: ("default" | "empty" | "open") | {
@@ -5296,6 +5311,8 @@ export interface components {
         };
         /** @description What `up` did, in order. */
         UpResponse: {
+            /** @description Those that could not be started. Where none of the requested ones could, the response is the error of the first. */
+            failures?: components["schemas"]["StartFailureBody"][];
             /** @description The services, each after its dependencies. */
             services: components["schemas"]["EnsureResponse"][];
         };

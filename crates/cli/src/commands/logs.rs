@@ -18,14 +18,14 @@ use crate::output::{StdoutWriter, Style, format_time, write_stderr_raw};
 const PAGE_LINES: u64 = 10_000;
 
 /// What `logs` takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct LogsArgs {
     /// Which execution
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     /// Go on until it ends
     #[arg(short, long, conflicts_with_all = ["until", "head"])]
-    follow: bool,
+    pub(crate) follow: bool,
     /// Lines from then on: 10m, 2026-11-21 04:00, RFC 3339, or a cursor
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
@@ -91,6 +91,25 @@ impl StreamArg {
             Self::Stderr => "stderr",
             Self::Pty => "pty",
             Self::Stdin => "stdin",
+        }
+    }
+}
+
+impl LogsArgs {
+    /// The same, for this execution.
+    pub(crate) fn of_execution(self, id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            ..self
+        }
+    }
+
+    /// The same, for all of the output.
+    pub(crate) fn whole(&self) -> Self {
+        Self {
+            since: None,
+            tail: None,
+            ..self.clone()
         }
     }
 }

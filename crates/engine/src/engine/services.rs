@@ -9,7 +9,9 @@ use crate::detection::DetectedService;
 use crate::error::Error;
 use crate::project;
 use crate::request::{StartRequest, StopRequest};
-use crate::service::{Diagnosis, EnsureResult, ServiceInfo, ServiceRequest, ServiceStopped};
+use crate::service::{
+    Diagnosis, EnsureResult, ServiceInfo, ServiceRequest, ServiceStopped, UpResult,
+};
 use crate::start::StartGuard;
 
 impl Engine {
@@ -73,19 +75,19 @@ impl Engine {
     }
 
     /// As [`Engine::ensure_service`], for services that are defined or were started here, with all
-    /// their dependencies; without names, for every defined service. `cwd` is where the upward
-    /// search for an `ostler.toml` begins; `base` holds the client's environment and options (its
-    /// command is ignored).
+    /// their dependencies; without names, for all that the `ostler.toml` defines. `cwd` is where the
+    /// upward search for it begins; `base` holds the client's environment and options (its command
+    /// is ignored).
     ///
     /// # Errors
-    /// As [`Engine::ensure_service`].
+    /// As [`Engine::ensure_service`], where none of them can be started.
     pub async fn service_up(
         &self,
         caller: &Caller,
         cwd: &Path,
         names: &[String],
         base: &StartRequest,
-    ) -> Result<Vec<EnsureResult>, Error> {
+    ) -> Result<UpResult, Error> {
         self.services.service_up(caller, cwd, names, base).await
     }
 

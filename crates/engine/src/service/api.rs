@@ -13,7 +13,7 @@ use super::starter::{ResolvedService, ServiceStarter};
 use super::workspace::{ServiceScope, WorkspaceContext};
 use super::{
     Diagnosis, EnsureResult, ServiceDefinition, ServiceError, ServiceInfo, ServiceRequest,
-    ServiceStopped, format, ports, restart_request, start_plan,
+    ServiceStopped, UpResult, format, ports, restart_request, start_plan,
 };
 use crate::admission::arguments;
 use crate::detection::DetectedService;
@@ -107,7 +107,7 @@ impl ServiceManager {
                     defined.request.start.id = base.id;
                     defined
                 }
-                None => self.find_restartable(starter, name)?,
+                None => self.find_restartable(starter, name, None)?,
             },
             Some(_) | None => ResolvedService::from_request(request),
         };
@@ -123,7 +123,7 @@ impl ServiceManager {
         cwd: &Path,
         names: &[String],
         base: &StartRequest,
-    ) -> Result<Vec<EnsureResult>, Error> {
+    ) -> Result<UpResult, Error> {
         let home = self.home(Some(base));
         let manifest = Self::find_manifest(caller, cwd, home.as_deref())?;
         let context = WorkspaceContext::at(cwd, home.as_deref(), &self.services.watches)
@@ -134,8 +134,12 @@ impl ServiceManager {
             .into_iter()
             .map(|it| it.name)
             .collect();
-        let mut requested = if names.is_empty() {
-            known.clone()
+        let of_manifest = || {
+            let services = context.manifest.iter().flat_map(|it| it.services.keys());
+            services.cloned().collect()
+        };
+        let mut requested: Vec<String> = if names.is_empty() {
+            of_manifest()
         } else {
             names.to_vec()
         };
@@ -146,7 +150,14 @@ impl ServiceManager {
             name: name.cloned(),
         };
         if requested.is_empty() {
-            return Err(no_manifest(None).into());
+            return Err(match &context.manifest {
+                Some(manifest) => ServiceError::Manifest {
+                    file: manifest.path.display().to_string(),
+                    problem: "it defines no services".to_owned(),
+                }
+                .into(),
+                None => no_manifest(None).into(),
+            });
         }
         let mut roots = Vec::with_capacity(requested.len());
         for name in &requested {
@@ -162,7 +173,7 @@ impl ServiceManager {
         }
         let steps = starter.steps(roots, base)?;
         let outcomes = Box::pin(starter.run_steps(&steps)).await;
-        start_plan::collect_outcomes(&steps, outcomes)
+        start_plan::collect_outcomes(&steps, &requested, outcomes)
     }
 
     /// See [`Engine::stop_service`](crate::Engine::stop_service).
@@ -177,6 +188,26 @@ impl ServiceManager {
         arguments::check_length("the reason", reason, arguments::REASON_BYTES)?;
         let context = self.context_at(cwd);
         let starter = ServiceStarter::new(self, caller, &context);
+        if starter.services().find_reachable(name).is_none() {
+            // One that was never started is stopped already.
+            let service = self.service(caller, name, cwd)?;
+            if let Some(pending) = service.pending {
+                let problem =
+                    format!("it waits for {pending}: end the request that starts it instead");
+                return Err(ServiceError::Value {
+                    what: "service",
+                    given: name.to_owned(),
+                    problem,
+                }
+                .into());
+            }
+            return Ok(ServiceStopped {
+                service,
+                released: Vec::new(),
+                still_held: Vec::new(),
+                dependents: Vec::new(),
+            });
+        }
         let entry = starter.services().get(name)?;
         Box::pin(starter.stop(&entry, request)).await
     }
@@ -188,7 +219,8 @@ impl ServiceManager {
         name: &str,
         cwd: Option<&Path>,
     ) -> Result<ServiceInfo, Error> {
-        let context = self.context_at(cwd);
+        let mut context = self.context_for_listing(caller, cwd);
+        let problem = context.problem.take();
         let starter = ServiceStarter::new(self, caller, &context);
         let found = match starter.services().find_reachable(name) {
             Some(_) => Some(starter.services().get(name)?),
@@ -209,7 +241,7 @@ impl ServiceManager {
         };
         let service = match found {
             Some(entry) => restart_request::service_request(self, &entry)?,
-            None => self.find_restartable(starter, name)?,
+            None => self.find_restartable(starter, name, problem)?,
         };
         let context = match service.origin.as_ref().map(|it| it.defined_in.as_path()) {
             Some(path) if path.is_file() => WorkspaceContext::from_manifest(Manifest::read(path)?),
@@ -255,7 +287,7 @@ impl ServiceManager {
         cwd: Option<&Path>,
         with_dismissed: bool,
     ) -> Result<Vec<ServiceInfo>, Error> {
-        let context = self.context_for_listing(caller, cwd)?;
+        let context = self.context_for_listing(caller, cwd);
         let starter = ServiceStarter::new(self, caller, &context);
         let mut rows: Vec<ServiceInfo> = Vec::new();
         for info in self.services.pending(|owner| caller.can_access(owner)) {
@@ -291,6 +323,13 @@ impl ServiceManager {
                 rows.push(info);
             }
         }
+        match context.problem {
+            Some(problem) if rows.is_empty() => return Err(problem.into()),
+            Some(problem) => rows
+                .iter_mut()
+                .for_each(|row| row.notes.push(problem.to_string())),
+            None => {}
+        }
         Ok(rows)
     }
 
@@ -308,7 +347,8 @@ impl ServiceManager {
         name: &str,
         cwd: Option<&Path>,
     ) -> Result<ServiceInfo, Error> {
-        let context = self.context_for_listing(caller, cwd)?;
+        let mut context = self.context_for_listing(caller, cwd);
+        let problem = context.problem.take();
         let starter = ServiceStarter::new(self, caller, &context);
         let defined = starter.definitions();
         let entry = if defined.iter().any(|it| it.name == name) {
@@ -329,10 +369,7 @@ impl ServiceManager {
         match (entry, defined.iter().find(|it| it.name == name)) {
             (Some(entry), _) => Ok(starter.service_info(&entry)),
             (None, Some(defined)) => Ok(defined.clone()),
-            (None, None) => {
-                let known = defined.into_iter().map(|it| it.name);
-                Err(starter.services().unknown_name(name, known))
-            }
+            (None, None) => Err(starter.unknown_name(name, problem)),
         }
     }
 

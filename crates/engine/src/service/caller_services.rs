@@ -280,6 +280,7 @@ pub(crate) fn service_info(entry: &ExecutionHandle, scope: ServiceScope) -> Serv
         name: name_of(entry),
         execution: Some(entry.fresh_info()),
         defined_in: plan.defined_in.as_ref().map(ToString::to_string),
+        definition: None,
         workspace: scope.workspace(),
         command: entry.spec.command.display(),
         plan,

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use ostler_model::duration;
 use ostler_model::{
     Dependency, Lifetime, PortHolder, ReadyRule, RestartPolicy, ServiceStage, State, StopReason,
-    Timestamp,
+    TerminationCause, Timestamp,
 };
 use regex::Regex;
 
@@ -161,7 +161,11 @@ fn describe_cause(input: &DiagnosisInput<'_>, state: &State) -> String {
     if state.attempt == 0 {
         return "its program does not run yet".to_owned();
     }
-    let since = state.signs.last().map(|sign| sign.at).or(state.started_at);
+    let since = state
+        .signs
+        .last()
+        .map(|sign| sign.at)
+        .or_else(|| state.newest_start());
     let time = since.map_or_else(String::new, |since| {
         format!(
             " for {}",
@@ -192,6 +196,10 @@ fn describe_cause(input: &DiagnosisInput<'_>, state: &State) -> String {
 fn describe_end(input: &DiagnosisInput<'_>, state: &State, how: &str) -> String {
     if let Some(order) = &state.stopping {
         return format!("{}: {how}", stopped_by(order));
+    }
+    let cause = state.ending.as_ref().map(|ending| &ending.cause);
+    if let Some(TerminationCause::SpawnFailed { .. }) = cause {
+        return format!("attempt {}: {how}", state.attempt);
     }
     let last = describe_output(&input.info.plan.ready, &input.lines);
     match input.info.status() {
@@ -240,18 +248,18 @@ fn stopped_by(order: &StopReason) -> String {
 }
 
 fn add_evidence(diagnosis: &mut Diagnosis, state: &State) {
-    if let Some(at) = state.started_at {
+    if let Some(at) = state.attempt_started_at {
         let pid = state
             .pid
             .map_or_else(String::new, |pid| format!(", pid {pid}"));
         diagnosis.evidence.push(format!(
             "{} started (attempt {}{pid})",
-            format_time(at),
+            format::time(at),
             state.attempt
         ));
     }
     for sign in &state.signs {
-        let (at, kind) = (format_time(sign.at), sign.kind.as_str());
+        let (at, kind) = (format::time(sign.at), sign.kind.as_str());
         diagnosis
             .evidence
             .push(format!("{at} {kind}: {}", sign.detail));
@@ -268,12 +276,8 @@ fn add_evidence(diagnosis: &mut Diagnosis, state: &State) {
         let end = state.last_end.as_deref().unwrap_or("ended");
         diagnosis
             .evidence
-            .push(format!("{} {end}", format_time(at)));
+            .push(format!("{} {end}", format::time(at)));
     }
-}
-
-fn format_time(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 fn add_hints(diagnosis: &mut Diagnosis, input: &DiagnosisInput<'_>, state: &State) {

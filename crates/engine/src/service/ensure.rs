@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use ostler_model::duration;
 use ostler_model::state::Phase;
-use ostler_model::{ServiceStage, State, StopReason, Timestamp};
+use ostler_model::{
+    PortRequest, REPLACED, RestartPolicy, ServiceStage, State, StopReason, Timestamp,
+};
 
 use super::build_request::with_port;
 use super::caller_services::plan_of;
-use super::locks::ServiceLockKey;
+use super::locks::ServiceKey;
 use super::starter::{ResolvedService, ServiceStarter};
-use super::{EnsureResult, ServiceRequest, stop_service};
+use super::{EnsureResult, ServiceRequest, restart_request, stop_service};
 use crate::error::Error;
 use crate::execution::ExecutionHandle;
 use crate::stop;
@@ -41,7 +43,11 @@ pub(crate) fn decide_reuse(
         let detail = state.health.as_deref().unwrap_or("no reason is known");
         return ReuseDecision::Replace(format!("it lived and was not well: {detail}"));
     }
-    let since = state.signs.last().map(|sign| sign.at).or(state.started_at);
+    let since = state
+        .signs
+        .last()
+        .map(|sign| sign.at)
+        .or_else(|| state.newest_start());
     let time = since.map(|since| duration::rounded(duration::between(since, now)));
     let time = time.map(|it| format!(" for {it}")).unwrap_or_default();
     let location = state.url.as_ref().map(|url| format!(" at {url}"));
@@ -93,25 +99,19 @@ impl ServiceStarter<'_> {
         };
         match decision {
             ReuseDecision::Reuse(reason) => {
-                let other = if service.origin.is_some()
-                    || self.runs_same_command(&service.request, &entry)
-                {
-                    ""
-                } else {
-                    "; it runs another command than the one asked for"
-                };
+                let difference = self.describe_difference(service, &entry);
                 entry.mark_id_disclosed();
                 Ok(EnsureResult {
                     service: self.service_info(&entry),
                     reused: true,
                     completes: false,
-                    note: format!("reused: {reason}{other}"),
+                    note: format!("reused: {reason}{difference}"),
                 })
             }
             ReuseDecision::Replace(reason) => {
-                self.stop_and_free_ports(&entry, format!("replaced: {reason}"))
+                self.stop_and_free_ports(&entry, format!("{REPLACED}{reason}"))
                     .await?;
-                self.start_new(service, false, &format!("replaced: {reason}"))
+                self.start_new(service, false, &format!("{REPLACED}{reason}"))
                     .await
             }
         }
@@ -182,20 +182,71 @@ impl ServiceStarter<'_> {
         is_same_directory(request, entry) && (*command == entry.spec.command || matches_with_port())
     }
 
+    /// What a running service does otherwise than requested, as clauses; empty where nothing differs.
+    fn describe_difference(self, service: &ResolvedService, entry: &ExecutionHandle) -> String {
+        let request = &service.request;
+        let origin = service.origin.as_ref().map(|it| &it.defined_in);
+        if origin.is_some() && origin == plan_of(entry).defined_in.as_ref() {
+            return String::new();
+        }
+        let mut clauses = String::new();
+        if !self.runs_same_command(request, entry) {
+            clauses.push_str("; it runs another command than the one asked for");
+        }
+        let running = restart_request::service_request(self.manager, entry);
+        let ports = stop_service::ports_of(entry);
+        let differing = running.map(|it| differing_options(request, &it.request, &ports));
+        if let Ok([first, rest @ ..]) = differing.as_deref() {
+            let rest: String = rest.iter().map(|it| format!(", {it}")).collect();
+            clauses.push_str(&format!("; it was started with another {first}{rest}"));
+        }
+        if let (Some(file), false) = (origin, clauses.is_empty()) {
+            clauses.push_str(&format!(", not from {file}: stop it first"));
+        }
+        clauses
+    }
+
     /// The key of the lock that serializes calls for this service.
-    fn lock_key(self, service: &ResolvedService) -> ServiceLockKey {
+    fn lock_key(self, service: &ResolvedService) -> ServiceKey {
         let manifest = service.origin.as_ref().and(self.manifest);
         let manifest = manifest.map(|it| it.path.clone());
         let request = &service.request;
         match &request.name {
-            Some(name) => ServiceLockKey::new(self.caller, manifest, name),
+            Some(name) => ServiceKey::new(self.caller, manifest, name),
             None => {
                 let start = &request.start;
                 let command = format!("{} {}", start.cwd, start.command.display());
-                ServiceLockKey::new(self.caller, manifest, &command)
+                ServiceKey::new(self.caller, manifest, &command)
             }
         }
     }
+}
+
+/// The options that were requested and that the running service has otherwise.
+fn differing_options(
+    requested: &ServiceRequest,
+    running: &ServiceRequest,
+    ports: &[u16],
+) -> Vec<&'static str> {
+    let set_env = &requested.start.options.set_env;
+    let other_env = !set_env.is_empty() && *set_env != running.start.options.set_env;
+    let other_port = match requested.port {
+        PortRequest::Fixed(port) => requested.port != running.port && !ports.contains(&port),
+        PortRequest::Own | PortRequest::Lease => false,
+    };
+    let other_readiness = requested.ready_when.is_some()
+        && requested.ready_when != running.ready_when
+        || requested.ready_pattern.is_some() && requested.ready_pattern != running.ready_pattern;
+    let other_restart =
+        requested.restart != RestartPolicy::Never && requested.restart != running.restart;
+    let all = [
+        ("environment", other_env),
+        ("port", other_port),
+        ("condition of readiness", other_readiness),
+        ("restart policy", other_restart),
+    ];
+    let differing = all.into_iter().filter(|(_, differs)| *differs);
+    differing.map(|(name, _)| name).collect()
 }
 
 /// Whether the definition differs from the one it was started from.

@@ -1,7 +1,7 @@
 //! Text fragments about services, for people.
 
 use ostler_journal::{LineQuery, OpenLineMode};
-use ostler_model::DependencyCondition;
+use ostler_model::{DependencyCondition, Timestamp};
 
 use crate::execution::ExecutionHandle;
 use crate::prompt::visible_line;
@@ -19,6 +19,11 @@ pub(crate) const fn condition_name(condition: DependencyCondition) -> &'static s
         DependencyCondition::Ready => "ready",
         DependencyCondition::Completed => "completed",
     }
+}
+
+/// A time, in UTC.
+pub(crate) fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 /// The last lines it printed, oldest first, as a person would see them; empty ones left out.

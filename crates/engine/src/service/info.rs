@@ -16,6 +16,9 @@ pub struct ServiceInfo {
     /// Where it is defined: the path of an `ostler.toml`, or `api`; none where it was started
     /// without a definition.
     pub defined_in: Option<String>,
+    /// Where its name is defined now: the path of the workspace's `ostler.toml`, or `api`. None where
+    /// no definition has it, and where all workspaces were asked for.
+    pub definition: Option<String>,
     /// The `ostler.toml` of the workspace it belongs to; none where it belongs to none.
     pub workspace: Option<PathBuf>,
     /// The command line it is started with, for people.
@@ -72,6 +75,24 @@ pub struct EnsureResult {
     /// The action and its cause, as text: `reused: ready for 12 min`, `replaced: alive without its
     /// port`.
     pub note: String,
+}
+
+/// The result of an `up`.
+#[derive(Debug)]
+pub struct UpResult {
+    /// The services that run or were started, each after its dependencies.
+    pub services: Vec<EnsureResult>,
+    /// Those that could not be started, each after its dependencies.
+    pub failures: Vec<StartFailure>,
+}
+
+/// A service that could not be started beside others.
+#[derive(Debug)]
+pub struct StartFailure {
+    /// Its name.
+    pub name: String,
+    /// The cause.
+    pub error: crate::error::Error,
 }
 
 /// The result of a stop.

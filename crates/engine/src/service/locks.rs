@@ -6,13 +6,13 @@ use ostler_model::Caller;
 
 /// The key of a name: its owner. Sessions share it, since some see each other's services.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct ServiceLockKey {
+pub(crate) struct ServiceKey {
     principal: String,
     manifest: Option<PathBuf>,
     name: String,
 }
 
-impl ServiceLockKey {
+impl ServiceKey {
     pub(crate) fn new(caller: &Caller, manifest: Option<PathBuf>, name: &str) -> Self {
         let owner = &caller.owner;
         Self {

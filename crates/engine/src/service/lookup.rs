@@ -69,48 +69,44 @@ impl ServiceManager {
             .unwrap_or_default()
     }
 
-    /// The same, with the parsed `ostler.toml`; an invalid file is no error where services of it
-    /// run, because their notes report it.
+    /// The same, with the parsed `ostler.toml`, or with the reason why it cannot be used. Where
+    /// services of it run, their notes report that.
     pub(super) fn context_for_listing(
         &self,
         caller: &Caller,
         cwd: Option<&Path>,
-    ) -> Result<WorkspaceContext, Error> {
+    ) -> WorkspaceContext {
         let context = self.context_at(cwd);
         let Some(cwd) = cwd else {
-            return Ok(context);
+            return context;
         };
         match Self::find_manifest(caller, cwd, self.home(None).as_deref()) {
-            Ok(found) => Ok(context.with_manifest(found)),
+            Ok(found) => context.with_manifest(found),
             Err(error) => {
                 let mut living = CallerServices::new(&self.core, caller).living();
                 let is_reported = living.any(|entry| {
                     let at = plan_of(&entry).defined_in.as_ref().and_then(manifest_path);
                     at.is_some() && at == context.file()
                 });
-                if is_reported {
-                    Ok(context)
-                } else {
-                    Err(error.into())
-                }
+                context.with_problem((!is_reported).then_some(error))
             }
         }
     }
 
-    /// The service to restart under a name: what ran under it, else the API definition.
+    /// The service to restart under a name: what ran under it, else its definition.
     pub(super) fn find_restartable(
         &self,
         starter: ServiceStarter<'_>,
         name: &str,
+        problem: Option<ServiceError>,
     ) -> Result<ResolvedService, Error> {
         if let Some(service) = starter.find_started(name)? {
             return Ok(service);
         }
         let base = StartRequest::argv(["true"], "/");
-        starter.find_definition(name, &base).ok_or_else(|| {
-            let defined = starter.definitions().into_iter().map(|it| it.name);
-            starter.services().unknown_name(name, defined)
-        })
+        starter
+            .find_definition(name, &base)
+            .ok_or_else(|| starter.unknown_name(name, problem))
     }
 }
 
@@ -123,6 +119,15 @@ impl ServiceStarter<'_> {
         entry
             .map(|it| restart_request::service_request(self.manager, &it))
             .transpose()
+    }
+
+    /// The error for an unknown name: the `problem` of the file that may define it, where it has one.
+    pub(super) fn unknown_name(self, name: &str, problem: Option<ServiceError>) -> Error {
+        if let Some(problem) = problem {
+            return problem.into();
+        }
+        let defined = self.definitions().into_iter().map(|it| it.name);
+        self.services().unknown_name(name, defined)
     }
 
     /// Refuses what can be refused without inspecting the machine.

@@ -35,7 +35,7 @@ mod workspace;
 
 pub use crate::error::ServiceError;
 pub use definition::ServiceDefinition;
-pub use info::{Diagnosis, EnsureResult, ServiceInfo, ServiceStopped};
+pub use info::{Diagnosis, EnsureResult, ServiceInfo, ServiceStopped, StartFailure, UpResult};
 pub(crate) use manager::ServiceManager;
 pub(crate) use registry::ServiceRegistry;
 pub use request::ServiceRequest;

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use ostler_model::{ExecutionId, Owner, ServicePlan};
+use ostler_model::{Caller, ExecutionId, Owner, ServicePlan, Timestamp};
 use parking_lot::Mutex;
 
 use super::definition_store::DefinitionStore;
-use super::locks::ServiceLockKey;
+use super::locks::ServiceKey;
 use super::reload::ManifestWatches;
 use super::starter::ResolvedService;
-use super::{ServiceInfo, build_request};
+use super::{ServiceInfo, build_request, format};
 use crate::detection::{DetectedService, DetectionTable, DiskFiles};
 use crate::engine_inner::EngineInner;
 use crate::error::Error;
@@ -19,10 +19,13 @@ use crate::keyed_mutex::KeyedMutex;
 use crate::request::StartRequest;
 use crate::settings::Settings;
 
+/// The most failed starts that are remembered.
+const FAILED_STARTS: usize = 256;
+
 #[derive(Debug)]
 pub(crate) struct ServiceRegistry {
     /// One lock per service name.
-    pub(crate) locks: KeyedMutex<ServiceLockKey>,
+    pub(crate) locks: KeyedMutex<ServiceKey>,
     /// Held from the choice of a name and a port until the registry of executions holds them.
     pub(crate) admission_lock: tokio::sync::Mutex<()>,
     /// Definitions made through the API.
@@ -33,6 +36,15 @@ pub(crate) struct ServiceRegistry {
     /// The request that each was started with, its client's environment included.
     requests: Mutex<HashMap<ExecutionId, Arc<ResolvedService>>>,
     pending: Mutex<HashMap<u64, PendingService>>,
+    failed_starts: Mutex<HashMap<ServiceKey, FailedStart>>,
+}
+
+/// The last start of a service, which failed before there was an execution of it.
+#[derive(Debug)]
+struct FailedStart {
+    owner: Owner,
+    at: Timestamp,
+    problem: String,
 }
 
 /// A service whose program does not run yet, because it waits for a dependency.
@@ -66,6 +78,7 @@ impl ServiceRegistry {
             table: OnceLock::new(),
             requests: Mutex::default(),
             pending: Mutex::default(),
+            failed_starts: Mutex::default(),
         })
     }
 
@@ -103,6 +116,41 @@ impl ServiceRegistry {
         self.requests.lock().get(&id).cloned()
     }
 
+    /// Records the outcome of the last start of a service: the error, or none.
+    pub(crate) fn record_start(&self, caller: &Caller, key: ServiceKey, problem: Option<String>) {
+        let mut failed = self.failed_starts.lock();
+        let Some(problem) = problem else {
+            failed.remove(&key);
+            return;
+        };
+        if failed.len() >= FAILED_STARTS && !failed.contains_key(&key) {
+            let oldest = failed.iter().min_by_key(|(_, start)| start.at);
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.and_then(|key| failed.remove(&key));
+        }
+        let start = FailedStart {
+            owner: caller.owner.clone(),
+            at: Timestamp::now(),
+            problem,
+        };
+        failed.insert(key, start);
+    }
+
+    /// When and why the last start of a service failed before there was an execution of it, if that
+    /// was later than `after`.
+    pub(crate) fn failed_start(
+        &self,
+        caller: &Caller,
+        key: &ServiceKey,
+        after: Option<Timestamp>,
+    ) -> Option<String> {
+        let failed = self.failed_starts.lock();
+        let start = failed.get(key);
+        let start = start.filter(|it| Some(it.at) > after && caller.can_access(&it.owner))?;
+        let at = format::time(start.at);
+        Some(format!("its start at {at} failed: {}", start.problem))
+    }
+
     /// Lists a service as pending until the returned guard is dropped.
     pub(crate) fn register_pending(&self, owner: Owner, info: ServiceInfo) -> PendingGuard<'_> {
         let mut pending = self.pending.lock();
@@ -134,6 +182,7 @@ pub(crate) fn unstarted_info(name: &str, command: String, plan: ServicePlan) -> 
         name: name.to_owned(),
         execution: None,
         defined_in: plan.defined_in.as_ref().map(ToString::to_string),
+        definition: None,
         workspace: None,
         command,
         plan,

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::future::select_all;
-use ostler_model::{Caller, Scope};
+use ostler_model::{Caller, REPLACED, Scope};
 use ostler_sys::file_watch::FileWatch;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::caller_services::{manifest_path, name_of, plan_of};
-use super::locks::ServiceLockKey;
+use super::locks::ServiceKey;
 use super::manager::ServiceManager;
 use super::manifest::{Manifest, ManifestChanges, diff};
 use super::starter::{ResolvedService, ServiceStarter};
@@ -141,13 +141,7 @@ fn living_services(manager: &ServiceManager, path: &Path) -> Vec<Arc<ExecutionHa
 }
 
 async fn watch_loop(manager: &ServiceManager, path: &Path, service_added: &Notify) {
-    let mut file_watch = match FileWatch::new(path) {
-        Ok(watch) => Some(watch),
-        Err(error) => {
-            record_watch_error(manager, path, &error);
-            None
-        }
-    };
+    let mut file_watch = open_watch(manager, path);
     // Changes between its parsing and now are not lost.
     let mut is_due = true;
     loop {
@@ -170,29 +164,62 @@ async fn watch_loop(manager: &ServiceManager, path: &Path, service_added: &Notif
             () = manager.core.closing.cancelled() => return,
             () = service_added.notified() => {}
             () = any_ended(&running) => {}
-            changed = next_change(file_watch.as_mut()) => match changed {
-                Ok(()) => is_due = true,
-                Err(error) => {
-                    record_watch_error(manager, path, &error);
-                    file_watch = None;
+            is_same_file = next_change(file_watch.as_mut()) => {
+                is_due = true;
+                if !is_same_file {
+                    file_watch = open_watch(manager, path);
                 }
-            },
+            }
         }
     }
 }
 
-fn record_watch_error(manager: &ServiceManager, path: &Path, error: &std::io::Error) {
-    tracing::warn!(path = %path.display(), %error, "changes are not heard");
-    let problem = error.to_string();
+/// A watch of a file, or, where its directory is missing, of the first missing one above it.
+#[derive(Debug)]
+struct ManifestWatch {
+    watch: FileWatch,
+    is_on_file: bool,
+}
+
+/// Watches a file; none where that is not possible, which its services report.
+fn open_watch(manager: &ServiceManager, path: &Path) -> Option<ManifestWatch> {
+    let opened = watch_file(path);
+    let problem = opened.as_ref().err().map(ToString::to_string);
+    if let Some(problem) = &problem {
+        tracing::warn!(path = %path.display(), problem, "changes are not heard");
+    }
     manager
         .services
         .watches
-        .update(path, |watched| watched.watch_error = Some(problem));
+        .update(path, |watched| watched.watch_error = problem);
+    opened.ok()
 }
 
-async fn next_change(file_watch: Option<&mut FileWatch>) -> std::io::Result<()> {
+fn watch_file(path: &Path) -> std::io::Result<ManifestWatch> {
+    let mut target = path;
+    loop {
+        let is_on_file = target == path;
+        let watch = if is_on_file {
+            FileWatch::new(target)
+        } else {
+            FileWatch::with_creation(target)
+        };
+        match (watch, target.parent()) {
+            // It was created before it was watched.
+            (Ok(_), _) if !is_on_file && target.exists() => target = path,
+            (Ok(watch), _) => return Ok(ManifestWatch { watch, is_on_file }),
+            (Err(error), Some(parent)) if error.kind() == std::io::ErrorKind::NotFound => {
+                target = parent;
+            }
+            (Err(error), _) => return Err(error),
+        }
+    }
+}
+
+/// Waits for a change; whether the same file is still watched after it.
+async fn next_change(file_watch: Option<&mut ManifestWatch>) -> bool {
     match file_watch {
-        Some(file_watch) => file_watch.changed().await,
+        Some(file_watch) => file_watch.watch.changed().await.is_ok() && file_watch.is_on_file,
         None => std::future::pending().await,
     }
 }
@@ -328,12 +355,12 @@ async fn replace(
     service: &ResolvedService,
 ) -> Result<(), Error> {
     let path = starter.manifest.map(|manifest| manifest.path.clone());
-    let key = ServiceLockKey::new(starter.caller, path, service.name());
+    let key = ServiceKey::new(starter.caller, path, service.name());
     let _lock = starter.manager.services.locks.lock(key).await;
     if entry.is_finished() {
         return Ok(());
     }
-    let reason = "replaced: its definition changed".to_owned();
+    let reason = format!("{REPLACED}its definition changed");
     starter.stop_and_free_ports(entry, reason).await?;
     starter.start(service).await?.detach();
     Ok(())

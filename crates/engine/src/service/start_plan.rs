@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::caller_services::plan_of;
 use super::registry::PendingGuard;
 use super::starter::{ResolvedService, ServiceStarter};
-use super::{EnsureResult, ServiceError, condition, format, graph};
+use super::{EnsureResult, ServiceError, StartFailure, UpResult, condition, format, graph};
 use crate::error::Error;
 use crate::request::StartRequest;
 
@@ -106,6 +106,13 @@ impl<'c> ServiceStarter<'c> {
             let outcomes = &outcomes;
             async move {
                 let done = Box::pin(self.run_step(step, steps, outcomes)).await;
+                if !needs_approval(&done) {
+                    let problem = done.as_ref().err().map(ToString::to_string);
+                    let key = self.key(&step.name);
+                    self.manager
+                        .services
+                        .record_start(self.caller, key, problem);
+                }
                 let result = done.as_ref().map(drop).map_err(ToString::to_string);
                 outcomes[step.name.as_str()].send_replace(Some(result));
                 done
@@ -123,7 +130,8 @@ impl<'c> ServiceStarter<'c> {
         let steps = self.steps(vec![service.clone()], &service.request.start)?;
         // The last step is the service itself.
         let dependencies = &steps[..steps.len() - 1];
-        collect_outcomes(dependencies, self.run_steps(dependencies).await)?;
+        let outcomes = self.run_steps(dependencies).await;
+        first_failure(&mut collect_outcomes(dependencies, &[], outcomes)?.failures)?;
         self.wait_for_dependencies(service, &StepOutcomes::new())
             .await
     }
@@ -235,29 +243,49 @@ pub(crate) fn last_outcome(
     }
 }
 
-/// Every step's outcome, or the first failure that is not a consequence of another, with the name
-/// of its service.
+/// The outcomes of all steps, failures among them.
+///
+/// # Errors
+/// Where a person has to approve one first; where all the `requested` ones failed, the first
+/// failure, which is no consequence of another.
 pub(crate) fn collect_outcomes(
     steps: &[StartStep],
-    outcomes: Vec<Result<Option<EnsureResult>, Error>>,
-) -> Result<Vec<EnsureResult>, Error> {
-    let approval_at = outcomes.iter().position(needs_approval);
-    let mut all = Vec::with_capacity(outcomes.len());
-    for (at, (step, outcome)) in steps.iter().zip(outcomes).enumerate() {
+    requested: &[String],
+    mut outcomes: Vec<Result<Option<EnsureResult>, Error>>,
+) -> Result<UpResult, Error> {
+    if let Some(at) = outcomes.iter().position(needs_approval) {
+        outcomes.swap_remove(at)?;
+    }
+    let mut result = UpResult {
+        services: Vec::with_capacity(outcomes.len()),
+        failures: Vec::new(),
+    };
+    for (step, outcome) in steps.iter().zip(outcomes) {
         match outcome {
-            Ok(ensured) => all.extend(ensured),
-            Err(error) if approval_at == Some(at) => return Err(error),
-            Err(_) if approval_at.is_some() => {}
-            Err(error) => {
-                return Err(ServiceError::Start {
-                    name: step.name.clone(),
-                    problem: error.to_string(),
-                    code: error.code(),
-                    hint: error.hint(),
-                }
-                .into());
-            }
+            Ok(ensured) => result.services.extend(ensured),
+            Err(error) => result.failures.push(StartFailure {
+                name: step.name.clone(),
+                error,
+            }),
         }
     }
-    Ok(all)
+    let failed = |name: &String| result.failures.iter().any(|it| it.name == *name);
+    if requested.iter().all(failed) {
+        first_failure(&mut result.failures)?;
+    }
+    Ok(result)
+}
+
+/// Fails with the first failure, if there is any, and with the name of its service.
+fn first_failure(failures: &mut Vec<StartFailure>) -> Result<(), Error> {
+    let Some(StartFailure { name, error }) = failures.drain(..).next() else {
+        return Ok(());
+    };
+    Err(ServiceError::Start {
+        name,
+        problem: error.to_string(),
+        code: error.code(),
+        hint: error.hint(),
+    }
+    .into())
 }

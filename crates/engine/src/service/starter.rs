@@ -1,13 +1,15 @@
 //! The start pipeline of services, for one caller.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use ostler_model::{ByteString, Caller, Command, RequestRecord, ServiceRecord};
+use ostler_model::{ByteString, Caller, Command, RequestRecord, ServiceRecord, Timestamp};
 
 use super::build_request::{AssignedPort, DefinitionOrigin, RequestInputs, build_request};
 use super::caller_services::{CallerServices, service_info};
 use super::definition::ServiceDefinition;
 use super::definition_store::API;
+use super::locks::ServiceKey;
 use super::manager::ServiceManager;
 use super::manifest::Manifest;
 use super::registry::unstarted_info;
@@ -150,6 +152,18 @@ impl<'a> ServiceStarter<'a> {
         })
     }
 
+    /// Where a name is defined: the path of the workspace's file, or `api`.
+    fn definition_of(self, name: &str) -> Option<String> {
+        let here = self
+            .manifest
+            .filter(|it| it.services.contains_key(name))
+            .map(|it| it.path.display().to_string());
+        here.or_else(|| {
+            let stored = self.manager.services.definitions.get(self.caller, name);
+            stored.map(|_| API.to_owned())
+        })
+    }
+
     /// Every definition that the caller can start by name here, as list rows.
     pub(crate) fn definitions(self) -> Vec<ServiceInfo> {
         let from_manifest = self.manifest.into_iter().flat_map(|manifest| {
@@ -184,7 +198,12 @@ impl<'a> ServiceStarter<'a> {
         let plan = plan.unwrap_or_default();
         let scope = ServiceScope::new(&self.core.settings, plan.defined_in.as_ref(), &start.cwd);
         ServiceInfo {
+            notes: self
+                .failed_start(service.name(), None)
+                .into_iter()
+                .collect(),
             workspace: scope.workspace(),
+            definition: self.definition_of(service.name()),
             ..unstarted_info(service.name(), command, plan)
         }
     }
@@ -296,12 +315,31 @@ impl<'a> ServiceStarter<'a> {
     /// The info of an execution, with a note when its definition has moved or gone.
     pub(crate) fn service_info(self, entry: &ExecutionHandle) -> ServiceInfo {
         let mut info = service_info(entry, self.services().scope_of(entry));
+        info.definition = self.definition_of(&info.name);
         if let Some(at) = &info.plan.defined_in {
             let watches = &self.manager.services.watches;
             let definition = info.plan.defined_as.as_deref();
             let is_alive = !entry.is_finished();
             info.notes = watches.notes(at.as_path(), &info.name, definition, is_alive);
         }
+        if entry.is_finished() {
+            let started = info.execution.as_ref().and_then(|it| it.state.created_at);
+            info.notes.extend(self.failed_start(&info.name, started));
+        }
         info
+    }
+
+    /// The key of a name in the caller's workspace.
+    pub(crate) fn key(self, name: &str) -> ServiceKey {
+        let file = match self.scope {
+            NameScope::Workspace(file) => file.map(Path::to_owned),
+            NameScope::AllWorkspaces => None,
+        };
+        ServiceKey::new(self.caller, file, name)
+    }
+
+    fn failed_start(self, name: &str, after: Option<Timestamp>) -> Option<String> {
+        let registry = &self.manager.services;
+        registry.failed_start(self.caller, &self.key(name), after)
     }
 }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use ostler_model::ByteString;
 
-use super::ServiceInfo;
 use super::caller_services::manifest_path;
 use super::definition_store::API;
 use super::manifest::{Manifest, locate, locate_or};
 use super::reload::ManifestWatches;
+use super::{ServiceError, ServiceInfo};
 use crate::admission::environment;
 use crate::settings::Settings;
 
@@ -36,6 +36,8 @@ pub(crate) enum ServiceScope {
 pub(crate) struct WorkspaceContext {
     file: Option<Option<PathBuf>>,
     pub(crate) manifest: Option<Manifest>,
+    /// Why its file cannot be used, where nothing else reports that.
+    pub(crate) problem: Option<ServiceError>,
 }
 
 impl WorkspaceContext {
@@ -44,7 +46,7 @@ impl WorkspaceContext {
     pub(crate) fn at(dir: &Path, home: Option<&Path>, watches: &ManifestWatches) -> Self {
         Self {
             file: Some(locate_or(dir, home, |file| watches.is_watched(file))),
-            manifest: None,
+            ..Self::default()
         }
     }
 
@@ -53,12 +55,18 @@ impl WorkspaceContext {
         Self {
             file: Some(Some(manifest.path.clone())),
             manifest: Some(manifest),
+            problem: None,
         }
     }
 
     /// The same, with the parsed file.
     pub(crate) fn with_manifest(self, manifest: Option<Manifest>) -> Self {
         Self { manifest, ..self }
+    }
+
+    /// The same, with the reason why its file cannot be used.
+    pub(crate) fn with_problem(self, problem: Option<ServiceError>) -> Self {
+        Self { problem, ..self }
     }
 
     /// The workspace's file, where there is one.

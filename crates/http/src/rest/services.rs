@@ -25,7 +25,7 @@ use super::state::RestState;
 use ostler_interface::convert::{
     self, detected_service_body, ensure_message, ensure_response, execution_body,
     readiness_wait_body, service_body, service_body_of_execution, service_diagnosis_body,
-    service_stop_response,
+    service_stop_response, start_failure_body,
 };
 use ostler_interface::http::HttpProblem;
 use ostler_interface::pagination::service_position;
@@ -191,9 +191,14 @@ pub(super) async fn up(
     let up = state
         .engine
         .service_up(&caller, &cwd, &names, &base_request);
-    let ensured = state.unless_shutting_down(up).await??;
-    let services = wait_all_ready(&state, &caller, ensured, wait).await?;
-    Ok(Json(UpResponse { services }))
+    let result = state.unless_shutting_down(up).await??;
+    let failures = result
+        .failures
+        .into_iter()
+        .map(start_failure_body)
+        .collect();
+    let services = wait_all_ready(&state, &caller, result.services, wait).await?;
+    Ok(Json(UpResponse { services, failures }))
 }
 
 /// The request shared by everything that is started; the command is the definition's.

@@ -26,6 +26,7 @@ pub use resources::{execution_usage_body, resources_body, usage_history_body};
 pub use service::{
     detected_service_body, ensure_response, readiness_wait_body, service_body,
     service_body_of_execution, service_diagnosis_body, service_request, service_stop_response,
+    start_failure_body,
 };
 pub use service_report::ensure_message;
 pub use service_report::service_report;

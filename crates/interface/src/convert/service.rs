@@ -5,12 +5,12 @@ use std::time::Duration;
 use ostler_api::{
     DetectedServiceBody, EnsureResponse, PortInfoBody, PortRequestBody, ProbeBody,
     ReadinessWaitBody, ServiceBody, ServiceDiagnosisBody, ServiceHealthBody, ServiceOptionsBody,
-    ServiceStateBody, ServiceStopResponse,
+    ServiceStateBody, ServiceStopResponse, StartFailureBody,
 };
 use ostler_engine::detection::DetectedService;
 use ostler_engine::{
     Diagnosis, EnsureResult, ExecutionInfo, PortRequest, ServiceInfo, ServiceRequest,
-    ServiceStopped, StartRequest, WaitEnd,
+    ServiceStopped, StartFailure, StartRequest, WaitEnd,
 };
 use ostler_model::duration::as_millis;
 use ostler_model::{
@@ -20,6 +20,7 @@ use ostler_model::{
 use super::execution::execution_body;
 use super::service_report::waits_for;
 use super::wait::wait_end_kind;
+use crate::error::ApiError;
 
 /// The service state of an execution; none for a finite one.
 pub(super) fn service_state_body(info: &ExecutionInfo) -> Option<ServiceStateBody> {
@@ -40,6 +41,7 @@ pub(super) fn service_state_body(info: &ExecutionInfo) -> Option<ServiceStateBod
         warnings: state.warnings.clone(),
         health,
         restarts: state.attempt.saturating_sub(1),
+        attempt_start_time: state.attempt_started_at,
         backoff_until: state.backoff_until,
         last_end: state.last_end.clone(),
         waits_for: waits_for(info),
@@ -68,6 +70,7 @@ pub fn service_body(service: &ServiceInfo) -> ServiceBody {
         living: service.is_living(),
         command: service.command.clone(),
         defined_in: service.defined_in.clone(),
+        definition: service.definition.clone(),
         workspace: service
             .workspace
             .as_ref()
@@ -92,6 +95,7 @@ pub fn service_body_of_execution(info: &ExecutionInfo) -> ServiceBody {
         living: info.state.phase != Phase::Finished,
         command: info.spec.command.display(),
         defined_in: plan.defined_in.as_ref().map(ToString::to_string),
+        definition: None,
         workspace: None,
         depends_on: plan.depends_on,
         waits_for: None,
@@ -112,6 +116,17 @@ pub fn ensure_response(ensured: &EnsureResult) -> EnsureResponse {
         reason: None,
         shared: Vec::new(),
         message: String::new(),
+    }
+}
+
+/// A service that could not be started beside others.
+pub fn start_failure_body(failure: StartFailure) -> StartFailureBody {
+    let error = ApiError::from(failure.error);
+    StartFailureBody {
+        name: failure.name,
+        code: error.code,
+        message: error.message().into_owned(),
+        hint: error.hint,
     }
 }
 

@@ -9,7 +9,7 @@ use ostler_api::{ServiceBody, StopBody};
 use super::client::{AllWorkspacesArgs, service_client};
 use super::manifest::no_services_error;
 use super::stop_restart::{StopOptions, StopTarget, stop_targets};
-use super::up::is_in_manifest;
+use super::up::manifest_of;
 use crate::context::{CliContext, block_on};
 use crate::error::CommandResult;
 use crate::paths::home;
@@ -57,7 +57,8 @@ pub(super) fn run(context: &CliContext, args: &DownArgs) -> CommandResult {
             return stop_targets(&client, &targets, &options).await;
         }
         let list = client.list_all().await?;
-        let defined: Vec<ServiceBody> = list.into_iter().filter(is_in_manifest).collect();
+        let is_defined = |service: &ServiceBody| manifest_of(service).is_some();
+        let defined: Vec<ServiceBody> = list.into_iter().filter(is_defined).collect();
         if defined.is_empty() && !args.workspaces.all_workspaces {
             return Err(no_services_error(client.cwd.as_path(), &home(&context.env)));
         }
@@ -74,9 +75,8 @@ pub(super) fn run(context: &CliContext, args: &DownArgs) -> CommandResult {
 fn by_workspace(services: Vec<ServiceBody>) -> Vec<Vec<ServiceBody>> {
     let mut all: BTreeMap<Option<String>, Vec<ServiceBody>> = BTreeMap::new();
     for service in services {
-        all.entry(service.defined_in.clone())
-            .or_default()
-            .push(service);
+        let file = manifest_of(&service).map(str::to_owned);
+        all.entry(file).or_default().push(service);
     }
     all.into_values().collect()
 }
@@ -133,6 +133,7 @@ mod tests {
             living,
             command: String::new(),
             defined_in: Some("/srv/ostler.toml".to_owned()),
+            definition: None,
             workspace: None,
             depends_on: needs.iter().map(need).collect(),
             waits_for: None,

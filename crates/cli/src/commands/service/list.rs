@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ostler_api::ServiceBody;
+use ostler_model::{Timestamp, duration};
 use ostler_render::{clean, service as words};
 
 use super::client::{AllWorkspacesArgs, service_client};
 use crate::commands::ps::{command_cell, note_more_results};
 use crate::context::{CliContext, block_on};
 use crate::error::CommandResult;
-use crate::output::{StdoutWriter, Style, TextTable, cells, format_duration, print_json};
+use crate::output::{StdoutWriter, Style, TextTable, cells, print_json};
 
 /// What `ps` takes.
 #[derive(Debug, Args)]
@@ -90,6 +91,7 @@ fn services_table(services: &[ServiceBody], style: Style, no_trunc: bool) -> Tex
         "COMMAND",
     ]);
     let none = || "-".to_owned();
+    let now = Timestamp::now();
     for service in services {
         let info = service.execution.as_ref();
         let living = info.filter(|_| service.living);
@@ -101,6 +103,10 @@ fn services_table(services: &[ServiceBody], style: Style, no_trunc: bool) -> Tex
             let ports: Vec<_> = state.ports.iter().map(|port| &port.bound).collect();
             clean(&words::render_ports(&ports)).into_owned()
         });
+        // Between two attempts there is no process.
+        let running = state.filter(|state| state.backoff_until.is_none());
+        let pid = running.and(living).and_then(|info| info.os_pid);
+        let uptime = running.and_then(|state| state.attempt_start_time);
         let url = state.and_then(|state| state.url.as_deref()).map(clean);
         table.push_row(cells![
             &service.name,
@@ -108,11 +114,11 @@ fn services_table(services: &[ServiceBody], style: Style, no_trunc: bool) -> Tex
             style.service(&service.status),
             url.map_or_else(none, std::borrow::Cow::into_owned),
             ports.filter(|ports| !ports.is_empty()).unwrap_or_else(none),
-            living
-                .and_then(|info| info.os_pid)
-                .map_or_else(none, |pid| pid.to_string()),
+            pid.map_or_else(none, |pid| pid.to_string()),
             restarts.map_or_else(none, |count| count.to_string()),
-            living.map_or_else(none, |info| format_duration(info.duration)),
+            uptime.map_or_else(none, |start| duration::compact(duration::between(
+                start, now
+            ))),
             command_cell(&service.command, no_trunc),
         ]);
     }

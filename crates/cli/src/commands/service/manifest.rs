@@ -13,14 +13,26 @@ const EXAMPLE: &str = "write one, for example:\n\
     \x20 port = 3000\n\
     \x20 depends_on = [\"db\"]";
 
+/// Checks that there is an `ostler.toml` for `cwd`.
+///
+/// # Errors
+/// Where there is none.
+pub(super) fn check_manifest_exists(cwd: &Path, home: &Path) -> Result<(), CommandError> {
+    match find_manifest(&searched_dirs(cwd, home)) {
+        Some(_) => Ok(()),
+        None => Err(no_services_error(cwd, home)),
+    }
+}
+
+fn find_manifest(dirs: &[PathBuf]) -> Option<PathBuf> {
+    let mut files = dirs.iter().map(|dir| dir.join(FILE));
+    files.find(|file| file.is_file())
+}
+
 /// The error if no service is defined for `cwd`.
 pub(super) fn no_services_error(cwd: &Path, home: &Path) -> CommandError {
     let dirs = searched_dirs(cwd, home);
-    let existing = dirs
-        .iter()
-        .map(|dir| dir.join(FILE))
-        .find(|file| file.is_file());
-    let message = match existing {
+    let message = match find_manifest(&dirs) {
         Some(file) => format!("{} defines no services", file.display()),
         None => {
             let shown: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();

@@ -1,9 +1,10 @@
 //! Output and exit code after services were started.
 
 use hyper::Method;
-use ostler_api::{EnsureResponse, OutputPageBody, WaitEndKind};
+use ostler_api::{EnsureResponse, OutputPageBody, StartFailureBody, UpResponse, WaitEndKind};
 use ostler_model::{ErrorCode, TerminationCause};
 use ostler_render::{clean, service as words};
+use serde::Serialize;
 
 use super::wait::Interrupt;
 use super::{progress::ProgressLines, wait};
@@ -28,6 +29,14 @@ pub(super) struct OutputMode {
     pub(super) single: bool,
 }
 
+/// An element of the JSON list of several services.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum ListElement<'a> {
+    Service(&'a EnsureResponse),
+    Failure(&'a StartFailureBody),
+}
+
 /// What a person sees of a wait, and how it is interrupted.
 #[derive(Debug)]
 pub(super) struct WaitUi<'a> {
@@ -35,37 +44,41 @@ pub(super) struct WaitUi<'a> {
     pub(super) interrupt: &'a mut Interrupt,
 }
 
-/// Waits for the services that were started, unless not requested, and prints the result.
+/// Waits for the services that were started, unless not requested, and prints the result, with those
+/// that could not be started.
 ///
 /// # Errors
 /// When the daemon cannot be reached any more, or standard output cannot be written.
 pub(super) async fn wait_and_print(
     client: &DaemonClient,
-    ensured: Vec<EnsureResponse>,
+    result: UpResponse,
     wait: wait::ReadyWaitArgs,
     mode: OutputMode,
     ui: WaitUi<'_>,
 ) -> CommandResult {
-    for info in ensured
+    let UpResponse { services, failures } = result;
+    for info in services
         .iter()
         .filter_map(|it| it.service.execution.as_ref())
     {
         isolation_args::warn_missing(info);
     }
     if wait.no_wait {
-        return print_results(client, &ensured, mode).await;
+        return print_results(client, &services, &failures, mode).await;
     }
     let waited = wait::wait_until_ready(
         client,
-        ensured.clone(),
+        services.clone(),
         wait.timeout,
         ui.progress,
         ui.interrupt,
     )
     .await?;
     match waited {
-        wait::WorkOutcome::Finished(waited) => print_results(client, &waited, mode).await,
-        wait::WorkOutcome::Interrupted(_) => Ok(report_interrupted(&ensured)),
+        wait::WorkOutcome::Finished(waited) => {
+            print_results(client, &waited, &failures, mode).await
+        }
+        wait::WorkOutcome::Interrupted(_) => Ok(report_interrupted(&services)),
     }
 }
 
@@ -87,6 +100,7 @@ pub(super) fn report_interrupted(ensured: &[EnsureResponse]) -> u8 {
 async fn print_results(
     client: &DaemonClient,
     ensured: &[EnsureResponse],
+    failures: &[StartFailureBody],
     mode: OutputMode,
 ) -> CommandResult {
     if let ([one], true) = (ensured, mode.single) {
@@ -95,7 +109,11 @@ async fn print_results(
     if mode.json {
         match ensured {
             [one] if mode.single => print_json(one)?,
-            all => print_json(&all)?,
+            all => {
+                let services = all.iter().map(ListElement::Service);
+                let failed = failures.iter().map(ListElement::Failure);
+                print_json(&services.chain(failed).collect::<Vec<_>>())?;
+            }
         }
     } else {
         let mut out = StdoutWriter::new();
@@ -107,9 +125,12 @@ async fn print_results(
         }
         out.flush()?;
     }
+    let errors: Vec<CommandError> = failures.iter().map(start_failure_error).collect();
+    errors.iter().for_each(crate::print_error);
     Ok(ensured
         .iter()
         .map(exit_code)
+        .chain(errors.iter().map(CommandError::exit_code))
         .max_by_key(|&code| (code == EXIT_NOT_READY, code))
         .unwrap_or(0))
 }
@@ -157,6 +178,16 @@ async fn print_service(
         out.write_line(format!("{margin}hint: {}", clean(hint)))?;
     }
     Ok(())
+}
+
+/// The error about a service that could not be started beside others.
+fn start_failure_error(failure: &StartFailureBody) -> CommandError {
+    let message = words::render_not_started(&failure.message);
+    let error = CommandError::new(failure.code, format!("{}: {message}", failure.name));
+    match &failure.hint {
+        Some(hint) => error.with_hint(hint.clone()),
+        None => error,
+    }
 }
 
 /// The last lines of its output; none where they cannot be fetched.

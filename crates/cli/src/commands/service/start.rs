@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use hyper::Method;
-use ostler_api::{EnsureResponse, ServiceStartBody};
+use ostler_api::{EnsureResponse, ServiceStartBody, UpResponse};
 
 use super::args::ServiceArgs;
 use super::client::{ServiceClient, service_client, with_approval};
@@ -101,7 +101,7 @@ fn start_service(
         let mode = OutputMode { json, single: true };
         wait_and_print(
             &client.daemon,
-            vec![ensured],
+            UpResponse::from(ensured),
             wait,
             mode,
             WaitUi {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::Args;
-use ostler_api::{EnsureResponse, ServiceBody, ServiceStopResponse, StopBody};
+use ostler_api::{EnsureResponse, ServiceBody, ServiceStopResponse, StopBody, UpResponse};
 use ostler_model::duration::as_millis;
 use ostler_model::{ErrorCode, PortHolder};
 
@@ -260,7 +260,10 @@ pub(super) fn restart(context: &CliContext, args: &ServiceRestartArgs) -> Comman
         };
         wait_and_print(
             &client.daemon,
-            restarted,
+            UpResponse {
+                services: restarted,
+                failures: Vec::new(),
+            },
             wait,
             mode,
             WaitUi {

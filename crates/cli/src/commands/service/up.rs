@@ -9,7 +9,7 @@ use ostler_api::{ServiceBody, UpBody, UpResponse};
 use ostler_model::{ErrorCode, IsolationLevel};
 
 use super::client::{ServiceClient, service_client, with_approval};
-use super::manifest::no_services_error;
+use super::manifest::check_manifest_exists;
 use super::print::{OutputMode, WaitUi, not_started_error, report_interrupted, wait_and_print};
 use super::progress::{ProgressLines, ProgressRow};
 use super::wait::{Interrupt, ReadyWaitArgs, START_GRACE, WorkOutcome, run_with_progress};
@@ -93,20 +93,20 @@ fn up_body(context: &CliContext, client: &ServiceClient, names: Vec<String>) -> 
 fn bring_up(
     context: &CliContext,
     client: ServiceClient,
-    mut body: UpBody,
+    body: UpBody,
     wait: ReadyWaitArgs,
     mode: OutputMode,
 ) -> CommandResult {
     let mut progress = ProgressLines::new(context, mode.json);
     block_on(async {
         if body.names.is_empty() {
-            body.names = workspace_services(context, &client).await?;
+            check_manifest_exists(client.cwd.as_path(), &home(&context.env))?;
         }
         let mut interrupt = Interrupt::install()?;
         let names: HashSet<&str> = body.names.iter().map(String::as_str).collect();
         let fetch_rows = || fetch_rows(&client, &names);
         let request = request_up(&client, &body);
-        let services = match run_with_progress(
+        let result = match run_with_progress(
             request,
             &mut progress,
             &mut interrupt,
@@ -115,19 +115,20 @@ fn bring_up(
         )
         .await?
         {
-            WorkOutcome::Finished(upped) => upped.services,
+            WorkOutcome::Finished(result) => result,
             WorkOutcome::Interrupted(late) => {
                 let finished = late.map(|upped| upped.services).unwrap_or_default();
                 return Ok(report_interrupted(&finished));
             }
         };
+        let count = result.services.len() + result.failures.len();
         let mode = OutputMode {
-            single: mode.single || services.len() == 1,
+            single: mode.single || count == 1,
             ..mode
         };
         wait_and_print(
             &client.daemon,
-            services,
+            result,
             wait,
             mode,
             WaitUi {
@@ -137,21 +138,6 @@ fn bring_up(
         )
         .await
     })
-}
-
-/// The names that the workspace's `ostler.toml` defines: services defined otherwise are started
-/// by name only.
-async fn workspace_services(
-    context: &CliContext,
-    client: &ServiceClient,
-) -> Result<Vec<String>, CommandError> {
-    let list = client.list_all().await?;
-    let defined = list.into_iter().filter(is_in_manifest);
-    let names: Vec<String> = defined.map(|service| service.name).collect();
-    if names.is_empty() {
-        return Err(no_services_error(client.cwd.as_path(), &home(&context.env)));
-    }
-    Ok(names)
 }
 
 async fn request_up(client: &ServiceClient, body: &UpBody) -> Result<UpResponse, CommandError> {
@@ -176,18 +162,24 @@ async fn request_up(client: &ServiceClient, body: &UpBody) -> Result<UpResponse,
     }
 }
 
-/// Whether an `ostler.toml` defines it.
-pub(super) fn is_in_manifest(service: &ServiceBody) -> bool {
-    service
-        .defined_in
-        .as_deref()
-        .is_some_and(|source| source != "api")
+/// The `ostler.toml` that defines a service of this name, or that it was started from.
+pub(super) fn manifest_of(service: &ServiceBody) -> Option<&str> {
+    let sources = [&service.definition, &service.defined_in];
+    let mut files = sources.into_iter().filter_map(|it| it.as_deref());
+    files.find(|source| *source != "api")
 }
 
-/// The progress rows of the services that are being started.
+/// The progress rows of the services that are being started: these, or all that the workspace's
+/// `ostler.toml` defines.
 async fn fetch_rows(client: &ServiceClient, names: &HashSet<&str>) -> Vec<ProgressRow> {
     let list = client.list_all().await.unwrap_or_default();
-    let is_named = |service: &&ServiceBody| names.contains(service.name.as_str());
+    let is_named = |service: &&ServiceBody| {
+        if names.is_empty() {
+            service.definition.as_deref().is_some_and(|it| it != "api")
+        } else {
+            names.contains(service.name.as_str())
+        }
+    };
     list.iter()
         .filter(is_named)
         .map(ProgressRow::from_service)

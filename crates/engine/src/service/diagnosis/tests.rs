@@ -84,6 +84,7 @@ fn service(restart: RestartPolicy, state: State) -> ServiceInfo {
         }),
         workspace: None,
         defined_in: None,
+        definition: None,
         command: "vite".to_owned(),
         plan: ServicePlan::default(),
         pending: None,
@@ -98,6 +99,7 @@ fn running() -> State {
         attempt: 1,
         pid: Some(42),
         started_at: Some(now() - Duration::from_secs(90)),
+        attempt_started_at: Some(now() - Duration::from_secs(90)),
         ..State::default()
     }
 }

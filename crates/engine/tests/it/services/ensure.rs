@@ -35,6 +35,22 @@ async fn what_is_well_is_reused_by_name_and_by_command() {
         note.ends_with("it runs another command than the one asked for"),
         "{note}"
     );
+    let mut other = fixture.server("web", port);
+    other.start.options.set_env = vec![("MODE".into(), "test".into())];
+    other.port = PortRequest::Fixed(free_port());
+    let note = fixture.ensure(other).await.expect("it lives").note;
+    assert!(
+        note.ends_with("; it was started with another environment, port"),
+        "{note}"
+    );
+    fixture.write("ostler.toml", "[services.web]\ncommand = \"sleep 300\"\n");
+    let up = fixture.up(&["web"]).await.expect("it lives");
+    assert!(
+        up[0].note.contains("another command")
+            && up[0].note.ends_with("ostler.toml: stop it first"),
+        "{}",
+        up[0].note
+    );
     fixture.close().await;
 }
 

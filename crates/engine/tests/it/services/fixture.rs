@@ -131,7 +131,9 @@ impl ServiceFixture {
     pub(crate) async fn up(&self, names: &[&str]) -> Result<Vec<EnsureResult>, Error> {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let (me, dir, base) = (test_caller(), self.dir(), self.base());
-        self.engine.service_up(&me, &dir, &names, &base).await
+        let result = self.engine.service_up(&me, &dir, &names, &base).await?;
+        assert!(result.failures.is_empty(), "{:?}", result.failures);
+        Ok(result.services)
     }
 
     pub(crate) async fn restart(&self, name: &str) -> Result<ServiceInfo, Error> {

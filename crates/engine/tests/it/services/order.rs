@@ -189,12 +189,25 @@ async fn one_that_fails_keeps_only_those_that_need_it_from_starting() {
          [services.needs]\ncommand = \"exec sleep 300\"\ndepends_on = [\"bad\"]\n\
          [services.good]\ncommand = \"exec sleep 300\"\n",
     );
-    let up = fixture.up(&[]).await;
-    let error = service_error(up);
+    let (me, dir, base) = (test_caller(), fixture.dir(), fixture.base());
+    let result = fixture.engine.service_up(&me, &dir, &[], &base).await;
+    let result = result.expect("one starts");
+    let names: Vec<&str> = result.failures.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["bad", "needs"]);
+    assert_eq!(result.services.len(), 1);
+    // Where none of the requested ones starts, that is an error; it is remembered.
+    let error = service_error(fixture.up(&["bad"]).await);
     assert!(
         matches!(&error, ServiceError::Start { name, .. } if name == "bad"),
         "{error}"
     );
+    for name in ["bad", "needs"] {
+        let notes = fixture.service(name).notes;
+        assert!(
+            matches!(&notes[..], [note] if note.contains("failed: ") && note.contains("/no/such/program")),
+            "{notes:?}"
+        );
+    }
     assert_eq!(
         fixture
             .service("good")
@@ -205,6 +218,12 @@ async fn one_that_fails_keeps_only_those_that_need_it_from_starting() {
         1
     );
     assert!(fixture.service("needs").execution.is_none());
+    fixture.write(
+        "ostler.toml",
+        "[services.bad]\ncommand = \"exec sleep 300\"\n",
+    );
+    fixture.up(&["bad"]).await.expect("it starts now");
+    assert!(fixture.service("bad").notes.is_empty());
     fixture.close().await;
 }
 

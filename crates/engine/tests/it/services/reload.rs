@@ -1,6 +1,6 @@
 //! Services follow their `ostler.toml`.
 
-use super::fixture::{ServiceFixture, service_error};
+use super::fixture::{ServiceFixture, named, service_error};
 use crate::test_engine::test_caller;
 
 fn sleeper(name: &str, seconds: u32) -> String {
@@ -130,6 +130,104 @@ async fn one_whose_new_definition_cannot_run_is_left_as_it_is() {
         fixture.service("b").execution.is_none(),
         "nothing starts that did not run"
     );
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_whose_directory_is_made_anew_is_followed() {
+    let fixture = ServiceFixture::new().await;
+    let (me, base) = (test_caller(), fixture.base());
+    let dir = fixture.dir().join("above/project");
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let file = dir.join("ostler.toml");
+    let define = |seconds: u32| {
+        // Its own directory is removed below.
+        let service = format!("{}cwd = \"/\"\n", sleeper("a", seconds));
+        std::fs::write(&file, service).expect("written");
+    };
+    define(301);
+    let up = fixture.engine.service_up(&me, &dir, &[], &base).await;
+    up.expect("it starts");
+    let service = || {
+        let services = fixture.engine.services(&me, None).expect("a list");
+        services.into_iter().next().expect("a service")
+    };
+    let first = service().execution.expect("it runs").id;
+    for above in [dir.as_path(), dir.parent().expect("a parent")] {
+        std::fs::remove_dir_all(above).expect("removed");
+        let is_told = |_: &ServiceFixture| {
+            let notes = service().notes;
+            notes.iter().any(|note| note.contains("no longer defined"))
+        };
+        fixture.wait_until("a note", is_told).await;
+        std::fs::create_dir_all(&dir).expect("a directory");
+        define(301);
+        fixture
+            .wait_until("no note", |_| service().notes.is_empty())
+            .await;
+    }
+    assert_eq!(service().execution.expect("it runs").id, first);
+    define(302);
+    let is_another = |_: &ServiceFixture| {
+        let service = service();
+        service.is_living() && service.command == "exec sleep 302"
+    };
+    fixture.wait_until("another 'a'", is_another).await;
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renamed_service_does_not_hinder_the_others() {
+    let fixture = ServiceFixture::new().await;
+    fixture.write("ostler.toml", &sleeper("old", 301));
+    fixture.up(&[]).await.expect("it starts");
+    let old = fixture.id("old");
+    fixture.write("ostler.toml", &sleeper("new", 301));
+    let up = fixture.up(&[]).await.expect("it starts");
+    assert_eq!(up.len(), 1);
+    assert_eq!(up[0].service.name, "new");
+    let file = fixture.dir().join("ostler.toml").display().to_string();
+    assert_eq!(fixture.service("new").definition, Some(file));
+    assert!(fixture.service("old").is_living() && fixture.id("old") == old);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_file_hides_nothing_that_is_not_of_it() {
+    let fixture = ServiceFixture::new().await;
+    let own = named("own", fixture.sh("sleep 300"));
+    fixture.ensure(own).await.expect("it starts");
+    fixture.write("ostler.toml", "[services.a]\ncomand = \"x\"\n");
+    let notes = fixture.service("own").notes;
+    assert!(notes.is_empty(), "{notes:?}");
+    let me = test_caller();
+    let listed = fixture.engine.services(&me, Some(&fixture.dir()));
+    let listed = listed.expect("a list");
+    assert!(
+        matches!(&listed[..], [own] if own.notes[0].contains("unknown key 'comand'")),
+        "{listed:?}"
+    );
+    let unknown = fixture.engine.service(&me, "a", Some(&fixture.dir()));
+    let problem = service_error(unknown).to_string();
+    assert!(problem.contains("unknown key 'comand'"), "{problem}");
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_was_never_started_is_stopped_and_restarts() {
+    let fixture = ServiceFixture::new().await;
+    fixture.write("ostler.toml", &sleeper("a", 301));
+    let (me, dir) = (test_caller(), fixture.dir());
+    let stopped = fixture
+        .engine
+        .stop_service(&me, "a", Some(&dir), ostler_engine::StopRequest::default())
+        .await
+        .expect("nothing runs");
+    assert!(stopped.service.execution.is_none());
+    let restarted = fixture.engine.restart_service(&me, "a", Some(&dir)).await;
+    let restarted = restarted.expect("it starts");
+    assert!(restarted.is_living());
+    assert_eq!(restarted.command, "exec sleep 301");
     fixture.close().await;
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use ostler_engine::{EnsureResult, ExecutionInfo, ServiceInfo, ServiceRequest, WaitFor};
+use ostler_render::service;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -16,6 +17,8 @@ use crate::tool_call::ToolCall;
 use crate::tools::execution::ServiceToolBody;
 use crate::tools::registry::ToolResult;
 use crate::wait::{OnPrompt, WaitOptions};
+use ostler_api::StartFailureBody;
+use ostler_interface::convert::start_failure_body;
 use ostler_interface::error::ApiError;
 use ostler_interface::params::Arguments;
 
@@ -83,25 +86,43 @@ async fn up_and_wait(
             Err(interrupted) => return start_failure_reply(interrupted),
         };
     let remaining = at_most.map(|at_most| at_most.saturating_sub(started_at.elapsed()));
-    let waits = started.iter().map(|one| wait_ensured(call, one, remaining));
-    let mut answers = Vec::with_capacity(started.len());
+    let waits = started
+        .services
+        .iter()
+        .map(|one| wait_ensured(call, one, remaining));
+    let mut answers = Vec::with_capacity(started.services.len());
     for answered in join_all(waits).await {
         answers.push(answered?);
     }
-    Ok(match answers.len() {
-        1 => answers.remove(0).into_tool_reply(),
-        _ => join_replies(answers),
+    let failures: Vec<StartFailureBody> = started
+        .failures
+        .into_iter()
+        .map(start_failure_body)
+        .collect();
+    Ok(match (answers.len(), failures.is_empty()) {
+        (1, true) => answers.remove(0).into_tool_reply(),
+        _ => join_replies(answers, &failures),
     })
 }
 
-/// Joins the answers about several services.
-fn join_replies(answers: Vec<ServiceReply>) -> ToolReply {
-    let texts: Vec<&str> = answers.iter().map(|it| it.text.as_str()).collect();
-    let text = texts.join("\n\n");
+/// Joins the answers about several services, and those that could not be started.
+fn join_replies(answers: Vec<ServiceReply>, failures: &[StartFailureBody]) -> ToolReply {
+    let failed = failures.iter().map(|failure| {
+        let cause = service::render_not_started(&failure.message);
+        let hint = failure.hint.as_ref();
+        let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+        format!("{}: {cause}{hint}", failure.name)
+    });
+    let texts = answers.iter().map(|it| it.text.clone());
+    let texts: Vec<String> = texts.chain(failed).collect();
     let fields: Vec<Value> = answers.into_iter().map(|it| it.fields).collect();
+    let mut structured = json!({"services": fields});
+    if !failures.is_empty() {
+        structured["failures"] = json!(failures);
+    }
     ToolReply {
-        blocks: vec![text],
-        structured: Some(json!({"services": fields})),
+        blocks: vec![texts.join("\n\n")],
+        structured: Some(structured),
         ..ToolReply::default()
     }
 }

@@ -75,8 +75,8 @@ const ACTIONS: &[ToolAction] = &[
 pub(super) const DEFINITION: ToolDefinition = ToolDefinition {
     name: "service",
     title: "",
-    about: "Servers and watchers by name, shared by all agents of the project; they outlive this \
-            session. start: waits until it is ready (its port answers, or ready_when); answers URL \
+    about: "Servers and watchers by name; they outlive this session and are then shared by all \
+            agents of the project. start: waits until it is ready (its port answers, or ready_when); answers URL \
             and ports. ensure: or reuse one that is well. up: those of ostler.toml. why: what it \
             waits for, who holds its port. define: keep a command under name. dismiss: no longer list a failed one.",
     parameters: &[

@@ -1,0 +1,153 @@
+"""`ostler.toml` over its life: renamed and broken files, names that other services have, one that cannot start beside
+others, directories made anew, attempts that cannot be launched."""
+
+import json
+import subprocess
+
+import pytest
+
+from harness import until
+from harness.services import free_port
+from harness.service_client import SERVER
+from harness.wire import RawMcpClient
+
+
+class Workspace:
+    """The directory of an installation, with its `ostler.toml`."""
+
+    def __init__(self, installation):
+        self.installation = installation
+        self.file = installation.work / "ostler.toml"
+
+    def define(self, **commands):
+        """Writes the file: a command, or a table, for each name."""
+        sections = []
+        for name, command in commands.items():
+            table = command if isinstance(command, dict) else {"command": command}
+            lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in table.items())
+            sections.append(f"[services.{name}]\n{lines}\n")
+        self.file.write_text("\n".join(sections))
+        self.installation.give(self.file)
+
+    def service(self, *words, code=0):
+        """Runs `ostler service …` in the directory; returns its output and notes."""
+        done = self.installation.cli("service", *words, check=False)
+        text = (done.stdout + done.stderr).decode()
+        assert done.returncode == code, (words, done.returncode, text)
+        return text
+
+    def rows(self):
+        listed = json.loads(self.installation.cli("service", "ps", "--all", "--json").stdout)
+        rows = listed["services"] if isinstance(listed, dict) else listed
+        return {row["name"]: row for row in rows}
+
+
+@pytest.fixture
+def workspace(installation):
+    return Workspace(installation)
+
+
+SLEEP = "exec sleep 300"
+
+
+def test_a_renamed_service_keeps_nothing_from_starting(workspace):
+    workspace.define(old=SLEEP)
+    workspace.service("up")
+    workspace.service("stop", "old")
+    workspace.define(new=SLEEP)
+    text = workspace.service("up")
+    assert "old" not in text, text
+    assert workspace.rows()["new"]["living"]
+    # Emptied, it is no longer the file of anything.
+    workspace.file.write_text("")
+    text = workspace.service("up", code=64)
+    assert "defines no services" in text, text
+
+
+def test_one_started_by_hand_under_a_defined_name_is_reported(workspace):
+    workspace.service("start", "--name", "web", "--no-wait", "--", "sleep", "301")
+    workspace.define(web=SLEEP)
+    text = workspace.service("up")
+    assert "another command" in text and "stop it first" in text, text
+    text = workspace.service("down")
+    assert "web" in text, text
+    assert not workspace.rows()["web"]["living"]
+    workspace.service("up")
+    assert workspace.rows()["web"]["command"] == SLEEP
+
+
+def test_one_that_cannot_start_hides_none_that_did(workspace):
+    workspace.define(bad=["/no/such/program"], good=SLEEP)
+    text = workspace.service("up", code=71)
+    assert "good:" in text and "bad: Failed to start service: /no/such/program" in text, text
+    done = workspace.installation.cli("service", "up", "--json", check=False)
+    assert done.returncode == 71, done
+    good, bad = json.loads(done.stdout)
+    assert good["service"]["name"] == "good" and good["reused"], good
+    assert bad["name"] == "bad" and bad["code"] and "/no/such/program" in bad["message"], bad
+    why = workspace.service("why", "bad")
+    assert "its start at" in why and "/no/such/program" in why, why
+    with RawMcpClient(workspace.installation, ["--tools", "core"]) as wire:
+        wire.shake()
+        answer = wire.answer(wire.call("service", action="up", cwd=str(workspace.installation.work)))["result"]
+        text = answer["content"][0]["text"]
+        assert "bad: Failed to start service: /no/such/program" in text, text
+        assert [it["name"] for it in answer["structuredContent"]["failures"]] == ["bad"], answer
+        assert [it["name"] for it in answer["structuredContent"]["services"]] == ["good"], answer
+
+
+def test_a_defined_service_that_was_never_started_is_stopped_and_restarts(workspace):
+    workspace.define(web=SLEEP)
+    workspace.service("stop", "web")
+    assert not workspace.rows()["web"]["living"]
+    workspace.service("restart", "web")
+    assert workspace.rows()["web"]["living"]
+
+
+def test_a_broken_file_hides_no_service_of_others(workspace):
+    workspace.service("start", "--name", "own", "--no-wait", "--", "sleep", "301")
+    workspace.file.write_text("[services.web]\ncomand = 1\n")
+    workspace.installation.give(workspace.file)
+    text = workspace.service("ps")
+    assert "own" in text and "comand" in text, text
+    workspace.service("why", "own")
+    text = workspace.service("why", "web", code=64)
+    assert "comand" in text, text
+    workspace.service("stop", "own")
+
+
+def test_an_attempt_that_cannot_be_launched_is_not_told_as_the_one_before(workspace):
+    program = workspace.installation.work / "server.py"
+    program.write_text("#!/usr/bin/env python3\n" + SERVER.read_text())
+    program.chmod(0o755)
+    workspace.installation.give(program)
+    port = free_port()
+    workspace.define(web={"command": [str(program), "plain", str(port)], "restart": "always"})
+    workspace.service("up")
+    row = workspace.rows()["web"]
+    assert row["execution"]["service"]["url"], row
+    program.unlink()
+    subprocess.run(["kill", "-9", str(row["execution"]["os_pid"])], check=True)
+    row = until(
+        lambda: next((it for it in [workspace.rows()["web"]] if "could not start" in str(it)), None), 20, "a failed attempt")
+    service = row["execution"]["service"]
+    assert "could not start" in service["last_end"], service
+    assert not service["url"] and not service["ports"] and not service["evidence"], service
+    assert row["execution"]["os_pid"] is None, row
+    why = workspace.service("why", "web")
+    assert "could not start" in why, why
+
+
+def test_the_log_of_a_replaced_service_is_followed_further(workspace):
+    workspace.define(web="echo first; exec sleep 300")
+    workspace.service("up")
+    installation = workspace.installation
+    command = installation.argv("service", "logs", "-f", "--no-time", "web")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=installation.work, env=installation.env(), **pipes) as follower:
+        assert follower.stdout.readline().strip() == "first"
+        workspace.define(web="echo second; exec sleep 300")
+        assert follower.stdout.readline().strip() == "second"
+        workspace.service("stop", "web")
+        assert follower.wait(20) == 0
+        assert "web was replaced" in follower.stderr.read()
