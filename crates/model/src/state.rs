@@ -11,7 +11,7 @@ use crate::ranges::Ranges;
 use crate::service::{ReadinessSignal, ServicePort, ServiceStage};
 use crate::snapshot::Usage;
 use crate::term_size::TermSize;
-use crate::termination::Termination;
+use crate::termination::{LostReason, Termination};
 
 /// The phase of an execution's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -179,16 +179,9 @@ impl State {
                 warnings,
                 ..
             } => {
-                self.ready_evidence = Some(evidence.clone());
-                self.stage = Some(if *unprobed {
-                    ServiceStage::Running
-                } else {
-                    ServiceStage::Ready
-                });
+                self.become_ready(evidence, *unprobed);
                 self.signs.clone_from(signs);
                 self.warnings.clone_from(warnings);
-                self.healthy = None;
-                self.health = None;
             }
             Event::Health { ok, detail } => self.set_health(*ok, detail),
             Event::Detached { .. } => self.detached = true,
@@ -211,25 +204,14 @@ impl State {
                 status,
                 ..
             } => {
-                let status = status.to_string();
-                self.last_end = Some(match self.restart_reason.take() {
-                    Some(reason) => format!("{status}, stopped for a restart: {reason}"),
-                    None => status,
-                });
+                self.last_end = Some(self.describe_attempt_end(status.to_string()));
                 self.exit(*leftovers, *usage);
             }
             Event::Adopted { attempt } => self.adopt(*attempt),
             Event::Trimmed { from, to, reason } => self.trim(*from, *to, *reason),
             Event::Finished { ending } => self.finish(record.at, ending),
             Event::Resized { size } => self.size = Some(*size),
-            Event::Backoff { until, lost, .. } => {
-                self.backoff_until = Some(*until);
-                if let Some(reason) = lost {
-                    self.last_end = Some(reason.describe().to_owned());
-                    self.exit(0, self.usage);
-                }
-                self.clear_readiness();
-            }
+            Event::Backoff { until, lost, .. } => self.back_off(*until, *lost),
             Event::Restarting { reason, .. } if self.phase == Phase::Running => {
                 self.restart_reason = Some(reason.clone());
             }
@@ -264,6 +246,33 @@ impl State {
         self.backoff_until = None;
         self.last_end = Some(format!("could not start: {message}"));
         self.clear_readiness();
+    }
+
+    fn become_ready(&mut self, evidence: &str, unprobed: bool) {
+        self.ready_evidence = Some(evidence.to_owned());
+        self.stage = Some(if unprobed {
+            ServiceStage::Running
+        } else {
+            ServiceStage::Ready
+        });
+        self.healthy = None;
+        self.health = None;
+    }
+
+    fn back_off(&mut self, until: Timestamp, lost: Option<LostReason>) {
+        self.backoff_until = Some(until);
+        if let Some(reason) = lost {
+            self.last_end = Some(reason.describe().to_owned());
+            self.exit(0, self.usage);
+        }
+        self.clear_readiness();
+    }
+
+    fn describe_attempt_end(&mut self, status: String) -> String {
+        match self.restart_reason.take() {
+            Some(reason) => format!("{status}, stopped for a restart: {reason}"),
+            None => status,
+        }
     }
 
     fn set_health(&mut self, ok: bool, detail: &str) {

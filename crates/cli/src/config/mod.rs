@@ -1,7 +1,8 @@
 //! Configuration: defaults, files, environment and flags, each value with its source.
 //!
-//! * [`keys`]: the table of all settings; [`container_keys`]: those of containers, and [`container`] their values.
-//! * [`value`]: the kinds of values, and what each allows.
+//! * [`keys`]: the table of all settings, in parts: [`command_keys`], [`daemon_keys`], [`container_keys`].
+//! * [`value`]: the kinds of values, and what each allows; [`value_checks`]: their forms; [`container`]: those of
+//!   containers.
 //! * [`file`]: the values of a file with their line numbers.
 //! * [`load`]: the layers in increasing precedence: default, file, environment, flag.
 //! * [`secrets`]: the file of secrets, read when one is requested; [`bindings`]: who may use which.
@@ -9,8 +10,10 @@
 //! * [`settings`]: the settings of the engine and the daemon; [`http`]: those of HTTP; [`mcp_app`]: the page of MCP.
 
 mod bindings;
+mod command_keys;
 mod container;
 mod container_keys;
+mod daemon_keys;
 mod file;
 mod history;
 mod http;
@@ -24,6 +27,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod value;
+mod value_checks;
 mod webhook;
 
 pub(crate) use bindings::describe as describe_binding;

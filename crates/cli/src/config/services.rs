@@ -5,7 +5,8 @@ use ostler_engine::{AutoServices, ServiceSettings};
 use ostler_model::ErrorCode;
 
 use super::load::Config;
-use super::value::{SettingValue, port_range};
+use super::value::SettingValue;
+use super::value_checks::port_range;
 use crate::error::CommandError;
 
 /// Loads the built-in detection table with the entries of the user's file before its own; none if

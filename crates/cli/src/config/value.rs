@@ -1,8 +1,7 @@
 //! The kinds of values of settings.
 
 use std::fmt;
-use std::net::IpAddr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use ostler_http::webhook::WebhookUrl;
@@ -11,14 +10,15 @@ use ostler_store::{AddressError, PostgresAddress, SchemaName};
 use serde::Serialize;
 
 use super::container;
+use super::value_checks::{
+    is_address, is_host_name, is_log_filter, is_origin, is_plain_absolute, is_program,
+    is_relative_below, is_search_path, is_variable_name, port_range, url_prefix,
+};
 
 /// The most items of one list.
 const LIST_ITEMS: usize = 1_000;
 /// The longest retention, idle time or grace period in seconds: a hundred years.
 const LONGEST_S: u64 = 100 * 366 * 24 * 60 * 60;
-
-/// The first unprivileged port.
-const FREE_PORT: u16 = 1_024;
 
 /// The tool profiles.
 pub(crate) const TOOL_PROFILES: [&str; ostler_mcp::PROFILE_WORDS.len()] = ostler_mcp::PROFILE_WORDS;
@@ -28,7 +28,7 @@ const TOKEN_MODES: [&str; 2] = ["required", "off"];
 const STRUCTURED: [&str; 3] = ["auto", "always", "never"];
 const LEVELS: [&str; 4] = ["basic", "medium", "high", "container"];
 const TASKS: [&str; 2] = ["auto", "off"];
-const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+pub(super) const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -430,72 +430,6 @@ fn one_of(raw: &RawValue, words: &[&str]) -> Option<SettingValue> {
     text(raw)
         .filter(|word| words.contains(&word.as_str()))
         .map(SettingValue::Text)
-}
-
-fn is_address(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok()
-}
-
-/// Parses a port range; none where it is not a range of unprivileged ports.
-pub(crate) fn port_range(text: &str) -> Option<(u16, u16)> {
-    let (first, last) = text.split_once('-')?;
-    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    (FREE_PORT <= first && first <= last).then_some((first, last))
-}
-
-/// A path without its trailing slash.
-fn url_prefix(path: &str) -> Option<String> {
-    let path = path.strip_suffix('/').unwrap_or(path);
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let is_word = |word: &str| !word.is_empty() && word.bytes().all(is_plain);
-    let fits = match path.strip_prefix('/') {
-        Some(words) => words.split('/').all(is_word),
-        None => path.is_empty(),
-    };
-    fits.then(|| path.to_owned())
-}
-
-/// Whether the text is a host, with or without a port.
-fn is_host_name(item: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-    !item.is_empty() && item.bytes().all(is_plain)
-}
-
-fn is_origin(item: &str) -> bool {
-    let host = item
-        .strip_prefix("http://")
-        .or(item.strip_prefix("https://"));
-    host.is_some_and(is_host_name)
-}
-
-/// Whether the text is a bare name or an absolute path: a relative path would depend on the
-/// working directory.
-fn is_program(item: &str) -> bool {
-    let printable = !item.is_empty() && !item.chars().any(char::is_control);
-    printable && (!item.contains('/') || is_plain_absolute(item))
-}
-
-fn is_variable_name(item: &str) -> bool {
-    !item.is_empty() && !item.contains(['=', '\0']) && !item.chars().any(char::is_whitespace)
-}
-
-fn is_plain_absolute(path: &str) -> bool {
-    Path::new(path).is_absolute() && !path.contains('\0')
-}
-
-/// Whether the text is a relative path that stays below its base.
-fn is_relative_below(path: &str) -> bool {
-    let down = |part| matches!(part, Component::Normal(_));
-    !path.is_empty() && !path.contains('\0') && Path::new(path).components().all(down)
-}
-
-fn is_search_path(path: &str) -> bool {
-    !path.is_empty() && path.split(':').all(is_plain_absolute)
-}
-
-fn is_log_filter(filter: &str) -> bool {
-    LOG_LEVELS.contains(&filter)
-        || (filter.contains('=') && tracing_subscriber::EnvFilter::try_new(filter).is_ok())
 }
 
 /// Removes doubled and trailing slashes from a path.

@@ -5,6 +5,7 @@ mod activity;
 mod family;
 mod fullscreen;
 mod output_text;
+mod prompt_text;
 mod pty_close;
 mod pty_list;
 mod pty_read;

@@ -5,8 +5,8 @@ use ostler_model::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::prompt_text::clip;
 use super::session::format_seconds;
-use super::session_reply::clip;
 use crate::reply::ToolReply;
 use crate::screen::clean_title;
 use crate::tool_call::ToolCall;

@@ -7,8 +7,9 @@ use ostler_model::duration;
 use serde_json::{Value, json};
 
 use super::output_text;
+use super::prompt_text::{clip, prompt_fields};
 use super::session::{self, SESSION};
-use super::session_reply::{self, SessionReply, clip};
+use super::session_reply::SessionReply;
 use crate::progress::ProgressTarget;
 use crate::reply::ToolReply;
 use crate::tool_call::ToolCall;
@@ -225,10 +226,7 @@ fn end_fields(end: &ShellEnd) -> Vec<(&'static str, Value)> {
             ("exit_status", json!(status)),
             ("cwd", json!(cwd)),
         ],
-        ShellEnd::Prompt(prompt) => vec![
-            word("prompt"),
-            ("prompt", session_reply::prompt_fields(prompt)),
-        ],
+        ShellEnd::Prompt(prompt) => vec![word("prompt"), ("prompt", prompt_fields(prompt))],
         ShellEnd::Incomplete => vec![word("incomplete")],
         ShellEnd::NoMarker => vec![word("silent")],
         ShellEnd::ShellEnded => vec![word("shell_ended")],

@@ -6,13 +6,14 @@ use ostler_engine::prompt::{PromptContext, detect};
 use ostler_engine::{ExecutionInfo, Prompt, WaitEnd, WaitOutcome};
 use ostler_model::Phase;
 use ostler_model::termination::TerminationCause;
-use ostler_render::{REPLY_CHARS, clean, truncated};
+use ostler_render::{REPLY_CHARS, clean};
 use ostler_terminal::{ScreenSnapshot, ShellState};
 use serde_json::{Map, Value, json};
 
 use super::activity::Activity;
 use super::family::ToolFamily;
 use super::output_text::{self, OutputSpan, SpanRange};
+use super::prompt_text::{clip, prompt_fields, prompt_text, shell_prompt_text};
 use super::session::{self, format_seconds};
 use super::settle::SettleOutcome;
 use crate::reply::ToolReply;
@@ -30,8 +31,6 @@ const BODY_CHARS: usize = REPLY_CHARS - FRAME_CHARS;
 const PAGE_BYTES: u64 = BODY_CHARS as u64;
 /// A page of fewer bytes is not made smaller, although something of it is omitted.
 const MIN_PAGE_BYTES: u64 = 1_024;
-/// The most characters of a prompt, a directory, a name or a note.
-const CLAUSE_CHARS: usize = 300;
 
 /// An answer being built.
 #[derive(Debug)]
@@ -456,62 +455,4 @@ impl<'a> SessionReply<'a> {
             "[{name} types here since {since}; until it is handed back you can only look]"
         ))
     }
-}
-
-/// A shell that waits for a command.
-pub(super) fn shell_prompt_text(status: Option<i32>, cwd: Option<&str>) -> String {
-    let mut text_line = "[the shell waits for a command".to_owned();
-    if let Some(status) = status {
-        text_line.push_str(&format!("; the last one exited {status}"));
-    }
-    if let Some(cwd) = cwd {
-        text_line.push_str(&format!("; cwd {}", clip(cwd)));
-    }
-    text_line.push(']');
-    text_line
-}
-
-/// A prompt, and how to answer it. A secret is for a person to type: what an agent types stays in
-/// its context.
-pub(super) fn prompt_text(id: &str, family: ToolFamily, prompt: &Prompt) -> String {
-    let text = clean(&prompt.text);
-    let text = clip(text.trim());
-    if prompt.secret {
-        return format!(
-            "[it asks for a secret{}; never make one up: a person can type it, unseen by you, \
-             with: ostler attach {id}]",
-            with_colon(&text)
-        );
-    }
-    let mut line = format!("[it waits for input{}", with_colon(&text));
-    if !prompt.options.is_empty() {
-        line.push_str(&format!("; options: {}", clip(&prompt.options.join(", "))));
-    }
-    if let Some(default) = &prompt.default {
-        line.push_str(&format!("; default: {}", clip(default)));
-    }
-    format!("{line}; {}]", family.how_to_answer(id))
-}
-
-fn with_colon(text: &str) -> String {
-    if text.is_empty() {
-        String::new()
-    } else {
-        format!(": {text}")
-    }
-}
-
-/// A prompt as JSON.
-pub(super) fn prompt_fields(prompt: &Prompt) -> Value {
-    json!({
-        "text": clip(clean(&prompt.text).trim()),
-        "secret": prompt.secret,
-        "options": prompt.options,
-        "default": prompt.default,
-    })
-}
-
-/// Text cut to a maximum, as a program or a caller may have made it huge.
-pub(super) fn clip(text: &str) -> String {
-    truncated(text, CLAUSE_CHARS)
 }
