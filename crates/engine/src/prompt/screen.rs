@@ -13,6 +13,8 @@ pub struct ScreenPrompt {
     pub before: String,
     /// Whether all rows below the cursor's are empty.
     pub lowest: bool,
+    /// Whether the cursor is hidden: what is before it asks for nothing, as in `top`.
+    pub cursor_hidden: bool,
     /// Whether a full-screen program is running: it shows the alternate screen, or has enabled the
     /// keypad or mouse modes.
     pub full_screen: bool,
@@ -34,6 +36,7 @@ impl ScreenPrompt {
             line: row_prefix(line, usize::from(view.cursor.col)),
             before: above.join("\n"),
             lowest: below.iter().all(|row| row.trim().is_empty()),
+            cursor_hidden: !view.cursor.visible,
             full_screen: view.alternate
                 || modes.application_cursor
                 || modes.application_keypad
@@ -49,7 +52,11 @@ impl ScreenPrompt {
     /// `E325 ... (Q)uit:` of vim). Elsewhere the cursor is in the edited or displayed text.
     #[must_use]
     pub fn bottom_line(&self) -> &str {
-        if self.lowest { self.line.trim() } else { "" }
+        if self.lowest && !self.cursor_hidden {
+            self.line.trim()
+        } else {
+            ""
+        }
     }
 }
 
@@ -106,7 +113,9 @@ mod tests {
         assert!(vim.full_screen && !vim.lowest);
         assert_eq!(vim.bottom_line(), "");
         assert!(!shown("Name: ").full_screen);
-        assert!(shown("\x1b[?1htop").full_screen);
+        let top = shown("\x1b[?1h\x1b[?25l\x1b[5;1Hcron");
+        assert!(top.full_screen && top.lowest);
+        assert_eq!(top.bottom_line(), "");
         assert!(!shown("\x1b[?1049h\x1b[?1049lName: ").full_screen);
     }
 }
