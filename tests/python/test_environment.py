@@ -47,3 +47,16 @@ async def test_the_terminal_and_owner_of_an_execution(make_installation):
     assert "terminal" not in piped and piped["principal"]
     id = start(installation, pty={"cols": 100, "rows": 30})
     assert installation.rest("GET", f"/api/v1/executions/{id}")["terminal"] == {"cols": 100, "rows": 30}
+
+
+async def test_what_is_started_over_http_has_the_environment_of_the_settings(installation):
+    (installation.dir / "config" / "ostler").mkdir(parents=True, exist_ok=True)
+    (installation.dir / "config" / "ostler" / "config.toml").write_text("[environment]\nkeep = ['KEPT']\n")
+    plain = installation.env
+    installation.env = lambda **more: plain(**{"KEPT": "by the settings", "OTHER": "of the daemon", **more})
+    id = start(installation, command={"argv": {"program": "env", "args": []}}, env=[["GIVEN", "by the request"]])
+    installation.cli("wait", id)
+    variables = dict(line.split("=", 1) for line in installation.cli("logs", "--no-time", id).stdout.decode().splitlines())
+    assert variables["KEPT"] == "by the settings" and variables["GIVEN"] == "by the request", variables
+    assert variables["HOME"] == plain()["HOME"] and variables["PATH"], variables
+    assert "OTHER" not in variables and "OSTLER_STATE_DIR" not in variables, variables

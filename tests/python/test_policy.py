@@ -240,3 +240,12 @@ def test_a_workspace_tightens_and_never_loosens(installation_with_rules, interfa
     assert result.exit_code != 0 and ("no-curl" in result.text or "loosen" in result.text), result.text
 
 
+def test_a_defined_service_is_refused_too(installation_with_rules):
+    work = installation_with_rules.work
+    (work / "ostler.toml").write_text(
+        "[services.fetch]\ncommand = 'curl https://a.example'\n[services.made]\ncommand = 'touch made; sleep 300'\n")
+    for name, rule in (("fetch", "no-curl"), ("made", "ask-touch")):
+        refused = installation_with_rules.cli("service", "up", name, check=False)
+        assert refused.returncode == 77 and rule in refused.stderr.decode(), refused
+    assert not (work / "made").exists()
+    assert not installation_with_rules.json("service", "ps")

@@ -251,3 +251,15 @@ async def test_a_shutdown_answers_who_waits(small_quota):
     assert refused.value.problem["code"] == "initialization_error", refused.value
     # The next daemon counts the running executions against the quota.
     assert len(small_quota.json("ps")) == OTHERS
+
+
+def test_terminals_and_services_of_a_user_count_together(small_quota):
+    # The command line is outside sessions, so that its commands count, too.
+    small_quota.cli("service", "start", "--name", "one", "--no-wait", "--", "sleep", "300")
+    small_quota.rest("POST", "/api/v1/executions", start_body(small_quota, "sh", pty={"cols": 80, "rows": 24}))
+    refused = small_quota.cli("service", "start", "--name", "two", "--no-wait", "--", "sleep", "300", check=False, timeout=120)
+    text = refused.stderr.decode()
+    assert refused.returncode == 75 and "quota_exceeded" in text and "one" in text, refused
+    assert small_quota.json("config", "explain", "quotas.others_per_principal"), "it is a setting"
+    small_quota.cli("service", "stop", "one")
+    small_quota.cli("service", "start", "--name", "two", "--no-wait", "--", "sleep", "300")

@@ -57,6 +57,16 @@ async def test_npm_run_dev_is_detected_started_and_ready(project, port):
         assert "next" in (await agent.must("exec", script="echo next", mode="oneshot")).text
 
 
+async def test_a_detected_one_that_ends_well_before_it_is_ready_is_a_command(installation):
+    (installation.work / "package.json").write_text('{"name": "p", "version": "1.0.0", "scripts": {"dev": "echo generated"}}')
+    async with installation.agent(args=["--tools", "core"], env=npm(installation)) as agent:
+        reply = await agent.must("exec", script="npm run dev")
+        assert re.match(r"\[\w+ exit 0", reply.text) and "generated" in reply.text, reply
+        assert "ervice" not in reply.text, reply
+        assert services(installation) == []
+    assert not installation.json("service", "ps")
+
+
 async def test_a_build_of_the_same_project_is_none(project):
     async with project.agent(args=["--tools", "core"], env=npm(project)) as agent:
         reply = await agent.must("exec", script="npm run build")

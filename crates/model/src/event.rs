@@ -255,6 +255,10 @@ pub enum Event {
         /// Why the wait status of the previous attempt is unknown; none where it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lost: Option<LostReason>,
+        /// The attempts since the last one that was stable or requested; none in records of earlier
+        /// versions, which counted all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tries: Option<u32>,
     },
     /// A newly started daemon found the execution alive and took it over.
     Adopted {

@@ -1836,6 +1836,8 @@ export interface components {
             event: "backoff";
             /** @description Why the wait status of the previous attempt is unknown; none where it is known. */
             lost?: components["schemas"]["LostReason"];
+            /** @description The attempts since the last one that was stable or requested; none in records of earlier versions, which counted all. */
+            tries?: number;
             /** @description When it will start. */
             until: components["schemas"]["Timestamp"];
         } | {
@@ -2792,6 +2794,8 @@ export interface components {
             event: "backoff";
             /** @description Why the wait status of the previous attempt is unknown; none where it is known. */
             lost?: components["schemas"]["LostReason"];
+            /** @description The attempts since the last one that was stable or requested; none in records of earlier versions, which counted all. */
+            tries?: number;
             /** @description When it will start. */
             until: components["schemas"]["Timestamp"];
         } | {

@@ -19,7 +19,8 @@ use ostler_journal::{LineQuery, Pattern};
 use ostler_model::event::TrimReason;
 use ostler_model::status::ProcessStatus;
 use ostler_model::{
-    Caller, Cursor, ErrorCode, Event, Scope, SessionName, Signal, StreamName, TerminationCause,
+    Caller, Cursor, ErrorCode, Event, ExecutionId, Scope, SessionName, Signal, StreamName,
+    TerminationCause,
 };
 use tempfile::TempDir;
 

@@ -155,14 +155,19 @@ impl Supervisor {
             stop: self.state.stopping.as_ref(),
             service: matches!(self.lifetime, Lifetime::Service { .. }),
         });
-        if lived >= Duration::from_millis(RESTART_STABLE_MS) {
-            self.tries = 1;
-        }
+        self.reset_tries_after(lived);
         let success = termination.is_success() && restart.is_none();
         if self.state.stopping.is_none() && self.may_restart(success) {
             return self.back_off(at, None);
         }
         self.finish(at, termination);
+    }
+
+    /// An attempt that lived long enough begins a new count.
+    pub(super) fn reset_tries_after(&mut self, lived: Duration) {
+        if lived >= Duration::from_millis(RESTART_STABLE_MS) {
+            self.tries = 1;
+        }
     }
 
     pub(super) fn may_restart(&self, success: bool) -> bool {
@@ -195,6 +200,7 @@ impl Supervisor {
             attempt,
             until,
             lost,
+            tries: Some(self.tries),
         };
         self.record(now, backoff);
         self.effects.push(SupervisorEffect::SetTimer {

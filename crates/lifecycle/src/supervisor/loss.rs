@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ostler_model::KillReason;
-use ostler_model::{Event, LostReason, Termination, TerminationCause, Timestamp};
+use ostler_model::{Event, LostReason, Termination, TerminationCause, Timestamp, duration};
 
 use super::state_machine::{AttemptStage, RestartCause, Supervisor};
 
@@ -45,6 +45,12 @@ impl Supervisor {
     /// only its shim or its container is gone: not after a reboot, and not without its files.
     pub(super) fn lose_attempt(&mut self, now: Timestamp, reason: LostReason) {
         let restart = self.pending_restart.take();
+        // Nobody knows better when it ended.
+        let lived = self
+            .state
+            .attempt_started_at
+            .map(|at| duration::between(at, now));
+        self.reset_tries_after(lived.unwrap_or_default());
         let only_shim_lost = match reason {
             LostReason::ShimKilled | LostReason::NoRecord | LostReason::ContainerGone => true,
             LostReason::Reboot | LostReason::FilesDamaged | LostReason::EngineKilled => false,

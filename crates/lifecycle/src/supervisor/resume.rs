@@ -14,6 +14,7 @@ impl Supervisor {
     pub fn resume(lifetime: Lifetime, grace: Duration, records: &[EventRecord]) -> Self {
         let mut supervisor = Self::new(lifetime, grace);
         for record in records {
+            supervisor.replay_tries(&record.event);
             supervisor.replay(record);
             supervisor.state.apply(record);
         }
@@ -21,6 +22,21 @@ impl Supervisor {
             supervisor.stage = AttemptStage::Ended;
         }
         supervisor
+    }
+
+    /// The limit on restarts holds across engines.
+    fn replay_tries(&mut self, event: &Event) {
+        if let Event::Started { attempt, .. } | Event::SpawnFailed { attempt, .. } = event
+            && *attempt > self.attempt
+        {
+            self.tries += 1;
+        }
+        if let Event::Backoff { attempt, tries, .. } = event {
+            self.tries = tries.unwrap_or(attempt.saturating_sub(1));
+        }
+        if let Event::Restarting { by: Some(_), .. } = event {
+            self.tries = 0;
+        }
     }
 
     pub(super) fn replay(&mut self, record: &EventRecord) {
@@ -38,11 +54,9 @@ impl Supervisor {
                 self.lost_bytes = 0;
                 self.ended_attempt = Some((*attempt, record.event.clone()));
             }
-            // The limit on restarts holds across engines.
-            Event::Backoff { attempt, .. } => {
+            Event::Backoff { .. } => {
                 self.lost_bytes = 0;
                 self.pending_restart = None;
-                self.tries = self.tries.max(attempt - 1);
             }
             Event::Restarting { attempt, by, .. } => {
                 let cause = if by.is_some() {

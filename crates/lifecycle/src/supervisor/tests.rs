@@ -8,7 +8,8 @@ use ostler_model::{
 };
 
 use super::{
-    BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Supervisor, SupervisorEffect, SupervisorInput, Timer,
+    BACKOFF_FIRST_MS, BACKOFF_MAX_MS, RESTART_STABLE_MS, Supervisor, SupervisorEffect,
+    SupervisorInput, Timer,
 };
 
 const GRACE: Duration = Duration::from_secs(5);
@@ -385,6 +386,47 @@ fn a_clock_that_is_set_back_or_forward_does_not_disturb_the_backoff() {
             Some(&expected),
             "it did not live for minutes"
         );
+    }
+}
+
+#[test]
+fn an_attempt_that_lived_long_enough_resets_the_backoff() {
+    let lifetime = Lifetime::service(RestartPolicy::Always { max: 3 });
+    let mut supervisor = Supervisor::new(lifetime.clone(), GRACE);
+    let admitted = SupervisorInput::Admitted {
+        missing: Vec::new(),
+    };
+    let mut effects = supervisor.handle(at(0), admitted);
+    supervisor.handle(at(1), SupervisorInput::Spawned);
+    let mut records = Vec::new();
+    for (attempt, lived_ms, factor) in [
+        (1, 20, 1),
+        (2, 20, 2),
+        (3, RESTART_STABLE_MS - 1, 4),
+        (4, RESTART_STABLE_MS, 1),
+        (5, 20, 2),
+        (6, 20, 4),
+    ] {
+        let mut record = exit(attempt, WaitStatus::Code(1), None);
+        record.lived_ms = lived_ms;
+        effects.extend(supervisor.handle(at(600), exited(record)));
+        let expected = SupervisorEffect::SetTimer {
+            timer: Timer::Backoff,
+            after: Duration::from_millis(BACKOFF_FIRST_MS * factor),
+        };
+        assert_eq!(effects.last(), Some(&expected), "after attempt {attempt}");
+        records.extend(effects.drain(..).filter_map(|effect| match effect {
+            SupervisorEffect::Record(record) => Some(record),
+            SupervisorEffect::Spawn { .. }
+            | SupervisorEffect::Send(_)
+            | SupervisorEffect::SetTimer { .. }
+            | SupervisorEffect::ClearTimer(_) => None,
+        }));
+        // The next engine counts on.
+        let resumed = Supervisor::resume(lifetime.clone(), GRACE, &records);
+        assert_eq!(resumed.tries, supervisor.tries, "after attempt {attempt}");
+        supervisor.handle(at(600), SupervisorInput::Timer(Timer::Backoff));
+        supervisor.handle(at(600), SupervisorInput::Spawned);
     }
 }
 

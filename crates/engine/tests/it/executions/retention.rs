@@ -193,6 +193,46 @@ async fn retention_removes_at_its_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn retention_that_ran_out_meanwhile_is_applied_by_the_next_engine() {
+    let fixture = TestEngine::new().await;
+    let kept_for = Duration::from_secs(1);
+    let mut ids = Vec::new();
+    for retention in [
+        ostler_engine::RetentionRequest::For(kept_for),
+        ostler_engine::RetentionRequest::Forever,
+    ] {
+        let mut request = argv(&["true"]);
+        request.options.retention = retention;
+        let run = fixture
+            .engine
+            .run(&caller("one"), request, Some(PATIENCE))
+            .await;
+        ids.push(run.expect("ran").info.id);
+    }
+    let due = tokio::time::Instant::now() + kept_for;
+    fixture.engine.shutdown().await;
+    let dir = |id: &ExecutionId| {
+        let executions = fixture.state.path().join("executions");
+        executions.join(id.to_string())
+    };
+    assert!(dir(&ids[0]).exists(), "nobody removed it");
+    tokio::time::sleep_until(due).await;
+    let engine = open_engine(fixture.state.path(), |_| {}).await;
+    let gone = async {
+        // The removal is the fact waited for; nothing announces it.
+        let mut every = tokio::time::interval(Duration::from_millis(10));
+        while dir(&ids[0]).exists() {
+            every.tick().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("removed");
+    let left = engine.list(&caller("one"), &ListFilter::default());
+    let left: Vec<ExecutionId> = left.iter().map(|info| info.id).collect();
+    assert_eq!(left, [ids[1]]);
+    engine.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_middle_of_a_running_commands_output_is_dropped_and_said_so() {
     const MIB: u64 = 1024 * 1024;
     let fixture = TestEngine::with(|settings| {
