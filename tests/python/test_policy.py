@@ -249,3 +249,35 @@ def test_a_defined_service_is_refused_too(installation_with_rules):
         assert refused.returncode == 77 and rule in refused.stderr.decode(), refused
     assert not (work / "made").exists()
     assert not installation_with_rules.json("service", "ps")
+
+
+@pytest.mark.parametrize("words", [
+    ["cat", "../../../../../../../../etc/hostname"],
+    ["cat", "--", "./../../../../../../../../etc/hostname"],
+    ["sh", "-c", "cat ../../../../../../../../etc/hostname"],
+    ["sh", "-c", "head -c 4 < ../../../../../../../../etc/hostname"],
+    ["cat", "/usr/../etc/hostname"],
+])
+def test_a_rule_about_a_place_finds_it_however_it_is_named(make_installation, words):
+    installation = make_installation()
+    config = installation.dir / "config" / "ostler"
+    config.mkdir(exist_ok=True)
+    (config / "policy.toml").write_text(
+        "default = 'allow'\n[[rule]]\nid = 'no-etc'\nwords = ['/etc/*']\ndecision = 'deny'\njustification = 'not for agents'\n"
+        "match = ['cat /etc/hostname']\nnot_match = ['cat etc/hostname']\n")
+    refused = installation.cli("run", "--", *words, check=False)
+    assert refused.returncode == 77 and b"no-etc" in refused.stderr, refused
+    refused = installation.cli("run", "--cwd", "/etc", "--", "cat", "hostname", check=False)
+    assert refused.returncode == 77 and b"no-etc" in refused.stderr, refused
+    # A program of the path is no file of the directory.
+    assert installation.cli("run", "--cwd", "/etc", "--", "true").returncode == 0
+    assert installation.cli("run", "--", "ls", ".").returncode == 0
+
+
+@pytest.mark.parametrize("words", [["x86_64", "touch", "made"], ["choom", "-n", "1", "--", "touch", "made"]])
+def test_a_denied_program_is_found_behind_another(installation_with_rules, words):
+    rules = installation_with_rules.dir / "config" / "ostler" / "policy.toml"
+    rules.write_text(rules.read_text().replace('decision = "ask"', 'decision = "deny"'))
+    refused = installation_with_rules.cli("run", "--", *words, check=False)
+    assert refused.returncode == 77 and b"ask-touch" in refused.stderr, refused
+    assert not (installation_with_rules.work / "made").exists()

@@ -290,7 +290,7 @@ fn run_self_tests(set: &RuleSet, rule: &PolicyRule) -> Result<(), LoadError> {
             let matches_file = analysis
                 .redirects
                 .iter()
-                .any(|it| rule.matches_redirect(it));
+                .any(|it| rule.matches_redirect(it, context.cwd));
             if (matches_invocation || matches_file) != wanted {
                 return Err(LoadError::SelfTest {
                     file: rule.file.clone(),

@@ -3,7 +3,7 @@
 use crate::analysis::{Invocation, Redirect};
 use crate::context::ProgramLookup;
 use crate::flags::has_flag;
-use crate::paths::{leads_outside, matches_pattern, spellings};
+use crate::paths::{leads_outside, matches_pattern, plain_path, spellings};
 use crate::rule_file::{PrefixToken, RuleText};
 use crate::source::RuleTier;
 use crate::verdict::PolicyDecision;
@@ -110,13 +110,15 @@ impl PolicyRule {
     }
 
     /// Whether it matches a file opened by a redirection.
-    pub(crate) fn matches_redirect(&self, redirect: &Redirect) -> bool {
+    pub(crate) fn matches_redirect(&self, redirect: &Redirect, cwd: &str) -> bool {
         let (text, target) = (&self.text, &redirect.target);
         if text.writes && !redirect.writes {
             return false;
         }
         let only_words = text.prefix.is_empty() && text.flags.is_empty() && !text.outside;
-        only_words && text.decision != PolicyDecision::Allow && matches_any(&text.words, target)
+        only_words
+            && text.decision != PolicyDecision::Allow
+            && matches_any(&text.words, target, cwd)
     }
 
     fn is_certain_enough(&self, invocation: &Invocation, program: &ResolvedProgram<'_>) -> bool {
@@ -184,10 +186,12 @@ impl PolicyRule {
         let has_flags =
             text.flags.is_empty() || text.flags.iter().any(|flag| has_flag(behind, flag));
         let has_word = text.words.is_empty()
-            || invocation
-                .words
-                .iter()
-                .any(|word| matches_any(&text.words, word));
+            || invocation.words.iter().enumerate().any(|(at, word)| {
+                // A bare program is looked up on the path, not in the working directory.
+                let is_path = at > 0 || word.text.contains('/');
+                let cwd = if is_path { context.cwd } else { "" };
+                matches_any(&text.words, word, cwd)
+            });
         let leaves_cwd = !text.outside
             || behind
                 .iter()
@@ -244,9 +248,29 @@ fn is_rename(invocation: &Invocation) -> bool {
     base_name(text(0)) == "git" && text(1) == "mv"
 }
 
-fn matches_any(patterns: &[String], word: &CommandWord) -> bool {
+/// Whether a word, in one of its spellings, matches one of the patterns. A pattern of a place is also
+/// compared with what a relative path names from `cwd`, unless that is unknown.
+fn matches_any(patterns: &[String], word: &CommandWord, cwd: &str) -> bool {
     let spelled = spellings(&word.text);
-    patterns
-        .iter()
-        .any(|pattern| spelled.iter().any(|text| matches_pattern(text, pattern)))
+    let named: Vec<String> = if cwd.is_empty() {
+        Vec::new()
+    } else {
+        let relative = spelled.iter().filter(|text| is_relative(text));
+        relative
+            .map(|text| plain_path(&format!("{cwd}/{text}")))
+            .collect()
+    };
+    patterns.iter().any(|pattern| {
+        let is_like = |text: &String| matches_pattern(text, pattern);
+        spelled.iter().any(is_like) || (names_a_place(pattern) && named.iter().any(is_like))
+    })
+}
+
+/// Whether it is about a place in the file system; `/*` is about absolute paths as they are written.
+fn names_a_place(pattern: &str) -> bool {
+    pattern.starts_with('/') && !pattern.starts_with("/*")
+}
+
+fn is_relative(text: &str) -> bool {
+    !text.is_empty() && !text.starts_with(['/', '~', '-', '$'])
 }

@@ -145,7 +145,7 @@ impl RuleSet {
         let matching = self
             .rules
             .iter()
-            .filter(|rule| rule.matches_redirect(redirect));
+            .filter(|rule| rule.matches_redirect(redirect, context.cwd));
         matched.extend(matching.map(|rule| matched_rule(rule, vec![target.text.clone()])));
         let device = target.text.starts_with("/dev/") || target.text.contains("/proc/");
         let harmless = target.is_certain()

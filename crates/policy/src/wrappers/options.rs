@@ -354,14 +354,25 @@ pub(super) const CODE_BUILTINS: [&str; 18] = [
     "compgen",
 ];
 /// Programs that run others in ways that are not analysed here.
-pub(super) const OPAQUE: [&str; 37] = [
+pub(super) const OPAQUE: [&str; 47] = [
     "parallel",
     "entr",
     "firejail",
     "bwrap",
     "capsh",
+    // The names of setarch(8).
     "linux32",
     "linux64",
+    "x86_64",
+    "i386",
+    "i486",
+    "i586",
+    "i686",
+    "athlon",
+    "uname26",
+    "choom",
+    "coresched",
+    "ostler",
     "gdb",
     "lldb",
     "start-stop-daemon",

@@ -155,6 +155,7 @@ wrapped_classes! {
     keywords_in_whatever_they_are_wrapped: "keywords",
     loads_in_whatever_they_are_wrapped: "loads",
     places_in_whatever_they_are_wrapped: "places",
+    relative_paths_in_whatever_they_are_wrapped: "relative_paths",
     shells_in_whatever_they_are_wrapped: "shells",
     standard_input_in_whatever_it_is_wrapped: "stdin",
     wrappers_in_whatever_they_are_wrapped: "wrappers",
