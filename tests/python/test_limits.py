@@ -281,3 +281,9 @@ def test_limits_that_are_none_are_refused(protected_envs, interface, limits):
     [(name, value)] = limits.items()
     result = INTERFACES[interface](protected_envs.of(USERS[0]), ["echo", "ran"], IsolationOptions(level="medium", limits=limits))
     assert "ran" not in result.text.split() and name in result.text, result.text
+
+
+def test_too_few_files_for_level_high_are_refused(installation):
+    refused = installation.cli("run", "--isolation", "high", "--files", "20", "--", "true", check=False)
+    assert refused.returncode == 64 and b"at least 21" in refused.stderr, refused
+    assert installation.cli("run", "--isolation", "medium", "--files", "20", "--", "true", check=False).returncode == 0

@@ -17,7 +17,8 @@ use crate::settings::Settings;
 use super::isolation_level::effective_level;
 use super::secrets::{self, ResolvedSecret};
 use super::{
-    allow_list, arguments, container, environment, program, sandbox, service_plan, working_dir,
+    allow_list, arguments, container, environment, program, sandbox, sandbox_bounds, service_plan,
+    working_dir,
 };
 
 /// What requests are checked against.
@@ -267,6 +268,7 @@ fn check_request(
     level: IsolationLevel,
 ) -> Result<(), Error> {
     service_plan::check_plan(request.lifetime.as_ref(), level, &settings.state_dir)?;
+    sandbox_bounds::check_open_files(request, level)?;
     check_allow_lists(settings, request)?;
     Ok(working_dir::check(&request.cwd)?)
 }

@@ -3,6 +3,7 @@
 use ostler_model::{IsolationLevel, NetworkAccess, SandboxOptions};
 
 use crate::error::Error;
+use crate::request::StartRequest;
 use crate::settings::IsolationSettings;
 
 /// Options that have no effect below level high must not be accepted silently.
@@ -100,6 +101,20 @@ pub(super) fn check_count(what: &'static str, count: usize, limit: usize) -> Res
     }
     let problem = format!("at most {limit} are allowed");
     Err(invalid(what, &count.to_string(), &problem))
+}
+
+/// The files that setting up level high holds open at once, under the command's own limit.
+const OPEN_FILES_HIGH: u32 = 21;
+
+/// Refuses a limit on open files that keeps the restrictions of level high from being set up.
+pub(super) fn check_open_files(request: &StartRequest, level: IsolationLevel) -> Result<(), Error> {
+    match request.options.limits.open_files {
+        Some(limit) if level == IsolationLevel::High && limit < OPEN_FILES_HIGH => {
+            let problem = format!("at level high at least {OPEN_FILES_HIGH} are needed");
+            Err(invalid("files", &limit.to_string(), &problem))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 pub(super) fn invalid(what: &'static str, given: &str, problem: &str) -> Error {

@@ -15,6 +15,7 @@ use crate::admission::{self, arguments, environment, isolation_level};
 use crate::error::Error;
 use crate::project;
 use crate::request::StartRequest;
+use crate::start::ApprovalMode;
 
 impl ServiceManager {
     /// The client's home directory.
@@ -143,12 +144,13 @@ impl ServiceStarter<'_> {
 impl ServiceStarter<'_> {
     /// Refuses a service whose start would be refused or would need an approval: there is no person
     /// to approve it.
-    pub(super) fn check_unattended(self, service: &ResolvedService) -> Result<(), Error> {
+    pub(super) async fn check_unattended(self, service: &ResolvedService) -> Result<(), Error> {
         self.check(service)?;
         let start = self.preview_request(service);
-        admission::working_dir::check(&start.cwd)?;
-        let _secrets =
-            admission::secrets::resolve(&self.core.settings, &self.caller.owner, &start)?;
+        self.manager
+            .launcher
+            .check(self.caller, start.clone(), ApprovalMode::Assume)
+            .await?;
         match admission::command_policy::evaluate(&self.core.settings, &start)? {
             Some(verdict) if verdict.decision != PolicyDecision::Allow => Err(Error::Denied {
                 rule: verdict.rule,

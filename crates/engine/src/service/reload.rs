@@ -269,7 +269,7 @@ async fn reload_file(manager: &ServiceManager, path: &Path) {
         {
             if let Err(error) = restart_changed(manager, entry, &manifest).await {
                 let problem = format!("its new definition is not in force: {error}");
-                tracing::warn!(id = %entry.id, %error, "a changed service is left as it is");
+                tracing::warn!(id = %entry.id, %error, "the new definition of a service is not in force");
                 let definition = manifest.services.get(&name).map(|it| it.fingerprint());
                 let failed = FailedReload {
                     definition,
@@ -345,7 +345,7 @@ async fn restart_changed(
         starter.wait_for_dependency(need).await?;
     }
     // Nothing is stopped that could not be started again.
-    starter.check_unattended(&service)?;
+    starter.check_unattended(&service).await?;
     replace(starter, entry, &service).await
 }
 
@@ -362,6 +362,11 @@ async fn replace(
     }
     let reason = format!("{REPLACED}its definition changed");
     starter.stop_and_free_ports(entry, reason).await?;
-    starter.start(service).await?.detach();
+    let started = starter.start(service).await;
+    let problem = started.as_ref().err().map(ToString::to_string);
+    let key = starter.key(service.name());
+    let registry = &starter.manager.services;
+    registry.record_start(starter.caller, key, problem);
+    started?.detach();
     Ok(())
 }

@@ -134,6 +134,40 @@ async fn one_whose_new_definition_cannot_run_is_left_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_whose_new_program_cannot_run_goes_on() {
+    let fixture =
+        ServiceFixture::with(|settings| settings.allowed_commands = Some(vec!["sleep".to_owned()]))
+            .await;
+    let define = |command: &str| {
+        fixture.write(
+            "ostler.toml",
+            &format!("[services.a]\ncommand = {command}\n"),
+        );
+    };
+    define("[\"sleep\", \"301\"]");
+    fixture.up(&[]).await.expect("it starts");
+    let a = fixture.id("a");
+    for (command, word) in [
+        ("[\"/no/such/program\"]", "/no/such/program"),
+        ("[\"touch\", \"made\"]", "touch"),
+    ] {
+        define(command);
+        let is_told = |fixture: &ServiceFixture| {
+            let notes = fixture.service("a").notes;
+            notes
+                .iter()
+                .any(|it| it.contains("not in force") && it.contains(word))
+        };
+        fixture.wait_until("a note", is_told).await;
+        assert!(
+            fixture.service("a").is_living() && fixture.id("a") == a,
+            "{command}"
+        );
+    }
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_whose_directory_is_made_anew_is_followed() {
     let fixture = ServiceFixture::new().await;
     let (me, base) = (test_caller(), fixture.base());
