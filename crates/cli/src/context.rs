@@ -77,7 +77,8 @@ impl CliContext {
         let dirs = config.dirs();
         let secrets = env.secrets(&config.secret_prefixes());
         clear_secret_variables(&config);
-        let launch = DaemonLauncher::new(dirs.clone(), flags.config_file(&env), secrets);
+        let launch = DaemonLauncher::new(dirs.clone(), flags.config_file(&env), secrets)
+            .with_assignments(config.resolved_assignments(flags));
         Self {
             config,
             env,

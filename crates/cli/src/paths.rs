@@ -152,6 +152,18 @@ pub(crate) fn machine_config() -> Option<PathBuf> {
     is_root().then(|| PathBuf::from("/etc/ostler/config.toml"))
 }
 
+/// A path without `..` and links in its directory, also where the file does not exist yet.
+pub(crate) fn resolve_directory(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match (
+        absolute.parent().map(Path::canonicalize),
+        absolute.file_name(),
+    ) {
+        (Some(Ok(directory)), Some(name)) => directory.join(name),
+        (Some(Ok(_) | Err(_)) | None, Some(_) | None) => absolute,
+    }
+}
+
 /// The home directory: of the environment, else of passwd(5).
 pub(crate) fn home(env: &ProcessEnv) -> PathBuf {
     env.absolute("HOME")

@@ -47,8 +47,17 @@ fn load_context(flags: &ConfigFlags, verb: &Verb) -> Result<CliContext, CommandE
         Verb::Serve(_) | Verb::Daemon | Verb::Token(_) | Verb::Audit(_) | Verb::Image(_)
     ) {
         daemon::check_state_dir(&context.dirs)?;
+        if !matches!(verb, Verb::Shutdown(_)) && !is_in_process(verb) {
+            daemon::check_settings(&context.config, &context.dirs)?;
+        }
     }
     Ok(context)
+}
+
+/// Whether the engine runs in this process.
+const fn is_in_process(verb: &Verb) -> bool {
+    matches!(verb, Verb::Run(args) if args.flags.no_daemon)
+        || matches!(verb, Verb::Mcp(args) if args.no_daemon)
 }
 
 fn run_verb(context: &CliContext, mut verb: Verb) -> CommandResult {

@@ -25,7 +25,7 @@ pub(crate) struct McpArgs {
     tools: Vec<String>,
     /// Run the engine in this process instead of the daemon
     #[arg(long)]
-    no_daemon: bool,
+    pub(crate) no_daemon: bool,
 }
 
 fn parse_session(name: &str) -> Result<String, String> {

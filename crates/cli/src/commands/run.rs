@@ -22,7 +22,7 @@ use crate::paths::{DAEMON_SOCKET, make_scratch};
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
-    flags: RunFlags,
+    pub(crate) flags: RunFlags,
     /// The program and its arguments; no shell sees them
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -56,7 +56,7 @@ pub(crate) struct RunFlags {
     encoding: Option<String>,
     /// Run the engine in this process instead of the daemon
     #[arg(long, conflicts_with = "detach")]
-    no_daemon: bool,
+    pub(crate) no_daemon: bool,
     /// With --detach: everything known of it, as JSON
     #[arg(long, requires = "detach")]
     json: bool,

@@ -77,7 +77,7 @@ impl ConfigFlags {
     pub(crate) fn config_file(&self, env: &ProcessEnv) -> Option<PathBuf> {
         let named = self.file.clone();
         let named = named.or_else(|| env.get("OSTLER_CONFIG").map(PathBuf::from))?;
-        Some(std::path::absolute(&named).unwrap_or(named))
+        Some(paths::resolve_directory(&named))
     }
 }
 
@@ -231,6 +231,23 @@ impl Config {
         problems
     }
 
+    /// The values of `--set` for another process: relative paths were resolved against the working
+    /// directory of this one.
+    pub(crate) fn resolved_assignments(&self, flags: &ConfigFlags) -> Vec<String> {
+        let resolve = |assignment: &String| {
+            let (name, _) = assignment.split_once('=')?;
+            let key = SettingKey::by_name(name)?;
+            match (key.kind, &self.get(name).value) {
+                (ValueKind::FilePath, SettingValue::Text(path)) => Some(format!("{name}={path}")),
+                _ => None,
+            }
+        };
+        let assignments = flags.set.iter();
+        assignments
+            .map(|it| resolve(it).unwrap_or_else(|| it.clone()))
+            .collect()
+    }
+
     /// Applies `--set KEY=VALUE`.
     fn apply_assignment(&mut self, assignment: &str) -> Result<(), CommandError> {
         let (name, value) = assignment.split_once('=').ok_or_else(|| {
@@ -373,14 +390,12 @@ fn is_valid_for(key: &SettingKey, value: &SettingValue, source: &SettingSource) 
 /// Resolves a path against its file, or against the working directory.
 fn resolve_path(path: &str, source: &SettingSource) -> String {
     let path = Path::new(path);
-    let absolute = match source {
+    let joined = match source {
         SettingSource::File(file, _) => file.parent().map(|directory| directory.join(path)),
-        SettingSource::Default | SettingSource::Variable(_) | SettingSource::Flag(_) => {
-            std::path::absolute(path).ok()
-        }
+        SettingSource::Default | SettingSource::Variable(_) | SettingSource::Flag(_) => None,
     };
-    let absolute = absolute.unwrap_or_else(|| path.to_owned());
-    absolute.to_string_lossy().into_owned()
+    let resolved = paths::resolve_directory(joined.as_deref().unwrap_or(path));
+    resolved.to_string_lossy().into_owned()
 }
 
 fn unknown_key(name: &str, source: &SettingSource) -> CommandError {

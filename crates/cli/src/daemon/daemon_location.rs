@@ -95,7 +95,7 @@ fn is_same_dir(one: &Path, other: &Path) -> bool {
 }
 
 /// The pid of the process that holds this lock.
-fn lock_holder(lock: &Path) -> Option<u32> {
+pub(super) fn lock_holder(lock: &Path) -> Option<u32> {
     let meta = fs::metadata(lock).ok()?;
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
     let file = format!("{major:02x}:{minor:02x}:{}", meta.ino());

@@ -41,7 +41,7 @@ const READINESS_BYTES: u64 = 64 * 1024;
 /// A log larger than this many bytes is truncated by the next daemon.
 const LOG_BYTES: u64 = 8 * 1024 * 1024;
 /// Variables of client policy, which is sent in the hello; a daemon also serves other clients.
-const CLIENT_KEYS: [&str; 3] = [
+pub(super) const CLIENT_KEYS: [&str; 3] = [
     "allowed_commands",
     "default_encoding",
     "retention.command_seconds",
@@ -54,6 +54,8 @@ const EXECUTION_VARIABLE: &str = "OSTLER_EXECUTION";
 pub(crate) struct DaemonLauncher {
     dirs: Dirs,
     config: Option<PathBuf>,
+    /// `KEY=VALUE` of each `--set`.
+    assignments: Vec<String>,
     secrets: SecretVariables,
 }
 
@@ -75,8 +77,19 @@ impl DaemonLauncher {
         Self {
             dirs,
             config,
+            assignments: Vec::new(),
             secrets,
         }
+    }
+
+    /// The same, with these values of `--set`, but for those of one client.
+    pub(crate) fn with_assignments(mut self, assignments: Vec<String>) -> Self {
+        let is_of_daemon = |assignment: &String| {
+            let name = assignment.split_once('=').map(|(name, _)| name);
+            !name.is_some_and(|name| CLIENT_KEYS.contains(&name))
+        };
+        self.assignments = assignments.into_iter().filter(is_of_daemon).collect();
+        self
     }
 }
 
@@ -250,6 +263,9 @@ fn daemon_command(launcher: &DaemonLauncher) -> Command {
         .current_dir("/");
     if let Some(config) = &launcher.config {
         command.arg("--config").arg(config);
+    }
+    for assignment in &launcher.assignments {
+        command.arg("--set").arg(assignment);
     }
     for name in private_variables() {
         command.env_remove(name);

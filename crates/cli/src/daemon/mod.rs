@@ -11,6 +11,7 @@
 //! * [`rest_server`] and [`http_listener`]: HTTP on the unix socket, and on TCP.
 //! * [`listeners`]: its listening sockets, recreated when they are removed.
 //! * [`daemon_location`]: finds which daemon serves which directory, for error messages.
+//! * [`settings_record`]: its settings, for commands that were given others.
 //! * [`idle_tracker`]: counts connections, and detects idleness.
 //! * [`in_process`]: the engine inside a client process (`--no-daemon`).
 
@@ -27,6 +28,7 @@ mod listeners;
 mod log;
 mod rest_server;
 mod run;
+mod settings_record;
 mod socket_watch;
 mod stdio_server;
 mod stdio_sessions;
@@ -36,6 +38,7 @@ pub(crate) use daemon_location::{check_state_dir, state_dir_mismatch, unreachabl
 pub(crate) use http_listener::own_principal;
 pub(crate) use launch::{DaemonLauncher, connect_or_start};
 pub(crate) use run::{StartMode, executable, run, wait_for_shutdown_signal};
+pub(crate) use settings_record::check as check_settings;
 pub(crate) use stdio_server::tool_set;
 pub(crate) use stdio_sessions::{
     caller as stdio_session_caller, end as end_session, is_stdio_session, stdio_session,

@@ -27,6 +27,7 @@ use super::http_listener::HttpListener;
 use super::idle_tracker::{self, IdleTracker};
 use super::launch::DaemonReadiness;
 use super::listeners::{self, DaemonListeners};
+use super::settings_record;
 use super::stdio_server::StdioServer;
 use super::stdio_sessions;
 use crate::config::{Config, check_secrets, webhook_error};
@@ -131,6 +132,7 @@ fn serve(
         }
     };
     file_lock::write_state_dir(&lock, &dirs.state);
+    settings_record::write(config, &dirs);
     // Released only with the process: no later daemon may bind sockets that this one still removes.
     let lock = Arc::new(Mutex::new(lock));
     let runtime = runtime()?;

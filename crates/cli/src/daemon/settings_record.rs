@@ -1,0 +1,154 @@
+//! The settings that a daemon was started with, in its runtime directory. Commands that were given
+//! others report them: they would not be in force.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use ostler_model::ErrorCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::daemon_location::lock_holder;
+use super::launch::CLIENT_KEYS;
+use crate::config::{Config, Setting, SettingSource};
+use crate::error::CommandError;
+use crate::paths::Dirs;
+
+/// The record's file, in the runtime directory.
+const FILE: &str = "settings.json";
+/// The longest record in bytes.
+const MAX_BYTES: u64 = 1024 * 1024;
+/// The groups of settings that limit what commands may do and use.
+const LIMITING: [&str; 7] = [
+    "container.",
+    "contexts.",
+    "environment.keep",
+    "isolation.",
+    "limits.",
+    "policy.",
+    "quotas.",
+];
+/// Settings of each process, of each client, or of `serve`.
+const PER_PROCESS: [&str; 7] = [
+    "environment.inherit",
+    "http.",
+    "isolation.default",
+    "log",
+    "mcp.",
+    "runtime_dir",
+    "state_dir",
+];
+
+/// What a daemon records of its start.
+#[derive(Debug, Serialize, Deserialize)]
+struct SettingsRecord {
+    /// The OS pid of the daemon.
+    pid: u32,
+    /// The values by name, those that are shown to people.
+    settings: BTreeMap<String, Value>,
+}
+
+/// Records the settings of this daemon. Without a record nothing is compared, so that a full disk is
+/// no reason to fail.
+pub(super) fn write(config: &Config, dirs: &Dirs) {
+    let settings = config.settings().iter().filter(|it| it.key.kind.is_shown());
+    let record = SettingsRecord {
+        pid: std::process::id(),
+        settings: settings
+            .map(|it| (it.key.name.to_owned(), value_of(it)))
+            .collect(),
+    };
+    let written = serde_json::to_vec(&record)
+        .map_err(std::io::Error::from)
+        .and_then(|bytes| write_file(&dirs.runtime, &bytes));
+    if let Err(error) = written {
+        tracing::warn!(%error, "the settings are not recorded");
+    }
+}
+
+/// A reader must never find half a record.
+fn write_file(directory: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    const MODE: u32 = 0o600;
+    let partial = directory.join(format!("{FILE}.new"));
+    let mut options = fs::OpenOptions::new();
+    options.create(true).write(true).truncate(true).mode(MODE);
+    options.open(&partial)?.write_all(bytes)?;
+    fs::rename(&partial, directory.join(FILE))
+}
+
+/// Compares the settings of this command with those of the daemon that runs.
+///
+/// # Errors
+/// Where a flag of this command sets another value than the daemon has. Other sources are reported.
+pub(crate) fn check(config: &Config, dirs: &Dirs) -> Result<(), CommandError> {
+    let requested = config.settings().iter().filter(|it| is_compared(it));
+    let requested: Vec<&Setting> = requested.collect();
+    if requested.is_empty() {
+        return Ok(());
+    }
+    let Some(record) = read(dirs) else {
+        return Ok(());
+    };
+    let differing = requested.into_iter().filter(|it| {
+        let daemon_value = record.settings.get(it.key.name);
+        daemon_value.is_some_and(|value| *value != value_of(it))
+    });
+    for setting in differing {
+        let message = difference_message(setting, &record);
+        if let SettingSource::Flag(_) = setting.source {
+            return Err(CommandError::new(ErrorCode::Environment, message).with_hint(
+                "`ostler shutdown` ends it, and what runs goes on; the next command starts one with \
+                 this setting",
+            ));
+        }
+        crate::print_note(&format!(
+            "{message}; after `ostler shutdown`, which ends no command, it is"
+        ));
+    }
+    Ok(())
+}
+
+fn difference_message(setting: &Setting, record: &SettingsRecord) -> String {
+    let Setting { key, value, source } = setting;
+    let pid = record.pid;
+    let daemon_value = match record.settings.get(key.name) {
+        None | Some(Value::Null) => "unset".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    format!(
+        "{} = {value} ({source}) is not in force: the daemon that runs (pid {pid}) has {daemon_value}",
+        key.name
+    )
+}
+
+/// Whether this setting is given to this command and takes effect in the daemon.
+fn is_compared(setting: &Setting) -> bool {
+    let name = setting.key.name;
+    let begins = |prefix: &&str| name.starts_with(*prefix);
+    if CLIENT_KEYS.contains(&name) || PER_PROCESS.iter().any(begins) || !setting.key.kind.is_shown()
+    {
+        return false;
+    }
+    match setting.source {
+        SettingSource::Default => false,
+        SettingSource::Flag(_) => true,
+        SettingSource::File(..) | SettingSource::Variable(_) => LIMITING.iter().any(begins),
+    }
+}
+
+fn value_of(setting: &Setting) -> Value {
+    serde_json::to_value(&setting.value).unwrap_or_default()
+}
+
+/// The record of the daemon that holds the lock.
+fn read(dirs: &Dirs) -> Option<SettingsRecord> {
+    let path: PathBuf = dirs.runtime.join(FILE);
+    let is_small = fs::metadata(&path).is_ok_and(|meta| meta.len() <= MAX_BYTES);
+    let bytes = is_small.then(|| fs::read(&path).ok())??;
+    let record: SettingsRecord = serde_json::from_slice(&bytes).ok()?;
+    (lock_holder(&dirs.lock())? == record.pid).then_some(record)
+}
