@@ -59,10 +59,13 @@ impl CommandError {
         Self::new(ErrorCode::Initialization, message)
     }
 
-    /// The same error, prefixed with its subject.
+    /// The same error, prefixed with its subject, once.
     pub(crate) fn with_subject(mut self, subject: &str) -> Self {
-        if let Self::Failure { message, .. } = &mut self {
-            *message = format!("'{subject}': {message}");
+        let prefix = format!("'{subject}': ");
+        if let Self::Failure { message, .. } = &mut self
+            && !message.starts_with(&prefix)
+        {
+            message.insert_str(0, &prefix);
         }
         self
     }
