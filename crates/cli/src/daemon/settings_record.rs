@@ -22,7 +22,8 @@ const FILE: &str = "settings.json";
 /// The longest record in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
 /// The groups of settings that limit what commands may do and use.
-const LIMITING: [&str; 7] = [
+const LIMITING: [&str; 8] = [
+    "allowed_commands",
     "container.",
     "contexts.",
     "environment.keep",
@@ -32,10 +33,9 @@ const LIMITING: [&str; 7] = [
     "quotas.",
 ];
 /// Settings of each process, of each client, or of `serve`.
-const PER_PROCESS: [&str; 7] = [
+const PER_PROCESS: [&str; 6] = [
     "environment.inherit",
     "http.",
-    "isolation.default",
     "log",
     "mcp.",
     "runtime_dir",
@@ -129,14 +129,16 @@ fn difference_message(setting: &Setting, record: &SettingsRecord) -> String {
 fn is_compared(setting: &Setting) -> bool {
     let name = setting.key.name;
     let begins = |prefix: &&str| name.starts_with(*prefix);
-    if CLIENT_KEYS.contains(&name) || PER_PROCESS.iter().any(begins) || !setting.key.kind.is_shown()
-    {
+    if PER_PROCESS.iter().any(begins) || !setting.key.kind.is_shown() {
         return false;
     }
+    // A client sends its own with each request, but for those of files.
+    let is_sent = CLIENT_KEYS.contains(&name) || name == "isolation.default";
     match setting.source {
         SettingSource::Default => false,
-        SettingSource::Flag(_) => true,
-        SettingSource::File(..) | SettingSource::Variable(_) => LIMITING.iter().any(begins),
+        SettingSource::Flag(_) => !is_sent,
+        SettingSource::Variable(_) => !is_sent && LIMITING.iter().any(begins),
+        SettingSource::File(..) => LIMITING.iter().any(begins),
     }
 }
 
