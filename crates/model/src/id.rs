@@ -34,6 +34,21 @@ impl InputId {
     }
 }
 
+impl fmt::Display for InputId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for InputId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let id = Uuid::parse_str(text).map_err(|_| IdError::Malformed(text.to_owned()))?;
+        Ok(Self(id))
+    }
+}
+
 /// Why a string is not an execution id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum IdError {

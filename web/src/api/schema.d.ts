@@ -7056,6 +7056,8 @@ export interface operations {
             query?: {
                 /** @description End the input afterwards */
                 close?: boolean;
+                /** @description A UUID of this input: sent again with the same bytes, what was accepted of it is not written twice */
+                input_id?: string;
             };
             header?: {
                 /** @description The session of the request: what it starts belongs to it, and it sees what belongs to it. Without it, the token's own. */

@@ -62,8 +62,9 @@ pub(super) fn check_stopped(env: &TestEnv, id: &str) -> Result<CliInfo> {
     let info = env.info(id)?;
     ensure!(
         info.status == "terminated",
-        "{id} was stopped but is told as {}",
-        info.status
+        "{id} was stopped but is told as {} ({:?})",
+        info.status,
+        info.error_message
     );
     check_contiguous(id, &env.output(id)?)?;
     Ok(info)

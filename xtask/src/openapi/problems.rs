@@ -133,6 +133,7 @@ const ENGINE: &[(&[&str], &[&str])] = &[
             "send_input",
             "signal",
             "write",
+            "write_once",
         ],
         CONTROLS,
     ),

@@ -116,7 +116,11 @@ impl AttachSession {
     /// Handles the end of standard input. A session of another client does not end with it: this
     /// client detaches once its last input had time to show its effect.
     fn on_input_finished(&mut self, fed: Result<(), CommandError>) {
-        if let Err(error) = fed {
+        // Whether input is read is up to a command that this client started: it may have ended.
+        let is_own = self.options.initial_view == super::InitialView::Start;
+        if let Err(error) = fed
+            && !is_own
+        {
             crate::print_error(&error);
         }
         if self.options.initial_view == super::InitialView::Screen {

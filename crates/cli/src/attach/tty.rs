@@ -10,6 +10,9 @@ use super::mode_tracker::ModeTracker;
 use crate::error::{CommandError, output_failed};
 use crate::output::{Style, StyledLine};
 
+/// The width of a terminal that does not say it, in cells.
+const NARROW_COLS: usize = 40;
+
 /// The size of the local terminal, whichever standard stream is one; none where none is.
 pub(crate) fn window_size() -> Option<TermSize> {
     let sizes = [
@@ -150,10 +153,11 @@ impl Tty {
         if !self.is_terminal {
             return crate::print_note(message);
         }
-        let message = StyledLine::from(message).rendered();
-        write_now(
-            format!("\x1b7\x1b[999;1H\x1b[0;7m ostler: {message} \x1b[0m\x1b[K\x1b8").as_bytes(),
-        );
+        // A longer one would wrap in the last row, and scroll the session away.
+        let cols = window_size().map_or(NARROW_COLS, |size| usize::from(size.cols));
+        let shown = StyledLine::from(format!(" ostler: {message} ").as_str());
+        let shown = shown.shortened(cols.saturating_sub(1)).rendered();
+        write_now(format!("\x1b7\x1b[999;1H\x1b[0;7m{shown}\x1b[0m\x1b[K\x1b8").as_bytes());
     }
 
     pub(crate) fn restore(&mut self) {

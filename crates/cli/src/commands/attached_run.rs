@@ -15,7 +15,7 @@ use super::{interrupt_handler, kill, refused_hosts, stop};
 use crate::client::DaemonClient;
 use crate::error::{CommandError, CommandResult, output_failed};
 use crate::executions::end::output_exit_code;
-use crate::executions::stdin::feed_stdin;
+use crate::executions::stdin::{self, feed_stdin};
 use crate::missing_output::{LossScope, MissingOutput};
 
 /// Input up to this many bytes is sent with the request; more is sent while the command runs.
@@ -42,8 +42,13 @@ impl StdinMode {
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::CharacterDevice if !io::stdin().is_terminal() => Self::Empty,
+            // Reading would stop this process, as the shell has it for jobs in the background.
+            FileType::CharacterDevice if is_in_background() => Self::Empty,
             FileType::RegularFile => small_file(u64::try_from(stat.st_size).unwrap_or(u64::MAX)),
-            FileType::Directory => Self::Empty,
+            FileType::Directory => {
+                crate::print_note(&stdin::unreadable(&rustix::io::Errno::ISDIR.into()));
+                Self::Empty
+            }
             FileType::CharacterDevice
             | FileType::BlockDevice
             | FileType::Fifo
@@ -63,6 +68,12 @@ impl StdinMode {
     }
 }
 
+/// Whether another process group has the terminal of standard input.
+fn is_in_background() -> bool {
+    let foreground = rustix::termios::tcgetpgrp(rustix::stdio::stdin());
+    foreground.is_ok_and(|group| group != rustix::process::getpgrp())
+}
+
 fn small_file(size: u64) -> StdinMode {
     if size > INLINE_BYTES {
         return StdinMode::Stream;
@@ -74,7 +85,10 @@ fn small_file(size: u64) -> StdinMode {
         .read_to_end(&mut bytes)
     {
         Ok(_) => StdinMode::Bytes(bytes),
-        Err(_) => StdinMode::Empty,
+        Err(error) => {
+            crate::print_note(&stdin::unreadable(&error));
+            StdinMode::Empty
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! `ostler export`.
 
+use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -17,6 +19,9 @@ use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult, output_failed};
 use crate::missing_output::{LossScope, MissingOutput};
 
+/// The bits of a file's mode that chmod(2) sets.
+const PERMISSIONS: u32 = 0o7777;
+
 /// What `export` takes.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
@@ -26,7 +31,7 @@ pub(crate) struct ExportArgs {
     /// Which format
     #[arg(short, long, value_enum, default_value = "jsonl")]
     format: ExportFormat,
-    /// Write to this file, in one step, instead of standard output
+    /// Write to this file, in one step, instead of standard output; to a device or a pipe as it comes
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -81,11 +86,10 @@ pub(crate) fn run(context: &CliContext, args: &ExportArgs) -> CommandResult {
             Err(error) => return Err(ids::suggest(&client, &args.id, error).await),
         };
         let missing = MissingOutput::of_lost_bytes(response.header_number(&LOST_BYTES_HEADER));
-        match &args.output {
-            Some(file) => {
-                to_file(response, file).await?;
-            }
-            None => {
+        match args.output.as_deref().map(ExportTarget::of) {
+            Some(ExportTarget::File { path, mode }) => to_file(response, path, mode).await?,
+            Some(ExportTarget::Device(path)) => to_device(response, path).await?,
+            Some(ExportTarget::Stdout) | None => {
                 #[expect(clippy::disallowed_methods, reason = "an export is exact")]
                 let mut stdout = io::stdout().lock();
                 copy(response, &mut stdout, |error| output_failed(&error)).await?;
@@ -105,18 +109,70 @@ async fn check_complete(client: &DaemonClient, id: &str, missing: MissingOutput)
     Ok(0)
 }
 
-/// Writes to a temporary file and renames it when it is complete.
-async fn to_file(response: DaemonResponse, file: &Path) -> Result<(), CommandError> {
-    let failed = |error: io::Error| {
+/// What an export is written to.
+#[derive(Debug, PartialEq, Eq)]
+enum ExportTarget<'a> {
+    /// A file that is replaced when the export is complete, with the mode that it has or gets.
+    File { path: &'a Path, mode: u32 },
+    /// A device, a pipe or another open descriptor: written to, and never replaced.
+    Device(&'a Path),
+    /// Standard output.
+    Stdout,
+}
+
+impl<'a> ExportTarget<'a> {
+    fn of(path: &'a Path) -> Self {
+        /// Where links to open descriptors are, see proc(5).
+        const DESCRIPTORS: [&str; 2] = ["/dev", "/proc"];
+        if path.as_os_str() == "-" {
+            return Self::Stdout;
+        }
+        let Ok(meta) = path.metadata() else {
+            return Self::File {
+                path,
+                mode: UMASK_MODE,
+            };
+        };
+        let is_link = path.is_symlink();
+        let is_descriptor = is_link && DESCRIPTORS.iter().any(|top| path.starts_with(top));
+        if is_descriptor || !(meta.is_file() || meta.is_dir()) {
+            return Self::Device(path);
+        }
+        // A planted link is replaced, and says nothing about the mode.
+        let mode = if is_link {
+            UMASK_MODE
+        } else {
+            meta.mode() & PERMISSIONS
+        };
+        Self::File { path, mode }
+    }
+}
+
+fn write_error(path: &Path) -> impl Fn(io::Error) -> CommandError {
+    let path = path.display().to_string();
+    move |error| {
         CommandError::new(
             ErrorCode::Storage,
-            format!("{} cannot be written: {error}", file.display()),
+            format!("{path} cannot be written: {error}"),
         )
-    };
+    }
+}
+
+/// Writes to a temporary file and renames it when it is complete.
+async fn to_file(response: DaemonResponse, file: &Path, mode: u32) -> Result<(), CommandError> {
+    let failed = write_error(file);
     // Never a file of another user, and never through a symbolic link.
-    let mut target = AtomicFile::create_unique(file, UMASK_MODE).map_err(failed)?;
-    copy(response, &mut target, failed).await?;
+    let mut target = AtomicFile::create_unique(file, mode).map_err(&failed)?;
+    copy(response, &mut target, &failed).await?;
     target.commit().map_err(failed)
+}
+
+/// Writes to what is there.
+async fn to_device(response: DaemonResponse, path: &Path) -> Result<(), CommandError> {
+    let failed = write_error(path);
+    let device = OpenOptions::new().append(true).open(path);
+    let mut device = device.map_err(&failed)?;
+    copy(response, &mut device, failed).await
 }
 
 async fn copy(

@@ -16,6 +16,7 @@ use crate::attach::window_size;
 use crate::client::{DaemonClient, RequestBody};
 use crate::context::{CliContext, block_on};
 use crate::error::{CommandError, CommandResult};
+use crate::executions::id_alias;
 use crate::output::{
     StdoutWriter, StyledLine, TextTable, cells, format_age, format_duration, format_time,
     print_json,
@@ -107,7 +108,11 @@ struct HistoryListArgs {
 pub(crate) fn run(context: &CliContext, args: &HistoryArgs) -> CommandResult {
     let client = context.client();
     match &args.verb {
-        Some(HistoryVerb::Show(args)) => show(&client, args),
+        Some(HistoryVerb::Show(args)) => {
+            let mut id = args.id.clone();
+            id_alias::resolve_in_place(context, &mut id)?;
+            show(&client, &id, args)
+        }
         Some(HistoryVerb::Rebuild) => rebuild(&client),
         None => list(&client, &args.list),
     }
@@ -180,8 +185,8 @@ fn exit_text(execution: &HistoryEntryBody) -> String {
     }
 }
 
-fn show(client: &DaemonClient, args: &HistoryShowArgs) -> CommandResult {
-    let id: String = form_urlencoded::byte_serialize(args.id.as_bytes()).collect();
+fn show(client: &DaemonClient, id: &str, args: &HistoryShowArgs) -> CommandResult {
+    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
     let path = format!("/api/v1/history/{id}");
     let detail: HistoryDetailBody = block_on(client.call(Method::GET, &path, RequestBody::None))?;
     if args.json {

@@ -45,6 +45,9 @@ pub(crate) struct RunFlags {
     tty: bool,
     #[command(flatten)]
     key: KeyArgs,
+    /// Give it no input, and leave that of this process to others, as in a loop that reads
+    #[arg(short = 'n', long, conflicts_with = "tty")]
+    no_stdin: bool,
     /// Print its id and return at once
     #[arg(short, long)]
     detach: bool,
@@ -98,6 +101,7 @@ pub(crate) fn run_command(
     source: StartSource,
 ) -> CommandResult {
     let (detach, json, in_process) = (flags.detach, flags.json, flags.no_daemon);
+    let no_stdin = flags.no_stdin;
     let (tty, key) = (flags.tty, flags.key.detach_key.clone());
     let mut body = start_body(context, flags, command)?;
     body.template = source.template.map(Box::new);
@@ -110,7 +114,7 @@ pub(crate) fn run_command(
     let mode = if tty {
         RunMode::Terminal(key)
     } else {
-        RunMode::from_stdin(&mut body)
+        RunMode::from_stdin(&mut body, no_stdin)
     };
     block_on(async {
         if in_process {
@@ -127,8 +131,12 @@ enum RunMode {
 }
 
 impl RunMode {
-    fn from_stdin(body: &mut StartBody) -> Self {
-        let stdin = attached_run::StdinMode::open();
+    fn from_stdin(body: &mut StartBody, no_stdin: bool) -> Self {
+        let stdin = if no_stdin {
+            attached_run::StdinMode::Empty
+        } else {
+            attached_run::StdinMode::open()
+        };
         body.stdin = stdin.to_body();
         body.lossless_reader = true;
         Self::Streams(stdin)

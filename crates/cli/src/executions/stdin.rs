@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use ostler_api::InputResponse;
+use ostler_model::InputId;
 use tokio::io::AsyncReadExt as _;
 
 use super::ids;
@@ -30,7 +31,13 @@ pub(crate) async fn feed_stdin(
     let mut stdin = tokio::io::stdin();
     let mut buffer = vec![0; INPUT_BYTES];
     loop {
-        let read = stdin.read(&mut buffer).await.unwrap_or(0);
+        let read = match stdin.read(&mut buffer).await {
+            Ok(read) => read,
+            Err(error) => {
+                crate::print_note(&unreadable(&error));
+                0
+            }
+        };
         let bytes = Bytes::copy_from_slice(&buffer[..read]);
         let last = read == 0;
         if !last || close {
@@ -42,37 +49,34 @@ pub(crate) async fn feed_stdin(
     }
 }
 
-/// Sends bytes until all were accepted.
+/// The note about a standard input that cannot be read: the command gets its end.
+pub(crate) fn unreadable(error: &std::io::Error) -> String {
+    format!("standard input cannot be read: {error}; the command gets none")
+}
+
+/// Sends bytes until all were accepted. Where the daemon dies, the next one gets them again: the
+/// command's supervisor process knows what it accepted of them.
 async fn send_input(
     client: &DaemonClient,
     id: &str,
     mut bytes: Bytes,
     last: bool,
 ) -> Result<(), CommandError> {
-    let path = ids::path(id, if last { "/input?close=true" } else { "/input" });
     let mut pause = RETRY_MS.0;
     let mut attempts = RetryLimit::new();
+    let mut input = InputId::mint();
     loop {
+        let path = ids::path(id, &format!("/input?close={last}&input_id={input}"));
         let body = RequestBody::Octets(bytes.clone());
         let result: InputResponse = match client.call(Method::POST, &path, body).await {
             Err(error @ CommandError::Disconnected(_)) => {
                 attempts.allow_retry(error)?;
-                if !bytes.is_empty() {
-                    // Sent again, it might arrive twice.
-                    crate::print_note(&format!(
-                        "the daemon died with {} bytes of input on their way; {id} may have got \
-                         them or not",
-                        bytes.len()
-                    ));
-                }
-                if !last {
-                    return Ok(());
-                }
-                bytes = Bytes::new();
                 continue;
             }
             answer => answer?,
         };
+        // What is left is another input.
+        input = InputId::mint();
         let accepted = usize::try_from(result.taken).unwrap_or(usize::MAX);
         if accepted >= bytes.len() {
             return Ok(());

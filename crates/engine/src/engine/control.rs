@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_backend::ControlCommand;
-use ostler_model::{Caller, OverlayRequest, OverlayResponse, Signal, StopReason, TermSize};
+use ostler_backend::{ControlCommand, IdempotentInput};
+use ostler_model::{
+    Caller, InputId, OverlayRequest, OverlayResponse, Signal, StopReason, TermSize,
+};
 
 use super::Engine;
 use crate::admission::arguments::{self, ArgumentError};
 use crate::error::Error;
-use crate::execution::{forward_command, set_frozen, write_input};
+use crate::execution::{WriteKind, forward_command, set_frozen, submit_write, write_input};
 use crate::info::{CleanOutcome, ExecutionInfo};
 use crate::request::StopRequest;
 use crate::{overlay, retention, stop};
@@ -101,6 +103,29 @@ impl Engine {
     /// [`Error::Leased`] while another caller holds its writer's lease.
     pub async fn write(&self, caller: &Caller, id: &str, bytes: Vec<u8>) -> Result<u64, Error> {
         self.write_or_close(caller, id, bytes, false).await
+    }
+
+    /// As [`Engine::write`], at most once for each id and these bytes, also under the next engine: an
+    /// input that is sent again goes on after what was accepted of it.
+    ///
+    /// # Errors
+    /// As [`Engine::write`].
+    pub async fn write_once(
+        &self,
+        caller: &Caller,
+        id: &str,
+        bytes: Vec<u8>,
+        input: InputId,
+    ) -> Result<u64, Error> {
+        let entry = self.inner.registry.find(caller, id)?;
+        self.leases.check(entry.id, None)?;
+        let kind = WriteKind::Idempotent(IdempotentInput {
+            id: input,
+            output_end: 0,
+            len: bytes.len() as u64,
+        });
+        let result = submit_write(&entry, caller, bytes, false, kind).await?;
+        Ok(result.accepted)
     }
 
     /// Closes standard input.

@@ -13,8 +13,8 @@ use ostler_engine::{
     CleanOutcome, ClientKind, ExecutionInfo, ListFilter, StopRequest, WaitEnd, WaitFor, WaitOutcome,
 };
 use ostler_journal::Pattern;
-use ostler_model::ErrorCode;
 use ostler_model::status::ProcessStatus;
+use ostler_model::{ErrorCode, InputId};
 
 use super::caller::RequestCaller;
 use super::extract::{ExecutionPathId, JsonBody, RawBody};
@@ -24,7 +24,7 @@ use super::services;
 use super::start_request::start_request;
 use super::state::RestState;
 use ostler_interface::convert::{execution_body, prompt_body, queued_start_body, wait_end_kind};
-use ostler_interface::error::bad_pattern;
+use ostler_interface::error::{ApiError, bad_pattern};
 use ostler_interface::http::HttpProblem;
 use ostler_interface::pagination::newest_first;
 use ostler_interface::params::{Parameter, ParameterKind};
@@ -61,11 +61,15 @@ const LIST: &[Parameter] = &[
     LIST_CURSOR,
 ];
 
-const INPUT: &[Parameter] =
-    &[
-        Parameter::optional("close", ParameterKind::Flag, "End the input afterwards")
-            .with_default_flag(false),
-    ];
+const INPUT: &[Parameter] = &[
+    Parameter::optional("close", ParameterKind::Flag, "End the input afterwards")
+        .with_default_flag(false),
+    Parameter::optional(
+        "input_id",
+        ParameterKind::Text,
+        "A UUID of this input: sent again with the same bytes, what was accepted of it is not written twice",
+    ),
+];
 
 /// `POST /api/v1/executions`: starts a command.
 pub(super) async fn start(
@@ -328,10 +332,19 @@ pub(super) async fn input(
     query_string: QueryString,
     RawBody(bytes): RawBody,
 ) -> RestResult<Json<InputResponse>> {
-    let arguments = query_string.check(INPUT)?;
-    let written = match bytes.is_empty() {
-        true => 0,
-        false => state.engine.write(&caller, &id, bytes.into()).await?,
+    let mut arguments = query_string.check(INPUT)?;
+    let input = arguments.text("input_id");
+    let input = input.map(|text| text.parse::<InputId>());
+    let input = input
+        .transpose()
+        .map_err(|error| ApiError::value(format!("parameter 'input_id': {error}")))?;
+    let written = match input {
+        _ if bytes.is_empty() => 0,
+        Some(input) => {
+            let write = state.engine.write_once(&caller, &id, bytes.into(), input);
+            write.await?
+        }
+        None => state.engine.write(&caller, &id, bytes.into()).await?,
     };
     if arguments.flag("close") {
         state.engine.close_input(&caller, &id).await?;

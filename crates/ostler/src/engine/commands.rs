@@ -5,7 +5,7 @@ use std::time::Duration;
 use ostler_engine::{
     CleanOutcome, Error, ExecutionInfo, StartGuard, StartRequest, StopRequest, WaitFor, WaitOutcome,
 };
-use ostler_model::{Caller, OverlayRequest, OverlayResponse, Signal};
+use ostler_model::{Caller, InputId, OverlayRequest, OverlayResponse, Signal};
 
 use super::Engine;
 
@@ -128,6 +128,21 @@ impl Engine {
     /// [`Error::Leased`] while another caller holds its writer's lease.
     pub async fn write(&self, caller: &Caller, id: &str, bytes: Vec<u8>) -> Result<u64, Error> {
         self.0.write(caller, id, bytes).await
+    }
+
+    /// As [`Engine::write`], at most once for each id and these bytes, also under the next engine: an
+    /// input that is sent again goes on after what was accepted of it.
+    ///
+    /// # Errors
+    /// As [`Engine::write`].
+    pub async fn write_once(
+        &self,
+        caller: &Caller,
+        id: &str,
+        bytes: Vec<u8>,
+        input: InputId,
+    ) -> Result<u64, Error> {
+        self.0.write_once(caller, id, bytes, input).await
     }
 
     /// Closes standard input.

@@ -186,6 +186,17 @@ impl SqliteDatabase {
         Ok(OpenDatabase { connection, file })
     }
 
+    /// The file is there before its tables are.
+    fn open_reader(&self) -> Result<Connection, StoreError> {
+        let connection = connection::open_reader(&self.path)?;
+        if schema::has_tables(&connection)? {
+            return Ok(connection);
+        }
+        // Waits for who makes them, or makes them.
+        self.write(|_| Ok(()))?;
+        connection::open_reader(&self.path)
+    }
+
     fn read<T>(
         &self,
         action: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -199,7 +210,7 @@ impl SqliteDatabase {
         let mut reader = match kept {
             Some(reader) => reader,
             None => OpenDatabase {
-                connection: connection::open_reader(&self.path)?,
+                connection: self.open_reader()?,
                 file,
             },
         };

@@ -74,6 +74,13 @@ ALTER TABLE execution ADD COLUMN output_lines INTEGER;
 ALTER TABLE execution ADD COLUMN peaks TEXT;
 ";
 
+/// Whether the tables were made.
+pub(super) fn has_tables(connection: &Connection) -> Result<bool, StoreError> {
+    const SQL: &str = "SELECT count(*) FROM sqlite_schema WHERE name = 'folded'";
+    let count: i64 = connection.query_row(SQL, (), |row| row.get(0))?;
+    Ok(count > 0)
+}
+
 /// Brings the tables up to date.
 pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), StoreError> {
     let version = |connection: &Connection| {

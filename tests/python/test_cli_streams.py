@@ -1,0 +1,124 @@
+"""Standard streams of the command line: input across the death of the daemon, none at all, exports to pipes and files."""
+
+import os
+import stat
+import subprocess
+import threading
+
+import pytest
+
+from harness import until
+
+
+def test_input_has_no_hole_when_the_daemon_is_killed(installation):
+    installation.cli("ps")
+    count = 400_000
+    whole = b"".join(b"%d\n" % number for number in range(count))
+    argv = installation.argv("run", "--", "cat")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(argv, cwd=installation.work, env=installation.env(), **pipes) as run:
+        seen = bytearray()
+        reader = threading.Thread(target=lambda: seen.extend(run.stdout.read()))
+        reader.start()
+        for part in range(8):
+            size = len(whole) // 8
+            end = len(whole) if part == 7 else (part + 1) * size
+            run.stdin.write(whole[part * size:end])
+            run.stdin.flush()
+            if part in (1, 4):
+                installation.kill_daemon()
+        run.stdin.close()
+        assert run.wait(60) == 0, run.stderr.read()
+        reader.join(20)
+        errors = run.stderr.read()
+    assert bytes(seen) == whole, (len(seen), len(whole), errors)
+
+
+def test_a_line_that_follows_the_death_of_the_daemon_at_once_arrives(installation):
+    installation.cli("ps")
+    argv = installation.argv("run", "--", "cat")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(argv, cwd=installation.work, env=installation.env(), **pipes) as run:
+        for number in range(3):
+            run.stdin.write(f"line{number}\n")
+            run.stdin.flush()
+            assert run.stdout.readline() == f"line{number}\n"
+            installation.kill_daemon()
+        run.stdin.write("last\n")
+        run.stdin.close()
+        assert run.stdout.read() == "last\n" and run.wait(30) == 0
+
+
+def test_an_export_goes_into_a_pipe_and_replaces_only_files(installation):
+    installation.cli("run", "--", "echo", "data")
+    pipe = installation.work / "pipe"
+    os.mkfifo(pipe)
+    installation.give(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    installation.cli("export", "-f", "text", "-o", "pipe", "@last")
+    reader.join(20)
+    assert got == [b"data\n"] and stat.S_ISFIFO(pipe.stat().st_mode), got
+    # A file is replaced, and stays as private as it was.
+    file = installation.work / "file"
+    file.write_text("old")
+    file.chmod(0o600)
+    installation.give(file)
+    installation.cli("export", "-f", "text", "-o", "file", "@last")
+    assert file.read_bytes() == b"data\n" and stat.S_IMODE(file.stat().st_mode) == 0o600
+    # A link is replaced and not followed.
+    (installation.work / "link").symlink_to(file)
+    file.write_text("kept")
+    installation.cli("export", "-f", "text", "-o", "link", "@last")
+    assert file.read_text() == "kept" and not (installation.work / "link").is_symlink()
+    for name in ("-", "/dev/stdout", "/dev/fd/1"):
+        assert installation.cli("export", "-f", "text", "-o", name, "@last").stdout == b"data\n", name
+    assert not (installation.work / "-").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a device")
+def test_an_export_never_replaces_a_device(make_installation):
+    installation = make_installation()
+    installation.cli("run", "--", "echo", "data")
+    null = installation.work / "null"
+    os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    installation.cli("export", "-f", "text", "-o", "null", "@last")
+    assert stat.S_ISCHR(null.stat().st_mode)
+
+
+def test_a_terminal_without_input_reports_no_error(installation):
+    for _ in range(10):
+        done = installation.cli("run", "-t", "--", "true")
+        assert done.stderr == b"", done
+
+
+def test_input_can_be_left_to_others(installation):
+    (installation.work / "list").write_text("a\nb\nc\n")
+    installation.give(installation.work / "list")
+    with (installation.work / "list").open() as listed:
+        script = 'while read x; do "$@" run -n -- echo "got $x"; done'
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", *installation.argv()], stdin=listed, cwd=installation.work, env=installation.env(),
+            stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"got a\ngot b\ngot c\n", done
+
+
+def test_input_that_cannot_be_read_is_said(installation):
+    descriptor = os.open(installation.work, os.O_RDONLY)
+    try:
+        done = installation.cli("run", "--", "cat", stdin=descriptor)
+    finally:
+        os.close(descriptor)
+    assert b"standard input cannot be read: Is a directory" in done.stderr, done
+
+
+def test_history_shows_what_is_named_like_elsewhere(installation):
+    id = installation.cli("run", "-d", "--", "true").stdout.decode().strip()
+    installation.cli("wait", id)
+    uuid = installation.json("info", id)["uuid"]
+    for name in ("@last", id[:5], id):
+        text = until(
+            lambda name=name: (it := installation.cli("history", "show", name, check=False)).returncode == 0 and it.stdout.decode(),
+            10, "a row")
+        assert uuid in text, text
